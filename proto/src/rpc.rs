@@ -1,0 +1,230 @@
+//! The JSON-RPC 2.0 envelope, its error codes, and the machine-readable reasons that Footbridge adds.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
+
+/// Error codes on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// The body is not JSON.
+    Parse,
+    /// The body is no JSON-RPC request.
+    InvalidRequest,
+    /// No such method.
+    MethodNotFound,
+    /// Names or arguments are wrong.
+    InvalidParams,
+    /// The server failed, or something here did.
+    Internal,
+    /// Cancelled or timed out before anything was sent.
+    NotSent,
+    /// Policy or a person said no, or has not said yes yet.
+    Denied,
+    /// Over a limit.
+    Limit,
+    /// The MCP server does not run.
+    ServerUnavailable,
+    /// It was sent, and what became of it is not known.
+    OutcomeUnknown,
+    /// The record cannot be written, so nothing is sent.
+    AuditUnavailable,
+}
+
+impl ErrorCode {
+    const TABLE: [(Self, i64); 11] = [
+        (Self::Parse, -32700),
+        (Self::InvalidRequest, -32600),
+        (Self::MethodNotFound, -32601),
+        (Self::InvalidParams, -32602),
+        (Self::Internal, -32603),
+        (Self::NotSent, -32000),
+        (Self::Denied, -32001),
+        (Self::Limit, -32002),
+        (Self::ServerUnavailable, -32003),
+        (Self::OutcomeUnknown, -32004),
+        (Self::AuditUnavailable, -32005),
+    ];
+
+    /// The number on the wire.
+    #[must_use]
+    pub fn number(self) -> i64 {
+        Self::TABLE.iter().find(|(code, _)| *code == self).map_or(-32603, |(_, n)| *n)
+    }
+
+    /// The code of a number, if it is one of ours.
+    #[must_use]
+    pub fn from_number(number: i64) -> Option<Self> {
+        Self::TABLE.iter().find(|(_, n)| *n == number).map(|(code, _)| *code)
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal => $code:ident,)*) => {
+        /// Why a request was refused: `error.data.reason`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Reason { $($(#[$doc])* #[serde(rename = $text)] $name,)* }
+
+        impl Reason {
+            /// The word on the wire.
+            #[must_use]
+            pub fn as_str(self) -> &'static str { match self { $(Self::$name => $text,)* } }
+
+            /// The error code that goes with it.
+            ///
+            /// `bad_request` goes with several; for it this is the one of wrong parameters.
+            #[must_use]
+            pub fn code(self) -> ErrorCode { match self { $(Self::$name => ErrorCode::$code,)* } }
+        }
+    };
+}
+
+reasons! {
+    /// The request itself is wrong.
+    BadRequest = "bad_request" => InvalidParams,
+    /// No such server in this session.
+    UnknownServer = "unknown_server" => InvalidParams,
+    /// No such tool on that server.
+    UnknownTool = "unknown_tool" => InvalidParams,
+    /// No such resource on that server.
+    UnknownResource = "unknown_resource" => InvalidParams,
+    /// No such prompt on that server.
+    UnknownPrompt = "unknown_prompt" => InvalidParams,
+    /// The arguments break the tool's schema or the limits on arguments.
+    InvalidArguments = "invalid_arguments" => InvalidParams,
+    /// The policy refuses this call.
+    DeniedByPolicy = "denied_by_policy" => Denied,
+    /// A person has to answer first.
+    ApprovalRequired = "approval_required" => Denied,
+    /// A person said no.
+    ApprovalDenied = "approval_denied" => Denied,
+    /// Nobody answered in time, or the grant was not used in time.
+    ApprovalExpired = "approval_expired" => Denied,
+    /// The tool is not what was pinned.
+    DefinitionChanged = "definition_changed" => Denied,
+    /// Too many calls a second.
+    RateLimited = "rate_limited" => Limit,
+    /// Too much at once.
+    Busy = "busy" => Limit,
+    /// A result or request beyond its size.
+    TooLarge = "too_large" => Limit,
+    /// The session's budget is spent.
+    BudgetSpent = "budget_spent" => Limit,
+    /// The MCP server does not run.
+    ServerUnavailable = "server_unavailable" => ServerUnavailable,
+    /// Sent, and no answer came or the outcome could not be recorded.
+    OutcomeUnknown = "outcome_unknown" => OutcomeUnknown,
+    /// The record cannot be written.
+    AuditUnavailable = "audit_unavailable" => AuditUnavailable,
+    /// The client left before anything was sent.
+    Cancelled = "cancelled" => NotSent,
+    /// Time ran out before anything was sent.
+    Timeout = "timeout" => NotSent,
+    /// Something here failed.
+    Internal = "internal" => Internal,
+    /// The tool's own schema is not valid.
+    InvalidSchema = "invalid_schema" => Internal,
+    /// The MCP server answered with an error.
+    ProviderError = "provider_error" => Internal,
+}
+
+/// A request as a client writes it. Members that are not named here are ignored.
+#[derive(Debug, Serialize)]
+pub struct Request<'a, P> {
+    /// Always `2.0`.
+    pub jsonrpc: &'static str,
+    /// Counts up from 1.
+    pub id: u64,
+    /// See [`crate::wire::method`].
+    pub method: &'a str,
+    /// An object.
+    pub params: P,
+}
+
+impl<'a, P> Request<'a, P> {
+    /// A request with its id.
+    #[must_use]
+    pub fn new(id: u64, method: &'a str, params: P) -> Self {
+        Self { jsonrpc: "2.0", id, method, params }
+    }
+}
+
+/// An answer, either `result` or `error`; both are kept as their text.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Response {
+    /// Always `2.0`.
+    pub jsonrpc: String,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// Why it was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorObject>,
+    /// The request's id exactly as it was written, or null.
+    #[serde(default)]
+    pub id: Option<Box<RawValue>>,
+}
+
+impl Response {
+    /// A result, for the request with this id.
+    #[must_use]
+    pub fn result(id: Option<Box<RawValue>>, result: Box<RawValue>) -> Self {
+        Self { jsonrpc: "2.0".to_owned(), result: Some(result), error: None, id }
+    }
+
+    /// An error, for the request with this id.
+    #[must_use]
+    pub fn error(id: Option<Box<RawValue>>, error: ErrorObject) -> Self {
+        Self { jsonrpc: "2.0".to_owned(), result: None, error: Some(error), id }
+    }
+}
+
+/// `error` of a [`Response`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// See [`ErrorCode`].
+    pub code: i64,
+    /// For people; generation 0 reads nothing else.
+    pub message: String,
+    /// For programs: `reason`, `auditId` and what belongs to the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl ErrorObject {
+    /// An error with the code that goes with its reason.
+    #[must_use]
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self::with_code(reason.code(), reason, message)
+    }
+
+    /// An error with a code of its own, for the envelope's errors that share [`Reason::BadRequest`].
+    #[must_use]
+    pub fn with_code(code: ErrorCode, reason: Reason, message: impl Into<String>) -> Self {
+        let data = Map::from_iter([("reason".to_owned(), Value::from(reason.as_str()))]);
+        Self { code: code.number(), message: message.into(), data: Some(Value::Object(data)) }
+    }
+
+    /// Adds a member to `data`.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        if let Some(Value::Object(data)) = &mut self.data {
+            data.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
+    /// The reason, where the bridge sent one that is known.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        serde_json::from_value(self.data.as_ref()?.get("reason")?.clone()).ok()
+    }
+}
+
+/// Any value as raw JSON. Our own types always serialize, so a failure here is `null`.
+#[must_use]
+pub fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}

@@ -1,0 +1,88 @@
+//! Making text that a server or a guest wrote safe to show on a terminal or to put into a log.
+//!
+//! Escaped are control characters, the bidirectional controls of Unicode (UAX #9) that reorder what a person reads,
+//! and characters of no width that hide in it.
+
+use std::fmt;
+
+/// Shows `0` on one line with everything that could steer a terminal or deceive a reader escaped.
+///
+/// ```
+/// # use footbridge_proto::text::Escaped;
+/// assert_eq!(Escaped("a\u{1b}[2Jb\n").to_string(), "a\\u{1b}[2Jb\\n");
+/// assert_eq!(Escaped("ge\u{202e}txt").to_string(), "ge\\u{202e}txt");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Escaped<'a>(pub &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_escaped(self.0, f, false)
+    }
+}
+
+/// As [`Escaped`], but line breaks and tabs stay: for text that is meant to have several lines.
+#[derive(Debug, Clone, Copy)]
+pub struct EscapedLines<'a>(pub &'a str);
+
+impl fmt::Display for EscapedLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_escaped(self.0, f, true)
+    }
+}
+
+fn write_escaped(text: &str, out: &mut impl fmt::Write, keep_lines: bool) -> fmt::Result {
+    let mut plain = 0;
+    for (at, c) in text.char_indices() {
+        if !needs_escape(c) || (keep_lines && matches!(c, '\n' | '\t')) {
+            continue;
+        }
+        out.write_str(&text[plain..at])?;
+        plain = at + c.len_utf8();
+        match c {
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            c => write!(out, "\\u{{{:x}}}", u32::from(c))?,
+        }
+    }
+    out.write_str(&text[plain..])
+}
+
+/// Whether `c` may not reach a terminal as it is.
+#[must_use]
+pub fn needs_escape(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{00ad}'                  // soft hyphen
+            | '\u{061c}'                // Arabic letter mark
+            | '\u{115f}' | '\u{1160}'   // Hangul fillers
+            | '\u{180e}'                // Mongolian vowel separator
+            | '\u{200b}'..='\u{200f}'   // zero width, left and right marks
+            | '\u{2028}'..='\u{202e}'   // line and paragraph separators, embeddings, overrides
+            | '\u{2060}'..='\u{206f}'   // word joiner, invisible operators, isolates
+            | '\u{3164}' | '\u{ffa0}'   // Hangul fillers
+            | '\u{fe00}'..='\u{fe0f}'   // variation selectors
+            | '\u{feff}'                // byte order mark
+            | '\u{fff9}'..='\u{fffb}'   // interlinear annotation
+            | '\u{e0000}'..='\u{e0fff}' // tags, more variation selectors
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_of_any_script_stays() {
+        for s in ["", "Zürich", "東京", "مرحبا", "🎈"] {
+            assert_eq!(Escaped(s).to_string(), s);
+        }
+    }
+
+    #[test]
+    fn lines_stay_only_where_asked() {
+        assert_eq!(EscapedLines("a\n\tb\r\u{7}").to_string(), "a\n\tb\\r\\u{7}");
+        assert_eq!(Escaped("a\n\tb").to_string(), "a\\n\\tb");
+    }
+}

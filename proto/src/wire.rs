@@ -1,0 +1,153 @@
+//! Methods, sizes and answers of the bridge, as `tool-cli-bridge` 1.0 has them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+/// Largest request body, bytes.
+pub const MAX_REQUEST_BYTES: usize = 1_048_576;
+
+/// Method names.
+pub mod method {
+    /// Protocol, version and abilities.
+    pub const GET_BRIDGE_INFO: &str = "getBridgeInfo";
+    /// Step one: which servers.
+    pub const LIST_SERVERS: &str = "listServers";
+    /// Step two: which tools of a server.
+    pub const LIST_TOOLS: &str = "listTools";
+    /// Step three: a tool in full.
+    pub const DESCRIBE_TOOL: &str = "describeTool";
+    /// Step four: the call.
+    pub const CALL_TOOL: &str = "callTool";
+    /// Resources of a server.
+    pub const LIST_RESOURCES: &str = "listResources";
+    /// Resource templates of a server.
+    pub const LIST_RESOURCE_TEMPLATES: &str = "listResourceTemplates";
+    /// A resource's contents.
+    pub const READ_RESOURCE: &str = "readResource";
+
+    /// All of them, in the order `getBridgeInfo` lists them.
+    pub const ALL: [&str; 8] = [
+        GET_BRIDGE_INFO,
+        LIST_SERVERS,
+        LIST_TOOLS,
+        DESCRIBE_TOOL,
+        CALL_TOOL,
+        LIST_RESOURCES,
+        LIST_RESOURCE_TEMPLATES,
+        READ_RESOURCE,
+    ];
+}
+
+/// Name of the protocol in `getBridgeInfo`.
+pub const PROTOCOL_NAME: &str = "tool-cli-bridge";
+/// Major version of the protocol; a client refuses any other.
+pub const PROTOCOL_MAJOR: u64 = 1;
+/// Version of the protocol.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// JSON Schema dialects that arguments are checked in; the first is the default.
+pub const SCHEMA_DIALECTS: [&str; 3] = [
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema#",
+];
+
+/// What a tool without a description shows instead.
+pub const NO_DESCRIPTION: &str = "(no description)";
+
+/// How many tool names `listServers` gives as examples.
+pub const EXAMPLES: usize = 3;
+
+/// The result of `getBridgeInfo` for an implementation of this name and version.
+#[must_use]
+pub fn bridge_info(name: &str, version: &str) -> Value {
+    json!({
+        "bridgeProtocol": {"name": PROTOCOL_NAME, "major": PROTOCOL_MAJOR, "version": PROTOCOL_VERSION},
+        "serverImplementation": {"name": name, "version": version},
+        "operations": method::ALL,
+        "capabilities": {
+            "authentication": {"required": true, "scheme": "bearer"},
+            "tools": {
+                "discovery": true,
+                "calls": true,
+                "inputSchemaValidation": true,
+                "jsonSchemaDialect": SCHEMA_DIALECTS[0],
+                "supportedJsonSchemaDialects": SCHEMA_DIALECTS,
+            },
+            "resources": {"list": true, "templates": true, "read": true},
+            "cancellation": {"providerAbortSignal": true},
+        },
+    })
+}
+
+/// One server in `listServers`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerEntry {
+    /// Its name.
+    pub name: String,
+    /// How many tools it has.
+    pub tool_count: usize,
+    /// Up to [`EXAMPLES`] of their names.
+    pub examples: Vec<String>,
+    /// Why it cannot be used right now; absent when it can. Older clients ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<ServerStatus>,
+}
+
+/// Why a listed server cannot be used right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerStatus {
+    /// It has not answered its first request yet.
+    Starting,
+    /// It does not run, and cannot be reached.
+    Unavailable,
+}
+
+/// Result of `listServers`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerList {
+    /// Sorted by name.
+    pub servers: Vec<ServerEntry>,
+}
+
+/// One tool in `listTools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolEntry {
+    /// Its name.
+    pub name: String,
+    /// Its description, or [`NO_DESCRIPTION`].
+    pub description: String,
+    /// Whether its results are structured JSON.
+    #[serde(default)]
+    pub has_structured_output: bool,
+}
+
+/// Result of `listTools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolList {
+    /// The server asked for.
+    pub server: String,
+    /// Sorted by name.
+    pub tools: Vec<ToolEntry>,
+}
+
+/// Result of `listResources`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ResourceList {
+    /// The server asked for.
+    pub server: String,
+    /// Sorted by uri, each as the server gave it.
+    pub resources: Vec<Box<RawValue>>,
+}
+
+/// Result of `listResourceTemplates`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TemplateList {
+    /// The server asked for.
+    pub server: String,
+    /// Sorted by uriTemplate, each as the server gave it.
+    pub templates: Vec<Box<RawValue>>,
+}

@@ -1,0 +1,78 @@
+//! A bound on the bytes that the harness holds for others at any moment.
+//!
+//! Bodies, long lines and results take from one budget, so that many large things at once end in `busy`, not in the
+//! kernel's out-of-memory killer. What was taken comes back when its [`Held`] is dropped.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The granularity: a semaphore counts to 2^29 on small machines, bytes would not fit for long.
+const UNIT: usize = 1024;
+
+/// How many bytes may be held in all. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    units: Arc<Semaphore>,
+}
+
+/// Bytes taken from a [`Budget`].
+#[derive(Debug)]
+pub struct Held {
+    permit: OwnedSemaphorePermit,
+}
+
+/// The budget is spent for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many bytes are held at once")]
+pub struct Spent;
+
+impl Budget {
+    /// A budget of this many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self { units: Arc::new(Semaphore::new(bytes / UNIT)) }
+    }
+
+    /// Takes bytes, or says at once that there are none.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn take(&self, bytes: usize) -> Result<Held, Spent> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| Spent)?;
+        let permit = Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| Spent)?;
+        Ok(Held { permit })
+    }
+
+    /// Takes bytes, waiting for them.
+    ///
+    /// # Errors
+    /// [`Spent`] when the budget could never hold them.
+    pub async fn wait(&self, bytes: usize) -> Result<Held, Spent> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| Spent)?;
+        let permit = Arc::clone(&self.units).acquire_many_owned(units).await.map_err(|_| Spent)?;
+        Ok(Held { permit })
+    }
+}
+
+impl Held {
+    /// Adds what `more` holds.
+    pub fn add(&mut self, more: Self) {
+        self.permit.merge(more.permit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_comes_back() {
+        let budget = Budget::new(4096);
+        let held = budget.take(3000).unwrap();
+        assert_eq!(budget.take(2048).unwrap_err(), Spent);
+        drop(held);
+        assert!(budget.take(4096).is_ok());
+        assert_eq!(budget.take(usize::MAX).unwrap_err(), Spent);
+    }
+}

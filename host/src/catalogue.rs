@@ -1,0 +1,319 @@
+//! What one MCP server offers, as it said it: tools, resources, templates.
+//!
+//! Entries come from an untrusted server, one by one: a bad one is left out and reported, it never takes the others
+//! with it. Each keeps its definition as raw JSON, so that nothing a server said is lost on the way to a guest.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use footbridge_proto::{json, wire};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    digest::Digest,
+    limits::ServerLimits,
+    schema::{BadSchema, InputSchema},
+};
+
+/// All that a server offers at one moment. Replaced as a whole when the server says that it changed.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    tools: BTreeMap<String, Arc<Tool>>,
+    resources: BTreeMap<String, Box<RawValue>>,
+    templates: BTreeMap<String, Box<RawValue>>,
+}
+
+/// A tool as its server defined it.
+#[derive(Debug)]
+pub struct Tool {
+    name: String,
+    description: Option<String>,
+    structured: bool,
+    definition: Value,
+    digest: Digest,
+    schema: OnceLock<Result<InputSchema, BadSchema>>,
+}
+
+/// Why an entry of a listing is left out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadEntry {
+    /// It lacks what makes it usable.
+    #[error("it is not an object with a \"{0}\" of 1 to 1,024 bytes")]
+    NoKey(&'static str),
+    /// JSON that parsers read differently.
+    #[error("its JSON is refused: {0}")]
+    Json(#[from] json::JsonError),
+    /// Input or output schema beyond the limit.
+    #[error("its \"{0}\" is over {1} bytes")]
+    SchemaTooLarge(&'static str, usize),
+    /// The input schema is not an object.
+    #[error("its \"inputSchema\" is not an object")]
+    NoSchema,
+    /// An entry before it has the same key.
+    #[error("an entry before it has the same name")]
+    Repeated,
+    /// More entries than a server may have.
+    #[error("the server has more than {0} of them")]
+    TooMany(usize),
+}
+
+/// Longest name or URI of an entry, bytes.
+const MAX_KEY: usize = 1024;
+
+impl Catalogue {
+    /// Adds a tool of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_tool(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
+        let tool = Tool::parse(raw, limits)?;
+        if self.tools.len() >= limits.entries {
+            return Err(BadEntry::TooMany(limits.entries));
+        }
+        if self.tools.contains_key(&tool.name) {
+            return Err(BadEntry::Repeated);
+        }
+        self.tools.insert(tool.name.clone(), Arc::new(tool));
+        Ok(())
+    }
+
+    /// Adds a resource of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_resource(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        add_keyed(&mut self.resources, "uri", raw, limits)
+    }
+
+    /// Adds a resource template of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_template(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        add_keyed(&mut self.templates, "uriTemplate", raw, limits)
+    }
+
+    /// Tools by name.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> {
+        self.tools.values()
+    }
+
+    /// The tool with exactly this name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.get(name)
+    }
+
+    /// Resources by URI, each as the server gave it.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
+        self.resources.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+    }
+
+    /// Resource templates by URI template, each as the server gave it.
+    pub fn templates(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
+        self.templates.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+    }
+}
+
+fn add_keyed(
+    entries: &mut BTreeMap<String, Box<RawValue>>,
+    key: &'static str,
+    raw: Box<RawValue>,
+    limits: &ServerLimits,
+) -> Result<(), BadEntry> {
+    json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
+    let value: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|_| BadEntry::NoKey(key))?;
+    let name = value.get(key).and_then(|v| serde_json::from_str::<String>(v.get()).ok());
+    let name = name.filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey(key))?;
+    if entries.contains_key(&name) {
+        return Err(BadEntry::Repeated);
+    }
+    if entries.len() >= limits.entries {
+        return Err(BadEntry::TooMany(limits.entries));
+    }
+    entries.insert(name, raw);
+    Ok(())
+}
+
+/// What makes a definition: the members whose change matters to whoever accepted it.
+const DIGESTED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// The order in which `describeTool` shows the members that every client knows.
+const SHOWN_FIRST: [&str; 5] = ["name", "description", "inputSchema", "outputSchema", "annotations"];
+
+impl Tool {
+    fn parse(raw: &RawValue, limits: &ServerLimits) -> Result<Self, BadEntry> {
+        let text = json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
+        let Ok(Value::Object(mut given)) = serde_json::from_str(text) else { return Err(BadEntry::NoKey("name")) };
+        let name = match given.get("name") {
+            Some(Value::String(name)) if (1..=MAX_KEY).contains(&name.len()) => name.clone(),
+            _ => return Err(BadEntry::NoKey("name")),
+        };
+        for part in ["inputSchema", "outputSchema"] {
+            if given.get(part).is_some_and(|schema| schema.to_string().len() > limits.schema_bytes) {
+                return Err(BadEntry::SchemaTooLarge(part, limits.schema_bytes));
+            }
+        }
+        if !given.get("inputSchema").is_some_and(Value::is_object) {
+            return Err(BadEntry::NoSchema);
+        }
+        let digest = definition_digest(&given);
+        let structured = given.get("outputSchema").is_some_and(Value::is_object);
+        let description = match given.get_mut("description") {
+            Some(Value::String(text)) if !text.is_empty() => {
+                cut(text, limits.description_bytes);
+                Some(text.clone())
+            }
+            _ => None,
+        };
+        let mut shown = serde_json::Map::new();
+        for key in SHOWN_FIRST {
+            let value = given.shift_remove(key).filter(|value| !value.is_null());
+            let value = if key == "description" { Some(describe(description.as_deref())) } else { value };
+            if let Some(value) = value {
+                shown.insert(key.to_owned(), value);
+            }
+        }
+        shown.extend(given);
+        Ok(Self { name, description, structured, definition: Value::Object(shown), digest, schema: OnceLock::new() })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its description, or what stands for a missing one.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        self.description.as_deref().unwrap_or(wire::NO_DESCRIPTION)
+    }
+
+    /// Whether its results are structured JSON.
+    #[must_use]
+    pub fn is_structured(&self) -> bool {
+        self.structured
+    }
+
+    /// All that its server said of it, in the order that `describeTool` shows.
+    #[must_use]
+    pub fn definition(&self) -> &Value {
+        &self.definition
+    }
+
+    /// Digest of the members whose change matters.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its input schema, compiled at the first call and kept.
+    ///
+    /// # Errors
+    /// [`BadSchema`] when it is not one that arguments can be checked against.
+    pub fn input_schema(&self) -> Result<&InputSchema, &BadSchema> {
+        self.schema.get_or_init(|| InputSchema::compile(&self.definition["inputSchema"])).as_ref()
+    }
+}
+
+fn describe(description: Option<&str>) -> Value {
+    Value::from(description.unwrap_or(wire::NO_DESCRIPTION))
+}
+
+fn definition_digest(given: &serde_json::Map<String, Value>) -> Digest {
+    let kept = DIGESTED.iter().filter_map(|key| Some(((*key).to_owned(), given.get(*key)?.clone())));
+    let mut value = Value::Object(kept.collect());
+    json::sort_members(&mut value);
+    Digest::of(value.to_string())
+}
+
+/// Cuts a text at a character boundary and says so.
+fn cut(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        let mut at = limit;
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        text.truncate(at);
+        text.push_str(" [cut: the description is too long]");
+    }
+}
+
+/// One page of a listing, as raw entries.
+#[derive(Debug, Deserialize)]
+pub struct Page {
+    /// The entries, whatever the listing is of.
+    #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", default)]
+    pub entries: Vec<Box<RawValue>>,
+    /// Where the next page starts; absent on the last.
+    #[serde(rename = "nextCursor", default)]
+    pub next_cursor: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn add(catalogue: &mut Catalogue, text: &str) -> Result<(), BadEntry> {
+        catalogue.add_tool(&raw(text), &ServerLimits::default())
+    }
+
+    #[test]
+    fn a_bad_tool_is_left_out_and_the_others_stay() {
+        let mut catalogue = Catalogue::default();
+        assert_eq!(add(&mut catalogue, r#"{"inputSchema":{}}"#), Err(BadEntry::NoKey("name")));
+        assert_eq!(add(&mut catalogue, "7"), Err(BadEntry::NoKey("name")));
+        assert_eq!(add(&mut catalogue, r#"{"name":"a"}"#), Err(BadEntry::NoSchema));
+        assert!(matches!(add(&mut catalogue, r#"{"name":"a","name":"b","inputSchema":{}}"#), Err(BadEntry::Json(_))));
+        assert_eq!(add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#), Ok(()));
+        assert_eq!(add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#), Err(BadEntry::Repeated));
+        assert_eq!(catalogue.tools().len(), 1);
+    }
+
+    #[test]
+    fn unknown_members_reach_describe_tool_after_the_known_ones() {
+        let mut catalogue = Catalogue::default();
+        add(
+            &mut catalogue,
+            r#"{"_meta":{"x":1},"title":"T","name":"a","outputSchema":{"type":"object"},"inputSchema":{}}"#,
+        )
+        .unwrap();
+        let tool = catalogue.tool("a").unwrap();
+        assert_eq!(
+            tool.definition().to_string(),
+            r#"{"name":"a","description":"(no description)","inputSchema":{},"outputSchema":{"type":"object"},"_meta":{"x":1},"title":"T"}"#
+        );
+        assert!(tool.is_structured());
+    }
+
+    #[test]
+    fn the_digest_covers_what_matters_and_not_the_order() {
+        let digest = |text: &str| Tool::parse(&raw(text), &ServerLimits::default()).unwrap().digest();
+        let a = digest(r#"{"name":"a","inputSchema":{"x":1,"y":2},"_meta":{"n":1}}"#);
+        assert_eq!(a, digest(r#"{"_meta":{"n":2},"inputSchema":{"y":2,"x":1},"name":"a"}"#));
+        assert_ne!(a, digest(r#"{"name":"a","inputSchema":{"x":1,"y":3}}"#));
+    }
+
+    #[test]
+    fn a_long_description_is_cut_and_says_so() {
+        let text = format!(r#"{{"name":"a","inputSchema":{{}},"description":"{}"}}"#, "é".repeat(10_000));
+        let tool = Tool::parse(&raw(&text), &ServerLimits::default()).unwrap();
+        assert!(tool.description().len() < 17 * 1024 && tool.description().ends_with("too long]"));
+    }
+
+    #[test]
+    fn a_page_is_read_whatever_it_lists() {
+        let page: Page = serde_json::from_str(r#"{"tools":[{"name":7}],"nextCursor":"x"}"#).unwrap();
+        assert_eq!((page.entries.len(), page.next_cursor.as_deref()), (1, Some("x")));
+        let page: Page = serde_json::from_str(r#"{"resourceTemplates":[],"extra":1}"#).unwrap();
+        assert_eq!((page.entries.len(), page.next_cursor), (0, None));
+    }
+}

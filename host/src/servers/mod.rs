@@ -1,0 +1,5 @@
+//! MCP servers.
+mod outcome;
+mod spec;
+pub use outcome::*;
+pub use spec::*;

@@ -1,0 +1,124 @@
+//! What goes to an MCP server, and what became of it.
+
+use serde_json::{Map, Value, value::RawValue};
+
+use super::ServerName;
+use crate::{
+    audit::{Admitted, Receipt},
+    budget::Held,
+};
+
+/// A call on its way out. It comes out of an [`Admitted`] and nowhere else.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The server.
+    pub server: ServerName,
+    /// What to send.
+    pub request: OutgoingRequest,
+}
+
+/// What is sent to a server. It is sent once, whatever happens.
+#[derive(Debug)]
+pub enum OutgoingRequest {
+    /// `tools/call`.
+    CallTool {
+        /// The tool's name.
+        name: String,
+        /// Its arguments, members sorted: their text is what was digested and recorded.
+        arguments: Map<String, Value>,
+    },
+    /// `resources/read`.
+    ReadResource {
+        /// The resource's URI.
+        uri: String,
+    },
+}
+
+/// What became of a call that was admitted.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The server answered; the result is as it wrote it, less the values of configured secrets.
+    Result(RawResult),
+    /// The server answered with a JSON-RPC error.
+    ServerError {
+        /// Its code.
+        code: i64,
+        /// Its message, less the values of configured secrets.
+        message: String,
+    },
+    /// The server answered with more than a guest may get.
+    TooLarge {
+        /// The limit, bytes.
+        limit: usize,
+    },
+    /// Nothing left the harness.
+    NotSent(NotSent),
+    /// It left, and no usable answer came.
+    Unknown(NoAnswer),
+}
+
+/// A result as raw JSON, and the bytes it holds.
+#[derive(Debug)]
+pub struct RawResult {
+    /// The text.
+    pub text: Box<RawValue>,
+    /// Its part of the budget.
+    pub held: Option<Held>,
+}
+
+/// Why a call did not leave.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotSent {
+    /// The server does not run. The text is for the guest: no path, no address.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Too many calls at once.
+    #[error("too many calls at once")]
+    Busy,
+    /// The client left first.
+    #[error("cancelled before it was sent")]
+    Cancelled,
+}
+
+/// Why there is no answer to what was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// The server ended, or its connection did.
+    #[error("the server ended before it answered")]
+    ServerGone,
+    /// Neither answer nor progress within the idle time, or the total time ran out.
+    #[error("the server did not answer in time")]
+    Timeout,
+    /// The client left; the server was told.
+    #[error("cancelled")]
+    Cancelled,
+    /// What came is no answer: broken, too long, or not of the protocol.
+    #[error("the server's answer cannot be used")]
+    Unusable,
+    /// More was held than may be.
+    #[error("the answer did not fit into memory set aside for answers")]
+    Busy,
+}
+
+/// A call that was carried out, or not, and its receipt. Only the servers stage makes one, from an [`Admitted`].
+#[derive(Debug)]
+pub struct Executed {
+    receipt: Receipt,
+    outcome: Outcome,
+}
+
+impl Executed {
+    /// Takes the admission apart and carries it out. The only way to an [`Executed`].
+    pub(super) async fn by<F>(admitted: Admitted, send: impl FnOnce(Outgoing) -> F) -> Self
+    where
+        F: Future<Output = Outcome>,
+    {
+        let (outgoing, receipt) = admitted.depart();
+        Self { receipt, outcome: send(outgoing).await }
+    }
+
+    /// For the audit stage, which turns it into a reply.
+    pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
+        (self.receipt, self.outcome)
+    }
+}

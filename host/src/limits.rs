@@ -130,6 +130,8 @@ pub struct ServerLimits {
     pub entries: usize,
     /// Pages of one listing.
     pub pages: usize,
+    /// All entries of one server together, as text.
+    pub catalogue_bytes: usize,
     /// A description; longer ones are cut and say so.
     pub description_bytes: usize,
     /// A schema; a tool with a larger one is left out.
@@ -156,6 +158,7 @@ impl Default for ServerLimits {
             stderr_bytes: MIB,
             entries: 2_000,
             pages: 64,
+            catalogue_bytes: 8 * MIB,
             description_bytes: 16 * KIB,
             schema_bytes: 256 * KIB,
             restarts: 5,

@@ -42,7 +42,8 @@ impl Inherited {
     }
 
     fn read() -> Self {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // This thread's own file: another may just be in a call that blocks every signal for a moment.
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let field = |name: &str, radix| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             u64::from_str_radix(line.trim(), radix).ok()

@@ -3,8 +3,8 @@
 //! Three parties, each this same test binary in a process of its own: the test, a harness that it starts (as another
 //! user where the test is about that), and the command inside, which tries its ways out and writes down what happened.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,8 +18,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use footbridge::keeper::{KeptCommand, SpawnError, Step, Stream};
+use footbridge::sandbox::filter_bytes;
 use footbridge::sandbox::net::{self, View};
-use footbridge::sandbox::{Asked, EnvironmentError, Environments, Kind, environment, filter_bytes};
 use nix::errno::Errno;
 use nix::libc;
 use nix::mount::{MntFlags, umount2};
@@ -148,7 +148,8 @@ fn inside() {
     let place = Place(std::env::var_os("PLACE").unwrap().into());
     let mut findings = File::create(place.findings()).unwrap();
     let mut note = |name: &str, value: &dyn Display| writeln!(findings, "{name}={value}").unwrap();
-    let outcome = |result: std::io::Result<()>| result.map_or_else(|e| format!("{:?}", e.kind()), |()| "done".to_owned());
+    let outcome =
+        |result: std::io::Result<()>| result.map_or_else(|e| format!("{:?}", e.kind()), |()| "done".to_owned());
     let list = |path: &Path| {
         let mut names: Vec<_> =
             std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -311,7 +312,8 @@ async fn everything_is_gone(mut witness: Receiver) {
 fn crowded(place: &Place) -> (std::process::Child, Receiver, Pid) {
     let (reader, writer) = std::io::pipe().unwrap();
     let script = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; echo ready; wait";
-    let mut harness = harness(place, None, script).stdout(Stdio::piped()).stderr(OwnedFd::from(writer)).spawn().unwrap();
+    let mut harness =
+        harness(place, None, script).stdout(Stdio::piped()).stderr(OwnedFd::from(writer)).spawn().unwrap();
     let mut text = String::new();
     let mut stdout = harness.stdout.take().unwrap();
     while !(text.contains("ready\n") && text.contains("pid ")) {
@@ -412,55 +414,4 @@ fn the_relay_is_told_where_to_listen_and_what_to_run() {
     let args = net::relay_args("tcp:127.0.0.1:7179", Path::new("/run/s/socket"), &command);
     let expected = ["--listen", "tcp:127.0.0.1:7179", "--to", "unix:/run/s/socket", "--", "cmd", "--flag"];
     assert_eq!(args, expected.map(OsString::from));
-}
-
-fn made(kind: Kind, asked: &[&str], tools: Option<&str>) -> Result<Vec<String>, EnvironmentError> {
-    let callers: Vec<(OsString, OsString)> = [
-        ("HOME", "/h"),
-        ("PATH", "/bin"),
-        ("LC_ALL", "C"),
-        ("API_KEY", "k"),
-        ("EDITOR", "ed"),
-        ("TOOL_CLI_TOKEN", "outer"),
-        ("LCX", "no"),
-    ]
-    .map(|(name, value)| (name.into(), value.into()))
-    .to_vec();
-    let asked: Vec<Asked> = asked
-        .iter()
-        .map(|text| match text.split_once('=') {
-            Some((name, value)) => Asked { name: name.to_owned(), value: Some(value.into()) },
-            None => Asked { name: (*text).to_owned(), value: None },
-        })
-        .collect();
-    let referred = BTreeSet::from(["API_KEY".to_owned()]);
-    let from = Environments { callers: &callers, asked: &asked, referred: &referred, tools: tools.map(Path::new) };
-    let join = |(name, value): (OsString, OsString)| [name, value].join(OsStr::new("=")).into_string().unwrap();
-    Ok(environment(kind, from)?.into_iter().map(join).collect())
-}
-
-#[test]
-fn the_environment_is_a_list_of_what_is_allowed_or_of_what_is_left() {
-    let closed = ["HOME=/h", "LC_ALL=C", "PATH=/bin"];
-    let table: &[(Kind, &[&str], Option<&str>, &[&str])] = &[
-        (Kind::Closed, &[], None, &closed),
-        (Kind::Closed, &["EDITOR"], None, &["EDITOR=ed", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
-        (Kind::Closed, &["EDITOR=vi", "NONE"], None, &["EDITOR=vi", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
-        (Kind::Closed, &["API_KEY=other"], None, &["API_KEY=other", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
-        (Kind::Closed, &[], Some("/t"), &["HOME=/h", "LC_ALL=C", "PATH=/t:/bin"]),
-        (Kind::Closed, &["PATH="], Some("/t"), &["HOME=/h", "LC_ALL=C", "PATH=/t:/usr/local/bin:/usr/bin:/bin"]),
-        (Kind::Open, &[], None, &["EDITOR=ed", "HOME=/h", "LCX=no", "LC_ALL=C", "PATH=/bin"]),
-    ];
-    for (kind, asked, tools, expected) in table {
-        assert_eq!(made(*kind, asked, *tools).unwrap(), *expected, "{kind:?} {asked:?} {tools:?}");
-    }
-}
-
-#[test]
-fn an_environment_that_would_show_a_credential_is_refused() {
-    for kind in [Kind::Open, Kind::Closed] {
-        assert_eq!(made(kind, &["API_KEY"], None), Err(EnvironmentError::Referred("API_KEY".to_owned())));
-    }
-    assert_eq!(made(Kind::Open, &["=x"], None), Err(EnvironmentError::Name(String::new())));
-    assert_eq!(made(Kind::Open, &[], Some("/a:b")), Err(EnvironmentError::Colon("/a:b".into())));
 }

@@ -1,5 +1,7 @@
 //! Which variables a command gets, from values alone.
 
+#![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -34,7 +36,8 @@ fn made(kind: Kind, asked: &[&str], tools: Option<&str>) -> Result<Vec<String>, 
 #[test]
 fn the_environment_is_a_list_of_what_is_allowed_or_of_what_is_left() {
     let closed = ["HOME=/h", "LC_ALL=C", "PATH=/bin"];
-    let table: &[(Kind, &[&str], Option<&str>, &[&str])] = &[
+    type Row<'a> = (Kind, &'a [&'a str], Option<&'a str>, &'a [&'a str]);
+    let table: &[Row<'_>] = &[
         (Kind::Closed, &[], None, &closed),
         (Kind::Closed, &["EDITOR"], None, &["EDITOR=ed", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
         (Kind::Closed, &["EDITOR=vi", "NONE"], None, &["EDITOR=vi", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),

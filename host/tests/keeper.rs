@@ -3,6 +3,8 @@
 //! "Everything is gone" is seen as the end of a pipe whose write end every process under test inherits: it ends when
 //! the last of them does, with no need to poll for pids.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says no more than that it failed, and where")]
+
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;

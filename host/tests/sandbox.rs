@@ -3,6 +3,15 @@
 //! Three parties, each this same test binary in a process of its own: the test, a harness that it starts (as another
 //! user where the test is about that), and the command inside, which tries its ways out and writes down what happened.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says no more than that it failed, and where"
+)]
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::{Debug, Display};
@@ -98,6 +107,7 @@ fn harness(place: &Place, user: Option<u32>, script: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.args(part("as_harness")).env("PLACE", &place.0).env("SCRIPT", script).stdin(Stdio::null());
     if let Some(user) = user {
+        std::os::unix::fs::chown(&place.0, Some(user), Some(user)).unwrap();
         command.uid(user).gid(user);
     }
     command
@@ -135,7 +145,8 @@ async fn as_harness() {
     ];
     let command = net::command("/bin/sh", ["-c", &script], &place.view()).env(env).helper(FOOTBRIDGE);
     let command = command.folder(place.runtime());
-    let mut kept = command.streams(Stream::Null, Stream::Inherit, Stream::Inherit).spawn().await.unwrap();
+    let kept = command.streams(Stream::Null, Stream::Inherit, Stream::Inherit).spawn().await;
+    let mut kept = kept.unwrap_or_else(|error| panic!("{error} {error:?}"));
     println!("pid {}", kept.pid());
     let ended = kept.wait().await.unwrap();
     println!("ended {}", ended.code());
@@ -197,6 +208,8 @@ fn inside() {
     }
     note("remove_config", &outcome(std::fs::remove_file(place.config())));
     note("remove_socket", &outcome(std::fs::remove_file(place.socket())));
+    note("rename_above_state", &outcome(std::fs::rename(place.0.join("home/.local"), place.0.join("home/x"))));
+    note("rename_above_config", &outcome(std::fs::rename(&place.0, place.0.with_extension("x"))));
     note("unmount", &Debugged(umount2(&place.runtime(), MntFlags::MNT_DETACH)));
     let mut nested = Command::new("unshare");
     nested.args(["-Urm", "sh", "-c", "umount -l \"$0\" || exit 7"]).arg(place.runtime());
@@ -260,7 +273,7 @@ fn expected(user: u32) -> BTreeMap<String, String> {
     add(&["folder"], "sessions");
     add(&["terminals"], "ptmx");
     add(&["write_runtime", "write_state", "write_config", "write_socket_folder"], "ReadOnlyFilesystem");
-    add(&["remove_config"], "ResourceBusy");
+    add(&["remove_config", "rename_above_state", "rename_above_config"], "ResourceBusy");
     add(&["remove_socket"], "ReadOnlyFilesystem");
     add(&["unmount"], "Err(EPERM)");
     // The kernel lets no user 0 without capabilities make a namespace with a user 0; for others the unmounting fails.
@@ -403,9 +416,27 @@ async fn a_socket_folder_that_is_missing_is_named() {
 }
 
 #[test]
+fn where_user_namespaces_are_off_the_refusal_says_which_setting() {
+    let name = "where_user_namespaces_are_off_the_refusal_says_which_setting";
+    if cannot_run(name) {
+        return;
+    }
+    let (_folder, place) = place();
+    let harness = harness(&place, None, "true");
+    let mut without = Command::new("unshare");
+    without.args(["-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"]);
+    without.arg(this_file()).args(harness.get_args()).env("PLACE", &place.0).env("SCRIPT", "true");
+    let output = without.output().unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("Namespaces"), "{text}");
+    assert!(text.contains("user namespaces are switched off here: sysctl user.max_user_namespaces=10000"), "{text}");
+}
+
+#[test]
 fn the_filter_has_the_form_that_bwrap_reads() {
     let bytes = filter_bytes().unwrap();
-    assert!(!bytes.is_empty() && bytes.len() % 8 == 0, "{} bytes", bytes.len());
+    assert!(!bytes.is_empty() && bytes.len().is_multiple_of(8), "{} bytes", bytes.len());
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! The test plays the person: it holds the far end of the local terminal, types there and reads the screen. The
 //! harness is this same test binary in a session of its own, with that terminal as its controlling one.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test says no more than that it failed, and where")]
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

@@ -4,9 +4,13 @@
 //! links nor the order of mounts can lead elsewhere. The session's folder is opened before it is hidden, too, and
 //! mounted again at its place inside the empty folder.
 //!
+//! The folders above a hidden one become mounts where the command could rename them; so a rename across such a folder's
+//! edge is "cross-device" inside, which costs `mv` a copy.
+//!
 //! What this process may not reach, with its capabilities still in hand, the command may not reach either: it is
 //! passed over.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,6 +22,7 @@ use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::{AccessFlags, access};
 
 use super::net::Isolation;
 use crate::keeper::{Refusal, Step};
@@ -32,16 +37,10 @@ struct Held {
 }
 
 impl Held {
-    /// Opens what the path leads to; nothing if it is not there or not to be reached.
-    fn open(path: &Path) -> nix::Result<Option<Self>> {
-        let real = match path.canonicalize() {
-            Ok(real) => real,
-            Err(error) => return pass_over(Errno::from_raw(error.raw_os_error().unwrap_or(0))),
-        };
-        match open(&real, OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty()) {
-            Ok(fd) => Ok(Some(Self { path: real, fd })),
-            Err(errno) => pass_over(errno),
-        }
+    /// Opens a path without links in it.
+    fn open(path: PathBuf) -> nix::Result<Self> {
+        let fd = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())?;
+        Ok(Self { path, fd })
     }
 
     /// A path to it that works also when it is covered.
@@ -50,11 +49,20 @@ impl Held {
     }
 }
 
-fn pass_over(errno: Errno) -> nix::Result<Option<Held>> {
-    match errno {
+/// Where the path leads to; nothing if it is not there or not to be reached.
+fn resolve(path: &Path) -> nix::Result<Option<PathBuf>> {
+    let error = match path.canonicalize() {
+        Ok(real) => return Ok(Some(real)),
+        Err(error) => errno_of(&error),
+    };
+    match error {
         Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES | Errno::EPERM => Ok(None),
         other => Err(other),
     }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
 fn named(path: &Path) -> String {
@@ -75,13 +83,16 @@ pub(super) fn furnish(isolation: &Isolation) -> Result<(), Refusal> {
     mount_plain(None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)
         .map_err(Refusal::at(Step::Propagation))?;
     let shown = Path::new(&isolation.shown);
-    let shown = Held::open(shown).and_then(|held| held.ok_or(Errno::ENOENT)).map_err(showing(shown))?;
-    let folders = hold_folders(isolation)?;
-    let files = hold_files(isolation, &folders)?;
+    let real = resolve(shown).and_then(|real| real.ok_or(Errno::ENOENT)).map_err(showing(shown))?;
+    let hidden = paths_to_hide(isolation)?;
+    pin_ancestors(&hidden)?;
+    let shown = Held::open(real).map_err(showing(shown))?;
+    let (folders, files): (Vec<_>, Vec<_>) = hidden.into_iter().partition(|path| path.is_dir());
+    let (folders, files) = (hold(folders)?, hold(files)?);
     mount_own_kernel_views()?;
     cover_files(&files)?;
     for folder in &folders {
-        cover_folder(folder).map_err(hiding(&folder.path))?;
+        mount_empty(&folder.through_descriptor()).map_err(hiding(&folder.path))?;
     }
     show_again(&shown).map_err(showing(&shown.path))?;
     for folder in folders.iter().filter(|folder| folder.path != shown.path) {
@@ -91,21 +102,35 @@ pub(super) fn furnish(isolation: &Isolation) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The hidden folders, without those below others of them. A missing one is made first.
-fn hold_folders(isolation: &Isolation) -> Result<Vec<Held>, Refusal> {
-    let mut held = Vec::new();
+fn hold(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Held>, Refusal> {
+    paths.into_iter().map(|path| Held::open(path.clone()).map_err(hiding(&path))).collect()
+}
+
+/// What the hidden paths lead to, without what is below others of them. A missing folder is made first.
+fn paths_to_hide(isolation: &Isolation) -> Result<BTreeSet<PathBuf>, Refusal> {
+    let mut all = BTreeSet::new();
     for path in isolation.hidden_folders.iter().map(Path::new) {
         make_folder(path).map_err(hiding(path))?;
-        held.extend(Held::open(path).map_err(hiding(path))?);
+        all.extend(resolve(path).map_err(hiding(path))?);
     }
-    held.sort_by(|a: &Held, b: &Held| a.path.cmp(&b.path));
-    let mut outermost: Vec<Held> = Vec::new();
-    for folder in held {
-        if !outermost.iter().any(|outer| folder.path.starts_with(&outer.path)) {
-            outermost.push(folder);
-        }
+    for path in isolation.hidden_files.iter().map(Path::new) {
+        all.extend(resolve(path).map_err(hiding(path))?);
     }
-    Ok(outermost)
+    let is_outermost = |path: &&PathBuf| !path.ancestors().skip(1).any(|above| all.contains(above));
+    Ok(all.iter().filter(is_outermost).cloned().collect())
+}
+
+/// Makes mounts of the folders above what is hidden, where the command could otherwise rename them: it would put
+/// folders of its own at the hidden paths, which the harness would open for ours after that.
+fn pin_ancestors(hidden: &BTreeSet<PathBuf>) -> Result<(), Refusal> {
+    let could_be_renamed =
+        |folder: &&Path| folder.parent().is_some_and(|above| access(above, AccessFlags::W_OK).is_ok());
+    let pins: BTreeSet<&Path> =
+        hidden.iter().flat_map(|path| path.ancestors().skip(1)).filter(could_be_renamed).collect();
+    for pin in pins {
+        mount(Some(pin), pin, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>).map_err(hiding(pin))?;
+    }
+    Ok(())
 }
 
 /// Makes a missing folder, unless this user could not: then the command cannot make it either.
@@ -114,18 +139,9 @@ fn make_folder(path: &Path) -> nix::Result<()> {
         Ok(()) => Ok(()),
         Err(error) => match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Ok(()),
-            _ => Err(Errno::from_raw(error.raw_os_error().unwrap_or(0))),
+            _ => Err(errno_of(&error)),
         },
     }
-}
-
-fn hold_files(isolation: &Isolation, folders: &[Held]) -> Result<Vec<Held>, Refusal> {
-    let mut held = Vec::new();
-    for path in isolation.hidden_files.iter().map(Path::new) {
-        let file = Held::open(path).map_err(hiding(path))?;
-        held.extend(file.filter(|file| !folders.iter().any(|folder| file.path.starts_with(&folder.path))));
-    }
-    Ok(held)
 }
 
 /// /proc shows only the sandbox's processes, /dev/pts only its terminals.
@@ -154,17 +170,9 @@ fn cover_files(files: &[Held]) -> Result<(), Refusal> {
     umount2(scratch, MntFlags::MNT_DETACH).map_err(hiding(&first.path))
 }
 
-fn cover_folder(folder: &Held) -> nix::Result<()> {
-    mount_empty(&folder.through_descriptor())
-}
-
 fn show_again(shown: &Held) -> nix::Result<()> {
     // Below a hidden folder this is now an empty place; elsewhere it exists.
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&shown.path)
-        .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
+    DirBuilder::new().recursive(true).mode(0o755).create(&shown.path).map_err(|error| errno_of(&error))?;
     bind_read_only(&shown.through_descriptor(), &shown.path, &shown.path)
 }
 

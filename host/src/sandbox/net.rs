@@ -19,15 +19,33 @@ use super::{filter, identity, mounts};
 use crate::keeper::{Kept, KeptCommand, Refusal, Step};
 use crate::sys;
 
-/// A device through which a process could pose as a virtual machine and so get round the refusal of AF_VSOCK.
-const VSOCK_DEVICE: &str = "/dev/vhost-vsock";
+/// Hidden always: doors out of the sandbox that stand open for the caller's own user.
+///
+/// The device lets a process pose as a virtual machine and so get round the refusal of AF_VSOCK. Behind each socket is
+/// a service that runs what it is told, outside. A socket that is a container's only link to an engine can still be
+/// reached under another name: this closes the usual doors, not every one.
+const DOORS: [&str; 8] = [
+    "/dev/vhost-vsock",
+    "/run/containerd/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/dbus/system_bus_socket",
+    "/run/docker.sock",
+    "/run/podman/podman.sock",
+    "/run/snapd.socket",
+    "/run/systemd/private",
+];
+
+/// Terminal multiplexers: each types what it is told into the caller's other terminals.
+fn multiplexers(uid: u32) -> [OsString; 2] {
+    [format!("/tmp/tmux-{uid}").into(), "/run/screen".into()]
+}
 
 /// What the sandbox must not see, and the one folder it must.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// Folders that show as empty. One that is missing is made, or the command could make it and fill it.
     pub hidden_folders: Vec<PathBuf>,
-    /// Files that show as empty. One that is missing is passed over.
+    /// Files that show as empty, and folders that do if they exist. What is missing is passed over.
     pub hidden_files: Vec<PathBuf>,
     /// The session's socket folder; it shows, read-only, even below a hidden folder.
     pub socket_folder: PathBuf,
@@ -53,13 +71,15 @@ pub fn command(
     view: &View,
 ) -> KeptCommand {
     let strings = |paths: &[PathBuf]| paths.iter().map(|path| path.clone().into_os_string()).collect::<Vec<_>>();
+    let uid = nix::unistd::geteuid().as_raw();
     let mut hidden_files = strings(&view.hidden_files);
-    hidden_files.push(VSOCK_DEVICE.into());
+    hidden_files.extend(DOORS.map(OsString::from));
+    hidden_files.extend(multiplexers(uid));
     let isolation = Isolation {
         hidden_folders: strings(&view.hidden_folders),
         hidden_files,
         shown: view.socket_folder.clone().into_os_string(),
-        uid: nix::unistd::geteuid().as_raw(),
+        uid,
         gid: nix::unistd::getegid().as_raw(),
     };
     Kept::command(program).args(args).isolated(isolation)

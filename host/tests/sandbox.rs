@@ -7,7 +7,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     clippy::print_stderr,
     reason = "a test says no more than that it failed, and where"
 )]
@@ -16,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -321,24 +320,44 @@ async fn everything_is_gone(mut witness: Receiver) {
     tokio::time::timeout(DEADLINE, witness.read_to_end(&mut rest)).await.expect("in time").unwrap();
 }
 
-/// A harness with a sandbox full of processes, each of which holds the witness's other end.
-fn crowded(place: &Place) -> (std::process::Child, Receiver, Pid) {
-    let (reader, writer) = std::io::pipe().unwrap();
-    let script = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; echo ready; wait";
-    let mut harness =
-        harness(place, None, script).stdout(Stdio::piped()).stderr(OwnedFd::from(writer)).spawn().unwrap();
-    let mut text = String::new();
-    let mut stdout = harness.stdout.take().unwrap();
-    while !(text.contains("ready\n") && text.contains("pid ")) {
-        let mut byte = [0];
-        stdout.read_exact(&mut byte).unwrap();
-        text.push(byte[0].into());
-        if text.contains("pid ") && !text.ends_with('\n') {
-            continue;
+/// A harness with a sandbox full of processes, each of which holds the witness's other end. It ends with the test.
+struct Crowded {
+    harness: std::process::Child,
+    witness: Option<Receiver>,
+    first: Pid,
+}
+
+impl Crowded {
+    fn start(place: &Place) -> Self {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let witness = Some(Receiver::from_owned_fd(reader.into()).unwrap());
+        let script = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; echo ready; wait";
+        let mut command = harness(place, None, script);
+        let harness = command.stdout(Stdio::piped()).stderr(OwnedFd::from(writer)).spawn().unwrap();
+        let mut crowded = Self { harness, witness, first: Pid::from_raw(0) };
+        let mut lines = BufReader::new(crowded.harness.stdout.take().unwrap()).lines();
+        let mut ready = false;
+        while !ready || crowded.first.as_raw() == 0 {
+            let line = lines.next().unwrap().unwrap();
+            ready |= line == "ready";
+            if let Some(pid) = line.strip_prefix("pid ") {
+                crowded.first = Pid::from_raw(pid.parse().unwrap());
+            }
         }
+        crowded
     }
-    let pid = text.lines().find_map(|line| line.strip_prefix("pid ")).unwrap().parse().unwrap();
-    (harness, Receiver::from_owned_fd(reader.into()).unwrap(), Pid::from_raw(pid))
+
+    async fn ends(mut self) {
+        self.harness.wait().unwrap();
+        everything_is_gone(self.witness.take().unwrap()).await;
+    }
+}
+
+impl Drop for Crowded {
+    fn drop(&mut self) {
+        let _may_have_ended = self.harness.kill();
+        let _may_have_ended = self.harness.wait();
+    }
 }
 
 fn parent_of(pid: Pid) -> Pid {
@@ -352,10 +371,9 @@ async fn everything_inside_ends_when_the_harness_is_killed_with_9() {
         return;
     }
     let (_folder, place) = place();
-    let (mut harness, witness, _) = crowded(&place);
-    harness.kill().unwrap();
-    harness.wait().unwrap();
-    everything_is_gone(witness).await;
+    let mut crowded = Crowded::start(&place);
+    crowded.harness.kill().unwrap();
+    crowded.ends().await;
 }
 
 #[tokio::test]
@@ -364,10 +382,9 @@ async fn everything_inside_ends_when_the_keeper_is_killed_with_9() {
         return;
     }
     let (_folder, place) = place();
-    let (mut harness, witness, first) = crowded(&place);
-    kill(parent_of(first), Signal::SIGKILL).unwrap();
-    harness.wait().unwrap();
-    everything_is_gone(witness).await;
+    let crowded = Crowded::start(&place);
+    kill(parent_of(crowded.first), Signal::SIGKILL).unwrap();
+    crowded.ends().await;
 }
 
 #[tokio::test]
@@ -376,10 +393,9 @@ async fn everything_inside_ends_with_its_first_process() {
         return;
     }
     let (_folder, place) = place();
-    let (mut harness, witness, first) = crowded(&place);
-    kill(first, Signal::SIGKILL).unwrap();
-    harness.wait().unwrap();
-    everything_is_gone(witness).await;
+    let crowded = Crowded::start(&place);
+    kill(crowded.first, Signal::SIGKILL).unwrap();
+    crowded.ends().await;
 }
 
 async fn refusal_of(command: KeptCommand) -> footbridge::keeper::Refusal {

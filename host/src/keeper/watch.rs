@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_dumpable};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::{ForkResult, Pid, dup2_stdin, pipe2, read};
 
 use super::channel;
@@ -119,11 +119,8 @@ impl Keeper {
         if ending.is_some() {
             self.settle_start();
         }
-        let harness_gone = ending.is_none();
         let ending = end_all(self.program, &self.signals).or(ending);
-        if harness_gone && let Some((terminal, state)) = &self.local_terminal {
-            let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, state);
-        }
+        self.restore_local_terminal();
         let (report, status) = match ending {
             Some(Ending::Exited(code)) => (Report::Exited(code), code),
             Some(Ending::Signaled(signal)) => (Report::Signaled(signal), 128 + signal),
@@ -131,6 +128,17 @@ impl Keeper {
         };
         let _harness_may_be_gone = channel::send(&self.channel, &report, &[]);
         status
+    }
+
+    /// Undoes the harness's raw mode, if the terminal is still in it: the harness may have been killed, which the
+    /// program can notice, and end, before this process does.
+    fn restore_local_terminal(&self) {
+        let Some((terminal, before)) = &self.local_terminal else { return };
+        let mut raw = before.clone();
+        cfmakeraw(&mut raw);
+        if tcgetattr(terminal).is_ok_and(|now| now == raw) {
+            let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
+        }
     }
 
     fn next_event(&mut self) -> nix::Result<Event> {

@@ -8,6 +8,7 @@ pub mod auth;
 pub mod budget;
 pub mod call;
 pub mod catalogue;
+pub mod config;
 pub mod digest;
 pub mod edge;
 pub mod gate;

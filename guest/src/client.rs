@@ -168,7 +168,7 @@ fn refused(answer: &http::Answer) -> ClientError {
         return ClientError::Unauthorized;
     }
     let response: Option<Response> = serde_json::from_slice(&answer.body).ok();
-    let error = response.and_then(|response| response.error);
+    let error = response.and_then(|response| response.error).map(Box::new);
     let says = error.as_ref().map_or_else(|| quote(&answer.body), |error| error.message.clone());
     ClientError::Status { status: answer.status, says, error }
 }
@@ -199,7 +199,7 @@ fn read_response(body: &[u8], id: u64) -> Result<Box<RawValue>, ClientError> {
         return Err(ClientError::WrongId { sent: id, got: echoed.to_owned() });
     }
     match (response.result, response.error) {
-        (_, Some(error)) => Err(ClientError::Refused(error)),
+        (_, Some(error)) => Err(ClientError::Refused(Box::new(error))),
         (Some(result), None) => Ok(result),
         (None, None) => Err(ClientError::NotBridge("its answer holds neither a result nor an error".to_owned())),
     }
@@ -254,7 +254,7 @@ pub enum ClientError {
         /// What the body says.
         says: String,
         /// The JSON-RPC error in it, where there is one.
-        error: Option<ErrorObject>,
+        error: Option<Box<ErrorObject>>,
     },
     /// What answers is no bridge.
     #[error("what answered is not a bridge: {0}. Check TOOL_CLI_PORT or TOOL_CLI_SOCKET")]
@@ -277,7 +277,7 @@ pub enum ClientError {
     },
     /// The bridge's own error.
     #[error("{}", .0.message)]
-    Refused(ErrorObject),
+    Refused(Box<ErrorObject>),
 }
 
 fn connect_message(target: &str, source: &io::Error) -> String {

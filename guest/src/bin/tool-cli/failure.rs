@@ -53,8 +53,8 @@ impl Failure {
     /// What a program reads: the bridge's own error where there is one.
     pub(crate) fn to_json(&self) -> Value {
         let bridge = match self {
-            Self::Client { source: ClientError::Refused(error), .. } => Some(error),
-            Self::Client { source: ClientError::Status { error, .. }, .. } => error.as_ref(),
+            Self::Client { source: ClientError::Refused(error), .. } => Some(error.as_ref()),
+            Self::Client { source: ClientError::Status { error, .. }, .. } => error.as_deref(),
             _ => None,
         };
         let code = bridge.map(|error| error.code);
@@ -83,7 +83,7 @@ fn client_code(error: &ClientError, call: bool) -> ExitCode {
         ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
         ClientError::TimedOut { .. } => ExitCode::TimedOut,
         ClientError::Unauthorized => ExitCode::Unauthenticated,
-        ClientError::Status { status, error, .. } => status_code(*status, error.as_ref()),
+        ClientError::Status { status, error, .. } => status_code(*status, error.as_deref()),
         ClientError::Refused(error) => ExitCode::from_error(error.code, error.reason()),
     }
 }

@@ -1,0 +1,173 @@
+//! The copy loop: two directions that end apart.
+//!
+//! A direction waits for its source without holding a buffer, reads into the one scratch of the relay, and writes. What
+//! did not fit is spilled into memory of its own, and nothing more is read until that is written, which is the
+//! back-pressure. A direction that ends tells its sink, and sets the other one a limit on silence: short once the
+//! local client is gone, since the harness must learn that; longer once the harness is, since the client may still
+//! read. A broken connection sets none at all. Nothing is cut while bytes move.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+
+use crate::stream::Stream;
+
+/// How much one read takes.
+pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
+/// How much a direction moves before others get their turn.
+const TURN_BYTES: usize = 512 << 10;
+
+/// How long things may be silent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The harness, once the client sends nothing more.
+    pub(crate) client_gone: Duration,
+    /// The client, once the harness sends nothing more.
+    pub(crate) harness_gone: Duration,
+    /// The client, before its first byte.
+    pub(crate) first_byte: Duration,
+}
+
+impl Limits {
+    /// What the relay uses.
+    pub(crate) const DEFAULT: Self = Self {
+        client_gone: Duration::from_secs(2),
+        harness_gone: Duration::from_secs(60),
+        first_byte: Duration::from_secs(60),
+    };
+}
+
+/// The relay's one buffer; nobody holds it across an await.
+pub(crate) type Scratch = RefCell<Box<[u8]>>;
+
+/// Copies both ways until both have ended.
+pub(crate) async fn join(client: &Stream, harness: &Stream, scratch: &Scratch, limits: Limits) {
+    let (up, down) = (Direction::default(), Direction::default());
+    let first_byte = Some(Instant::now() + limits.first_byte);
+    let to_harness = Pump { source: client, sink: harness, scratch, mine: &up, other: &down };
+    let to_client = Pump { source: harness, sink: client, scratch, mine: &down, other: &up };
+    tokio::join!(to_harness.run(first_byte, limits.client_gone), to_client.run(None, limits.harness_gone));
+}
+
+/// How one direction stands, for the other to see.
+#[derive(Default)]
+struct Direction {
+    /// Once it ended: how long the other one may be silent.
+    ended: Cell<Option<Duration>>,
+    end: Notify,
+}
+
+impl Direction {
+    fn end(&self, grace: Duration) {
+        self.ended.set(Some(grace));
+        self.end.notify_one();
+    }
+
+    /// Resolves when it has ended and its grace has passed. Asked anew after each byte, so it measures silence.
+    async fn silent(&self) {
+        loop {
+            match self.ended.get() {
+                Some(grace) => return sleep(grace).await,
+                None => self.end.notified().await,
+            }
+        }
+    }
+}
+
+struct Pump<'a> {
+    source: &'a Stream,
+    sink: &'a Stream,
+    scratch: &'a Scratch,
+    mine: &'a Direction,
+    other: &'a Direction,
+}
+
+/// What one read and write came to.
+enum Moved {
+    /// All that was read was written.
+    All(usize),
+    /// The sink is full; this is left.
+    Spill(Vec<u8>),
+    /// There was nothing to read.
+    Nothing,
+    /// The source has ended.
+    End,
+}
+
+impl Pump<'_> {
+    async fn run(&self, first_byte: Option<Instant>, grace: Duration) {
+        let grace = match self.copy(first_byte).await {
+            Ok(()) => grace,
+            Err(_) => Duration::ZERO,
+        };
+        self.sink.shut_write();
+        self.mine.end(grace);
+    }
+
+    /// An error is a source that broke. A sink that broke is an end: its own direction may still have bytes.
+    async fn copy(&self, mut first_byte: Option<Instant>) -> io::Result<()> {
+        let mut turn = 0;
+        loop {
+            match self.step()? {
+                Moved::All(bytes) => {
+                    first_byte = None;
+                    turn += bytes;
+                }
+                Moved::Spill(rest) => {
+                    first_byte = None;
+                    if self.sink.write_all(&rest).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                Moved::Nothing => {
+                    turn = 0;
+                    if !self.wait(first_byte).await? {
+                        return Ok(());
+                    }
+                }
+                Moved::End => return Ok(()),
+            }
+            if turn >= TURN_BYTES {
+                turn = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn step(&self) -> io::Result<Moved> {
+        let mut scratch = self.scratch.borrow_mut();
+        let read = match self.source.try_read(&mut scratch) {
+            Ok(0) => return Ok(Moved::End),
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Moved::Nothing),
+            Err(e) => return Err(e),
+        };
+        match self.sink.try_write(&scratch[..read]) {
+            Ok(wrote) if wrote == read => Ok(Moved::All(read)),
+            Ok(wrote) => Ok(Moved::Spill(scratch[wrote..read].to_vec())),
+            Err(_) => Ok(Moved::End),
+        }
+    }
+
+    /// Waits for something to read; false when there was silence for too long.
+    async fn wait(&self, first_byte: Option<Instant>) -> io::Result<bool> {
+        let never_sent = async {
+            match first_byte {
+                Some(limit) => sleep_until(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ready = self.source.readable() => ready.map(|()| true),
+            () = self.other.silent() => Ok(false),
+            () = never_sent => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}

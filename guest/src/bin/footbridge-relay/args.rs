@@ -22,13 +22,15 @@ Usage:
                            tcp:localhost:PORT also takes ::1 where there is one; port 0 takes a free one
   --allow-wide-listen      let --listen be reachable from other machines
   --max-connections N      connections at a time, 1024 by default; more wait
+  --patience TIME          how long clients wait for a harness that is not there (yet), 10s by default, counted from
+                           when it was first missed; after that they are answered 502 at once
   --ready-fd N             once listening, write the address and a line's end to descriptor N and close it
   --lifeline-grace TIME    with CMD: how long the harness may be gone before CMD is ended, 10s by default;
-                           5s, 500ms or a number of seconds; 0 never ends it
+                           0 never ends it
   -h, --help               show this
   -V, --version            show the version
 
-With CMD it is the sandbox's init: it listens, then runs CMD with TOOL_CLI_PORT set, passes signals on, reaps
+TIME is 5s, 500ms or a number of seconds. With CMD it is the sandbox's init: it listens, then runs CMD with TOOL_CLI_PORT set, passes signals on, reaps
 orphans, and exits with CMD's status.
 
 Exit status: CMD's, or 128 and the number of the signal that ended it; 1 cannot listen, 2 usage, 125 the harness is
@@ -49,6 +51,7 @@ pub(crate) struct Options {
     pub(crate) to: Endpoint,
     pub(crate) ready_fd: Option<i32>,
     pub(crate) max_connections: usize,
+    pub(crate) patience: Duration,
     /// Zero means for ever.
     pub(crate) lifeline_grace: Duration,
     /// Empty where there is none.
@@ -57,6 +60,11 @@ pub(crate) struct Options {
 
 /// Most connections that can be asked for; each takes two descriptors.
 const MAX_CONNECTIONS: usize = 1_000_000;
+
+/// Connections at a time where nobody says otherwise; a Firecracker VM has 1,023.
+const DEFAULT_CONNECTIONS: usize = 1024;
+/// How long the harness may be away where nobody says otherwise.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a command line means nothing.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +102,7 @@ struct Typed {
     wide: bool,
     ready_fd: Option<i32>,
     max_connections: Option<usize>,
+    patience: Option<Duration>,
     lifeline_grace: Option<Duration>,
     command: Vec<OsString>,
 }
@@ -119,7 +128,10 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
             Some(Arg::Long("allow-wide-listen")) => typed.wide = true,
             Some(Arg::Long("ready-fd")) => typed.ready_fd = Some(ready_fd(parser.value()?.string()?)?),
             Some(Arg::Long("max-connections")) => typed.max_connections = Some(connections(parser.value()?.string()?)?),
-            Some(Arg::Long("lifeline-grace")) => typed.lifeline_grace = Some(duration(parser.value()?.string()?)?),
+            Some(Arg::Long("patience")) => typed.patience = Some(duration("--patience", parser.value()?.string()?)?),
+            Some(Arg::Long("lifeline-grace")) => {
+                typed.lifeline_grace = Some(duration("--lifeline-grace", parser.value()?.string()?)?);
+            }
             Some(other) => return Err(other.unexpected().into()),
         }
     }
@@ -158,8 +170,9 @@ impl Typed {
             listen,
             to,
             ready_fd: self.ready_fd,
-            max_connections: self.max_connections.unwrap_or(1024),
-            lifeline_grace: self.lifeline_grace.unwrap_or(Duration::from_secs(10)),
+            max_connections: self.max_connections.unwrap_or(DEFAULT_CONNECTIONS),
+            patience: self.patience.unwrap_or(DEFAULT_PATIENCE),
+            lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
             command: self.command,
         })
     }
@@ -181,18 +194,14 @@ fn connections(text: String) -> Result<usize, ArgsError> {
     number.ok_or(ArgsError::Number { flag: "--max-connections", text, what: "a number from 2 to 1000000" })
 }
 
-fn duration(text: String) -> Result<Duration, ArgsError> {
+fn duration(flag: &'static str, text: String) -> Result<Duration, ArgsError> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1),
         (None, Some(number)) => (number, 1000),
         (None, None) => (text.as_str(), 1000),
     };
     let ms = number.parse::<u32>().ok().map(|number| u64::from(number) * unit);
-    ms.map(Duration::from_millis).ok_or(ArgsError::Number {
-        flag: "--lifeline-grace",
-        what: "a time such as 10s or 500ms",
-        text,
-    })
+    ms.map(Duration::from_millis).ok_or(ArgsError::Number { flag, what: "a time such as 10s or 500ms", text })
 }
 
 #[cfg(test)]
@@ -248,7 +257,7 @@ mod tests {
     #[test]
     fn times_have_units() {
         for (text, ms) in [("10s", 10_000), ("500ms", 500), ("2", 2000), ("0", 0)] {
-            assert_eq!(duration(text.to_owned()).unwrap(), Duration::from_millis(ms), "{text}");
+            assert_eq!(duration("--patience", text.to_owned()).unwrap(), Duration::from_millis(ms), "{text}");
         }
     }
 }

@@ -117,7 +117,7 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: (u64, 
     let signals = if options.command.is_empty() { Signals::ending() } else { Signals::of_init() };
     let mut signals = signals.map_err(RelayError::Start)?;
     let bound = Bound::bind(&options.listen).await?;
-    let reach = Rc::new(Reach::new(options.to.clone()));
+    let reach = Rc::new(Reach::new(options.to.clone(), options.patience));
     let address = bound.address;
     let relay = Rc::new(Relay::new(Rc::clone(&reach), options.max_connections));
     if let Some((number, fd)) = ready {

@@ -1,7 +1,7 @@
 //! Reaching the harness: trying again while it may be about to appear, and no longer.
 //!
-//! An outage starts with the first failure after a success, or with the relay. For ten seconds from then on a
-//! connection is tried again with growing pauses; after that each new client costs one try and is answered at once,
+//! An outage starts with the first failure after a success, or with the relay. For a while (ten seconds by default) from then
+//! on a connection is tried again with growing pauses; after that each new client costs one try and is answered at once,
 //! until one succeeds. So a harness that is a little late loses nobody, and one that is gone holds nobody up.
 
 use std::{
@@ -16,8 +16,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{say, stream::Stream};
 
-/// How long after the start of an outage connections are tried again.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest single try: some transports do not refuse, they say nothing.
 const TRY_LIMIT: Duration = Duration::from_secs(3);
 /// First pause between tries.
@@ -28,6 +26,8 @@ const LAST_PAUSE: Duration = Duration::from_millis(500);
 /// The way to the harness, and how it has been lately.
 pub(crate) struct Reach {
     to: Endpoint,
+    /// How long after the start of an outage connections are tried again.
+    patience: Duration,
     state: Cell<State>,
 }
 
@@ -38,8 +38,8 @@ enum State {
 }
 
 impl Reach {
-    pub(crate) fn new(to: Endpoint) -> Self {
-        Self { to, state: Cell::new(State::Down { since: Instant::now(), said: false }) }
+    pub(crate) fn new(to: Endpoint, patience: Duration) -> Self {
+        Self { to, patience, state: Cell::new(State::Down { since: Instant::now(), said: false }) }
     }
 
     /// Connects, trying again while the outage is young.
@@ -52,7 +52,7 @@ impl Reach {
             };
             let State::Down { since, .. } = self.state.get() else { return Err(error) };
             let wait = pause.next();
-            if !may_pass(&error) || since.elapsed() + wait > OUTAGE_PATIENCE {
+            if !may_pass(&error) || since.elapsed() + wait > self.patience {
                 self.say_once(&error);
                 return Err(error);
             }

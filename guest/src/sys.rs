@@ -19,6 +19,9 @@ use nix::{
     },
 };
 
+/// The highest signal number on Linux, signal(7).
+const LAST_SIGNAL: libc::c_int = 64;
+
 /// Makes SIGINT end the process with status 130 at once, unless it is ignored, as in a background job.
 ///
 /// The kernel closes the connection, which cancels the call.
@@ -123,8 +126,12 @@ pub fn start_afresh(command: &mut Command, foreground: bool, open_files: (u64, u
             };
         }
         setrlimit(Resource::RLIMIT_NOFILE, open_files.0, open_files.1)?;
-        for signal in Signal::iterator().filter(|s| !matches!(s, Signal::SIGKILL | Signal::SIGSTOP)) {
-            set_disposition(signal, SigHandler::SigDfl)?;
+        for number in 1..=LAST_SIGNAL {
+            // SAFETY: SIG_DFL runs no code of ours. Numbers that nobody may set are refused, which is right.
+            #[expect(unsafe_code, reason = "nix knows no real-time signals")]
+            unsafe {
+                libc::signal(number, libc::SIG_DFL)
+            };
         }
         SigSet::empty().thread_set_mask()?;
         Ok(())

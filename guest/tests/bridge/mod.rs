@@ -2,6 +2,7 @@
 //!
 //! Each test binary uses its own part of it.
 #![allow(dead_code, reason = "every test binary uses another part")]
+#![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 use std::{
     collections::HashMap,

@@ -170,6 +170,24 @@ fn a_harness_that_dies_is_noticed_by_the_client() {
 }
 
 #[test]
+fn an_early_answer_reaches_a_client_that_is_still_sending() {
+    let (harness, to) = Harness::unix();
+    let relay = Relay::start(&to, &[]);
+    let mut client = relay.connect();
+    let mut peer = harness.accept();
+    client.write_all(b"start").unwrap();
+    peer.read_exact(&mut [0; 5]).unwrap();
+    peer.write_all(b"refused").unwrap();
+    drop(peer);
+    // More than the socket buffers, so that the relay meets the closed harness while the client sends.
+    client.write_all(&vec![b'x'; 900_000]).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "refused");
+}
+
+#[test]
 fn a_slow_reader_holds_the_sender_back_and_loses_nothing() {
     let (harness, to) = Harness::unix();
     let relay = Relay::start(&to, &[]);
@@ -179,11 +197,8 @@ fn a_slow_reader_holds_the_sender_back_and_loses_nothing() {
     peer.set_timeouts(sandbox::PATIENCE, Duration::from_millis(200));
     let block = pattern(1 << 16);
     let mut sent = 0;
-    loop {
-        match peer.write(&block[sent % block.len()..]) {
-            Ok(n) => sent += n,
-            Err(_) => break,
-        }
+    while let Ok(wrote) = peer.write(&block[sent % block.len()..]) {
+        sent += wrote;
         assert!(sent < 256 << 20, "nothing holds the sender back");
     }
     assert!(relay.memory() < memory + 1024, "{} KiB more", relay.memory() - memory);

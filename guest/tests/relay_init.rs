@@ -257,3 +257,81 @@ fn an_interactive_shell_has_job_control() {
     let _ = master.read_to_end(&mut rest);
     assert_eq!(child.wait().unwrap().code(), Some(9), "{}", String::from_utf8_lossy(&rest));
 }
+
+/// A relay as pid 1 of a namespace of its own, running a shell script.
+fn as_pid_1(text: &str) -> Command {
+    let relay = env!("CARGO_BIN_EXE_footbridge-relay");
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", relay]);
+    command.args([
+        "--listen",
+        "tcp:127.0.0.1:0",
+        "--to",
+        "unix:/nowhere",
+        "--lifeline-grace",
+        "0",
+        "--",
+        "sh",
+        "-c",
+        text,
+    ]);
+    command
+}
+
+/// Whether this machine lets an ordinary user have namespaces; where it does not, there is nothing to test as.
+fn has_namespaces() -> bool {
+    let tried =
+        Command::new("unshare").args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"]).status();
+    tried.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn as_pid_1_it_reaps_passes_signals_on_and_exits_alike() {
+    if !has_namespaces() {
+        return;
+    }
+    let told = as_pid_1("echo $PPID; exit 7").output().unwrap();
+    assert_eq!((told.status.code(), told.stdout.as_slice()), (Some(7), b"1\n".as_slice()));
+    let told = as_pid_1("trap 'exit 3' TERM; kill -TERM 1; while :; do sleep 0.01; done").output().unwrap();
+    assert_eq!(told.status.code(), Some(3));
+    let orphan = "p=$(sh -c 'sleep 0.02 >/dev/null & echo $!'); while [ -e /proc/$p ]; do sleep 0.01; done; exit 5";
+    assert_eq!(as_pid_1(orphan).output().unwrap().status.code(), Some(5));
+    assert_eq!(as_pid_1("kill -KILL $$").output().unwrap().status.code(), Some(128 + 9));
+}
+
+#[test]
+fn as_pid_1_it_takes_a_terminal_that_controls_nobody() {
+    if !has_namespaces() {
+        return;
+    }
+    let (mut master, slave) = sandbox::terminal();
+    let mut command = as_pid_1("trap 'echo caught; exit 4' INT; echo up; while :; do sleep 0.01; done");
+    command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    read_until(&mut master, "up");
+    master.write_all(b"\x03").unwrap();
+    read_until(&mut master, "caught");
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+}
+
+#[test]
+fn below_a_shell_a_stop_gives_the_terminal_back_and_fg_goes_on() {
+    let relay = env!("CARGO_BIN_EXE_footbridge-relay");
+    let (mut child, mut master) = on_terminal(&["bash", "--norc", "--noprofile", "-i"]);
+    let text = "echo up-$((1+1)); while :; do read x; echo got-$x; [ $x = end ] && exit 6; done";
+    let line = format!("{relay} --listen tcp:127.0.0.1:0 --to unix:/nowhere --lifeline-grace 0 -- sh -c '{text}'\n");
+    master.write_all(line.as_bytes()).unwrap();
+    read_until(&mut master, "up-2");
+    master.write_all(b"\x1a").unwrap();
+    read_until(&mut master, "Stopped");
+    master.write_all(b"echo shell-$((2+2)); fg\n").unwrap();
+    read_until(&mut master, "shell-4");
+    master.write_all(b"end\n").unwrap();
+    read_until(&mut master, "got-end");
+    master.write_all(b"exit $?\n").unwrap();
+    let mut rest = Vec::new();
+    // Ends with EIO when the last one closes the terminal.
+    let _ = master.read_to_end(&mut rest);
+    assert_eq!(child.wait().unwrap().code(), Some(6), "{}", String::from_utf8_lossy(&rest));
+}

@@ -142,7 +142,14 @@ fn is_exhausted(error: &io::Error) -> bool {
 async fn carry(client: TcpStream, relay: Rc<Relay>, _place: OwnedSemaphorePermit) {
     let client = Stream::tcp(client);
     match relay.reach.connect().await {
-        Ok(harness) => pump::join(&client, &harness, &relay.scratch, Limits::DEFAULT).await,
+        Ok(harness) => {
+            let end = pump::join(&client, &harness, &relay.scratch, Limits::DEFAULT).await;
+            drop(harness);
+            // Closing on what it still sends would reset the connection, and its answer might go unread.
+            if end == pump::Client::Sending {
+                refuse::drain(&client, &relay.scratch).await;
+            }
+        }
         Err(_) => refuse::refuse(&client, &relay.refusal, &relay.scratch).await,
     }
 }

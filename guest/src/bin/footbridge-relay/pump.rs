@@ -4,7 +4,8 @@
 //! did not fit is spilled into memory of its own, and nothing more is read until that is written, which is the
 //! back-pressure. A direction that ends tells its sink, and sets the other one a limit on silence: short once the
 //! local client is gone, since the harness must learn that; longer once the harness is, since the client may still
-//! read. A broken connection sets none at all. Nothing is cut while bytes move.
+//! read. A broken connection sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own
+//! direction: the other one may still carry an answer.
 
 use std::{
     cell::{Cell, RefCell},
@@ -47,13 +48,27 @@ impl Limits {
 /// The relay's one buffer; nobody holds it across an await.
 pub(crate) type Scratch = RefCell<Box<[u8]>>;
 
+/// How the client stood when both directions had ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// It had said all, or is gone.
+    Done,
+    /// It was still sending, and nobody takes it any more.
+    Sending,
+}
+
 /// Copies both ways until both have ended.
-pub(crate) async fn join(client: &Stream, harness: &Stream, scratch: &Scratch, limits: Limits) {
+pub(crate) async fn join(client: &Stream, harness: &Stream, scratch: &Scratch, limits: Limits) -> Client {
     let (up, down) = (Direction::default(), Direction::default());
     let first_byte = Some(Instant::now() + limits.first_byte);
     let to_harness = Pump { source: client, sink: harness, scratch, mine: &up, other: &down };
     let to_client = Pump { source: harness, sink: client, scratch, mine: &down, other: &up };
-    tokio::join!(to_harness.run(first_byte, limits.client_gone), to_client.run(None, limits.harness_gone));
+    let run_up = to_harness.run(first_byte, limits.client_gone);
+    let (up, _) = tokio::join!(run_up, to_client.run(None, limits.harness_gone));
+    match up {
+        Ok(End::SinkBroke) => Client::Sending,
+        Ok(End::SourceEnded | End::Silence) | Err(_) => Client::Done,
+    }
 }
 
 /// How one direction stands, for the other to see.
@@ -89,6 +104,15 @@ struct Pump<'a> {
     other: &'a Direction,
 }
 
+/// Why a direction ended; a source that broke is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    SourceEnded,
+    SinkBroke,
+    /// The other direction had ended, and nothing came for too long.
+    Silence,
+}
+
 /// What one read and write came to.
 enum Moved {
     /// All that was read was written.
@@ -97,22 +121,19 @@ enum Moved {
     Spill(Vec<u8>),
     /// There was nothing to read.
     Nothing,
-    /// The source has ended.
-    End,
+    /// There will be nothing more.
+    End(End),
 }
 
 impl Pump<'_> {
-    async fn run(&self, first_byte: Option<Instant>, grace: Duration) {
-        let grace = match self.copy(first_byte).await {
-            Ok(()) => grace,
-            Err(_) => Duration::ZERO,
-        };
+    async fn run(&self, first_byte: Option<Instant>, grace: Duration) -> io::Result<End> {
+        let end = self.copy(first_byte).await;
         self.sink.shut_write();
-        self.mine.end(grace);
+        self.mine.end(if end.is_ok() { grace } else { Duration::ZERO });
+        end
     }
 
-    /// An error is a source that broke. A sink that broke is an end: its own direction may still have bytes.
-    async fn copy(&self, mut first_byte: Option<Instant>) -> io::Result<()> {
+    async fn copy(&self, mut first_byte: Option<Instant>) -> io::Result<End> {
         let mut turn = 0;
         loop {
             match self.step()? {
@@ -123,16 +144,16 @@ impl Pump<'_> {
                 Moved::Spill(rest) => {
                     first_byte = None;
                     if self.sink.write_all(&rest).await.is_err() {
-                        return Ok(());
+                        return Ok(End::SinkBroke);
                     }
                 }
                 Moved::Nothing => {
                     turn = 0;
                     if !self.wait(first_byte).await? {
-                        return Ok(());
+                        return Ok(End::Silence);
                     }
                 }
-                Moved::End => return Ok(()),
+                Moved::End(end) => return Ok(end),
             }
             if turn >= TURN_BYTES {
                 turn = 0;
@@ -144,7 +165,7 @@ impl Pump<'_> {
     fn step(&self) -> io::Result<Moved> {
         let mut scratch = self.scratch.borrow_mut();
         let read = match self.source.try_read(&mut scratch) {
-            Ok(0) => return Ok(Moved::End),
+            Ok(0) => return Ok(Moved::End(End::SourceEnded)),
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Moved::Nothing),
             Err(e) => return Err(e),
@@ -152,7 +173,7 @@ impl Pump<'_> {
         match self.sink.try_write(&scratch[..read]) {
             Ok(wrote) if wrote == read => Ok(Moved::All(read)),
             Ok(wrote) => Ok(Moved::Spill(scratch[wrote..read].to_vec())),
-            Err(_) => Ok(Moved::End),
+            Err(_) => Ok(Moved::End(End::SinkBroke)),
         }
     }
 

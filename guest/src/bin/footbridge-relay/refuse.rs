@@ -25,28 +25,27 @@ pub(crate) fn answer() -> Vec<u8> {
 
 /// Answers and hangs up. A client that left early misses nothing.
 pub(crate) async fn refuse(client: &Stream, answer: &[u8], scratch: &Scratch) {
+    let sent = tokio::time::timeout(DRAIN_TIME, client.write_all(answer)).await;
+    if matches!(sent, Ok(Ok(()))) {
+        client.shut_write();
+        drain(client, scratch).await;
+    }
+}
+
+/// Reads what the client still sends and drops it, up to a limit in size and time.
+pub(crate) async fn drain(client: &Stream, scratch: &Scratch) {
     let all = async {
-        if client.write_all(answer).await.is_ok() {
-            client.shut_write();
-            let _ = drain(client, scratch).await;
+        let mut left = DRAIN_BYTES;
+        while left > 0 && client.readable().await.is_ok() {
+            let read = client.try_read(&mut scratch.borrow_mut());
+            match read {
+                Ok(read @ 1..) => left = left.saturating_sub(read),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(0) | Err(_) => return,
+            }
         }
     };
     let _ = tokio::time::timeout(DRAIN_TIME, all).await;
-}
-
-async fn drain(client: &Stream, scratch: &Scratch) -> io::Result<()> {
-    let mut left = DRAIN_BYTES;
-    loop {
-        client.readable().await?;
-        let read = client.try_read(&mut scratch.borrow_mut());
-        match read {
-            Ok(0) => return Ok(()),
-            Ok(n) if n >= left => return Ok(()),
-            Ok(n) => left -= n,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            Err(e) => return Err(e),
-        }
-    }
 }
 
 #[cfg(test)]

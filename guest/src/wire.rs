@@ -4,7 +4,7 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{TcpStream, ToSocketAddrs},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs},
     os::unix::net::UnixStream,
     time::{Duration, Instant},
 };
@@ -89,17 +89,25 @@ fn remaining(deadline: Instant) -> io::Result<Duration> {
 }
 
 fn connect_tcp(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in (host, port).to_socket_addrs()? {
+    let mut first = None;
+    for address in addresses(host, port)? {
         match TcpStream::connect_timeout(&address, remaining(deadline)?) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
             }
-            Err(e) => last = e,
+            Err(e) => first = first.or(Some(e)),
         }
     }
-    Err(last)
+    Err(first.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into()))
+}
+
+/// `localhost` is not looked up: an image may have no hosts file.
+fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]);
+    }
+    (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
 /// A send timeout also ends a connect that waits for room in the listener's backlog, unix(7).

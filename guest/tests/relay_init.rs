@@ -180,6 +180,14 @@ fn the_command_ends_when_the_harness_stays_gone() {
 }
 
 #[test]
+fn a_harness_that_accepts_and_says_nothing_counts_as_gone() {
+    let (_folder, path, to) = socket_path();
+    let _silent = UnixListener::bind(path).unwrap();
+    let mut relay = Relay::start(&to, &["--lifeline-grace", "200ms", "--", "sleep", "600"]);
+    assert_eq!(relay.finish().0.code(), Some(125));
+}
+
+#[test]
 fn a_command_that_ignores_sigterm_ends_all_the_same() {
     let (_folder, _, to) = socket_path();
     let text = "trap '' TERM; echo up; while :; do sleep 1; done";

@@ -113,7 +113,9 @@ fn no_error_shows_the_token() {
     let echo = Bridge::raw(|got| http(500, &got.headers["authorization"]));
     let (_, stdout, stderr) = run(&mut tool_cli(&echo, &[]));
     assert!(stderr.contains("Bearer [token]") && !format!("{stdout}{stderr}").contains(TOKEN), "{stderr}");
-    let (_, _, stderr) = run(tool_cli(&echo, &[]).arg("--json"));
+    let (_, _, stderr) = run(tool_cli(&echo, &[]).arg("--json").env("TOOL_CLI_TOKEN", "odd\"token"));
+    assert!(stderr.contains("Bearer [token]") && !stderr.contains("odd"), "{stderr}");
+    let (_, _, stderr) = run(tool_cli(&echo, &["s", "t", TOKEN]).env("TOOL_CLI_SOCKET", "ambiguous"));
     assert!(!stderr.contains(TOKEN), "{stderr}");
 }
 

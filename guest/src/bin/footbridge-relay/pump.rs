@@ -192,3 +192,79 @@ impl Pump<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixStream,
+    };
+
+    use super::*;
+
+    const NEVER: Duration = Duration::from_secs(3600);
+    const SOON: Duration = Duration::from_millis(20);
+    const PATIENT: Limits = Limits { client_gone: NEVER, harness_gone: NEVER, first_byte: NEVER };
+
+    /// Joins two streams and gives their far ends to a test; resolves when both the copy and the test are done. What
+    /// the test gives back stays open until then.
+    async fn joined<T, F: Future<Output = T>>(
+        limits: Limits,
+        test: impl FnOnce(UnixStream, UnixStream) -> F,
+    ) -> Client {
+        let (client, near_client) = UnixStream::pair().unwrap();
+        let (harness, near_harness) = UnixStream::pair().unwrap();
+        let scratch = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
+        let copy = async {
+            let (client, harness) = (Stream::Unix(near_client), Stream::Unix(near_harness));
+            join(&client, &harness, &scratch, limits).await
+        };
+        tokio::join!(copy, test(client, harness)).0
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_says_a_word_is_let_go() {
+        let limits = Limits { first_byte: SOON, ..PATIENT };
+        let end = joined(limits, |mut client, mut harness| async move {
+            assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
+            assert_eq!(harness.read(&mut [0; 1]).await.unwrap(), 0);
+        });
+        assert_eq!(end.await, Client::Done);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_said_a_word_may_be_silent() {
+        let limits = Limits { first_byte: SOON, ..PATIENT };
+        joined(limits, |mut client, mut harness| async move {
+            client.write_all(b"x").await.unwrap();
+            harness.read_exact(&mut [0; 1]).await.unwrap();
+            assert!(tokio::time::timeout(SOON * 3, client.read(&mut [0; 1])).await.is_err(), "it is still open");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_silent_harness_is_left_once_its_client_is_gone() {
+        let limits = Limits { client_gone: SOON, ..PATIENT };
+        joined(limits, |client, mut harness| async move {
+            drop(client);
+            assert_eq!(harness.read(&mut [0; 1]).await.unwrap(), 0);
+            // Only the full close is an error here.
+            while harness.write_all(b"x").await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_lingers_is_left_once_the_harness_is_gone() {
+        let limits = Limits { harness_gone: SOON, ..PATIENT };
+        joined(limits, |mut client, harness| async move {
+            drop(harness);
+            assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
+            client
+        })
+        .await;
+    }
+}

@@ -39,10 +39,20 @@ fn report(failure: &Failure, style: Style) {
     if matches!(failure, Failure::Tool) {
         return;
     }
-    let mut text = if style.json { format!("{}\n", failure.to_json()) } else { format!("Error: {failure}\n") };
-    // Whatever an error quotes, it never shows the token.
-    if let Some(token) = Settings::from_env().ok().and_then(|settings| settings.token) {
-        text = text.replace(token.expose(), "[token]");
+    let text = if style.json { format!("{}\n", failure.to_json()) } else { format!("Error: {failure}\n") };
+    output::print_error(&without_token(text));
+}
+
+/// Whatever an error quotes, it never shows the token, nor the token as JSON has it.
+fn without_token(mut text: String) -> String {
+    let known = Settings::from_env().ok().and_then(|settings| settings.token);
+    let known = known.map(|token| token.expose().to_owned());
+    let token = known.or_else(|| std::env::var(vars::TOKEN).ok()).unwrap_or_default();
+    let quoted = serde_json::Value::from(token.trim()).to_string();
+    for form in [token.trim(), quoted.trim_matches('"')] {
+        if !form.is_empty() {
+            text = text.replace(form, "[token]");
+        }
     }
-    output::print_error(&text);
+    text
 }

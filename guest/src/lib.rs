@@ -18,10 +18,12 @@
 
 pub mod answers;
 pub mod client;
+mod error;
 mod http;
 pub mod settings;
 pub mod sys;
 mod wire;
 
-pub use client::{Client, ClientError};
+pub use client::Client;
+pub use error::ClientError;
 pub use settings::{Settings, SettingsError, Target};

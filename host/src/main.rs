@@ -1,5 +1,7 @@
-//! The binary `footbridge`. It exists so far only to carry the hidden subcommands.
+//! The binary `footbridge`.
 
 fn main() {
     footbridge::hidden::dispatch();
+    let status = footbridge::cli::main();
+    std::process::exit(status);
 }

@@ -136,6 +136,11 @@ fn a_harness_that_comes_back_is_found_again() {
 fn connections_cut_in_the_middle_free_their_descriptors() {
     let (harness, to) = Harness::unix();
     let relay = Relay::start(&to, &[]);
+    // One that stays: once it is carried, the relay has all that it needs and has closed what announced it.
+    let mut first = relay.connect();
+    let mut first_peer = harness.accept();
+    first.write_all(b"x").unwrap();
+    first_peer.read_exact(&mut [0; 1]).unwrap();
     let before = relay.descriptors();
     let clients: Vec<_> = (0..20).map(|_| relay.connect()).collect();
     let mut peers: Vec<_> = clients.iter().map(|_| harness.accept()).collect();

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod budget;
 pub mod catalogue;
+pub mod demo_server;
 pub mod digest;
 pub mod limits;
 pub mod redact;

@@ -103,7 +103,7 @@ pub fn main() -> i32 {
     let done = match cli.command {
         Command::Run(args) => run::main(args),
         Command::Config(command) => config::main(command),
-        Command::DemoServer => crate::demo_server::main(),
+        Command::DemoServer => demo_server(),
     };
     match done {
         Ok(status) => status,
@@ -119,4 +119,10 @@ fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let config = load(&files.config, &folders.config, &Variables::of_this_process())?;
     Ok((config, folders))
+}
+
+fn demo_server() -> anyhow::Result<i32> {
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout());
+    crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
+    Ok(0)
 }

@@ -31,7 +31,7 @@ pub(super) struct RunFolder {
 
 /// The folder cannot be made.
 #[derive(Debug, thiserror::Error)]
-pub enum RunFolderError {
+pub(super) enum RunFolderError {
     /// The runtime folder cannot be used.
     #[error(transparent)]
     Runtime(#[from] FolderError),
@@ -98,7 +98,8 @@ impl Drop for RunFolder {
 
 fn lock(folder: &Path) -> io::Result<Flock<File>> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
     let file = file.open(folder.join("lock"))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
 }

@@ -12,7 +12,7 @@ pub(super) struct GuestBinaries {
 /// A binary is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot find {name} in {}: build it with scripts/build, or name its folder with FOOTBRIDGE_GUEST_DIR", folder.display())]
-pub struct MissingBinary {
+pub(super) struct MissingBinary {
     name: &'static str,
     folder: PathBuf,
 }

@@ -7,7 +7,7 @@
 mod folder;
 mod guest;
 
-use std::{collections::BTreeSet, ffi::OsString, io::Write as _, path::PathBuf};
+use std::{collections::BTreeSet, ffi::OsString, io::Write as _};
 
 use anyhow::Context as _;
 use footbridge_proto::{
@@ -23,7 +23,7 @@ use crate::{
     config::{Config, folders::Folders},
     gate::Policy,
     harness::Harness,
-    keeper::{Kept, KeptCommand, LostKeeper, SpawnError, Stream},
+    keeper::{Kept, KeptCommand, SpawnError, Stream},
     listener::Listener,
     pty::Local,
     sandbox::{self, Asked, Environments, Kind},
@@ -174,22 +174,21 @@ async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
         Err(error) => return Err(error.into()),
     };
     let terminal = kept.terminal.take();
-    let ended = match (local, terminal) {
+    match (local, terminal) {
         (Some(local), Some(terminal)) => local.attach(terminal)?.carry(wait(&mut kept)).await?,
         _ => wait(&mut kept).await,
-    };
-    Ok(ended?)
+    }
 }
 
 /// Waits for the end, and passes on what asks for it.
-async fn wait(kept: &mut Kept) -> anyhow::Result<Result<i32, LostKeeper>> {
+async fn wait(kept: &mut Kept) -> anyhow::Result<i32> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut quit = signal(SignalKind::quit())?;
     loop {
         let signal = tokio::select! {
-            ended = kept.wait() => return Ok(ended.map(|ended| ended.code())),
+            ended = kept.wait() => return Ok(ended?.code()),
             Some(()) = interrupt.recv() => Signal::SIGINT,
             Some(()) = terminate.recv() => Signal::SIGTERM,
             Some(()) = hangup.recv() => Signal::SIGHUP,

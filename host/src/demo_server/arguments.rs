@@ -1,0 +1,61 @@
+//! The arguments of a tool call, read one by one, with errors that help a model to do better.
+
+use serde_json::{Map, Value};
+
+/// Arguments that have not been read yet.
+pub(super) struct Arguments {
+    left: Map<String, Value>,
+}
+
+/// What is wrong with them, as the tool's answer says it.
+pub(super) type Wrong = String;
+
+impl Arguments {
+    /// # Errors
+    /// When they are not an object.
+    pub(super) fn new(given: Option<Value>) -> Result<Self, Wrong> {
+        match given {
+            None | Some(Value::Null) => Ok(Self { left: Map::new() }),
+            Some(Value::Object(left)) => Ok(Self { left }),
+            Some(_) => Err("Arguments are an object.".to_owned()),
+        }
+    }
+
+    /// A text that must be there, of 1 to `most` characters.
+    pub(super) fn text(&mut self, name: &str, most: usize) -> Result<String, Wrong> {
+        match self.left.remove(name) {
+            None => Err(format!("\"{name}\" is missing: a text of 1 to {most} characters.")),
+            Some(Value::String(text)) if (1..=most).contains(&text.chars().count()) => Ok(text),
+            Some(_) => Err(format!("\"{name}\" is a text of 1 to {most} characters.")),
+        }
+    }
+
+    /// One of a few words; the first of them where nothing is given.
+    pub(super) fn word<'a>(&mut self, name: &str, words: &[&'a str]) -> Result<&'a str, Wrong> {
+        let wrong = || format!("\"{name}\" is one of: {}.", words.join(", "));
+        match self.left.remove(name) {
+            None => words.first().copied().ok_or_else(wrong),
+            Some(given) => words.iter().copied().find(|word| given.as_str() == Some(word)).ok_or_else(wrong),
+        }
+    }
+
+    /// A whole number within bounds; without a default it must be there.
+    pub(super) fn number(&mut self, name: &str, bounds: (u64, u64), default: Option<u64>) -> Result<u64, Wrong> {
+        let (least, most) = bounds;
+        let given = match self.left.remove(name) {
+            None => default,
+            Some(value) => value.as_u64(),
+        };
+        let number = given.filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("\"{name}\" is a whole number from {least} to {most}."))
+    }
+
+    /// # Errors
+    /// When something is left that no tool asked for.
+    pub(super) fn end(self) -> Result<(), Wrong> {
+        match self.left.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(format!("Unknown argument {name:?}.")),
+        }
+    }
+}

@@ -162,5 +162,10 @@ pub(super) fn arguments(tag: &str) -> String {
 
 fn request(server: &str, tool: &str, tag: &str) -> CallRequest {
     let arguments = RawValue::from_string(arguments(tag)).unwrap();
-    CallRequest { server: server.to_owned(), target: Target::Tool(tool.to_owned()), arguments: Some(arguments) }
+    CallRequest {
+        server: server.to_owned(),
+        target: Target::Tool(tool.to_owned()),
+        arguments: Some(arguments),
+        held: None,
+    }
 }

@@ -103,7 +103,7 @@ impl Bridge {
     /// Sends a body as a good client and gives the answer.
     pub(crate) fn ask(&self, body: &str) -> Answer {
         let mut client = self.connect();
-        client.send(&self.request(body));
+        client.send(self.request(body));
         client.answer()
     }
 

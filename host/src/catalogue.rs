@@ -8,8 +8,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use footbridge_proto::{json, wire};
-use serde::Deserialize;
+use footbridge_proto::{json, rpc, wire};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
@@ -24,6 +27,7 @@ pub struct Catalogue {
     tools: BTreeMap<String, Arc<Tool>>,
     resources: BTreeMap<String, Box<RawValue>>,
     templates: BTreeMap<String, Box<RawValue>>,
+    bytes: usize,
 }
 
 /// A tool as its server defined it.
@@ -32,7 +36,7 @@ pub struct Tool {
     name: String,
     description: Option<String>,
     structured: bool,
-    definition: Value,
+    definition: Box<RawValue>,
     digest: Digest,
     schema: OnceLock<Result<InputSchema, BadSchema>>,
 }
@@ -55,6 +59,9 @@ pub enum BadEntry {
     /// An entry before it has the same key.
     #[error("an entry before it has the same name")]
     Repeated,
+    /// All entries together are larger than a server's may be.
+    #[error("the server's entries have more than {0} bytes together")]
+    TooMuch(usize),
     /// More entries than a server may have.
     #[error("the server has more than {0} of them")]
     TooMany(usize),
@@ -69,6 +76,7 @@ impl Catalogue {
     /// # Errors
     /// [`BadEntry`] when it is left out.
     pub fn add_tool(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(raw, limits)?;
         let tool = Tool::parse(raw, limits)?;
         if self.tools.len() >= limits.entries {
             return Err(BadEntry::TooMany(limits.entries));
@@ -85,6 +93,7 @@ impl Catalogue {
     /// # Errors
     /// [`BadEntry`] when it is left out.
     pub fn add_resource(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(&raw, limits)?;
         add_keyed(&mut self.resources, "uri", raw, limits)
     }
 
@@ -93,7 +102,13 @@ impl Catalogue {
     /// # Errors
     /// [`BadEntry`] when it is left out.
     pub fn add_template(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(&raw, limits)?;
         add_keyed(&mut self.templates, "uriTemplate", raw, limits)
+    }
+
+    fn account(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.bytes = self.bytes.saturating_add(raw.get().len());
+        if self.bytes > limits.catalogue_bytes { Err(BadEntry::TooMuch(limits.catalogue_bytes)) } else { Ok(()) }
     }
 
     /// Tools by name.
@@ -144,41 +159,68 @@ const DIGESTED: [&str; 6] = ["name", "title", "description", "inputSchema", "out
 /// The order in which `describeTool` shows the members that every client knows.
 const SHOWN_FIRST: [&str; 5] = ["name", "description", "inputSchema", "outputSchema", "annotations"];
 
+/// The members of an object in their order, each as its text.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+impl<'a> Members<'a> {
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, raw)| *raw)
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        serde_json::from_str(self.get(key)?.get()).ok()
+    }
+
+    fn is_object(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get().starts_with('{'))
+    }
+}
+
 impl Tool {
     fn parse(raw: &RawValue, limits: &ServerLimits) -> Result<Self, BadEntry> {
         let text = json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
-        let Ok(Value::Object(mut given)) = serde_json::from_str(text) else { return Err(BadEntry::NoKey("name")) };
-        let name = match given.get("name") {
-            Some(Value::String(name)) if (1..=MAX_KEY).contains(&name.len()) => name.clone(),
-            _ => return Err(BadEntry::NoKey("name")),
-        };
+        let given: Members<'_> = serde_json::from_str(text).map_err(|_| BadEntry::NoKey("name"))?;
+        let name = given.text("name").filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey("name"))?;
         for part in ["inputSchema", "outputSchema"] {
-            if given.get(part).is_some_and(|schema| schema.to_string().len() > limits.schema_bytes) {
+            if given.get(part).is_some_and(|schema| schema.get().len() > limits.schema_bytes) {
                 return Err(BadEntry::SchemaTooLarge(part, limits.schema_bytes));
             }
         }
-        if !given.get("inputSchema").is_some_and(Value::is_object) {
+        if !given.is_object("inputSchema") {
             return Err(BadEntry::NoSchema);
         }
-        let digest = definition_digest(&given);
-        let structured = given.get("outputSchema").is_some_and(Value::is_object);
-        let description = match given.get_mut("description") {
-            Some(Value::String(text)) if !text.is_empty() => {
-                cut(text, limits.description_bytes);
-                Some(text.clone())
-            }
-            _ => None,
-        };
-        let mut shown = serde_json::Map::new();
-        for key in SHOWN_FIRST {
-            let value = given.shift_remove(key).filter(|value| !value.is_null());
-            let value = if key == "description" { Some(describe(description.as_deref())) } else { value };
-            if let Some(value) = value {
-                shown.insert(key.to_owned(), value);
-            }
-        }
-        shown.extend(given);
-        Ok(Self { name, description, structured, definition: Value::Object(shown), digest, schema: OnceLock::new() })
+        let description = given.text("description").filter(|text| !text.is_empty()).map(|mut text| {
+            cut(&mut text, limits.description_bytes);
+            text
+        });
+        Ok(Self {
+            structured: given.is_object("outputSchema"),
+            definition: shown_definition(&given, description.as_deref()),
+            digest: definition_digest(&given),
+            schema: OnceLock::new(),
+            name,
+            description,
+        })
     }
 
     /// Its name.
@@ -201,7 +243,7 @@ impl Tool {
 
     /// All that its server said of it, in the order that `describeTool` shows.
     #[must_use]
-    pub fn definition(&self) -> &Value {
+    pub fn definition(&self) -> &RawValue {
         &self.definition
     }
 
@@ -216,17 +258,35 @@ impl Tool {
     /// # Errors
     /// [`BadSchema`] when it is not one that arguments can be checked against.
     pub fn input_schema(&self) -> Result<&InputSchema, &BadSchema> {
-        self.schema.get_or_init(|| InputSchema::compile(&self.definition["inputSchema"])).as_ref()
+        let compile = || {
+            let broken = || BadSchema::Invalid("it cannot be read".to_owned());
+            let members: Members<'_> = serde_json::from_str(self.definition.get()).map_err(|_| broken())?;
+            let schema = members.get("inputSchema").ok_or_else(broken)?;
+            InputSchema::compile(&serde_json::from_str::<Value>(schema.get()).map_err(|_| broken())?)
+        };
+        self.schema.get_or_init(compile).as_ref()
     }
 }
 
-fn describe(description: Option<&str>) -> Value {
-    Value::from(description.unwrap_or(wire::NO_DESCRIPTION))
+/// The definition as `describeTool` shows it: the known members first, the others after, each as it was written.
+fn shown_definition(given: &Members<'_>, description: Option<&str>) -> Box<RawValue> {
+    let description = rpc::raw(&description.unwrap_or(wire::NO_DESCRIPTION));
+    let mut members: Vec<(&str, &RawValue)> = Vec::new();
+    for key in SHOWN_FIRST {
+        let value =
+            if key == "description" { Some(&*description) } else { given.get(key).filter(|v| v.get() != "null") };
+        members.extend(value.map(|value| (key, value)));
+    }
+    let rest = given.0.iter().filter(|(key, _)| !SHOWN_FIRST.contains(&key.as_str()));
+    members.extend(rest.map(|(key, value)| (key.as_str(), *value)));
+    let written = members.iter().map(|(key, value)| format!("{}:{}", Value::from(*key), value.get()));
+    let text = format!("{{{}}}", written.collect::<Vec<_>>().join(","));
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-fn definition_digest(given: &serde_json::Map<String, Value>) -> Digest {
-    let kept = DIGESTED.iter().filter_map(|key| Some(((*key).to_owned(), given.get(*key)?.clone())));
-    let mut value = Value::Object(kept.collect());
+fn definition_digest(given: &Members<'_>) -> Digest {
+    let parsed = |key: &&str| Some(((*key).to_owned(), serde_json::from_str(given.get(key)?.get()).ok()?));
+    let mut value = Value::Object(DIGESTED.iter().filter_map(parsed).collect());
     json::sort_members(&mut value);
     Digest::of(value.to_string())
 }
@@ -283,13 +343,13 @@ mod tests {
         let mut catalogue = Catalogue::default();
         add(
             &mut catalogue,
-            r#"{"_meta":{"x":1},"title":"T","name":"a","outputSchema":{"type":"object"},"inputSchema":{}}"#,
+            r#"{"_meta":{"x":123456789012345678901234567890},"title":"T","name":"a","outputSchema":{"type":"object"},"inputSchema":{}}"#,
         )
         .unwrap();
         let tool = catalogue.tool("a").unwrap();
         assert_eq!(
-            tool.definition().to_string(),
-            r#"{"name":"a","description":"(no description)","inputSchema":{},"outputSchema":{"type":"object"},"_meta":{"x":1},"title":"T"}"#
+            tool.definition().get(),
+            r#"{"name":"a","description":"(no description)","inputSchema":{},"outputSchema":{"type":"object"},"_meta":{"x":123456789012345678901234567890},"title":"T"}"#
         );
         assert!(tool.is_structured());
     }

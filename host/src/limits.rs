@@ -4,11 +4,16 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
+use crate::config::human::{duration, size};
+
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
 /// All limits of one harness.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Of the listeners and what comes in through them.
     pub edge: EdgeLimits,
@@ -21,31 +26,41 @@ pub struct Limits {
 }
 
 /// Limits on what a guest may send and hold.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EdgeLimits {
     /// Request head: a client of the bridge needs a few hundred bytes.
+    #[serde(deserialize_with = "size")]
     pub head_bytes: usize,
     /// Headers in a head.
     pub headers: usize,
     /// Request body.
+    #[serde(deserialize_with = "size")]
     pub body_bytes: usize,
     /// From the first byte of a head to its end: a slow head holds a connection and nothing else.
+    #[serde(deserialize_with = "duration")]
     pub head_time: Duration,
     /// From the end of the head to the end of the body.
+    #[serde(deserialize_with = "duration")]
     pub body_time: Duration,
     /// An idle keep-alive connection; the relay's lifeline asks every 20 s.
+    #[serde(deserialize_with = "duration")]
     pub idle_time: Duration,
     /// How long an answer may wait for its reader before the connection is cut.
+    #[serde(deserialize_with = "duration")]
     pub write_time: Duration,
     /// Open connections of one session.
     pub connections_per_session: usize,
     /// Open connections in all.
     pub connections: usize,
     /// Bytes held for bodies, lines and results, in all.
+    #[serde(deserialize_with = "size")]
     pub held_bytes: usize,
     /// Bytes of arguments parsed into values at a time: a value costs up to 35 times its text.
+    #[serde(deserialize_with = "size")]
     pub parsed_bytes: usize,
     /// How long a wrong token waits for its answer.
+    #[serde(deserialize_with = "duration")]
     pub wrong_token_delay: Duration,
 }
 
@@ -69,7 +84,8 @@ impl Default for EdgeLimits {
 }
 
 /// Limits on calls.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CallLimits {
     /// Calls in flight of one session.
     pub in_flight_per_session: usize,
@@ -78,20 +94,26 @@ pub struct CallLimits {
     /// Calls in flight on one server.
     pub in_flight_per_server: usize,
     /// How long a call waits for its place before it is told `busy`.
+    #[serde(deserialize_with = "duration")]
     pub busy_after: Duration,
     /// Calls a second of one session, in the long run.
     pub per_second: u32,
     /// Calls of one session at once.
     pub burst: u32,
     /// A call without an answer or progress.
+    #[serde(deserialize_with = "duration")]
     pub idle_time: Duration,
     /// A call, whatever happens.
+    #[serde(deserialize_with = "duration")]
     pub total_time: Duration,
     /// Result that goes to the guest.
+    #[serde(deserialize_with = "size")]
     pub result_bytes: usize,
     /// How long a call waits for a server that is still starting.
+    #[serde(deserialize_with = "duration")]
     pub server_wait: Duration,
     /// How long `listServers` waits for servers that are still starting.
+    #[serde(deserialize_with = "duration")]
     pub list_wait: Duration,
 }
 
@@ -114,35 +136,50 @@ impl Default for CallLimits {
 }
 
 /// Limits on MCP servers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {
     /// From start to the answer of the first request.
+    #[serde(deserialize_with = "duration")]
     pub start_time: Duration,
     /// A listing's page.
+    #[serde(deserialize_with = "duration")]
     pub list_time: Duration,
     /// Connecting to an HTTP server.
+    #[serde(deserialize_with = "duration")]
     pub connect_time: Duration,
     /// One line of standard output, or one event over HTTP.
+    #[serde(deserialize_with = "size")]
     pub line_bytes: usize,
     /// What is kept of standard error.
+    #[serde(deserialize_with = "size")]
     pub stderr_bytes: usize,
     /// Tools, resources or templates of one server.
     pub entries: usize,
     /// Pages of one listing.
     pub pages: usize,
+    /// All entries of one server together, as text.
+    #[serde(deserialize_with = "size")]
+    pub catalogue_bytes: usize,
     /// A description; longer ones are cut and say so.
+    #[serde(deserialize_with = "size")]
     pub description_bytes: usize,
     /// A schema; a tool with a larger one is left out.
+    #[serde(deserialize_with = "size")]
     pub schema_bytes: usize,
     /// Starts within [`Self::restart_window`] before the server is left alone for [`Self::breaker_time`].
     pub restarts: usize,
     /// See [`Self::restarts`].
+    #[serde(deserialize_with = "duration")]
     pub restart_window: Duration,
     /// See [`Self::restarts`].
+    #[serde(deserialize_with = "duration")]
     pub breaker_time: Duration,
     /// The pause before the first restart; it doubles with each.
+    #[serde(deserialize_with = "duration")]
     pub first_pause: Duration,
     /// From closing standard input to the end by force.
+    #[serde(deserialize_with = "duration")]
     pub close_time: Duration,
 }
 
@@ -156,6 +193,7 @@ impl Default for ServerLimits {
             stderr_bytes: MIB,
             entries: 2_000,
             pages: 64,
+            catalogue_bytes: 8 * MIB,
             description_bytes: 16 * KIB,
             schema_bytes: 256 * KIB,
             restarts: 5,
@@ -168,13 +206,16 @@ impl Default for ServerLimits {
 }
 
 /// Limits on the record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AuditLimits {
     /// How long a call waits for its intent to be durable.
+    #[serde(deserialize_with = "duration")]
     pub intent_time: Duration,
     /// Records that wait for the writer; beyond it callers wait.
     pub queue: usize,
     /// Room reserved on disk for the outcome of each call that was let go, bytes.
+    #[serde(deserialize_with = "size")]
     pub outcome_reserve: usize,
 }
 

@@ -1,6 +1,36 @@
-//! The record of every call.
+//! The record of every call: written and durable before anything leaves, and again when it came back.
+//!
+//! This stage makes what the next ones demand: an [`Admitted`] is a call whose intent is on disk, and a [`Reply`] is an
+//! answer whose outcome (or refusal) is. Neither can be made elsewhere, so an unrecorded call or denial does not
+//! build.
 
-use crate::servers::Outgoing;
+mod journal;
+mod record;
+mod reply;
+mod writer;
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use tokio::{sync::oneshot, time::timeout};
+
+pub use journal::{FileJournal, Journal, OpenError};
+pub use reply::Reply;
+
+use crate::{
+    auth::Principal,
+    gate::{Decision, Verdict},
+    limits::AuditLimits,
+    resolve::Unresolved,
+    servers::{Executed, Outgoing, OutgoingRequest, ServerName},
+    session::{OverLimit, random_text},
+};
+use record::{Arguments, Intent, Record, Refused, digest_text, short_name};
+use writer::{Queue, Writer};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
 #[derive(Debug)]
@@ -9,15 +39,151 @@ pub struct Admitted {
     receipt: Receipt,
 }
 
-/// What ties an outcome to its intent.
-#[derive(Debug)]
-pub struct Receipt {
-    #[expect(dead_code, reason = "the stage is being laid")]
-    id: String,
-}
-
 impl Admitted {
     pub(crate) fn depart(self) -> (Outgoing, Receipt) {
         (self.outgoing, self.receipt)
     }
 }
+
+/// What ties an outcome to its intent.
+#[derive(Debug)]
+pub struct Receipt {
+    id: String,
+    server: ServerName,
+    resource: Option<String>,
+    since: Instant,
+}
+
+/// The audit stage. Clones share one writer.
+#[derive(Clone)]
+pub struct Audit {
+    queue: Arc<Queue>,
+    writer: Arc<Mutex<Writer>>,
+    limits: AuditLimits,
+}
+
+impl Audit {
+    /// Starts to write to a journal.
+    ///
+    /// # Errors
+    /// When not even the first line can be written.
+    pub fn start(journal: impl Journal + 'static, limits: AuditLimits) -> io::Result<Self> {
+        let (writer, queue) = Writer::start(Box::new(journal), limits.clone())?;
+        Ok(Self { queue, writer: Arc::new(Mutex::new(writer)), limits })
+    }
+
+    /// Writes what is queued and ends the writer. Blocks while it does.
+    pub fn close(&self) {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).close();
+    }
+
+    /// Records an intent, and lets the call go once that is durable.
+    ///
+    /// # Errors
+    /// The reply of a call that must not leave.
+    pub async fn admit(&self, verdict: Verdict) -> Result<Admitted, Reply> {
+        match verdict.decision() {
+            Decision::Allow => {}
+        }
+        let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
+        let (kind, name, resource) = match verdict.call().request() {
+            OutgoingRequest::CallTool { name, .. } => ("tool", name.clone(), None),
+            OutgoingRequest::ReadResource { uri } => ("resource", uri.clone(), Some(uri.clone())),
+        };
+        let call = verdict.call();
+        let (digest, bytes) = call.arguments();
+        let intent = Intent {
+            id: id.clone(),
+            session: session_of(call.principal()),
+            peer: call.principal().peer().to_string(),
+            kind,
+            server: call.server().to_string(),
+            name: short_name(&name),
+            arguments: Arguments { digest: digest_text(digest), bytes },
+            definition: call.definition().map(digest_text),
+            decision: verdict.decision().as_str(),
+            policy: verdict.policy().name(),
+        };
+        if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
+            return Err(unavailable(Some(&id)));
+        }
+        let (server, request) = verdict.into_call().into_request();
+        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now() };
+        Ok(Admitted { outgoing: Outgoing { server, request }, receipt })
+    }
+
+    /// Records a call that could not be resolved, and gives its reply.
+    pub async fn refuse(&self, unresolved: Unresolved) -> Reply {
+        let Unresolved { principal, server, target, error } = unresolved;
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let refused = Refused {
+            id: id.clone(),
+            session: session_of(&principal),
+            peer: principal.peer().to_string(),
+            kind: target.kind(),
+            server: short_name(&server),
+            name: short_name(target.name()),
+            reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+        };
+        if self.durable(self.queue.push(Record::Refused(Box::new(refused)))).await {
+            Reply::refusal(error.with("auditId", id))
+        } else {
+            unavailable(Some(&id))
+        }
+    }
+
+    /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to
+    /// send and must be cheap to refuse.
+    #[must_use]
+    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Reply {
+        let reason = over.reason();
+        self.queue.count_limited(session_of(principal), reason.as_str());
+        let error = match over {
+            OverLimit::Rate { retry_after_ms } => {
+                let message = format!("Too many calls: try again in {retry_after_ms} ms");
+                ErrorObject::new(reason, message).with("retryAfterMs", retry_after_ms)
+            }
+            OverLimit::Busy => {
+                ErrorObject::new(reason, "Too many calls at once: try again in a moment").with("retryAfterMs", 1000)
+            }
+        };
+        Reply::refusal(error)
+    }
+
+    /// Records what became of a call, and gives its reply.
+    pub async fn close_call(&self, executed: Executed) -> Reply {
+        let (receipt, outcome) = executed.into_parts();
+        let line = reply::outcome_line(&receipt, &outcome);
+        let recorded = self.durable(Some(self.queue.push_outcome(line))).await;
+        if recorded { Reply::of(&receipt, outcome) } else { Reply::unrecorded(&receipt, &outcome) }
+    }
+
+    /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
+    async fn durable(&self, queued: Option<oneshot::Receiver<()>>) -> bool {
+        let Some(mut receiver) = queued else { return false };
+        match timeout(self.limits.intent_time, &mut receiver).await {
+            Ok(written) => written.is_ok(),
+            Err(_) => {
+                // Closed first, so that whatever the writer sent before is seen, and nothing is sent after.
+                receiver.close();
+                receiver.try_recv().is_ok()
+            }
+        }
+    }
+}
+
+fn session_of(principal: &Principal) -> String {
+    principal.session().name().to_string()
+}
+
+fn unavailable(id: Option<&str>) -> Reply {
+    let message = "The call was not made: it cannot be recorded. Ask the operator; it can be repeated";
+    let error = ErrorObject::new(Reason::AuditUnavailable, message);
+    Reply::refusal(match id {
+        Some(id) => error.with("auditId", id),
+        None => error,
+    })
+}
+
+#[cfg(test)]
+mod tests;

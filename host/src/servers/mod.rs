@@ -1,5 +1,293 @@
-//! MCP servers.
+//! MCP servers: started, watched, listed, called and ended.
+//!
+//! [`Servers`] is the handle of all of them; it is cheap to clone. One supervisor task owns each server. A call comes
+//! in as an [`Admitted`](crate::audit::Admitted) and leaves as an [`Executed`]; there is no other way to send one, and
+//! none is ever sent twice.
+//!
+//! Life of a server: starting, ready, unavailable, and starting again at its next use; see [`ServerState`]. A server
+//! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
+//! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
+//!
+//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`,
+//! `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
+//! `listing`, `restarts`, `noise`, `stderr`.
+
+mod address;
+mod body;
+mod call;
+mod client;
+mod connection;
+mod events;
+mod gather;
+mod http;
+mod launch;
+mod lines;
+mod listing;
+mod noise;
 mod outcome;
+mod restarts;
+mod skim;
 mod spec;
+mod sse;
+mod status;
+mod stderr;
+mod subscription;
+mod supervisor;
+mod tap;
+mod ticket;
+pub mod tls;
+mod watched;
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use events::CallEvent;
+pub use launch::Launcher;
 pub use outcome::*;
 pub use spec::*;
+pub use status::{ServerReport, ServerState, Unavailable};
+
+use crate::{audit::Admitted, budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};
+use restarts::Restarts;
+use status::{Published, Shared};
+use supervisor::{Command, Supervisor};
+
+/// Commands that may wait for one supervisor; more of them would say the same.
+const COMMANDS: usize = 16;
+/// Lines of standard error in a report.
+const REPORT_LINES: usize = 20;
+
+/// What all servers share.
+#[derive(Debug, Clone)]
+pub struct ServersContext {
+    /// Limits on servers and calls.
+    pub limits: Limits,
+    /// Takes the values of configured secrets out of what servers say.
+    pub redactor: Redactor,
+    /// Where the bytes of large answers are taken from.
+    pub budget: Budget,
+    /// How programs are started.
+    pub launcher: Launcher,
+}
+
+/// All MCP servers of one harness. Clones are handles of the same servers.
+#[derive(Debug, Clone)]
+pub struct Servers {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    servers: BTreeMap<ServerName, Handle>,
+    context: Arc<ServersContext>,
+    stop: CancellationToken,
+    tracker: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Servers {
+    /// Starts all servers in the background and returns at once. Of several with one name the last one counts.
+    #[must_use]
+    pub fn start(specs: Vec<ServerSpec>, context: ServersContext) -> Self {
+        let context = Arc::new(context);
+        let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
+        let specs: BTreeMap<_, _> = specs.into_iter().map(|spec| (spec.name.clone(), spec)).collect();
+        let servers = specs.into_iter().map(|(name, spec)| {
+            let shared = Arc::new(Shared::new(&name, &context.limits));
+            let (sender, commands) = mpsc::channel(COMMANDS);
+            let supervisor = Supervisor {
+                choice: spec.protocol,
+                spec,
+                context: Arc::clone(&context),
+                shared: Arc::clone(&shared),
+                commands,
+                stop: stop.clone(),
+                tracker: tracker.clone(),
+                restarts: Restarts::new(),
+            };
+            tracker.spawn(supervisor.run());
+            (name, Handle { shared, commands: sender })
+        });
+        let servers = servers.collect();
+        Self { inner: Arc::new(Inner { servers, context, stop, tracker }) }
+    }
+
+    /// The names of all servers, sorted.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &ServerName> {
+        self.inner.servers.keys()
+    }
+
+    /// How a server is now.
+    #[must_use]
+    pub fn state(&self, name: &str) -> Option<ServerState> {
+        Some(self.handle(name)?.shared.published.borrow().state.clone())
+    }
+
+    /// What a server offers. Waits up to `wait` while it is starting; a stopped one is started.
+    pub async fn ready(&self, name: &str, wait: Duration) -> Option<Result<Arc<Catalogue>, Unavailable>> {
+        let handle = self.handle(name)?;
+        Some(handle.ready(Instant::now() + wait).await)
+    }
+
+    /// Carries a call out, once. Cancelling `cancel` tells the server.
+    pub async fn execute(&self, admitted: Admitted, cancel: &CancellationToken) -> Executed {
+        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, None)).await
+    }
+
+    /// As [`Self::execute`]; what happens before the answer goes to `events`, as far as it keeps up.
+    pub async fn execute_watched(
+        &self,
+        admitted: Admitted,
+        cancel: &CancellationToken,
+        events: mpsc::Sender<CallEvent>,
+    ) -> Executed {
+        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, Some(events))).await
+    }
+
+    /// Ends a server's connection, if it has one, and starts it afresh. False if there is no such server.
+    pub async fn restart(&self, name: &str) -> bool {
+        match self.handle(name) {
+            Some(handle) => handle.commands.send(Command::Restart).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// All that the operator may see, in the order of names.
+    #[must_use]
+    pub fn report(&self) -> Vec<ServerReport> {
+        self.inner.servers.values().map(|handle| handle.report(&self.inner.context)).collect()
+    }
+
+    /// Ends all servers, side by side, and waits for it. What is not done within the deadline is left to the drop of
+    /// its parts, which kills programs.
+    pub async fn shutdown(&self) {
+        self.inner.stop.cancel();
+        self.inner.tracker.close();
+        let deadline = self.inner.context.limits.servers.close_time * 2 + Duration::from_secs(1);
+        if tokio::time::timeout(deadline, self.inner.tracker.wait()).await.is_err() {
+            tracing::warn!(left = self.inner.tracker.len(), "MCP servers did not end in time");
+        }
+    }
+
+    /// Sends what was admitted. Private: an [`Outgoing`] comes out of an admission and nowhere else.
+    async fn send(
+        &self,
+        outgoing: Outgoing,
+        cancel: &CancellationToken,
+        events: Option<mpsc::Sender<CallEvent>>,
+    ) -> Outcome {
+        let Outgoing { server, request } = outgoing;
+        let Some(handle) = self.handle(server.as_str()) else {
+            let text = format!("Server \"{server}\" is not available: it is not configured any more");
+            return Outcome::NotSent(NotSent::Unavailable(text));
+        };
+        let limits = &self.inner.context.limits.calls;
+        let _place = match place(&handle.shared.places, limits.busy_after, cancel).await {
+            Ok(place) => place,
+            Err(why) => return Outcome::NotSent(why),
+        };
+        let Published { state, live, turn } = handle.shared.published.borrow().clone();
+        match live {
+            Some(live) => call::carry_out(&live, request, limits, cancel, events).await,
+            None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
+        }
+    }
+
+    fn handle(&self, name: &str) -> Option<&Handle> {
+        let name: ServerName = name.parse().ok()?;
+        self.inner.servers.get(&name)
+    }
+}
+
+/// A place among the calls in flight on one server.
+async fn place(
+    places: &Arc<Semaphore>,
+    patience: Duration,
+    cancel: &CancellationToken,
+) -> Result<OwnedSemaphorePermit, NotSent> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(NotSent::Cancelled),
+        got = tokio::time::timeout(patience, Arc::clone(places).acquire_owned()) => match got {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(NotSent::Busy),
+        },
+    }
+}
+
+impl Handle {
+    async fn ready(&self, deadline: Instant) -> Result<Arc<Catalogue>, Unavailable> {
+        let mut published = self.shared.published.subscribe();
+        let first = published.borrow_and_update().clone();
+        if let ServerState::Unavailable(_) = first.state {
+            self.wake(first.turn);
+            // Its supervisor answers with a new state, whatever it decides.
+            let _changed = tokio::time::timeout_at(deadline, published.changed()).await;
+        }
+        loop {
+            let now = published.borrow_and_update().state.clone();
+            match now {
+                ServerState::Ready(catalogue) => return Ok(catalogue),
+                ServerState::Unavailable(why) => return Err(Unavailable(why)),
+                ServerState::Starting => {}
+            }
+            match tokio::time::timeout_at(deadline, published.changed()).await {
+                Ok(Ok(())) => {}
+                _ => return Err(self.still_starting()),
+            }
+        }
+    }
+
+    /// Says why nothing is sent now, and sees to it that a stopped server starts. The call itself does not wait: what
+    /// was admitted was admitted against the definitions of the connection that is gone.
+    fn wake_later(&self, state: &ServerState, turn: u64) -> String {
+        match state {
+            ServerState::Unavailable(why) => {
+                self.wake(turn);
+                why.to_string()
+            }
+            _ => self.still_starting().to_string(),
+        }
+    }
+
+    fn wake(&self, turn: u64) {
+        // A full queue holds the same command already.
+        let _told_already = self.commands.try_send(Command::Wake(turn));
+    }
+
+    fn still_starting(&self) -> Unavailable {
+        let text = format!("Server \"{}\" is not available: it is still starting; try again", self.shared.name);
+        Unavailable(text.into())
+    }
+
+    fn report(&self, context: &ServersContext) -> ServerReport {
+        let shared = &self.shared;
+        let facts = shared.facts().clone();
+        ServerReport {
+            name: shared.name.clone(),
+            state: shared.published.borrow().state.clone(),
+            pid: facts.pid,
+            revision: facts.revision,
+            restarts: facts.restarts,
+            last_error: facts.last_error,
+            stderr: shared.stderr.last_lines(REPORT_LINES, &context.redactor),
+            left_out: facts.left_out,
+            left_out_reasons: facts.left_out_reasons,
+            ignored: shared.noise.ignored(),
+            in_flight: context.limits.calls.in_flight_per_server.saturating_sub(shared.places.available_permits()),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The command line and the environment, and what they mean.
+
+use std::{
+    ffi::{OsStr, OsString},
+    time::Duration,
+};
+
+use footbridge_proto::{
+    endpoint::{Endpoint, EndpointError, TcpEndpoint},
+    vars,
+};
+use lexopt::{Arg, Parser, ValueExt};
+
+const USAGE: &str = "\
+footbridge-relay: carry a loopback port of this sandbox to the harness outside
+
+Usage:
+  footbridge-relay [OPTIONS] --to ENDPOINT [-- CMD...]
+
+  --to ENDPOINT            the harness: unix:/path/to.sock or tcp:127.0.0.1:PORT (also FOOTBRIDGE_TO)
+  --listen ENDPOINT        where clients connect, tcp:127.0.0.1:7179 by default (also FOOTBRIDGE_LISTEN);
+                           tcp:localhost:PORT also takes ::1 where there is one; port 0 takes a free one
+  --allow-wide-listen      let --listen be reachable from other machines
+  --max-connections N      connections at a time, 1024 by default; more wait
+  --patience TIME          how long clients wait for a harness that is not there (yet), 10s by default, counted from
+                           when it was first missed; after that they are answered 502 at once
+  --ready-fd N             once listening, write the address and a line's end to descriptor N and close it
+  --lifeline-grace TIME    with CMD: how long the harness may be gone before CMD is ended, 10s by default;
+                           0 never ends it
+  -h, --help               show this
+  -V, --version            show the version
+
+TIME is 5s, 500ms or a number of seconds. With CMD it is the sandbox's init: it listens, then runs CMD with TOOL_CLI_PORT set, passes signals on, reaps
+orphans, and exits with CMD's status.
+
+Exit status: CMD's, or 128 and the number of the signal that ended it; 1 cannot listen, 2 usage, 125 the harness is
+gone, 126 CMD cannot be run, 127 there is no such CMD.
+";
+
+/// What a command line asks for.
+pub(crate) enum Parsed {
+    /// Print this and leave.
+    Say(String),
+    Run(Box<Options>),
+}
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) listen: TcpEndpoint,
+    pub(crate) to: Endpoint,
+    pub(crate) ready_fd: Option<i32>,
+    pub(crate) max_connections: usize,
+    pub(crate) patience: Duration,
+    /// Zero means for ever.
+    pub(crate) lifeline_grace: Duration,
+    /// Empty where there is none.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Most connections that can be asked for; each takes two descriptors.
+const MAX_CONNECTIONS: usize = 1_000_000;
+
+/// Connections at a time where nobody says otherwise; a Firecracker VM has 1,023.
+const DEFAULT_CONNECTIONS: usize = 1024;
+/// How long the harness may be away where nobody says otherwise.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a command line means nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArgsError {
+    #[error("{0}; see footbridge-relay --help")]
+    Syntax(#[from] lexopt::Error),
+    #[error("where to connect is missing: give --to ENDPOINT or set {}", vars::RELAY_TO)]
+    NoTo,
+    #[error("{name}: {source}")]
+    Endpoint { name: &'static str, source: EndpointError },
+    #[error("{0} is not UTF-8")]
+    NotUnicode(&'static str),
+    #[error(
+        "cannot listen on {0}: clients that can use a Unix socket need no relay, TOOL_CLI_SOCKET takes them to the \
+         harness's own; listen on tcp:127.0.0.1:PORT"
+    )]
+    UnixListen(Endpoint),
+    #[error(
+        "{0} can be reached from other machines: listen on tcp:127.0.0.1:PORT, or add --allow-wide-listen if that is \
+         what you want"
+    )]
+    WideListen(TcpEndpoint),
+    #[error("--listen and --to are both {0}: the relay would connect to itself")]
+    Loop(Endpoint),
+    #[error("port 0 stands for a free port, which only --listen can ask for")]
+    ToPortZero,
+    #[error("{flag} {text:?} is not {what}")]
+    Number { flag: &'static str, text: String, what: &'static str },
+}
+
+#[derive(Default)]
+struct Typed {
+    to: Option<OsString>,
+    listen: Option<OsString>,
+    wide: bool,
+    ready_fd: Option<i32>,
+    max_connections: Option<usize>,
+    patience: Option<Duration>,
+    lifeline_grace: Option<Duration>,
+    command: Vec<OsString>,
+}
+
+/// Reads a command line without the program's name; `look` finds variables.
+pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) -> Result<Parsed, ArgsError> {
+    let mut typed = Typed::default();
+    let mut parser = Parser::from_args(args);
+    loop {
+        // What follows `--` is the command, whatever it looks like.
+        if parser.try_raw_args().is_some_and(|raw| raw.peek() == Some(OsStr::new("--"))) {
+            typed.command = parser.raw_args()?.skip(1).collect();
+            break;
+        }
+        match parser.next()? {
+            None => break,
+            Some(Arg::Short('h') | Arg::Long("help")) => return Ok(Parsed::Say(USAGE.to_owned())),
+            Some(Arg::Short('V') | Arg::Long("version")) => {
+                return Ok(Parsed::Say(concat!("footbridge-relay ", env!("CARGO_PKG_VERSION"), "\n").to_owned()));
+            }
+            Some(Arg::Long("to")) => typed.to = Some(parser.value()?),
+            Some(Arg::Long("listen")) => typed.listen = Some(parser.value()?),
+            Some(Arg::Long("allow-wide-listen")) => typed.wide = true,
+            Some(Arg::Long("ready-fd")) => typed.ready_fd = Some(ready_fd(parser.value()?.string()?)?),
+            Some(Arg::Long("max-connections")) => typed.max_connections = Some(connections(parser.value()?.string()?)?),
+            Some(Arg::Long("patience")) => typed.patience = Some(duration("--patience", parser.value()?.string()?)?),
+            Some(Arg::Long("lifeline-grace")) => {
+                typed.lifeline_grace = Some(duration("--lifeline-grace", parser.value()?.string()?)?);
+            }
+            Some(other) => return Err(other.unexpected().into()),
+        }
+    }
+    typed.mean(look).map(|options| Parsed::Run(Box::new(options)))
+}
+
+impl Typed {
+    fn mean(self, look: &dyn Fn(&str) -> Option<OsString>) -> Result<Options, ArgsError> {
+        let set = |name| look(name).filter(|value| !value.is_empty());
+        let to = match (self.to, set(vars::RELAY_TO)) {
+            (Some(text), _) => endpoint("--to", text)?,
+            (None, Some(text)) => endpoint(vars::RELAY_TO, text)?,
+            (None, None) => return Err(ArgsError::NoTo),
+        };
+        let listen = match (self.listen, set(vars::RELAY_LISTEN)) {
+            (Some(text), _) => endpoint("--listen", text)?,
+            (None, Some(text)) => endpoint(vars::RELAY_LISTEN, text)?,
+            (None, None) => Endpoint::Tcp(TcpEndpoint::loopback(vars::DEFAULT_PORT)),
+        };
+        let listen = match listen {
+            Endpoint::Tcp(tcp) => tcp,
+            unix @ Endpoint::Unix(_) => return Err(ArgsError::UnixListen(unix)),
+        };
+        if !listen.is_loopback() && !self.wide {
+            return Err(ArgsError::WideListen(listen));
+        }
+        if let Endpoint::Tcp(tcp) = &to {
+            if tcp.port == 0 {
+                return Err(ArgsError::ToPortZero);
+            }
+            if tcp.port == listen.port && tcp.primary() == listen.primary() {
+                return Err(ArgsError::Loop(to));
+            }
+        }
+        Ok(Options {
+            listen,
+            to,
+            ready_fd: self.ready_fd,
+            max_connections: self.max_connections.unwrap_or(DEFAULT_CONNECTIONS),
+            patience: self.patience.unwrap_or(DEFAULT_PATIENCE),
+            lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
+            command: self.command,
+        })
+    }
+}
+
+fn endpoint(name: &'static str, text: OsString) -> Result<Endpoint, ArgsError> {
+    let text = text.into_string().map_err(|_| ArgsError::NotUnicode(name))?;
+    text.parse().map_err(|source| ArgsError::Endpoint { name, source })
+}
+
+fn ready_fd(text: String) -> Result<i32, ArgsError> {
+    let number = text.parse().ok().filter(|number| *number > 2);
+    number.ok_or(ArgsError::Number { flag: "--ready-fd", text, what: "a descriptor beyond 2" })
+}
+
+fn connections(text: String) -> Result<usize, ArgsError> {
+    // Each of two listeners holds a place while it waits.
+    let number = text.parse().ok().filter(|number| (2..=MAX_CONNECTIONS).contains(number));
+    number.ok_or(ArgsError::Number { flag: "--max-connections", text, what: "a number from 2 to 1000000" })
+}
+
+fn duration(flag: &'static str, text: String) -> Result<Duration, ArgsError> {
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1),
+        (None, Some(number)) => (number, 1000),
+        (None, None) => (text.as_str(), 1000),
+    };
+    let ms = number.parse::<u32>().ok().map(|number| u64::from(number) * unit);
+    ms.map(Duration::from_millis).ok_or(ArgsError::Number { flag, what: "a time such as 10s or 500ms", text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &[&str]) -> Result<Options, ArgsError> {
+        with_env(words, &[])
+    }
+
+    fn with_env(words: &[&str], vars: &[(&str, &str)]) -> Result<Options, ArgsError> {
+        let args: Vec<_> = words.iter().map(OsString::from).collect();
+        let look = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
+        match parse(&args, &look)? {
+            Parsed::Run(options) => Ok(*options),
+            Parsed::Say(text) => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_environment() {
+        let env = [("FOOTBRIDGE_TO", "unix:/a"), ("FOOTBRIDGE_LISTEN", "tcp:127.0.0.1:9")];
+        let got = with_env(&["--to", "unix:/b"], &env).unwrap();
+        assert_eq!((got.to.to_string(), got.listen.to_string()), ("unix:/b".into(), "tcp:127.0.0.1:9".into()));
+        assert_eq!(options(&["--to=unix:/b"]).unwrap().listen.to_string(), "tcp:127.0.0.1:7179");
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_flags() {
+        let got = options(&["--to", "unix:/b", "--", "sh", "-c", "--", "--help"]).unwrap();
+        assert_eq!(got.command, ["sh", "-c", "--", "--help"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (words, part) in [
+            (["--listen", "tcp:127.0.0.1:1"].as_slice(), "--to ENDPOINT"),
+            (&["--to", "udp:x"], "--to: unknown scheme"),
+            (&["--to", "unix:/b", "--listen", "unix:/c"], "need no relay"),
+            (&["--to", "unix:/b", "--listen", "tcp:0.0.0.0:1"], "--allow-wide-listen"),
+            (&["--to", "tcp:127.0.0.1:7179"], "connect to itself"),
+            (&["--to", "tcp:127.0.0.1:0"], "port 0"),
+            (&["--to", "unix:/b", "--ready-fd", "1"], "beyond 2"),
+            (&["--to", "unix:/b", "--lifeline-grace", "soon"], "10s or 500ms"),
+            (&["--to", "unix:/b", "word"], "--help"),
+        ] {
+            let error = options(words).unwrap_err().to_string();
+            assert!(error.contains(part), "{words:?}: {error}");
+        }
+        assert!(options(&["--to", "unix:/b", "--listen", "tcp:0.0.0.0:1", "--allow-wide-listen"]).is_ok());
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, ms) in [("10s", 10_000), ("500ms", 500), ("2", 2000), ("0", 0)] {
+            assert_eq!(duration("--patience", text.to_owned()).unwrap(), Duration::from_millis(ms), "{text}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `footbridge-relay`: a byte pipe from a loopback port inside a sandbox to the harness outside, and, with a command,
+//! the sandbox's init.
+//!
+//! It reads nothing of what it carries. It listens before it says so, and before the command starts. Its exit status
+//! is the command's (128 and the signal's number where one ended it), or one of its own: 1 it cannot listen, 2 usage,
+//! 125 the harness is gone, 126 the command cannot be run, 127 there is no such command.
+
+mod args;
+mod init;
+mod lifeline;
+mod listen;
+mod pump;
+mod reach;
+mod refuse;
+mod signals;
+mod stream;
+mod terminal;
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Write},
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    process::ExitCode,
+    rc::Rc,
+};
+
+use footbridge_guest::sys;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::{
+    args::{Options, Parsed},
+    listen::{Bound, ListenError, Relay},
+    reach::Reach,
+    signals::Signals,
+};
+
+/// Why the relay could not do its work, each with its exit status.
+#[derive(Debug, thiserror::Error)]
+enum RelayError {
+    #[error("cannot use descriptor {number} of --ready-fd: {source}")]
+    ReadyFd { number: i32, source: io::Error },
+    #[error("cannot say on descriptor {number} of --ready-fd that it listens: {source}")]
+    Announce { number: i32, source: io::Error },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("cannot start: {0}")]
+    Start(#[source] io::Error),
+    #[error(transparent)]
+    Command(#[from] init::CommandError),
+    #[error("the harness was gone for {0:?}, so the command was ended")]
+    Gone(std::time::Duration),
+}
+
+impl RelayError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::ReadyFd { .. } => 2,
+            Self::Announce { .. } | Self::Listen(_) | Self::Start(_) => 1,
+            Self::Command(error) => error.status(),
+            Self::Gone(_) => 125,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let parsed = args::parse(&args, &|name| std::env::var_os(name));
+    let options = match parsed {
+        Ok(Parsed::Run(options)) => options,
+        Ok(Parsed::Say(text)) => {
+            return if io::stdout().write_all(text.as_bytes()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        Err(error) => {
+            say(&error);
+            return ExitCode::from(2);
+        }
+    };
+    match start(*options) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            say(&error);
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+/// One line on standard error. Where that fails there is nobody left to tell.
+fn say(message: &dyn std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "footbridge-relay: {message}");
+}
+
+fn start(options: Options) -> Result<u8, RelayError> {
+    // Before anything is opened: the number must still be the one that was inherited.
+    let ready = match options.ready_fd {
+        Some(number) => {
+            Some((number, sys::take_descriptor(number).map_err(|source| RelayError::ReadyFd { number, source })?))
+        }
+        None => None,
+    };
+    sys::close_the_rest_on_exec();
+    let open_files = raise_open_files().map_err(RelayError::Start)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RelayError::Start)?;
+    tokio::task::LocalSet::new().block_on(&runtime, run(options, ready, open_files))
+}
+
+/// Two descriptors a connection: as many as are allowed. Gives back what the limit was.
+fn raise_open_files() -> io::Result<(u64, u64)> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    // A limit that cannot be raised is the limit; out of descriptors, accepting waits.
+    let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    Ok((soft, hard))
+}
+
+async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: (u64, u64)) -> Result<u8, RelayError> {
+    let signals = if options.command.is_empty() { Signals::ending() } else { Signals::of_init() };
+    let mut signals = signals.map_err(RelayError::Start)?;
+    let bound = Bound::bind(&options.listen).await?;
+    let reach = Rc::new(Reach::new(options.to.clone(), options.patience));
+    let address = bound.address;
+    let relay = Rc::new(Relay::new(Rc::clone(&reach), options.max_connections));
+    if let Some((number, fd)) = ready {
+        announce(fd, address).map_err(|source| RelayError::Announce { number, source })?;
+    }
+    let serving = bound.serve(relay);
+    if options.command.is_empty() {
+        return tokio::select! {
+            () = serving => Ok(1),
+            _ = signals.next() => Ok(0),
+        };
+    }
+    let child = init::Child::spawn(&options.command, address, open_files)?;
+    // The relay itself starts nothing any more.
+    let _ = nix::sys::prctl::set_no_new_privs();
+    tokio::select! {
+        () = serving => Ok(1),
+        status = child.tend(signals, lifeline::gone(&reach, options.lifeline_grace)) => match status {
+            init::End::Command(status) => Ok(status),
+            init::End::Lifeline => Err(RelayError::Gone(options.lifeline_grace)),
+        },
+    }
+}
+
+fn announce(fd: OwnedFd, address: SocketAddr) -> io::Result<()> {
+    File::from(fd).write_all(format!("tcp:{address}\n").as_bytes())
+}

@@ -1,0 +1,270 @@
+//! The copy loop: two directions that end apart.
+//!
+//! A direction waits for its source without holding a buffer, reads into the one scratch of the relay, and writes. What
+//! did not fit is spilled into memory of its own, and nothing more is read until that is written, which is the
+//! back-pressure. A direction that ends tells its sink, and sets the other one a limit on silence: short once the
+//! local client is gone, since the harness must learn that; longer once the harness is, since the client may still
+//! read. A broken connection sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own
+//! direction: the other one may still carry an answer.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+
+use crate::stream::Stream;
+
+/// How much one read takes.
+pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
+/// How much a direction moves before others get their turn.
+const TURN_BYTES: usize = 512 << 10;
+
+/// How long things may be silent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The harness, once the client sends nothing more.
+    pub(crate) client_gone: Duration,
+    /// The client, once the harness sends nothing more.
+    pub(crate) harness_gone: Duration,
+    /// The client, before its first byte.
+    pub(crate) first_byte: Duration,
+}
+
+impl Limits {
+    /// What the relay uses.
+    pub(crate) const DEFAULT: Self = Self {
+        client_gone: Duration::from_secs(2),
+        harness_gone: Duration::from_secs(60),
+        first_byte: Duration::from_secs(60),
+    };
+}
+
+/// The relay's one buffer; nobody holds it across an await.
+pub(crate) type Scratch = RefCell<Box<[u8]>>;
+
+/// How the client stood when both directions had ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// It had said all, or is gone.
+    Done,
+    /// It was still sending, and nobody takes it any more.
+    Sending,
+}
+
+/// Copies both ways until both have ended.
+pub(crate) async fn join(client: &Stream, harness: &Stream, scratch: &Scratch, limits: Limits) -> Client {
+    let (up, down) = (Direction::default(), Direction::default());
+    let first_byte = Some(Instant::now() + limits.first_byte);
+    let to_harness = Pump { source: client, sink: harness, scratch, mine: &up, other: &down };
+    let to_client = Pump { source: harness, sink: client, scratch, mine: &down, other: &up };
+    let run_up = to_harness.run(first_byte, limits.client_gone);
+    let (up, _) = tokio::join!(run_up, to_client.run(None, limits.harness_gone));
+    match up {
+        Ok(End::SinkBroke) => Client::Sending,
+        Ok(End::SourceEnded | End::Silence) | Err(_) => Client::Done,
+    }
+}
+
+/// How one direction stands, for the other to see.
+#[derive(Default)]
+struct Direction {
+    /// Once it ended: how long the other one may be silent.
+    ended: Cell<Option<Duration>>,
+    end: Notify,
+}
+
+impl Direction {
+    fn end(&self, grace: Duration) {
+        self.ended.set(Some(grace));
+        self.end.notify_one();
+    }
+
+    /// Resolves when it has ended and its grace has passed. Asked anew after each byte, so it measures silence.
+    async fn silent(&self) {
+        loop {
+            match self.ended.get() {
+                Some(grace) => return sleep(grace).await,
+                None => self.end.notified().await,
+            }
+        }
+    }
+}
+
+struct Pump<'a> {
+    source: &'a Stream,
+    sink: &'a Stream,
+    scratch: &'a Scratch,
+    mine: &'a Direction,
+    other: &'a Direction,
+}
+
+/// Why a direction ended; a source that broke is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    SourceEnded,
+    SinkBroke,
+    /// The other direction had ended, and nothing came for too long.
+    Silence,
+}
+
+/// What one read and write came to.
+enum Moved {
+    /// All that was read was written.
+    All(usize),
+    /// The sink is full; this is left.
+    Spill(Vec<u8>),
+    /// There was nothing to read.
+    Nothing,
+    /// There will be nothing more.
+    End(End),
+}
+
+impl Pump<'_> {
+    async fn run(&self, first_byte: Option<Instant>, grace: Duration) -> io::Result<End> {
+        let end = self.copy(first_byte).await;
+        self.sink.shut_write();
+        self.mine.end(if end.is_ok() { grace } else { Duration::ZERO });
+        end
+    }
+
+    async fn copy(&self, mut first_byte: Option<Instant>) -> io::Result<End> {
+        let mut turn = 0;
+        loop {
+            match self.step()? {
+                Moved::All(bytes) => {
+                    first_byte = None;
+                    turn += bytes;
+                }
+                Moved::Spill(rest) => {
+                    first_byte = None;
+                    if self.sink.write_all(&rest).await.is_err() {
+                        return Ok(End::SinkBroke);
+                    }
+                }
+                Moved::Nothing => {
+                    turn = 0;
+                    if !self.wait(first_byte).await? {
+                        return Ok(End::Silence);
+                    }
+                }
+                Moved::End(end) => return Ok(end),
+            }
+            if turn >= TURN_BYTES {
+                turn = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn step(&self) -> io::Result<Moved> {
+        let mut scratch = self.scratch.borrow_mut();
+        let read = match self.source.try_read(&mut scratch) {
+            Ok(0) => return Ok(Moved::End(End::SourceEnded)),
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Moved::Nothing),
+            Err(e) => return Err(e),
+        };
+        match self.sink.try_write(&scratch[..read]) {
+            Ok(wrote) if wrote == read => Ok(Moved::All(read)),
+            Ok(wrote) => Ok(Moved::Spill(scratch[wrote..read].to_vec())),
+            Err(_) => Ok(Moved::End(End::SinkBroke)),
+        }
+    }
+
+    /// Waits for something to read; false when there was silence for too long.
+    async fn wait(&self, first_byte: Option<Instant>) -> io::Result<bool> {
+        let never_sent = async {
+            match first_byte {
+                Some(limit) => sleep_until(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ready = self.source.readable() => ready.map(|()| true),
+            () = self.other.silent() => Ok(false),
+            () = never_sent => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixStream,
+    };
+
+    use super::*;
+
+    const NEVER: Duration = Duration::from_secs(3600);
+    const SOON: Duration = Duration::from_millis(20);
+    const PATIENT: Limits = Limits { client_gone: NEVER, harness_gone: NEVER, first_byte: NEVER };
+
+    /// Joins two streams and gives their far ends to a test; resolves when both the copy and the test are done. What
+    /// the test gives back stays open until then.
+    async fn joined<T, F: Future<Output = T>>(
+        limits: Limits,
+        test: impl FnOnce(UnixStream, UnixStream) -> F,
+    ) -> Client {
+        let (client, near_client) = UnixStream::pair().unwrap();
+        let (harness, near_harness) = UnixStream::pair().unwrap();
+        let scratch = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
+        let copy = async {
+            let (client, harness) = (Stream::Unix(near_client), Stream::Unix(near_harness));
+            join(&client, &harness, &scratch, limits).await
+        };
+        tokio::join!(copy, test(client, harness)).0
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_says_a_word_is_let_go() {
+        let limits = Limits { first_byte: SOON, ..PATIENT };
+        let end = joined(limits, |mut client, mut harness| async move {
+            assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
+            assert_eq!(harness.read(&mut [0; 1]).await.unwrap(), 0);
+        });
+        assert_eq!(end.await, Client::Done);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_said_a_word_may_be_silent() {
+        let limits = Limits { first_byte: SOON, ..PATIENT };
+        joined(limits, |mut client, mut harness| async move {
+            client.write_all(b"x").await.unwrap();
+            harness.read_exact(&mut [0; 1]).await.unwrap();
+            assert!(tokio::time::timeout(SOON * 3, client.read(&mut [0; 1])).await.is_err(), "it is still open");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_silent_harness_is_left_once_its_client_is_gone() {
+        let limits = Limits { client_gone: SOON, ..PATIENT };
+        joined(limits, |client, mut harness| async move {
+            drop(client);
+            assert_eq!(harness.read(&mut [0; 1]).await.unwrap(), 0);
+            // Only the full close is an error here.
+            while harness.write_all(b"x").await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_lingers_is_left_once_the_harness_is_gone() {
+        let limits = Limits { harness_gone: SOON, ..PATIENT };
+        joined(limits, |mut client, harness| async move {
+            drop(harness);
+            assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
+            client
+        })
+        .await;
+    }
+}

@@ -1,0 +1,129 @@
+//! Reaching the harness: trying again while it may be about to appear, and no longer.
+//!
+//! An outage starts with the first failure after a success, or with the relay. For a while (ten seconds by default) from then
+//! on a connection is tried again with growing pauses; after that each new client costs one try and is answered at once,
+//! until one succeeds. So a harness that is a little late loses nobody, and one that is gone holds nobody up.
+
+use std::{
+    cell::Cell,
+    hash::{BuildHasher, RandomState},
+    io,
+    time::Duration,
+};
+
+use footbridge_proto::endpoint::Endpoint;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{say, stream::Stream};
+
+/// Longest single try: some transports do not refuse, they say nothing.
+const TRY_LIMIT: Duration = Duration::from_secs(3);
+/// First pause between tries.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause between tries.
+const LAST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The way to the harness, and how it has been lately.
+pub(crate) struct Reach {
+    to: Endpoint,
+    /// How long after the start of an outage connections are tried again.
+    patience: Duration,
+    state: Cell<State>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Up,
+    Down { since: Instant, said: bool },
+}
+
+impl Reach {
+    pub(crate) fn new(to: Endpoint, patience: Duration) -> Self {
+        Self { to, patience, state: Cell::new(State::Down { since: Instant::now(), said: false }) }
+    }
+
+    /// Connects, trying again while the outage is young.
+    pub(crate) async fn connect(&self) -> io::Result<Stream> {
+        let mut pause = Pause::new();
+        loop {
+            let error = match self.connect_once().await {
+                Ok(stream) => return Ok(stream),
+                Err(e) => e,
+            };
+            let State::Down { since, .. } = self.state.get() else { return Err(error) };
+            let wait = pause.next();
+            if !may_pass(&error) || since.elapsed() + wait > self.patience {
+                self.say_once(&error);
+                return Err(error);
+            }
+            sleep(wait).await;
+        }
+    }
+
+    /// Connects without trying again.
+    pub(crate) async fn connect_once(&self) -> io::Result<Stream> {
+        let tried = timeout(TRY_LIMIT, Stream::connect(&self.to)).await;
+        match (tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())), self.state.get()) {
+            (Ok(stream), state) => {
+                if let State::Down { said: true, .. } = state {
+                    say(&format_args!("reached {} again", self.to));
+                }
+                self.state.set(State::Up);
+                Ok(stream)
+            }
+            (Err(e), State::Up) => {
+                self.state.set(State::Down { since: Instant::now(), said: false });
+                Err(e)
+            }
+            (Err(e), State::Down { .. }) => Err(e),
+        }
+    }
+
+    /// One line an outage, however many clients meet it.
+    fn say_once(&self, error: &io::Error) {
+        if let State::Down { since, said: false } = self.state.get() {
+            say(&format_args!(
+                "cannot reach the harness at {}: {error}; clients are answered 502 until it is back",
+                self.to
+            ));
+            self.state.set(State::Down { since, said: true });
+        }
+    }
+}
+
+/// Whether the error is one that passes when the harness starts.
+fn may_pass(error: &io::Error) -> bool {
+    use nix::libc;
+    let passing = [libc::ECONNRESET, libc::ETIMEDOUT, libc::ECONNREFUSED, libc::ENODEV, libc::ENOENT, libc::EAGAIN];
+    error.kind() == io::ErrorKind::TimedOut || error.raw_os_error().is_some_and(|errno| passing.contains(&errno))
+}
+
+/// Pauses that double, each shortened by a random part so that clients do not come back all at once.
+pub(crate) struct Pause(Duration);
+
+impl Pause {
+    pub(crate) fn new() -> Self {
+        Self(FIRST_PAUSE)
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let full = self.0;
+        self.0 = (full * 2).min(LAST_PAUSE);
+        let percent = RandomState::new().hash_one(()) % 50;
+        full - full * u32::try_from(percent).unwrap_or(0) / 100
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_half_a_second() {
+        let mut pause = Pause::new();
+        let pauses: Vec<_> = (0..20).map(|_| pause.next()).collect();
+        assert!(pauses[0] <= FIRST_PAUSE && pauses[0] > FIRST_PAUSE / 3);
+        assert!(pauses.iter().all(|pause| *pause <= LAST_PAUSE));
+        assert!(pauses[19] > LAST_PAUSE / 3);
+    }
+}

@@ -1,0 +1,116 @@
+//! The two kinds of stream that the relay joins, behind one face.
+//!
+//! What a kind of stream cannot take is a property of it: [`Stream::max_write`] is where the limit of a transport
+//! whose peers break on larger writes belongs (vsock, 28 KiB).
+
+use std::{
+    io,
+    net::{Ipv6Addr, SocketAddr},
+    os::fd::AsRawFd,
+};
+
+use footbridge_proto::endpoint::{Endpoint, TcpHost};
+use nix::sys::socket;
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected stream.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects once.
+    pub(crate) async fn connect(to: &Endpoint) -> io::Result<Self> {
+        match to {
+            Endpoint::Unix(path) => UnixStream::connect(path.as_path()).await.map(Self::Unix),
+            Endpoint::Tcp(tcp) => {
+                let first = TcpStream::connect(tcp.primary()).await;
+                let stream = match (first, tcp.host) {
+                    (Err(_), TcpHost::Localhost) => {
+                        TcpStream::connect(SocketAddr::from((Ipv6Addr::LOCALHOST, tcp.port))).await?
+                    }
+                    (first, _) => first?,
+                };
+                Ok(Self::tcp(stream))
+            }
+        }
+    }
+
+    /// Small writes leave at once; a stream that cannot do that is only slower.
+    pub(crate) fn tcp(stream: TcpStream) -> Self {
+        let _ = stream.set_nodelay(true);
+        Self::Tcp(stream)
+    }
+
+    /// Most bytes of one write.
+    pub(crate) fn max_write(&self) -> usize {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => usize::MAX,
+        }
+    }
+
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.readable().await,
+            Self::Unix(stream) => stream.readable().await,
+        }
+    }
+
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.writable().await,
+            Self::Unix(stream) => stream.writable().await,
+        }
+    }
+
+    /// Reads what is there; a stream that is not connected any more has ended.
+    pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match self {
+            Self::Tcp(stream) => stream.try_read(buffer),
+            Self::Unix(stream) => stream.try_read(buffer),
+        };
+        match read {
+            Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(0),
+            read => read,
+        }
+    }
+
+    /// Writes what fits, in writes of at most [`Self::max_write`] bytes, and says how much that was.
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let end = bytes.len().min(done.saturating_add(self.max_write()));
+            let wrote = match self {
+                Self::Tcp(stream) => stream.try_write(&bytes[done..end]),
+                Self::Unix(stream) => stream.try_write(&bytes[done..end]),
+            };
+            match wrote {
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes all of it.
+    pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        loop {
+            bytes = &bytes[self.try_write(bytes)?..];
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            self.writable().await?;
+        }
+    }
+
+    /// Tells the peer that nothing more comes. A peer that is gone already knows.
+    pub(crate) fn shut_write(&self) {
+        let fd = match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+        };
+        let _ = socket::shutdown(fd, socket::Shutdown::Write);
+    }
+}

@@ -1,0 +1,246 @@
+//! The command line as typed, and what it means.
+//!
+//! `resource` is a subcommand; `--` in front makes the first word a server's name whatever it is. Everything else is
+//! a position: server, tool, arguments.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use footbridge_proto::vars::MAX_TIMEOUT_MS;
+use lexopt::{Arg, Parser, ValueExt};
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Help,
+    Version,
+    Servers,
+    Tools { server: String },
+    Describe { server: String, tool: String },
+    Call { server: String, tool: String, arguments: String },
+    Resources { server: String },
+    Templates { server: String },
+    Read { server: String, uri: String },
+}
+
+/// How to do it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) out: Option<PathBuf>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What shapes even the error of a command line that cannot be read, so it is looked for first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Style {
+    pub(crate) json: bool,
+    pub(crate) exit_codes: bool,
+}
+
+impl Style {
+    /// Looks for the two flags; `exit_codes` is what the environment says.
+    pub(crate) fn find(args: &[OsString], exit_codes: bool) -> Self {
+        let has = |flag: &str| args.iter().take_while(|arg| *arg != "--").any(|arg| arg == flag);
+        Self { json: has("--json"), exit_codes: exit_codes || has("--exit-codes") }
+    }
+}
+
+/// Why a command line means nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArgsError {
+    #[error("{0}; see tool-cli --help")]
+    Syntax(#[from] lexopt::Error),
+    #[error("\"{0}\" is one word too many: ARGS is one JSON object, in quotes; see tool-cli --help")]
+    TooMany(String),
+    #[error(
+        "unknown resource command \"{0}\": list, templates and read are known \
+         (a server of the name resource is reached with tool-cli -- resource)"
+    )]
+    ResourceCommand(String),
+    #[error("tool-cli resource {command} needs {what}; see tool-cli --help")]
+    Missing { command: &'static str, what: &'static str },
+    #[error("--{0} goes with tool-cli resource; see tool-cli --help")]
+    ResourceOnly(&'static str),
+    #[error("--out goes with a call or with tool-cli resource read: nothing was written")]
+    OutWithout,
+    #[error("\"{0}\" is no timeout: write 5s, 500ms or a number of seconds, from 1ms to 300s")]
+    Timeout(String),
+    #[error("the timeout {0} is beyond the most, 300s; milliseconds are written with their unit, as in 60000ms")]
+    TimeoutTooLong(String),
+}
+
+/// Words and flags, before anything is made of them.
+#[derive(Default)]
+struct Typed {
+    words: Vec<String>,
+    literal: bool,
+    help: bool,
+    version: bool,
+    server: Option<String>,
+    uri: Option<String>,
+    options: Options,
+}
+
+/// Reads a command line without the program's name.
+pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
+    let typed = read(args)?;
+    if typed.help {
+        return Ok((Step::Help, typed.options));
+    }
+    if typed.version {
+        return Ok((Step::Version, typed.options));
+    }
+    let resource = !typed.literal && typed.words.first().is_some_and(|word| word == "resource");
+    let (step, options) = if resource { resource_step(typed)? } else { plain_step(typed)? };
+    if options.out.is_some() && !matches!(step, Step::Call { .. } | Step::Read { .. }) {
+        return Err(ArgsError::OutWithout);
+    }
+    Ok((step, options))
+}
+
+fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
+    let mut typed = Typed::default();
+    let mut parser = Parser::from_args(args);
+    loop {
+        if typed.words.is_empty() && parser.try_raw_args().is_some_and(|raw| raw.peek().is_some_and(|arg| arg == "--"))
+        {
+            typed.literal = true;
+        }
+        match parser.next()? {
+            None => return Ok(typed),
+            Some(Arg::Value(word)) => typed.words.push(word.string()?),
+            Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
+            Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
+            Some(Arg::Long("json" | "exit-codes")) => {}
+            Some(Arg::Long("out")) => typed.options.out = Some(PathBuf::from(parser.value()?)),
+            Some(Arg::Long("timeout")) => typed.options.timeout = Some(timeout(&parser.value()?.string()?)?),
+            Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
+            Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),
+            Some(other) => return Err(other.unexpected().into()),
+        }
+    }
+}
+
+fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    if typed.server.is_some() {
+        return Err(ArgsError::ResourceOnly("server"));
+    }
+    if typed.uri.is_some() {
+        return Err(ArgsError::ResourceOnly("uri"));
+    }
+    let mut words = typed.words.into_iter();
+    let step = match (words.next(), words.next(), words.next()) {
+        (None, ..) => Step::Servers,
+        (Some(server), None, _) => Step::Tools { server },
+        (Some(server), Some(tool), None) => Step::Describe { server, tool },
+        (Some(server), Some(tool), Some(arguments)) => Step::Call { server, tool, arguments },
+    };
+    match words.next() {
+        Some(word) => Err(ArgsError::TooMany(word)),
+        None => Ok((step, typed.options)),
+    }
+}
+
+/// `resource COMMAND SERVER [URI]`; the public client's `--server` and `--uri` say the same.
+fn resource_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let mut words = typed.words.into_iter().skip(1);
+    let command = match words.next() {
+        None => return Err(ArgsError::Missing { command: "", what: "list, templates or read" }),
+        Some(word) => match word.as_str() {
+            "list" => "list",
+            "templates" => "templates",
+            "read" => "read",
+            _ => return Err(ArgsError::ResourceCommand(word)),
+        },
+    };
+    let server = typed.server.or_else(|| words.next()).ok_or(ArgsError::Missing { command, what: "a server" })?;
+    let step = match command {
+        "list" => Step::Resources { server },
+        "templates" => Step::Templates { server },
+        _ => {
+            let uri = typed.uri.or_else(|| words.next()).ok_or(ArgsError::Missing { command, what: "a uri" })?;
+            Step::Read { server, uri }
+        }
+    };
+    match words.next() {
+        Some(word) => Err(ArgsError::TooMany(word)),
+        None => Ok((step, typed.options)),
+    }
+}
+
+fn timeout(text: &str) -> Result<Duration, ArgsError> {
+    let wrong = || ArgsError::Timeout(text.to_owned());
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1.0),
+        (None, Some(number)) => (number, 1000.0),
+        (None, None) => (text, 1000.0),
+    };
+    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return Err(wrong());
+    }
+    let ms: f64 = number.parse::<f64>().map_err(|_| wrong())? * unit;
+    if ms < 1.0 {
+        return Err(wrong());
+    }
+    if ms > MAX_TIMEOUT_MS as f64 {
+        return Err(ArgsError::TimeoutTooLong(text.to_owned()));
+    }
+    Ok(Duration::from_secs_f64(ms / 1000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(words: &[&str]) -> Result<(Step, Options), ArgsError> {
+        parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_word_goes_one_step_deeper() {
+        assert_eq!(step(&[]).unwrap().0, Step::Servers);
+        assert_eq!(step(&["a"]).unwrap().0, Step::Tools { server: "a".into() });
+        assert_eq!(step(&["a", "b"]).unwrap().0, Step::Describe { server: "a".into(), tool: "b".into() });
+        let call = Step::Call { server: "a".into(), tool: "b".into(), arguments: "-".into() };
+        assert_eq!(step(&["a", "b", "-"]).unwrap().0, call);
+        assert!(matches!(step(&["a", "b", "{}", "c"]), Err(ArgsError::TooMany(_))));
+    }
+
+    #[test]
+    fn a_server_named_resource_is_behind_two_dashes() {
+        assert_eq!(step(&["--", "resource"]).unwrap().0, Step::Tools { server: "resource".into() });
+        assert!(matches!(step(&["resource"]), Err(ArgsError::Missing { .. })));
+        assert!(matches!(step(&["resource", "x"]), Err(ArgsError::ResourceCommand(_))));
+    }
+
+    #[test]
+    fn resources_take_words_or_the_public_flags() {
+        let read = Step::Read { server: "s".into(), uri: "u:x".into() };
+        for words in [
+            ["resource", "read", "s", "u:x"].as_slice(),
+            &["resource", "read", "--server", "s", "u:x"],
+            &["resource", "read", "s", "--uri", "u:x"],
+            &["resource", "read", "--uri=u:x", "--server=s"],
+        ] {
+            assert_eq!(step(words).unwrap().0, read, "{words:?}");
+        }
+        assert_eq!(step(&["resource", "list", "s"]).unwrap().0, Step::Resources { server: "s".into() });
+        assert!(matches!(step(&["a", "--server", "s"]), Err(ArgsError::ResourceOnly("server"))));
+    }
+
+    #[test]
+    fn a_timeout_is_seconds_unless_it_says_otherwise() {
+        for (text, ms) in [("5s", 5000), ("500ms", 500), ("2", 2000), ("0.5", 500), ("300", 300_000)] {
+            assert_eq!(timeout(text).unwrap(), Duration::from_millis(ms), "{text}");
+        }
+        for text in ["0", "", "s", "-1", "1m", "1e3", "nan", "1.2.3"] {
+            assert!(matches!(timeout(text), Err(ArgsError::Timeout(_))), "{text}");
+        }
+        assert!(matches!(timeout("60000"), Err(ArgsError::TimeoutTooLong(_))));
+    }
+
+    #[test]
+    fn a_file_to_write_needs_something_to_write() {
+        assert!(matches!(step(&["a", "--out", "f"]), Err(ArgsError::OutWithout)));
+        assert_eq!(step(&["a", "b", "{}", "--out", "f"]).unwrap().1.out, Some("f".into()));
+    }
+}

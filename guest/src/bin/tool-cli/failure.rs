@@ -1,0 +1,98 @@
+//! Every way a run can fail, its message and its exit code; the one place that prints errors.
+
+use std::{io, path::PathBuf};
+
+use footbridge_guest::{ClientError, SettingsError};
+use footbridge_proto::{
+    exit::ExitCode,
+    rpc::{ErrorCode, ErrorObject},
+};
+use serde_json::{Value, json};
+
+use crate::args::ArgsError;
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Args(#[from] ArgsError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error("invalid JSON arguments: {0}")]
+    Arguments(String),
+    #[error("cannot read the arguments from standard input: {0}")]
+    Stdin(io::Error),
+    #[error("{source}")]
+    Client { source: ClientError, call: bool },
+    #[error("cannot write {path}: {source}. {then}", path = path.display())]
+    Out { path: PathBuf, source: io::Error, then: &'static str },
+    #[error("the result's data is not base64, so nothing was written: {0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("cannot write to standard output: {0}")]
+    Stdout(#[source] io::Error),
+    /// The tool reported an error, which has been printed.
+    #[error("the tool reported an error")]
+    Tool,
+}
+
+impl Failure {
+    /// A failed request; whether it was one that has effects decides what a lost answer means.
+    pub(crate) fn request(source: ClientError, call: bool) -> Self {
+        Self::Client { source, call }
+    }
+
+    /// The detailed exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Args(_) | Self::Settings(_) | Self::Arguments(_) | Self::Stdin(_) => ExitCode::Usage,
+            Self::Client { source, call } => client_code(source, *call),
+            Self::Out { .. } | Self::Base64(_) | Self::Stdout(_) | Self::Tool => ExitCode::ToolError,
+        }
+    }
+
+    /// What a program reads: the bridge's own error where there is one.
+    pub(crate) fn to_json(&self) -> Value {
+        let bridge = match self {
+            Self::Client { source: ClientError::Refused(error), .. } => Some(error.as_ref()),
+            Self::Client { source: ClientError::Status { error, .. }, .. } => error.as_deref(),
+            _ => None,
+        };
+        let code = bridge.map(|error| error.code);
+        let data = bridge.and_then(|error| error.data.clone());
+        let status = match self {
+            Self::Client { source: ClientError::Status { status, .. }, .. } => Some(*status),
+            Self::Client { source: ClientError::Unauthorized, .. } => Some(401),
+            _ => None,
+        };
+        json!({
+            "code": code,
+            "message": self.to_string(),
+            "data": data,
+            "httpStatus": status,
+            "exitCode": self.exit_code() as u8,
+        })
+    }
+}
+
+fn client_code(error: &ClientError, call: bool) -> ExitCode {
+    match error {
+        ClientError::Params(_) => ExitCode::Usage,
+        ClientError::RequestTooLarge(_) | ClientError::AnswerTooLarge(_) => ExitCode::OverLimit,
+        ClientError::Cut { .. } if call => ExitCode::OutcomeUnknown,
+        ClientError::Connect { .. } | ClientError::Cut { .. } | ClientError::NotBridge(_) => ExitCode::Unreachable,
+        ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
+        ClientError::TimedOut { .. } => ExitCode::TimedOut,
+        ClientError::Unauthorized => ExitCode::Unauthenticated,
+        ClientError::Status { status, error, .. } => status_code(*status, error.as_deref()),
+        ClientError::Refused(error) => ExitCode::from_error(error.code, error.reason()),
+    }
+}
+
+fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
+    let limit = error.is_some_and(|error| ErrorCode::from_number(error.code) == Some(ErrorCode::Limit));
+    match status {
+        413 | 429 => ExitCode::OverLimit,
+        _ if limit => ExitCode::OverLimit,
+        _ => ExitCode::Unreachable,
+    }
+}

@@ -1,0 +1,58 @@
+//! `tool-cli`: four steps from nothing to a call, for people, scripts and agents inside a sandbox.
+//!
+//! What a pipe gets, what `--out` writes, the error texts and status 1 for every failure are those of the recorded
+//! public command; the detailed exit codes are `footbridge_proto::exit`, on request. A reader that leaves early (a
+//! closed pipe) ends the run quietly with status 0: the call was made, and nobody wants the rest. SIGINT ends it with
+//! 130 and cancels the call, since the connection closes.
+
+mod args;
+mod failure;
+mod layout;
+mod output;
+mod render;
+mod show;
+mod step;
+
+use std::{ffi::OsString, io, process};
+
+use footbridge_guest::{Settings, sys};
+use footbridge_proto::vars;
+
+use crate::{args::Style, failure::Failure};
+
+fn main() -> process::ExitCode {
+    // Without it SIGINT still ends the process, only with another status.
+    let _ = sys::exit_on_interrupt();
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let style = Style::find(&args, std::env::var_os(vars::EXIT_CODES).is_some_and(|value| value == "1"));
+    match args::parse(&args).map_err(Failure::from).and_then(|(step, options)| step::run(step, options, style)) {
+        Ok(()) => process::ExitCode::SUCCESS,
+        Err(Failure::Stdout(error)) if error.kind() == io::ErrorKind::BrokenPipe => process::ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&failure, style);
+            process::ExitCode::from(if style.exit_codes { failure.exit_code() as u8 } else { 1 })
+        }
+    }
+}
+
+fn report(failure: &Failure, style: Style) {
+    if matches!(failure, Failure::Tool) {
+        return;
+    }
+    let text = if style.json { format!("{}\n", failure.to_json()) } else { format!("Error: {failure}\n") };
+    output::print_error(&without_token(text));
+}
+
+/// Whatever an error quotes, it never shows the token, nor the token as JSON has it.
+fn without_token(mut text: String) -> String {
+    let known = Settings::from_env().ok().and_then(|settings| settings.token);
+    let known = known.map(|token| token.expose().to_owned());
+    let token = known.or_else(|| std::env::var(vars::TOKEN).ok()).unwrap_or_default();
+    let quoted = serde_json::Value::from(token.trim()).to_string();
+    for form in [token.trim(), quoted.trim_matches('"')] {
+        if !form.is_empty() {
+            text = text.replace(form, "[token]");
+        }
+    }
+    text
+}

@@ -1,0 +1,145 @@
+//! Listings and schemas as text, in the columns that scripts know.
+//!
+//! The layout of servers, tools and a tool in full is the recorded one of the public command; nothing may come before
+//! its columns, and more may follow them.
+
+use std::fmt::Write as _;
+
+use footbridge_guest::answers::{ResourceSummary, ServerList, Tool, ToolList};
+use footbridge_proto::wire::NO_DESCRIPTION;
+use serde_json::{Map, Value};
+
+/// Column width of a server's name.
+const SERVER_WIDTH: usize = 20;
+/// Column width of a tool's name.
+const TOOL_WIDTH: usize = 30;
+
+pub(crate) fn servers(list: &ServerList) -> String {
+    if list.servers.is_empty() {
+        return "No MCP servers connected.\n".to_owned();
+    }
+    let mut out = "Available servers:\n".to_owned();
+    for server in &list.servers {
+        let mut line = format!("  {} {} tool(s)", padded(&server.name, SERVER_WIDTH), server.tool_count);
+        if !server.examples.is_empty() {
+            let _ = write!(line, " (e.g. {})", server.examples.join(", "));
+        }
+        if let Some(status) = &server.status {
+            let _ = write!(line, " [{status}]");
+        }
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out.push_str("\nUse: tool-cli <server> to list tools\n");
+    out
+}
+
+pub(crate) fn tools(server: &str, list: &ToolList) -> String {
+    if list.tools.is_empty() {
+        return format!("{server} — no tools\n");
+    }
+    let mut out = format!("{server} — {} tool(s):\n", list.tools.len());
+    for tool in &list.tools {
+        let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION);
+        let badge = if tool.has_structured_output { " [json]" } else { "" };
+        let _ = writeln!(out, "  {} {description}{badge}", padded(&tool.name, TOOL_WIDTH));
+    }
+    out.push_str("\nUse: tool-cli <server> <tool> for full schema\n");
+    out
+}
+
+pub(crate) fn tool(server: &str, name: &str, tool: &Tool) -> String {
+    let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION);
+    let mut out = format!("{} — {description}\n\nInput schema:\n{}", tool.name, schema(&tool.input_schema));
+    if let Some(output) = tool.output_schema.as_ref().filter(|schema| !schema.is_null()) {
+        let _ = write!(out, "\nOutput schema (structured JSON output):\n{}", schema(output));
+    }
+    if let Some(annotations) = tool.annotations.as_ref().filter(|annotations| !annotations.is_empty()) {
+        out.push_str("\nAnnotations:\n");
+        for (key, value) in annotations {
+            let _ = writeln!(out, "  {key}: {value}");
+        }
+    }
+    let _ = writeln!(out, "\nUse: tool-cli {server} {name} '{{\"key\":\"value\"}}' to call");
+    out
+}
+
+pub(crate) fn resources(server: &str, what: &str, list: &[ResourceSummary]) -> String {
+    if list.is_empty() {
+        return format!("{server} — no {what}s\n");
+    }
+    let mut out = format!("{server} — {} {what}(s):\n", list.len());
+    for item in list {
+        let name = item.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        let kind = item.mime_type.as_ref().map_or_else(String::new, |kind| format!(" [{kind}]"));
+        let description = item.description.as_ref().map_or_else(String::new, |text| format!(" — {text}"));
+        let _ = writeln!(out, "  {}{name}{kind}{description}", item.uri);
+    }
+    out
+}
+
+/// The properties of a JSON Schema, one a line.
+fn schema(schema: &Value) -> String {
+    let none = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    if properties.is_empty() {
+        return "  (no parameters)\n".to_owned();
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let mut out = String::new();
+    for (name, property) in properties {
+        let required = required.is_some_and(|names| names.iter().any(|n| n == name));
+        let required = if required { ", required" } else { "" };
+        let description = property.get("description").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let description = description.map_or_else(String::new, |text| format!(": {text}"));
+        let _ = writeln!(out, "  {name} ({}{required}){description}", type_name(property));
+    }
+    out
+}
+
+fn type_name(property: &Value) -> String {
+    match property.get("type") {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// Padded with blanks to a width in UTF-16 units, as JavaScript's `padEnd` counts.
+fn padded(name: &str, width: usize) -> String {
+    let missing = width.saturating_sub(name.encode_utf16().count());
+    format!("{name}{}", " ".repeat(missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_still_followed_by_a_blank() {
+        let list = serde_json::from_str(r#"{"servers":[{"name":"a-server-of-a-very-long-name","toolCount":1}]}"#);
+        assert!(servers(&list.unwrap()).contains("\n  a-server-of-a-very-long-name 1 tool(s)\n"));
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_says_so_after_the_columns() {
+        let list = r#"{"servers":[{"name":"s","toolCount":0,"examples":[],"status":"unavailable","new":1}]}"#;
+        let text = servers(&serde_json::from_str(list).unwrap());
+        assert!(text.contains("  s                    0 tool(s) [unavailable]\n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_connected_and_nothing_offered_are_said() {
+        assert_eq!(servers(&ServerList { servers: Vec::new() }), "No MCP servers connected.\n");
+        assert_eq!(resources("s", "resource", &[]), "s — no resources\n");
+    }
+
+    #[test]
+    fn schemas_of_odd_shapes_do_not_fail() {
+        for text in ["null", "true", "{}", r#"{"properties":[]}"#] {
+            assert_eq!(schema(&serde_json::from_str(text).unwrap()), "  (no parameters)\n", "{text}");
+        }
+        let odd = r#"{"properties":{"a":true,"b":{"type":5},"c":{"type":["integer","null"]}},"required":"a"}"#;
+        assert_eq!(schema(&serde_json::from_str(odd).unwrap()), "  a (unknown)\n  b (unknown)\n  c (integer,null)\n");
+    }
+}

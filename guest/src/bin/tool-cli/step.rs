@@ -1,0 +1,190 @@
+//! Doing one step: ask the bridge, check the answer's shape, print it.
+
+use std::{
+    io::{self, Read},
+    time::Duration,
+};
+
+use footbridge_guest::{
+    Client, Settings,
+    answers::{CallResult, ResourceContents, ResourceList, ServerList, TemplateList, Tool, ToolList},
+    client::{CallParams, parse_result},
+};
+use footbridge_proto::wire::{MAX_REQUEST_BYTES, method};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    args::{Options, Step, Style},
+    failure::Failure,
+    layout,
+    output::{self, OutFile},
+    render::Rendered,
+    show,
+};
+
+/// How long `--help` waits for a bridge to name its servers.
+const HELP_PATIENCE: Duration = Duration::from_millis(300);
+
+const USAGE: &str = "\
+tool-cli: call the tools that this sandbox may use
+
+Usage:
+  tool-cli                                  list servers
+  tool-cli SERVER                           list the tools of a server
+  tool-cli SERVER TOOL                      describe a tool
+  tool-cli SERVER TOOL ARGS                 call it; ARGS is a JSON object, or - for standard input
+  tool-cli resource list SERVER             list resources
+  tool-cli resource templates SERVER        list resource templates
+  tool-cli resource read SERVER URI         read a resource
+  tool-cli -- SERVER ...                    a server whose name is a subcommand
+
+Options:
+  --out FILE        write the result to FILE; a single image, audio or blob as its bytes
+  --json            print the raw result on one line, and errors as JSON on stderr
+  --timeout TIME    5s, 500ms or a number of seconds; 30s by default, at most 300s
+  --exit-codes      tell failures apart by exit status (also TOOL_CLI_EXIT_CODES=1)
+  -h, --help        show this, and the servers if a bridge answers
+  -V, --version     show the version
+
+Exit status: 0 done, 1 failed. With --exit-codes: 1 the tool reported an error, 2 usage, names or arguments,
+3 cannot reach the bridge, 4 not authenticated, 5 denied, 6 approval pending or expired, 7 over a limit,
+8 timed out, 9 outcome unknown. 130 interrupted.
+
+Environment: TOOL_CLI_PORT, TOOL_CLI_HOST or TOOL_CLI_SOCKET, TOOL_CLI_TOKEN or TOOL_CLI_TOKEN_FILE,
+TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES
+";
+
+/// Does a step.
+pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
+    match step {
+        Step::Help => return help(),
+        Step::Version => return output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n")),
+        _ => {}
+    }
+    let mut settings = Settings::from_env()?;
+    settings.timeout = options.timeout.unwrap_or(settings.timeout);
+    let mut asked = Asked { client: Client::new(settings), json: style.json };
+    match step {
+        Step::Help | Step::Version => Ok(()),
+        Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ServerList| show::servers(list)),
+        Step::Tools { server } => {
+            asked.list(method::LIST_TOOLS, &json!({ "server": server }), |list: &ToolList| show::tools(&server, list))
+        }
+        Step::Describe { server, tool } => {
+            let params = json!({ "server": server, "tool": tool });
+            asked.list(method::DESCRIBE_TOOL, &params, |full: &Tool| show::tool(&server, &tool, full))
+        }
+        Step::Resources { server } => {
+            let show = |list: &ResourceList| show::resources(&server, "resource", &list.resources);
+            asked.list(method::LIST_RESOURCES, &json!({ "server": server }), show)
+        }
+        Step::Templates { server } => {
+            let show = |list: &TemplateList| show::resources(&server, "resource template", &list.templates);
+            asked.list(method::LIST_RESOURCE_TEMPLATES, &json!({ "server": server }), show)
+        }
+        Step::Call { server, tool, arguments } => {
+            let arguments = read_arguments(arguments)?;
+            let file = options.out.as_deref().map(OutFile::prepare).transpose()?;
+            let params = CallParams { server: &server, tool: &tool, arguments: &arguments };
+            let (raw, result) = asked.get::<CallResult>(method::CALL_TOOL, &params)?;
+            asked.finish_call(&raw, result, file)
+        }
+        Step::Read { server, uri } => {
+            let file = options.out.as_deref().map(OutFile::prepare).transpose()?;
+            let params = json!({ "server": server, "uri": uri });
+            let (raw, result) = asked.get::<ResourceContents>(method::READ_RESOURCE, &params)?;
+            asked.finish(&raw, &Rendered::resource(result), file)
+        }
+    }
+}
+
+/// Usage first, since it needs nobody; then the servers, if a bridge is quick to name them.
+fn help() -> Result<(), Failure> {
+    output::print(USAGE)?;
+    let Ok(mut settings) = Settings::from_env() else { return Ok(()) };
+    settings.timeout = HELP_PATIENCE;
+    match Client::new(settings).list_servers() {
+        Ok(list) => output::print(&format!("\n{}", show::servers(&list))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The arguments' text, checked to be a JSON object (or null, which counts as an empty one) and otherwise untouched.
+fn read_arguments(typed: String) -> Result<Box<RawValue>, Failure> {
+    let text = if typed == "-" { read_stdin()? } else { typed };
+    match RawValue::from_string(text.trim().to_owned()) {
+        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
+        _ => Err(Failure::Arguments(text)),
+    }
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    io::stdin().lock().take(limit + 1).read_to_string(&mut text).map_err(Failure::Stdin)?;
+    Ok(text)
+}
+
+/// The client, and how results are printed.
+struct Asked {
+    client: Client,
+    json: bool,
+}
+
+impl Asked {
+    fn get<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: &impl Serialize,
+    ) -> Result<(Box<RawValue>, T), Failure> {
+        let call = matches!(method, method::CALL_TOOL | method::READ_RESOURCE);
+        let raw = self.client.request(method, params).map_err(|e| Failure::request(e, call))?;
+        let result = parse_result(method, &raw).map_err(|e| Failure::request(e, call))?;
+        Ok((raw, result))
+    }
+
+    fn list<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: &impl Serialize,
+        show: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        let (raw, result) = self.get(method, params)?;
+        output::print(&if self.json { layout::one_line(&raw) + "\n" } else { show(&result) })
+    }
+
+    /// What a tool reports as an error goes to stderr, so that stdout stays clean for a pipe.
+    fn finish_call(&self, raw: &RawValue, result: CallResult, file: Option<OutFile>) -> Result<(), Failure> {
+        if !result.is_error {
+            return self.finish(raw, &Rendered::call(result), file);
+        }
+        if self.json {
+            output::print(&(layout::one_line(raw) + "\n"))?;
+            return Err(Failure::Tool);
+        }
+        let lines = Rendered::call(result).lines(false);
+        if lines.is_empty() {
+            output::print_error("Error: the tool reported an error without a word\n");
+        }
+        lines.into_iter().for_each(|line| output::print_error(&(line + "\n")));
+        Err(Failure::Tool)
+    }
+
+    fn finish(&self, raw: &RawValue, result: &Rendered, file: Option<OutFile>) -> Result<(), Failure> {
+        let Some(file) = file else {
+            if self.json {
+                return output::print(&(layout::one_line(raw) + "\n"));
+            }
+            let text = result.text(output::on_terminal());
+            return if text.is_empty() { Ok(()) } else { output::print(&(text + "\n")) };
+        };
+        let (path, bytes) = (file.path().display().to_string(), result.bytes()?);
+        file.write(&bytes)?;
+        output::print(&if self.json {
+            format!("{}\n", json!({ "written": path, "bytes": bytes.len() }))
+        } else {
+            format!("Written to: {path}\n")
+        })
+    }
+}

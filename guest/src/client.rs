@@ -1,0 +1,244 @@
+//! One request to the bridge, and its answer.
+//!
+//! Each request opens a connection of its own and closes it, which is also what cancels a call: a bridge drops the
+//! call of a client that left. Ids count up from 1 and an answer must carry the id of its request. The client does
+//! not call `getBridgeInfo` first: it would cost a second round trip each time, the answers of both generations are
+//! read alike, and a server that is no bridge shows as such in its first answer.
+
+use std::{io, time::Instant};
+
+use footbridge_proto::{
+    rpc::{Request, Response},
+    wire::{MAX_REQUEST_BYTES, method},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    answers::{CallResult, ResourceContents, ServerList, Tool, ToolList},
+    error::ClientError,
+    http::{self, HttpError},
+    settings::{Settings, SettingsError},
+    wire::Wire,
+};
+
+/// Longest part of a foreign body that an error quotes.
+const QUOTED_BYTES: usize = 4096;
+
+/// A client of one bridge.
+#[derive(Debug, Clone)]
+pub struct Client {
+    settings: Settings,
+    last_id: u64,
+}
+
+impl Client {
+    /// A client with these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, last_id: 0 }
+    }
+
+    /// A client with the settings of the environment.
+    ///
+    /// # Errors
+    /// [`SettingsError`], naming the variable.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Settings::from_env().map(Self::new)
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Sends one request and gives the result as its text.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn request(&mut self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+        self.last_id += 1;
+        let body = serde_json::to_vec(&Request::new(self.last_id, method, params)).map_err(ClientError::Params)?;
+        if body.len() > MAX_REQUEST_BYTES {
+            return Err(ClientError::RequestTooLarge(body.len()));
+        }
+        let answer = self.exchange(&body)?;
+        if answer.status != 200 {
+            return Err(refused(&answer));
+        }
+        read_response(&answer.body, self.last_id)
+    }
+
+    /// Sends one request and reads the result as a `T`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn request_as<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let raw = self.request(method, params)?;
+        parse_result(method, &raw)
+    }
+
+    /// The servers that this session sees.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn list_servers(&mut self) -> Result<ServerList, ClientError> {
+        self.request_as(method::LIST_SERVERS, &json!({}))
+    }
+
+    /// The tools of a server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn list_tools(&mut self, server: &str) -> Result<ToolList, ClientError> {
+        self.request_as(method::LIST_TOOLS, &json!({ "server": server }))
+    }
+
+    /// A tool in full.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn describe_tool(&mut self, server: &str, tool: &str) -> Result<Tool, ClientError> {
+        self.request_as(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
+    }
+
+    /// Calls a tool. The arguments are sent as they are written, numbers of any size included.
+    ///
+    /// # Errors
+    /// [`ClientError`]; a tool that reports an error is not one, see [`CallResult::is_error`].
+    pub fn call_tool(&mut self, server: &str, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
+        self.request_as(method::CALL_TOOL, &CallParams { server, tool, arguments })
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn read_resource(&mut self, server: &str, uri: &str) -> Result<ResourceContents, ClientError> {
+        self.request_as(method::READ_RESOURCE, &json!({ "server": server, "uri": uri }))
+    }
+
+    fn exchange(&self, body: &[u8]) -> Result<http::Answer, ClientError> {
+        let Settings { target, token, timeout } = &self.settings;
+        let deadline = Instant::now() + *timeout;
+        let mut wire = Wire::connect(target, deadline).map_err(|source| match source.kind() {
+            io::ErrorKind::TimedOut => ClientError::TimedOut { after: *timeout, sent: false },
+            _ => ClientError::Connect { target: target.to_string(), source },
+        })?;
+        http::post(&mut wire, &target.host_header(), token.as_ref(), body).map_err(|error| match error {
+            HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => {
+                ClientError::TimedOut { after: *timeout, sent: true }
+            }
+            HttpError::Io(e) => ClientError::Cut { target: target.to_string(), why: e.to_string() },
+            HttpError::Cut => ClientError::Cut { target: target.to_string(), why: "it closed".to_owned() },
+            HttpError::TooLarge => ClientError::AnswerTooLarge(http::MAX_ANSWER_BYTES),
+            HttpError::Malformed(why) => ClientError::NotBridge(why.to_owned()),
+        })
+    }
+}
+
+/// Parameters of `callTool`, with the arguments as they were written.
+#[derive(Debug, Serialize)]
+pub struct CallParams<'a> {
+    /// The server.
+    pub server: &'a str,
+    /// Its tool.
+    pub tool: &'a str,
+    /// A JSON object.
+    pub arguments: &'a RawValue,
+}
+
+/// Reads the result of a method as a `T`.
+///
+/// # Errors
+/// [`ClientError::Shape`] when it is something else.
+pub fn parse_result<T: DeserializeOwned>(method: &'static str, raw: &RawValue) -> Result<T, ClientError> {
+    serde_json::from_str(raw.get()).map_err(|source| ClientError::Shape { method, source })
+}
+
+fn refused(answer: &http::Answer) -> ClientError {
+    if answer.status == 401 {
+        return ClientError::Unauthorized;
+    }
+    let response: Option<Response> = serde_json::from_slice(&answer.body).ok();
+    let error = response.and_then(|response| response.error).map(Box::new);
+    let says = error.as_ref().map_or_else(|| quote(&answer.body), |error| error.message.clone());
+    ClientError::Status { status: answer.status, says, error }
+}
+
+/// What a body says: the `error` of a short JSON error, or its text.
+fn quote(body: &[u8]) -> String {
+    let object: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(body).ok();
+    if let Some(text) = object.as_ref().and_then(|o| o.get("error").or(o.get("message"))).and_then(|v| v.as_str()) {
+        return text.to_owned();
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(QUOTED_BYTES)]);
+    match body.len() {
+        0 => "an empty body".to_owned(),
+        length if length > QUOTED_BYTES => format!("{} ({length} bytes in all)", text.trim()),
+        _ => text.trim().to_owned(),
+    }
+}
+
+fn read_response(body: &[u8], id: u64) -> Result<Box<RawValue>, ClientError> {
+    let response: Response = serde_json::from_slice(body)
+        .map_err(|e| ClientError::NotBridge(format!("its answer is no JSON-RPC response, {e}: {}", quote(body))))?;
+    if response.jsonrpc != "2.0" {
+        return Err(ClientError::NotBridge(format!("its answer is of JSON-RPC {:?}", response.jsonrpc)));
+    }
+    // A bridge that could not read the request cannot know its id.
+    let echoed = response.id.as_ref().map_or("null", |raw| raw.get());
+    if echoed != id.to_string() && !(echoed == "null" && response.error.is_some()) {
+        return Err(ClientError::WrongId { sent: id, got: echoed.to_owned() });
+    }
+    match (response.result, response.error) {
+        (_, Some(error)) => Err(ClientError::Refused(Box::new(error))),
+        (Some(result), None) => Ok(result),
+        (None, None) => Err(ClientError::NotBridge("its answer holds neither a result nor an error".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_must_carry_the_id_of_its_request() {
+        assert_eq!(read_response(br#"{"jsonrpc":"2.0","result":7,"id":3}"#, 3).unwrap().get(), "7");
+        for other in ["4", "\"3\"", "null", "3.0"] {
+            let body = format!(r#"{{"jsonrpc":"2.0","result":7,"id":{other}}}"#);
+            assert!(matches!(read_response(body.as_bytes(), 3), Err(ClientError::WrongId { .. })), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_error_without_an_id_is_still_the_error() {
+        let body = br#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}"#;
+        assert!(matches!(read_response(body, 1), Err(ClientError::Refused(e)) if e.code == -32700));
+    }
+
+    #[test]
+    fn what_is_no_response_is_named_with_what_it_says() {
+        for body in ["<html>hello", "{}", r#"{"jsonrpc":"1.0","result":1,"id":1}"#, r#"{"jsonrpc":"2.0","id":1}"#] {
+            let error = read_response(body.as_bytes(), 1).unwrap_err();
+            assert!(matches!(error, ClientError::NotBridge(_)), "{error}");
+        }
+        let error = read_response(b"<html>hello", 1).unwrap_err().to_string();
+        assert!(error.contains("<html>hello"), "{error}");
+    }
+
+    #[test]
+    fn a_status_is_told_with_its_body_and_the_next_step() {
+        let answer = |status, body: &str| http::Answer { status, body: body.into() };
+        assert!(matches!(refused(&answer(401, "{\"error\":\"Unauthorized\"}")), ClientError::Unauthorized));
+        let text = refused(&answer(403, "{\"error\":\"Host not allowed\"}")).to_string();
+        assert!(text.starts_with("the bridge answered HTTP 403: Host not allowed. It refuses"), "{text}");
+        let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Request too large"},"id":null}"#;
+        assert!(refused(&answer(413, rpc)).to_string().contains("Request too large"), "{rpc}");
+    }
+}

@@ -1,0 +1,212 @@
+//! What the environment says about the bridge: where it is, what token to show, how long to wait.
+//!
+//! Read once, with every mistake named. A port that is no port means the default, as the public clients have it; a
+//! socket beside a host or port is refused, since either could be meant.
+
+use std::{env::VarError, fmt, path::PathBuf, time::Duration};
+
+use footbridge_proto::{
+    endpoint::{EndpointError, SocketPath},
+    token::{Token, TokenError},
+    vars,
+};
+
+/// Where the bridge is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// TCP on a host and port.
+    Tcp {
+        /// An address or a name.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A Unix socket.
+    Unix(SocketPath),
+}
+
+impl Target {
+    /// What goes into the `Host` header: the host and port, or the fixed `localhost` of a Unix socket.
+    #[must_use]
+    pub fn host_header(&self) -> String {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Self::Tcp { host, port } => format!("{host}:{port}"),
+            Self::Unix(_) => "localhost".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { .. } => f.write_str(&self.host_header()),
+            Self::Unix(path) => write!(f, "unix:{}", path.as_path().display()),
+        }
+    }
+}
+
+/// What a [`crate::Client`] needs to know.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the bridge is.
+    pub target: Target,
+    /// What to show it; without one a bridge answers 401.
+    pub token: Option<Token>,
+    /// How long one request may take.
+    pub timeout: Duration,
+}
+
+impl Settings {
+    /// Reads this process's environment.
+    ///
+    /// # Errors
+    /// [`SettingsError`], naming the variable.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Self::read(&|name| match std::env::var(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(_)) => Err(SettingsError::NotUnicode(name)),
+        })
+    }
+
+    /// Reads variables through `look`; empty ones count as absent.
+    ///
+    /// # Errors
+    /// [`SettingsError`], naming the variable.
+    pub fn read(look: &dyn Fn(&'static str) -> Result<Option<String>, SettingsError>) -> Result<Self, SettingsError> {
+        let get = |name| look(name).map(|value| value.filter(|text| !text.is_empty()));
+        Ok(Self { target: target(&get)?, token: token(&get)?, timeout: timeout(get(vars::TIMEOUT_MS)?)? })
+    }
+}
+
+type Get<'a> = &'a dyn Fn(&'static str) -> Result<Option<String>, SettingsError>;
+
+fn target(get: Get<'_>) -> Result<Target, SettingsError> {
+    let (host, port, socket) = (get(vars::HOST)?, get(vars::PORT)?, get(vars::SOCKET)?);
+    if let Some(path) = socket {
+        if host.is_some() || port.is_some() {
+            return Err(SettingsError::Ambiguous);
+        }
+        return SocketPath::new(path).map(Target::Unix).map_err(SettingsError::Socket);
+    }
+    let host = host.unwrap_or_else(|| vars::DEFAULT_HOST.to_owned());
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(&host).to_owned();
+    if !bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:%".contains(&b)) {
+        return Err(SettingsError::Host(host));
+    }
+    let port = port.and_then(|text| text.trim().parse().ok()).filter(|port| *port != 0).unwrap_or(vars::DEFAULT_PORT);
+    Ok(Target::Tcp { host: bare, port })
+}
+
+fn token(get: Get<'_>) -> Result<Option<Token>, SettingsError> {
+    if let Some(text) = get(vars::TOKEN)? {
+        return Token::parse(text.trim())
+            .map(Some)
+            .map_err(|source| SettingsError::Token { name: vars::TOKEN, source });
+    }
+    let Some(path) = get(vars::TOKEN_FILE)?.map(PathBuf::from) else { return Ok(None) };
+    let text =
+        std::fs::read_to_string(&path).map_err(|source| SettingsError::TokenFile { path: path.clone(), source })?;
+    Token::parse(text.trim()).map(Some).map_err(|source| SettingsError::Token { name: vars::TOKEN_FILE, source })
+}
+
+fn timeout(text: Option<String>) -> Result<Duration, SettingsError> {
+    let Some(text) = text else { return Ok(Duration::from_millis(vars::DEFAULT_TIMEOUT_MS)) };
+    match text.trim().parse() {
+        Ok(ms @ 1..=vars::MAX_TIMEOUT_MS) => Ok(Duration::from_millis(ms)),
+        _ => Err(SettingsError::Timeout(text)),
+    }
+}
+
+/// What is wrong with the environment. Never holds the token.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A value that is not UTF-8.
+    #[error("{0} is not UTF-8: set it again")]
+    NotUnicode(&'static str),
+    /// A socket and a host or port.
+    #[error(
+        "ambiguous endpoint: {socket} is set together with {host} or {port}; unset one of them",
+        socket = vars::SOCKET, host = vars::HOST, port = vars::PORT
+    )]
+    Ambiguous,
+    /// A socket path that cannot be one.
+    #[error("{}: {_0}", vars::SOCKET)]
+    Socket(#[source] EndpointError),
+    /// A host that cannot be one.
+    #[error("{} is \"{_0}\", which is no host: write an address or a name", vars::HOST)]
+    Host(String),
+    /// A token that no header can carry.
+    #[error("{name}: {source}; set it to the token that the harness printed")]
+    Token {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong with it.
+        source: TokenError,
+    },
+    /// A token file that cannot be read.
+    #[error("cannot read the token from {path} ({name}): {source}", path = path.display(), name = vars::TOKEN_FILE)]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A timeout out of range.
+    #[error("{} is \"{_0}\": write milliseconds from 1 to {}", vars::TIMEOUT_MS, vars::MAX_TIMEOUT_MS)]
+    Timeout(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(vars: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        Settings::read(&|name| Ok(vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())))
+    }
+
+    #[test]
+    fn nothing_set_means_the_defaults() {
+        let settings = read(&[]).unwrap();
+        assert_eq!(settings.target.to_string(), "127.0.0.1:7179");
+        assert_eq!(settings.timeout, Duration::from_secs(30));
+        assert!(settings.token.is_none());
+    }
+
+    #[test]
+    fn a_port_that_is_no_port_means_the_default() {
+        for port in ["", "0", "65536", "abc", "-1"] {
+            assert_eq!(read(&[("TOOL_CLI_PORT", port)]).unwrap().target.to_string(), "127.0.0.1:7179", "{port}");
+        }
+        assert_eq!(read(&[("TOOL_CLI_PORT", "80")]).unwrap().target.to_string(), "127.0.0.1:80");
+    }
+
+    #[test]
+    fn a_socket_beside_a_port_is_ambiguous() {
+        let error = read(&[("TOOL_CLI_SOCKET", "/s"), ("TOOL_CLI_PORT", "80")]).unwrap_err();
+        assert!(error.to_string().starts_with("ambiguous endpoint"), "{error}");
+        let socket = read(&[("TOOL_CLI_SOCKET", "/s")]).unwrap().target;
+        assert_eq!(socket.host_header(), "localhost");
+    }
+
+    #[test]
+    fn a_host_cannot_add_a_header() {
+        assert!(matches!(read(&[("TOOL_CLI_HOST", "a\r\nX: y")]), Err(SettingsError::Host(_))));
+        assert_eq!(read(&[("TOOL_CLI_HOST", "[::1]")]).unwrap().target.host_header(), "[::1]:7179");
+    }
+
+    #[test]
+    fn a_bad_token_is_named_and_not_shown() {
+        let error = read(&[("TOOL_CLI_TOKEN", "se cret")]).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("cret"), "{error}");
+    }
+
+    #[test]
+    fn the_timeout_has_a_range() {
+        assert_eq!(read(&[("TOOL_CLI_TIMEOUT_MS", "300000")]).unwrap().timeout, Duration::from_secs(300));
+        for text in ["0", "300001", "5s"] {
+            assert!(matches!(read(&[("TOOL_CLI_TIMEOUT_MS", text)]), Err(SettingsError::Timeout(_))), "{text}");
+        }
+    }
+}

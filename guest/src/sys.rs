@@ -1,0 +1,144 @@
+//! The few calls that the compiler cannot check. Nothing else in the package is `unsafe`.
+//!
+//! For this package's own binaries: each function says what makes it sound.
+
+use std::{
+    io,
+    os::{
+        fd::{FromRawFd, OwnedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    process::Command,
+};
+
+use nix::{
+    libc,
+    sys::{
+        resource::{Resource, setrlimit},
+        signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
+    },
+};
+
+/// The highest signal number on Linux, signal(7).
+const LAST_SIGNAL: libc::c_int = 64;
+
+/// Makes SIGINT end the process with status 130 at once, unless it is ignored, as in a background job.
+///
+/// The kernel closes the connection, which cancels the call.
+///
+/// # Errors
+/// What sigaction(2) says.
+pub fn exit_on_interrupt() -> io::Result<()> {
+    let action = SigAction::new(SigHandler::Handler(leave), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler calls only `_exit`, which is safe in a signal handler.
+    #[expect(unsafe_code, reason = "a signal handler, whose body is one async-signal-safe call")]
+    let before = unsafe { sigaction(Signal::SIGINT, &action) }?;
+    if matches!(before.handler(), SigHandler::SigIgn) {
+        set_disposition(Signal::SIGINT, SigHandler::SigIgn)?;
+    }
+    Ok(())
+}
+
+extern "C" fn leave(_: libc::c_int) {
+    // SAFETY: `_exit` never returns and touches nothing of this process's memory.
+    #[expect(unsafe_code, reason = "_exit is the async-signal-safe way to leave")]
+    unsafe {
+        libc::_exit(130)
+    }
+}
+
+/// Ignores SIGTTOU, so that a process in the background may hand the terminal to another group.
+///
+/// # Errors
+/// What sigaction(2) says.
+pub fn ignore_terminal_output_stops() -> io::Result<()> {
+    set_disposition(Signal::SIGTTOU, SigHandler::SigIgn)
+}
+
+fn set_disposition(signal: Signal, handler: SigHandler) -> io::Result<()> {
+    debug_assert!(matches!(handler, SigHandler::SigIgn | SigHandler::SigDfl), "no code of ours runs in a handler");
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    // SAFETY: the new disposition is SIG_IGN or SIG_DFL, so no handler of ours can run.
+    #[expect(unsafe_code, reason = "nix marks every sigaction unsafe for the sake of handlers")]
+    unsafe { sigaction(signal, &action) }?;
+    Ok(())
+}
+
+/// Takes an inherited descriptor.
+///
+/// # Errors
+/// `InvalidInput` for a standard stream, or what fcntl(2) says of a descriptor that is not open.
+pub fn take_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: F_GETFD only looks whether the number is open.
+    #[expect(unsafe_code, reason = "a raw number is all that a parent can pass")]
+    let open = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    if open < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, and callers take it once, before they open anything, so nothing here owns it.
+    #[expect(unsafe_code, reason = "a raw number is all that a parent can pass")]
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Marks every descriptor beyond 2 close-on-exec.
+pub fn close_the_rest_on_exec() {
+    // SAFETY: it sets a flag on descriptors and closes nothing.
+    #[expect(unsafe_code, reason = "close_range has no wrapper in nix")]
+    let done = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return;
+    }
+    // Before Linux 5.11 there is no such flag.
+    for number in 3..65_536 {
+        // SAFETY: as above; numbers that are not open give EBADF.
+        #[expect(unsafe_code, reason = "descriptors that nobody here owns have only their number")]
+        unsafe {
+            libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC)
+        };
+    }
+}
+
+/// Makes the terminal on stdin the controlling one. Only for a session leader that has none.
+///
+/// # Errors
+/// What ioctl(2) says.
+pub fn take_terminal() -> io::Result<()> {
+    // SAFETY: TIOCSCTTY takes an integer and touches no memory.
+    #[expect(unsafe_code, reason = "an ioctl without a wrapper in nix")]
+    let done = unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// What a command gets back before it starts: its own process group, the terminal if `foreground`, the limit on open
+/// files, default dispositions and an empty signal mask.
+pub fn start_afresh(command: &mut Command, foreground: bool, open_files: (u64, u64)) {
+    let prepare = move || {
+        nix::unistd::setpgid(nix::unistd::Pid::from_raw(0), nix::unistd::Pid::from_raw(0))?;
+        if foreground {
+            // SIGTTOU is ignored here until the loop below; a terminal that went away is not an error.
+            // SAFETY: system calls on numbers.
+            #[expect(unsafe_code, reason = "a handle to stdin may allocate, which a forked child should not")]
+            unsafe {
+                libc::tcsetpgrp(0, libc::getpid())
+            };
+        }
+        setrlimit(Resource::RLIMIT_NOFILE, open_files.0, open_files.1)?;
+        for number in 1..=LAST_SIGNAL {
+            // SAFETY: SIG_DFL runs no code of ours. Numbers that nobody may set are refused, which is right.
+            #[expect(unsafe_code, reason = "nix knows no real-time signals")]
+            unsafe {
+                libc::signal(number, libc::SIG_DFL)
+            };
+        }
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec `prepare` makes only system calls and allocates nothing.
+    #[expect(unsafe_code, reason = "what a child changes about itself must be done in the child")]
+    unsafe {
+        command.pre_exec(prepare)
+    };
+}

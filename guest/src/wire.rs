@@ -1,0 +1,124 @@
+//! A connection to the bridge whose every read and write ends at one deadline.
+//!
+//! The clock is monotonic. A deadline that passed is an [`io::ErrorKind::TimedOut`] error, whichever call noticed.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs},
+    os::unix::net::UnixStream,
+    time::{Duration, Instant},
+};
+
+use footbridge_proto::endpoint::SocketPath;
+use nix::sys::{
+    socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt},
+    time::{TimeVal, TimeValLike},
+};
+
+use crate::settings::Target;
+
+/// A connection and its deadline.
+pub(crate) struct Wire {
+    stream: Stream,
+    deadline: Instant,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Wire {
+    /// Connects before the deadline.
+    pub(crate) fn connect(target: &Target, deadline: Instant) -> io::Result<Self> {
+        let stream = match target {
+            Target::Tcp { host, port } => Stream::Tcp(connect_tcp(host, *port, deadline)?),
+            Target::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
+        };
+        Ok(Self { stream, deadline })
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let left = Some(remaining(self.deadline)?);
+            let done = match &mut self.stream {
+                Stream::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+                Stream::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+            };
+            match done {
+                Err(e) if again(&e) => {}
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let left = Some(remaining(self.deadline)?);
+            let done = match &mut self.stream {
+                Stream::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
+                Stream::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
+            };
+            match done {
+                Err(e) if again(&e) => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether to look at the clock and try again: a socket timeout shows as `WouldBlock`.
+fn again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// What is left until the deadline; zero would mean "for ever" to a socket.
+fn remaining(deadline: Instant) -> io::Result<Duration> {
+    match deadline.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+        left => Ok(left),
+    }
+}
+
+fn connect_tcp(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+    let mut first = None;
+    for address in addresses(host, port)? {
+        match TcpStream::connect_timeout(&address, remaining(deadline)?) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(e) => first = first.or(Some(e)),
+        }
+    }
+    Err(first.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into()))
+}
+
+/// `localhost` is not looked up: an image may have no hosts file.
+fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]);
+    }
+    (host, port).to_socket_addrs().map(Iterator::collect)
+}
+
+/// A send timeout also ends a connect that waits for room in the listener's backlog, unix(7).
+fn connect_unix(path: &SocketPath, deadline: Instant) -> io::Result<UnixStream> {
+    let fd = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let left = i64::try_from(remaining(deadline)?.as_micros()).unwrap_or(i64::MAX).max(1);
+    setsockopt(&fd, sockopt::SendTimeout, &TimeVal::microseconds(left))?;
+    let stream = UnixStream::from(fd);
+    match connect(std::os::fd::AsRawFd::as_raw_fd(&stream), &UnixAddr::new(path.as_path())?) {
+        Ok(()) => Ok(stream),
+        Err(nix::Error::EAGAIN) => Err(io::ErrorKind::TimedOut.into()),
+        Err(e) => Err(e.into()),
+    }
+}

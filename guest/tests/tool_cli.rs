@@ -1,0 +1,366 @@
+//! What `tool-cli` does beyond the recorded runs: failures, files, exit codes, machine output, terminals.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+mod bridge;
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use bridge::{Bridge, TOKEN, bare, http, id_of, ok, run, told, tool_cli};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+
+const CALL: [&str; 3] = ["s", "t", "{}"];
+
+fn image() -> Value {
+    json!({"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]})
+}
+
+#[test]
+fn detailed_exit_codes_come_on_request_only() {
+    for (code, reason, expected) in [
+        (-32602, "unknown_tool", 2),
+        (-32001, "denied_by_policy", 5),
+        (-32001, "approval_required", 6),
+        (-32002, "rate_limited", 7),
+        (-32000, "timeout", 8),
+        (-32004, "outcome_unknown", 9),
+        (-32603, "provider_error", 1),
+        (-31999, "a word of a later version", 1),
+    ] {
+        let bridge = Bridge::error(json!({"code": code, "message": "no", "data": {"reason": reason}}));
+        assert_eq!(run(&mut tool_cli(&bridge, &CALL)).0, Some(1), "{reason}");
+        assert_eq!(run(tool_cli(&bridge, &CALL).arg("--exit-codes")).0, Some(expected), "{reason}");
+        assert_eq!(run(tool_cli(&bridge, &CALL).env("TOOL_CLI_EXIT_CODES", "1")).0, Some(expected), "{reason}");
+    }
+    let reported = Bridge::result(json!({"content": [], "isError": true}));
+    assert_eq!(run(tool_cli(&reported, &CALL).arg("--exit-codes")).0, Some(1));
+    for (args, expected) in [(["--nope"].as_slice(), 2), (&["s", "t", "[]"], 2), (&["s"], 3)] {
+        assert_eq!(run(bare(args).arg("--exit-codes").env("TOOL_CLI_PORT", "1")).0, Some(expected), "{args:?}");
+    }
+    let bridge = Bridge::of_generation(0);
+    assert_eq!(run(tool_cli(&bridge, &[]).arg("--exit-codes").env_remove("TOOL_CLI_TOKEN")).0, Some(4));
+}
+
+#[test]
+fn a_status_other_than_200_is_named_with_what_the_body_says() {
+    for (status, body, part) in [
+        (403, r#"{"error":"Host not allowed"}"#, "HTTP 403: Host not allowed. "),
+        (404, "nope\u{1b}[2J", "HTTP 404: nope"),
+        (
+            413,
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Request too large"},"id":null}"#,
+            "Request too large. ",
+        ),
+        (
+            502,
+            r#"{"jsonrpc":"2.0","error":{"code":-32003,"message":"unreachable"},"id":null}"#,
+            "The relay cannot reach",
+        ),
+        (500, "", "an empty body"),
+    ] {
+        let bridge = Bridge::raw(move |_| http(status, body));
+        let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &[]));
+        assert!(stderr.starts_with("Error: the bridge answered HTTP ") && stderr.contains(part), "{stderr}");
+        assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    }
+}
+
+#[test]
+fn what_is_no_bridge_is_said_to_be_none() {
+    for answer in
+        ["SSH-2.0-OpenSSH_9\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "HTTP/1.1 200 OK\r\n\r\n[]"]
+    {
+        let bridge = Bridge::raw(move |_| answer.into());
+        let (code, _, stderr) = run(tool_cli(&bridge, &[]).arg("--exit-codes"));
+        assert!(stderr.contains("not a bridge"), "{stderr}");
+        assert_eq!(code, Some(3), "{stderr}");
+    }
+    for result in [json!({}), json!({"servers": [{"name": 7, "toolCount": 1}]}), json!([1])] {
+        let (code, _, stderr) = run(&mut tool_cli(&Bridge::result(result), &[]));
+        assert!(stderr.contains("answer to listServers has an unexpected shape"), "{stderr}");
+        assert_eq!(code, Some(1));
+    }
+}
+
+#[test]
+fn an_answer_for_another_request_is_not_used() {
+    let bridge = Bridge::raw(|_| ok(&json!({"jsonrpc": "2.0", "result": {"servers": []}, "id": 2})));
+    let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &[]));
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("the id 2 and the request had 1"), "{stderr}");
+}
+
+#[test]
+fn a_cut_answer_to_a_call_leaves_the_outcome_unknown() {
+    let bridge = Bridge::raw(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec());
+    let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--exit-codes"));
+    assert_eq!(code, Some(9), "{stderr}");
+    assert_eq!(run(tool_cli(&bridge, &[]).arg("--exit-codes")).0, Some(3));
+}
+
+#[test]
+fn no_error_shows_the_token() {
+    let echo = Bridge::raw(|got| http(500, &got.headers["authorization"]));
+    let (_, stdout, stderr) = run(&mut tool_cli(&echo, &[]));
+    assert!(stderr.contains("Bearer [token]") && !format!("{stdout}{stderr}").contains(TOKEN), "{stderr}");
+    let (_, _, stderr) = run(tool_cli(&echo, &[]).arg("--json").env("TOOL_CLI_TOKEN", "odd\"token"));
+    assert!(stderr.contains("Bearer [token]") && !stderr.contains("odd"), "{stderr}");
+    let (_, _, stderr) = run(tool_cli(&echo, &["s", "t", TOKEN]).env("TOOL_CLI_SOCKET", "ambiguous"));
+    assert!(!stderr.contains(TOKEN), "{stderr}");
+}
+
+#[test]
+fn error_text_is_never_cut() {
+    let long = "x".repeat(200_000);
+    let bridge = Bridge::error(json!({"code": -32603, "message": long}));
+    assert_eq!(run(&mut tool_cli(&bridge, &CALL)).2, format!("Error: {long}\n"));
+}
+
+#[test]
+fn time_is_up_when_it_was_said_to_be() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let start = Instant::now();
+    let (code, _, stderr) = run(bare(&CALL).args(["--timeout", "50ms", "--exit-codes"]).env("TOOL_CLI_PORT", &port));
+    assert!(start.elapsed() >= Duration::from_millis(50));
+    assert_eq!(code, Some(8));
+    assert!(stderr.contains("no answer within 50 ms") && stderr.contains("--timeout"), "{stderr}");
+    let (_, _, stderr) = run(bare(&CALL).env("TOOL_CLI_TIMEOUT_MS", "50").env("TOOL_CLI_PORT", &port));
+    assert!(stderr.contains("no answer within 50 ms"), "{stderr}");
+}
+
+#[test]
+fn an_interrupt_ends_with_130_and_closes_the_connection() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let child = bare(&CALL).env("TOOL_CLI_PORT", port).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = [0; 4096];
+    assert!(stream.read(&mut request).unwrap() > 0);
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(stream.read(&mut request).unwrap(), 0, "the bridge sees that the client left");
+    assert_eq!(told(&child.wait_with_output().unwrap()).0, Some(130));
+}
+
+#[test]
+fn a_request_beyond_what_a_bridge_takes_is_not_sent() {
+    let bridge = Bridge::of_generation(0);
+    let mut child = tool_cli(&bridge, &["s", "t", "-", "--exit-codes"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let arguments = json!({"x": "y".repeat(1_048_500)}).to_string();
+    child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
+    let (code, _, stderr) = told(&child.wait_with_output().unwrap());
+    assert_eq!(code, Some(7), "{stderr}");
+    assert!(stderr.contains("make the arguments smaller"), "{stderr}");
+    assert!(bridge.got.lock().unwrap().is_empty());
+}
+
+#[test]
+fn arguments_come_from_standard_input_too() {
+    let bridge = Bridge::of_generation(0);
+    let mut child = tool_cli(&bridge, &["weather", "check_weather", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b" {\"city\":\"Basel\"}\n").unwrap();
+    let (code, stdout, _) = told(&child.wait_with_output().unwrap());
+    assert_eq!((code, stdout.as_str()), (Some(0), "{\n  \"city\": \"Basel\",\n  \"tempC\": 21\n}\n"));
+}
+
+#[test]
+fn arguments_that_are_no_object_are_shown_whole() {
+    for arguments in ["[1]", "7", "", "{} {}", "\"x\""] {
+        let (code, _, stderr) = run(&mut bare(&["s", "t", arguments]));
+        assert_eq!((code, stderr), (Some(1), format!("Error: invalid JSON arguments: {arguments}\n")));
+    }
+}
+
+#[test]
+fn json_is_the_raw_result_on_one_line() {
+    let bridge = Bridge::raw(|got| {
+        let body = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\n \"content\" : [],\n \"n\": 1.50, \"isError\": true}}}}",
+            id_of(got)
+        );
+        http(200, &body)
+    });
+    let (code, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--json"));
+    assert_eq!(
+        (code, stdout.as_str(), stderr.as_str()),
+        (Some(1), "{\"content\":[],\"n\":1.50,\"isError\":true}\n", "")
+    );
+    let bridge = Bridge::error(json!({"code": -32001, "message": "no", "data": {"reason": "denied_by_policy"}}));
+    let (_, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--json"));
+    let error: Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(stdout, "");
+    assert_eq!(
+        (&error["code"], &error["message"], &error["data"]["reason"]),
+        (&json!(-32001), &json!("no"), &json!("denied_by_policy"))
+    );
+    assert_eq!(error["exitCode"], 5);
+}
+
+#[test]
+fn a_single_image_is_written_as_its_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("image.png").display().to_string();
+    let (code, stdout, _) = run(tool_cli(&Bridge::result(image()), &CALL).args(["--out", &file]));
+    assert_eq!((code, stdout), (Some(0), format!("Written to: {file}\n")));
+    assert_eq!(fs::read(&file).unwrap(), b"\x89PNG\r\n\x1a\n");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_noticed_before_the_call() {
+    let bridge = Bridge::result(image());
+    let folder = tempfile::tempdir().unwrap();
+    for file in [folder.path().join("no/such/folder"), folder.path().to_owned()] {
+        let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--out").arg(&file));
+        assert_eq!(code, Some(1));
+        assert!(stderr.starts_with("Error: cannot write ") && stderr.contains("Nothing was called"), "{stderr}");
+    }
+    assert!(bridge.got.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_failed_call_leaves_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kept");
+    fs::write(&file, "before").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let failing = Bridge::error(json!({"code": -32603, "message": "no"}));
+    assert_eq!(run(tool_cli(&failing, &CALL).arg("--out").arg(&file)).0, Some(1));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let working = Bridge::result(json!({"content": [{"type": "text", "text": "after"}]}));
+    assert_eq!(run(tool_cli(&working, &CALL).arg("--out").arg(&link)).0, Some(0));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "after");
+    assert!(link.is_symlink(), "a link is followed, not replaced");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_device_is_written_where_it_is() {
+    let bridge = Bridge::result(json!({"content": [{"type": "text", "text": "x"}]}));
+    let (code, stdout, _) = run(tool_cli(&bridge, &CALL).args(["--out", "/dev/null"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "Written to: /dev/null\n"));
+}
+
+#[test]
+fn resources_are_listed_and_read() {
+    let list =
+        json!({"server": "s", "resources": [{"uri": "u:1", "name": "one", "mimeType": "text/plain"}, {"uri": "u:2"}]});
+    let (code, stdout, _) = run(&mut tool_cli(&Bridge::result(list), &["resource", "list", "s"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "s — 2 resource(s):\n  u:1 (one) [text/plain]\n  u:2\n"));
+    let templates = json!({"server": "s", "templates": [{"uriTemplate": "u:{x}", "description": "d"}]});
+    let (_, stdout, _) = run(&mut tool_cli(&Bridge::result(templates), &["resource", "templates", "s"]));
+    assert_eq!(stdout, "s — 1 resource template(s):\n  u:{x} — d\n");
+    let bridge = Bridge::result(json!({"contents": [{"uri": "u:1", "text": "hello"}]}));
+    assert_eq!(run(&mut tool_cli(&bridge, &["resource", "read", "s", "u:1"])).1, "hello\n");
+    assert_eq!(bridge.first().method(), "readResource");
+}
+
+#[test]
+fn a_server_named_resource_can_be_reached() {
+    let bridge = Bridge::result(json!({"server": "resource", "tools": []}));
+    assert_eq!(run(&mut tool_cli(&bridge, &["--", "resource"])).1, "resource — no tools\n");
+    assert_eq!(bridge.first().method(), "listTools");
+}
+
+#[test]
+fn a_unix_socket_works_and_is_ambiguous_beside_a_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = vec![0; 4096];
+        let length = stream.read(&mut request).unwrap();
+        stream.write_all(&ok(&json!({"jsonrpc": "2.0", "result": {"servers": []}, "id": 1}))).unwrap();
+        String::from_utf8(request[..length].to_vec()).unwrap()
+    });
+    let (code, stdout, stderr) = run(bare(&[]).env("TOOL_CLI_SOCKET", &path));
+    assert_eq!((code, stdout.as_str()), (Some(0), "No MCP servers connected.\n"), "{stderr}");
+    assert!(server.join().unwrap().contains("\r\nHost: localhost\r\n"));
+    let (code, _, stderr) = run(bare(&["--exit-codes"]).env("TOOL_CLI_SOCKET", &path).env("TOOL_CLI_PORT", "80"));
+    assert_eq!(code, Some(2));
+    assert!(stderr.starts_with("Error: ambiguous endpoint"), "{stderr}");
+    // The listener is gone and its file still there.
+    let (code, _, stderr) = run(bare(&["--exit-codes"]).env("TOOL_CLI_SOCKET", &path));
+    assert_eq!(code, Some(3));
+    assert!(stderr.starts_with("Error: tool-cli server not running"), "{stderr}");
+    let (_, _, stderr) = run(bare(&[]).env("TOOL_CLI_SOCKET", folder.path().join("none")));
+    assert!(stderr.contains("does not exist"), "{stderr}");
+}
+
+#[test]
+fn the_token_can_come_from_a_file() {
+    let bridge = Bridge::of_generation(0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    let mut command = tool_cli(&bridge, &["empty"]);
+    assert_eq!(run(command.env_remove("TOOL_CLI_TOKEN").env("TOOL_CLI_TOKEN_FILE", &file)).0, Some(0));
+    let (_, _, stderr) = run(bare(&[]).env("TOOL_CLI_TOKEN_FILE", folder.path().join("none")));
+    assert!(stderr.starts_with("Error: cannot read the token from "), "{stderr}");
+}
+
+#[test]
+fn a_reader_that_left_is_no_error_and_a_full_disk_is_one() {
+    let bridge = Bridge::of_generation(0);
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    drop(reader);
+    let output = tool_cli(&bridge, &[]).stdout(writer).output().unwrap();
+    assert_eq!(told(&output), (Some(0), String::new(), String::new()));
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (code, _, stderr) = told(&tool_cli(&bridge, &[]).stdout(full).output().unwrap());
+    assert_eq!(code, Some(1));
+    assert!(stderr.starts_with("Error: cannot write to standard output: "), "{stderr}");
+}
+
+#[test]
+fn a_terminal_gets_one_line_for_an_image_and_nothing_that_steers_it() {
+    let bridge = Bridge::result(json!({"content": [
+        {"type": "text", "text": "a\u{1b}[2Jb\nc"},
+        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+    ]}));
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let mut child = tool_cli(&bridge, &CALL).stdout(pty.slave).stderr(Stdio::null()).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut seen = [0; 4096];
+    let length = fs::File::from(pty.master).read(&mut seen).unwrap();
+    let text = String::from_utf8_lossy(&seen[..length]);
+    assert_eq!(text, "a\\u{1b}[2Jb\r\nc\r\n[image image/png, 8 bytes: use --out FILE]\r\n");
+}
+
+#[test]
+fn an_answer_in_chunks_is_read_whole() {
+    let text = "é".repeat(300_000);
+    let expected = format!("{text}\n");
+    let bridge = Bridge::raw(move |got| {
+        let body = json!({"jsonrpc": "2.0", "id": id_of(got), "result": {"content": [{"type": "text", "text": text}]}});
+        let mut out = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        for chunk in body.to_string().as_bytes().chunks(70_001) {
+            out.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()).chain(*b"\r\n"));
+        }
+        out.extend(b"0\r\n\r\n");
+        out
+    });
+    assert_eq!(run(&mut tool_cli(&bridge, &CALL)).1, expected);
+}

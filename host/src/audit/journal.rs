@@ -1,0 +1,129 @@
+//! Where records go: a file that only grows, one per run of the harness.
+//!
+//! A commit is all or nothing: after an error the file is cut back to what was durable before, so that the next
+//! commit never lands behind half a line.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use chrono::Utc;
+use nix::{
+    errno::Errno,
+    fcntl::{FallocateFlags, fallocate},
+};
+
+/// A place that keeps bytes durably, in order.
+pub trait Journal: Send {
+    /// Makes room for what will still be written, besides `bytes` that come now.
+    ///
+    /// # Errors
+    /// When there is no room.
+    fn reserve(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Writes bytes and makes them durable, or leaves everything as it was.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn commit(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A journal in a file.
+#[derive(Debug)]
+pub struct FileJournal {
+    file: File,
+    path: PathBuf,
+    durable: u64,
+    can_reserve: bool,
+}
+
+/// Why the record cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A folder that others could write to, or that is a link.
+    #[error("{} must be a folder of this user that nobody else can write to: move it away, or fix its owner and mode", .0.display())]
+    Unsafe(PathBuf),
+    /// The file system refuses.
+    #[error("cannot open the record in {}: {source}", path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// No random name.
+    #[error(transparent)]
+    Randomness(#[from] crate::session::NoRandomness),
+}
+
+impl FileJournal {
+    /// Opens a new file for one run of the harness, in a folder of its own below `audit`.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn create(audit: &Path) -> Result<Self, OpenError> {
+        let name = format!("{}-{}", Utc::now().format("%Y%m%dT%H%M%SZ"), crate::session::random_text::<6>()?);
+        let folder = audit.join(name);
+        for folder in [audit, &folder] {
+            make_private(folder)?;
+        }
+        let path = folder.join("000001.jsonl");
+        let io = |source| OpenError::Io { path: path.clone(), source };
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(io)?;
+        for folder in [audit, &folder] {
+            File::open(folder).and_then(|f| f.sync_all()).map_err(io)?;
+        }
+        Ok(Self { file, path, durable: 0, can_reserve: true })
+    }
+
+    /// Where it writes.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Creates a folder with mode 0700, or checks that the one there is ours alone.
+fn make_private(folder: &Path) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io { path: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+    let meta = folder.symlink_metadata().map_err(io)?;
+    let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o022 == 0;
+    if ours { Ok(()) } else { Err(OpenError::Unsafe(folder.to_owned())) }
+}
+
+impl Journal for FileJournal {
+    fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        if !self.can_reserve {
+            return Ok(());
+        }
+        let length = i64::try_from(self.durable + bytes).map_err(io::Error::other)?;
+        match fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, length) {
+            Ok(()) => Ok(()),
+            Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+                tracing::warn!(path = %self.path.display(), "this file system cannot reserve room for outcomes");
+                self.can_reserve = false;
+                Ok(())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all_at(bytes, self.durable).and_then(|()| self.file.flush());
+        match written.and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.durable += bytes.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // If this fails too, the next commit still writes over the same place.
+                let _ = self.file.set_len(self.durable);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a record says: one JSON object on one line.
+//!
+//! Names in it may come from a guest: they are cut to a length, and everything that could steer a terminal is escaped,
+//! so that a record can be shown as it is.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use footbridge_proto::text::needs_escape;
+use serde::Serialize;
+
+use crate::digest::Digest;
+
+/// Longest name from a guest in a record, characters; a longer one is cut and followed by its digest.
+const MAX_NAME: usize = 256;
+
+/// One line of the record.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Line {
+    /// Counts from 1 in each file, without gaps.
+    pub(super) seq: u64,
+    /// When it was written, RFC 3339 in UTC.
+    pub(super) time: String,
+    #[serde(flatten)]
+    pub(super) record: Record,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Record {
+    /// The harness starts to write here.
+    Started { version: &'static str, pid: u32 },
+    /// A call is about to leave.
+    Intent(Box<Intent>),
+    /// What became of a call.
+    Outcome(Outcome),
+    /// A call was refused before it was decided.
+    Refused(Box<Refused>),
+    /// Calls over a limit, counted.
+    Limited { session: String, reason: &'static str, count: u64 },
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Intent {
+    pub(super) id: String,
+    pub(super) session: String,
+    pub(super) peer: String,
+    pub(super) kind: &'static str,
+    pub(super) server: String,
+    pub(super) name: String,
+    pub(super) arguments: Arguments,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) definition: Option<String>,
+    pub(super) decision: &'static str,
+    pub(super) policy: &'static str,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Arguments {
+    pub(super) digest: String,
+    pub(super) bytes: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Outcome {
+    pub(super) id: String,
+    pub(super) outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) detail: Option<String>,
+    pub(super) duration_ms: u64,
+    pub(super) bytes: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Refused {
+    pub(super) id: String,
+    pub(super) session: String,
+    pub(super) peer: String,
+    pub(super) kind: &'static str,
+    pub(super) server: String,
+    pub(super) name: String,
+    pub(super) reason: &'static str,
+}
+
+/// A name from a guest, short enough for a record.
+pub(super) fn short_name(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME) {
+        Some((at, _)) => format!("{}... (sha256:{})", &name[..at], Digest::of(name)),
+        None => name.to_owned(),
+    }
+}
+
+/// A digest as records write it.
+pub(super) fn digest_text(digest: Digest) -> String {
+    format!("sha256:{digest}")
+}
+
+impl Line {
+    /// A line with its number and time.
+    pub(super) fn new(seq: u64, now: DateTime<Utc>, record: Record) -> Self {
+        Self { seq, time: now.to_rfc3339_opts(SecondsFormat::Micros, true), record }
+    }
+
+    /// Its text, with the line break.
+    pub(super) fn text(&self) -> String {
+        // Our own types always serialize.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        let mut out = String::with_capacity(json.len() + 1);
+        for c in json.chars() {
+            if needs_escape(c) {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                    // Writing to a string does not fail.
+                    let _ = write!(out, "\\u{unit:04x}");
+                });
+            } else {
+                out.push(c);
+            }
+        }
+        out.push('\n');
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_line_steers_a_terminal_and_it_reads_back() {
+        let name = "a\u{1b}[2J\u{9b}\u{202e}\u{e0041}\nb".to_owned();
+        let record = Record::Refused(Box::new(Refused {
+            id: "x".into(),
+            session: "s".into(),
+            peer: "p".into(),
+            kind: "tool",
+            server: "s".into(),
+            name: name.clone(),
+            reason: "unknown_tool",
+        }));
+        let text = Line::new(1, DateTime::UNIX_EPOCH, record).text();
+        assert!(!text.trim_end().chars().any(needs_escape), "{text}");
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((value["name"].as_str(), value["type"].as_str()), (Some(name.as_str()), Some("refused")));
+        assert_eq!(value["time"], "1970-01-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_keeps_its_digest() {
+        let short = short_name(&"é".repeat(10_000));
+        assert!(short.len() < 700 && short.contains("sha256:"));
+    }
+}

@@ -1,0 +1,1 @@
+//! The record under a journal that fails.

@@ -1,0 +1,112 @@
+//! From a peer and a header to a principal: who is asking. The only place that makes a [`Principal`].
+
+use std::{fmt, net::SocketAddr, sync::Arc};
+
+use http::HeaderValue;
+
+use crate::session::Session;
+
+/// Who is at the other end of a connection, as far as the kernel says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// A process of this machine, over a Unix socket.
+    Unix {
+        /// Its user, as the host knows it.
+        uid: u32,
+        /// Its process, where the kernel says.
+        pid: Option<i32>,
+    },
+    /// Somebody over TCP.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix { uid, pid: Some(pid) } => write!(f, "unix:uid={uid},pid={pid}"),
+            Self::Unix { uid, pid: None } => write!(f, "unix:uid={uid}"),
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+/// A session whose token was shown, on a listener of that session.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    session: Arc<Session>,
+    peer: Peer,
+}
+
+impl Principal {
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Who is at the other end.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+/// The token is missing or wrong. Which of the two is nobody's business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no token, or not the one of this listener's session")]
+pub struct Unauthorized;
+
+/// Checks the `Authorization` headers of one request on a listener of `session`.
+///
+/// # Errors
+/// [`Unauthorized`] unless there is exactly one, and it is `Bearer` (in this case, with one space) and the token.
+pub fn authenticate<'h>(
+    session: &Arc<Session>,
+    peer: &Peer,
+    mut headers: impl Iterator<Item = &'h HeaderValue>,
+) -> Result<Principal, Unauthorized> {
+    let (Some(header), None) = (headers.next(), headers.next()) else { return Err(Unauthorized) };
+    let token = header.as_bytes().strip_prefix(b"Bearer ").ok_or(Unauthorized)?;
+    if !session.opens_with(token) {
+        return Err(Unauthorized);
+    }
+    Ok(Principal { session: Arc::clone(session), peer: peer.clone() })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use footbridge_proto::token::Token;
+
+    use super::*;
+    use crate::limits::CallLimits;
+
+    pub(crate) fn principal() -> Principal {
+        let token = Token::parse("fbt_right").unwrap();
+        let session = Arc::new(Session::new("test".parse().unwrap(), &token, CallLimits::default()));
+        Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) } }
+    }
+
+    #[test]
+    fn only_the_exact_header_opens() {
+        let Principal { session, peer } = principal();
+        let try_all = |values: &[&str]| {
+            let values: Vec<HeaderValue> = values.iter().map(|v| HeaderValue::from_str(v).unwrap()).collect();
+            authenticate(&session, &peer, values.iter()).is_ok()
+        };
+        assert!(try_all(&["Bearer fbt_right"]));
+        for wrong in [
+            &[][..],
+            &[""],
+            &["bearer fbt_right"],
+            &["Bearer  fbt_right"],
+            &["Bearer fbt_right "],
+            &["fbt_right"],
+            &["Bearer fbt_righ"],
+            &["Bearer fbt_right", "Bearer fbt_right"],
+            &["Bearer x", "Bearer fbt_right"],
+            &["Basic fbt_right"],
+        ] {
+            assert!(!try_all(wrong), "{wrong:?}");
+        }
+    }
+}

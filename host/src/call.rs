@@ -1,0 +1,48 @@
+//! The life of one call.
+//!
+//! Each stage takes what only the one before can make. Leaving a stage out does not build.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    audit::{Audit, Reply},
+    auth::Principal,
+    gate::{self, Policy},
+    resolve::{CallRequest, Resolver},
+    servers::Servers,
+};
+
+/// The stages that a call goes through.
+#[derive(Clone)]
+pub struct Stages {
+    /// Finds what a request names.
+    pub resolver: Resolver,
+    /// Decides.
+    pub policy: Policy,
+    /// Records.
+    pub audit: Audit,
+    /// Carries out.
+    pub servers: Servers,
+}
+
+impl Stages {
+    /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
+    pub async fn call(&self, principal: Principal, request: CallRequest, cancel: &CancellationToken) -> Reply {
+        let server = self.servers.names().find(|name| name.as_str() == request.server);
+        let _place = match principal.session().enter(server).await {
+            Ok(place) => place,
+            Err(over) => return self.audit.over_limit(&principal, over),
+        };
+        let call = match self.resolver.resolve(principal, request).await {
+            Ok(call) => call,
+            Err(unresolved) => return self.audit.refuse(*unresolved).await,
+        };
+        let verdict = gate::decide(self.policy, call);
+        let admitted = match self.audit.admit(verdict).await {
+            Ok(admitted) => admitted,
+            Err(reply) => return reply,
+        };
+        let executed = self.servers.execute(admitted, cancel).await;
+        self.audit.close_call(executed).await
+    }
+}

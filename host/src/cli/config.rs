@@ -1,0 +1,56 @@
+//! `footbridge config`.
+
+use serde_json::json;
+
+use super::{ConfigCommand, Files, USAGE};
+use crate::{
+    config::{ConfigError, Mistake},
+    report,
+};
+
+pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
+    match command {
+        ConfigCommand::Check { files, json } => check(&files, json),
+    }
+}
+
+fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
+    let (read, servers, mistakes, notes) = match super::load_config(files) {
+        Ok((config, _)) => {
+            let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
+            (config.files, names, Vec::new(), config.notes)
+        }
+        Err(error) => match error.downcast::<ConfigError>() {
+            Ok(ConfigError(mistakes)) => (Vec::new(), Vec::new(), mistakes, Vec::new()),
+            Err(error) => return Err(error),
+        },
+    };
+    let ok = mistakes.is_empty();
+    if json {
+        let list = |found: &[Mistake]| -> Vec<_> {
+            found.iter().map(|m| json!({"file": m.file, "line": m.line, "message": m.what})).collect()
+        };
+        let all =
+            json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes)});
+        report::out(&format!("{all}\n"))?;
+    } else {
+        let mut text = String::new();
+        mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n")));
+        notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
+        if ok {
+            let files: Vec<String> = read.iter().map(|path| path.display().to_string()).collect();
+            let from = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
+            text.push_str(&format!("ok: {} from {from}\n", count(&servers)));
+        }
+        report::out(&text)?;
+    }
+    Ok(if ok { 0 } else { USAGE })
+}
+
+fn count(servers: &[String]) -> String {
+    match servers {
+        [] => "no server".to_owned(),
+        [one] => format!("1 server ({one})"),
+        many => format!("{} servers ({})", many.len(), many.join(", ")),
+    }
+}

@@ -1,0 +1,128 @@
+//! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
+
+mod config;
+mod run;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    config::{Config, ConfigError, Variables, folders::Folders, load},
+    report,
+    run::Sandbox,
+};
+
+/// Status when the command line or the configuration is wrong.
+const USAGE: i32 = 2;
+
+/// One narrow crossing between a sandboxed agent and the tools it may use.
+#[derive(Debug, Parser)]
+#[command(name = "footbridge", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  footbridge run --config servers.json -- bash
+  footbridge run --config servers.json --env MODEL -- my-agent --task 'tidy up'
+  footbridge config check --config servers.json
+
+Inside the sandbox:
+  tool-cli                         which servers
+  tool-cli demo                    which tools of a server
+  tool-cli demo get_weather        one tool in full
+  tool-cli demo get_weather '{\"city\":\"Bern\"}'";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one command in a sandbox that reaches tools through one port
+    Run(RunArgs),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// A small MCP server on standard input and output, to try things with
+    DemoServer,
+}
+
+/// Which files to read.
+#[derive(Debug, Args)]
+struct Files {
+    /// A servers file (.json) or the harness's own (.toml); later ones win. Default: servers.json and
+    /// footbridge.toml of the configuration folder
+    #[arg(long = "config", value_name = "FILE")]
+    config: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
+failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
+)]
+struct RunArgs {
+    #[command(flatten)]
+    files: Files,
+    /// What isolates CMD
+    #[arg(long, value_enum, default_value = "net")]
+    sandbox: Sandbox,
+    /// Which calls may be made
+    #[arg(long, value_name = "NAME", value_parser = ["open"], default_value = "open")]
+    policy: String,
+    /// A variable that CMD gets too, with this value or its own
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Read the files and say all that is wrong or odd
+    Check {
+        #[command(flatten)]
+        files: Files,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the program and gives its exit status.
+#[must_use]
+pub fn main() -> i32 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nowhere to print it: the status says it.
+            let _ = error.print();
+            return error.exit_code();
+        }
+    };
+    let done = match cli.command {
+        Command::Run(args) => run::main(args),
+        Command::Config(command) => config::main(command),
+        Command::DemoServer => demo_server(),
+    };
+    match done {
+        Ok(status) => status,
+        Err(error) => {
+            report::error(&error);
+            if error.is::<ConfigError>() { USAGE } else { crate::run::HARNESS_FAILED }
+        }
+    }
+}
+
+/// The folders and the configuration of this user.
+fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let config = load(&files.config, &folders.config, &Variables::of_this_process())?;
+    Ok((config, folders))
+}
+
+fn demo_server() -> anyhow::Result<i32> {
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout());
+    crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
+    Ok(0)
+}

@@ -1,0 +1,45 @@
+//! `footbridge run`.
+
+use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
+
+use anyhow::Context as _;
+use tracing_subscriber::EnvFilter;
+
+use super::{RunArgs, load_config};
+use crate::{
+    gate::Policy,
+    run::{Run, run},
+    sandbox::Asked,
+    sys,
+};
+
+pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
+    start_log();
+    let (config, folders) = load_config(&args.files)?;
+    if config.servers.is_empty() {
+        tracing::warn!("no MCP server is configured: name a servers file with --config");
+    }
+    let env = args.env.into_iter().map(asked).collect();
+    let run_this = Run { config, policy: Policy::Open, sandbox: args.sandbox, env, command: args.command };
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let status = runtime.block_on(run(run_this, &folders));
+    runtime.shutdown_background();
+    status
+}
+
+fn asked(text: OsString) -> Asked {
+    let bytes = text.into_vec();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (&bytes[..at], Some(OsString::from_vec(bytes[at + 1..].to_vec()))),
+        None => (&bytes[..], None),
+    };
+    Asked { name: String::from_utf8_lossy(name).into_owned(), value }
+}
+
+/// Logs go to standard error, which is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for
+/// more.
+fn start_log() {
+    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+}

@@ -1,0 +1,152 @@
+//! The operator's configuration, in two steps: what was written, then what it means.
+//!
+//! Every mistake is reported at once, with its file and line. Nothing that a guest or a server sent gets here.
+
+pub mod folders;
+pub mod human;
+mod secrets;
+mod servers;
+mod settings;
+pub mod trust;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt, fs,
+    path::{Path, PathBuf},
+};
+
+use footbridge_proto::text::Escaped;
+pub use secrets::Gathered;
+
+use crate::{limits::Limits, servers::ServerSpec};
+
+/// All that the files say together.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The servers, by name.
+    pub servers: Vec<ServerSpec>,
+    /// Secrets that the files refer to.
+    pub gathered: Gathered,
+    /// Limits, with those of the files.
+    pub limits: Limits,
+    /// Names that a `Host` header may give besides loopback.
+    pub allow_hosts: Vec<String>,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+    /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over.
+    pub notes: Vec<Mistake>,
+}
+
+/// Something wrong in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, where there is one.
+    pub line: Option<usize>,
+    /// What is wrong, and what to do.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", Escaped(&self.what))
+    }
+}
+
+/// The configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<Mistake>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The variables that the configuration is read with.
+pub struct Variables {
+    all: Vec<(String, String)>,
+}
+
+impl Variables {
+    /// Those of this process. What is not UTF-8 is passed over: it can be neither referred to nor handed on.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        let utf8 = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Self { all: std::env::vars_os().filter_map(utf8).collect() }
+    }
+}
+
+/// Reads files, later ones over earlier ones; without any, those of the configuration folder that exist.
+///
+/// # Errors
+/// [`ConfigError`], with every mistake of every file.
+pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<Config, ConfigError> {
+    let defaults = || ["footbridge.toml", "servers.json"].map(|name| folder.join(name));
+    let paths: Vec<PathBuf> =
+        if given.is_empty() { defaults().into_iter().filter(|path| path.exists()).collect() } else { given.to_vec() };
+    let mut config = Config::default();
+    let mut mistakes = Vec::new();
+    let mut servers: BTreeMap<String, ServerSpec> = BTreeMap::new();
+    for path in &paths {
+        match add_file(path, variables, &mut config, &mut servers) {
+            Ok(()) => {}
+            Err(found) => mistakes.extend(found),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(ConfigError(mistakes));
+    }
+    config.servers = servers.into_values().collect();
+    Ok(config)
+}
+
+fn add_file(
+    path: &Path,
+    variables: &Variables,
+    config: &mut Config,
+    servers: &mut BTreeMap<String, ServerSpec>,
+) -> Result<(), Vec<Mistake>> {
+    let wrong = |what: String| vec![Mistake { file: path.to_owned(), line: None, what }];
+    let real = trust::check(path).map_err(|error| wrong(error.to_string()))?;
+    let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    config.files.push(real.clone());
+    if real != path {
+        config.files.push(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    }
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => {
+            let var =
+                |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
+            let found = self::servers::read(&real, &text, &var, &variables.all);
+            config.notes.extend(found.notes);
+            config.gathered.names.extend(found.gathered.names);
+            config.gathered.files.extend(found.gathered.files);
+            config.gathered.secrets.extend(found.gathered.secrets);
+            for spec in found.servers {
+                let name = spec.name.to_string();
+                if servers.insert(name.clone(), spec).is_some() {
+                    let what = format!("server \"{name}\" replaces the one of an earlier file");
+                    config.notes.push(Mistake { file: path.to_owned(), line: None, what });
+                }
+            }
+            if found.mistakes.is_empty() { Ok(()) } else { Err(found.mistakes) }
+        }
+        Some("toml") => {
+            let settings = settings::read(&real, &text)?;
+            config.limits = settings.limits;
+            config.allow_hosts = settings.edge.allow_hosts;
+            Ok(())
+        }
+        _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
+    }
+}

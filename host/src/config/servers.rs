@@ -1,0 +1,290 @@
+//! Servers files: `{"mcpServers": {NAME: {...}}}`, as other programs keep them.
+//!
+//! Keys of an entry that are not known here belong to those programs: they are noted, never refused. Everything else
+//! that is wrong is collected, so that one look shows all of it.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use footbridge_proto::{json, vars::GUEST_PREFIX};
+use http::HeaderName;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    Mistake,
+    secrets::{Gathered, Reader, SecretError, Written},
+};
+use crate::{
+    secret::Secret,
+    servers::{HttpSpec, ProtocolChoice, ServerName, ServerSpec, StdioSpec, TransportSpec},
+};
+
+/// Variables of the harness that every server gets.
+const PASSED: [&str; 9] =
+    ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+/// Beginnings of further ones.
+const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
+/// Ends of further ones, in either case.
+const PASSED_SUFFIXES: [&str; 2] = ["_PROXY", "_proxy"];
+/// Words in a variable's name that make its literal value one to take out of what servers say.
+const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// What a servers file says.
+#[derive(Debug, Default)]
+pub(super) struct ServersFile {
+    pub(super) servers: Vec<ServerSpec>,
+    pub(super) gathered: Gathered,
+    pub(super) mistakes: Vec<Mistake>,
+    /// Keys that are not known here, and entries that are turned off.
+    pub(super) notes: Vec<Mistake>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow, rename = "mcpServers")]
+    servers: BTreeMap<String, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<Written>,
+    #[serde(default)]
+    env: BTreeMap<String, Written>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, Written>,
+    protocol: Option<String>,
+    #[serde(default)]
+    allow_private: bool,
+    #[serde(default)]
+    disabled: bool,
+    #[serde(flatten)]
+    others: BTreeMap<String, serde::de::IgnoredAny>,
+}
+
+/// What is wrong with one entry.
+#[derive(Debug, thiserror::Error)]
+enum EntryError {
+    #[error(transparent)]
+    Name(#[from] crate::servers::BadServerName),
+    #[error("{0}")]
+    Shape(#[from] serde_json::Error),
+    #[error("it has neither \"command\" nor \"url\": write the program to start, or the address to call")]
+    Neither,
+    #[error("it has both \"command\" and \"url\": keep one")]
+    Both,
+    #[error("type \"{0}\" is not known: \"stdio\" and \"http\" are")]
+    Kind(String),
+    #[error("the old SSE transport is not supported: use the server's streamable HTTP address and type \"http\"")]
+    Sse,
+    #[error("protocol \"{0}\" is not known: \"initialize\", \"discover\" and \"auto\" are")]
+    Protocol(String),
+    #[error("\"{0}\" is not an http or https URL")]
+    Url(String),
+    #[error("http without TLS is only for loopback addresses: use https, or http://127.0.0.1:PORT")]
+    PlainHttp,
+    #[error("\"{0}\" is not the name of a header")]
+    Header(String),
+    #[error("\"{0}\": {1}")]
+    Secret(String, SecretError),
+}
+
+/// Reads the text of a servers file.
+pub(super) fn read(
+    path: &Path,
+    text: &str,
+    var: &dyn Fn(&str) -> Option<OsString>,
+    vars: &[(String, String)],
+) -> ServersFile {
+    let mut found = ServersFile::default();
+    let wrong = |line, what: String| Mistake { file: path.to_owned(), line, what };
+    if let Err(error) = json::check(text.as_bytes(), json::MAX_BODY_DEPTH) {
+        let line = serde_json::from_str::<serde::de::IgnoredAny>(text).err().map(|e| e.line());
+        found.mistakes.push(wrong(line, format!("it does not parse: {error}")));
+        return found;
+    }
+    let file: File<'_> = match serde_json::from_str(text) {
+        Ok(file) => file,
+        Err(error) => {
+            let what = format!("expected {{\"mcpServers\": {{NAME: {{...}}}}}}: {error}");
+            found.mistakes.push(wrong(Some(error.line()), what));
+            return found;
+        }
+    };
+    let base = path.parent().unwrap_or(Path::new("/"));
+    let mut reader = Reader { var, base, gathered: Gathered::default() };
+    for (name, raw) in &file.servers {
+        let line = Some(line_of(text, raw.get()));
+        match entry(name, raw, &mut reader, vars) {
+            Ok((spec, unknown)) => {
+                found.notes.extend(unknown.into_iter().map(|note| wrong(line, format!("server \"{name}\": {note}"))));
+                found.servers.extend(spec);
+            }
+            Err(error) => found.mistakes.push(wrong(line, format!("server \"{name}\": {error}"))),
+        }
+    }
+    found.gathered = reader.gathered;
+    found
+}
+
+/// The line that a part of a text starts on.
+fn line_of(text: &str, part: &str) -> usize {
+    let offset = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
+}
+
+fn entry(
+    name: &str,
+    raw: &RawValue,
+    reader: &mut Reader<'_>,
+    vars: &[(String, String)],
+) -> Result<(Option<ServerSpec>, Vec<String>), EntryError> {
+    let name: ServerName = name.parse()?;
+    let entry: Entry = serde_json::from_str(raw.get())?;
+    let mut notes: Vec<String> = entry.others.keys().map(|key| format!("key \"{key}\" is not known here")).collect();
+    if entry.disabled {
+        notes.push("it is turned off by \"disabled\"".to_owned());
+        return Ok((None, notes));
+    }
+    let transport = match (entry.kind.as_deref(), &entry.command, &entry.url) {
+        (Some("sse"), ..) => return Err(EntryError::Sse),
+        (_, Some(_), Some(_)) => return Err(EntryError::Both),
+        (None | Some("stdio"), Some(command), None) => TransportSpec::Stdio(stdio(command, &entry, reader, vars)?),
+        (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
+            TransportSpec::Http(http(url, &entry, reader)?)
+        }
+        (Some("stdio" | "http" | "streamable-http" | "streamableHttp") | None, ..) => return Err(EntryError::Neither),
+        (Some(kind), ..) => return Err(EntryError::Kind(kind.to_owned())),
+    };
+    let protocol = match entry.protocol.as_deref() {
+        None | Some("initialize") => ProtocolChoice::Initialize,
+        Some("discover") => ProtocolChoice::Discover,
+        Some("auto") => ProtocolChoice::Auto,
+        Some(other) => return Err(EntryError::Protocol(other.to_owned())),
+    };
+    Ok((Some(ServerSpec { name, transport, protocol }), notes))
+}
+
+fn stdio(
+    command: &str,
+    entry: &Entry,
+    reader: &mut Reader<'_>,
+    vars: &[(String, String)],
+) -> Result<StdioSpec, EntryError> {
+    let at = |what: &str| {
+        let what = what.to_owned();
+        move |error| EntryError::Secret(what, error)
+    };
+    let mut env: BTreeMap<String, Secret> = vars
+        .iter()
+        .filter(|(name, _)| is_passed(name))
+        .map(|(name, value)| (name.clone(), Secret::new(value)))
+        .collect();
+    for (name, written) in &entry.env {
+        let value = reader.read(written).map_err(at(name))?;
+        let name_tells = SECRET_WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
+        env.insert(name.clone(), if name_tells { reader.keep(value.expose()) } else { value });
+    }
+    env.retain(|name, _| !name.starts_with(GUEST_PREFIX));
+    let args = entry.args.iter().map(|arg| reader.read(arg).map_err(at("args"))).collect::<Result<_, _>>()?;
+    let cwd = entry.cwd.as_ref().map(|cwd| reader.base.join(cwd));
+    let command = reader.text(command).map_err(at("command"))?.expose().to_owned();
+    Ok(StdioSpec { command, args, env: env.into_iter().collect(), cwd })
+}
+
+fn http(url: &str, entry: &Entry, reader: &mut Reader<'_>) -> Result<HttpSpec, EntryError> {
+    let text = reader.text(url).map_err(|error| EntryError::Secret("url".to_owned(), error))?;
+    let parsed =
+        reqwest::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
+    let parsed = parsed.ok_or_else(|| EntryError::Url(url.to_owned()))?;
+    if parsed.scheme() == "http" && !is_loopback(&parsed) {
+        return Err(EntryError::PlainHttp);
+    }
+    let mut headers = Vec::new();
+    for (name, written) in &entry.headers {
+        let value = reader.read(written).map_err(|error| EntryError::Secret(name.clone(), error))?;
+        let name: HeaderName = name.parse().map_err(|_| EntryError::Header(name.clone()))?;
+        headers.push((name, reader.keep(value.expose())));
+    }
+    Ok(HttpSpec { url: parsed, headers, allow_private: entry.allow_private })
+}
+
+fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether servers get this variable of the harness.
+fn is_passed(name: &str) -> bool {
+    !name.starts_with(GUEST_PREFIX)
+        && (PASSED.contains(&name)
+            || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || PASSED_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> ServersFile {
+        let var = |name: &str| (name == "KEY").then(|| OsString::from("from-the-environment"));
+        let vars = ["PATH", "HOME", "AWS_SECRET", "TOOL_CLI_TOKEN", "https_proxy", "XDG_DATA_HOME"];
+        let vars: Vec<(String, String)> = vars.iter().map(|name| ((*name).to_owned(), "v".to_owned())).collect();
+        read(Path::new("/etc/x/servers.json"), text, &var, &vars)
+    }
+
+    fn mistakes(text: &str) -> Vec<String> {
+        read_text(text).mistakes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_program_gets_the_allowed_variables_and_what_the_entry_adds() {
+        let found = read_text(
+            r#"{"mcpServers":{"a":{"command":"x","args":["-k","${KEY}"],"env":{"B":"1","TOOL_CLI_X":"y"},"autoApprove":[]}}}"#,
+        );
+        assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
+        let TransportSpec::Stdio(spec) = &found.servers[0].transport else { panic!() };
+        let names: Vec<&str> = spec.env.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["B", "HOME", "PATH", "XDG_DATA_HOME", "https_proxy"]);
+        assert_eq!(spec.args[1].expose(), "from-the-environment");
+        assert_eq!(found.notes.len(), 1);
+        assert!(found.gathered.names.contains("KEY"));
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_line() {
+        let found = mistakes(
+            "{\"mcpServers\": {\n\"neither\": {},\n\"both\": {\"command\":\"x\",\"url\":\"http://localhost\"},\n\"plain\": {\"url\":\"http://example.org/\"},\n\"sse\": {\"type\":\"sse\",\"url\":\"x\"},\n\"secret\": {\"command\":\"x\",\"env\":{\"A\":\"${NOT_SET}\"}},\n\"shape\": {\"command\":5},\n\"-bad\": {\"command\":\"x\"},\n\"old\": {\"command\":\"x\",\"protocol\":\"1\"}}}",
+        );
+        for (start, part) in [
+            ("/etc/x/servers.json:2: server \"neither\"", "neither \"command\" nor \"url\""),
+            ("/etc/x/servers.json:3: server \"both\"", "keep one"),
+            ("/etc/x/servers.json:4: server \"plain\"", "loopback"),
+            ("/etc/x/servers.json:5: server \"sse\"", "streamable HTTP"),
+            ("/etc/x/servers.json:6: server \"secret\": \"A\"", "NOT_SET is not set"),
+            ("/etc/x/servers.json:7: server \"shape\"", "expected a string"),
+            ("/etc/x/servers.json:8: server \"-bad\"", "does not start with"),
+            ("/etc/x/servers.json:9: server \"old\"", "protocol"),
+        ] {
+            assert!(found.iter().any(|m| m.starts_with(start) && m.contains(part)), "{start} {part}: {found:#?}");
+        }
+        assert_eq!(found.len(), 8);
+    }
+
+    #[test]
+    fn what_does_not_parse_says_where() {
+        assert!(mistakes("{\n\"mcpServers\": {,}}")[0].starts_with("/etc/x/servers.json:2: it does not parse"));
+        assert!(mistakes(r#"{"mcpServers":{"a":{"command":"x"},"a":{"command":"y"}}}"#)[0].contains("twice"));
+        assert!(mistakes("{}")[0].contains("mcpServers"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether a configuration file is the operator's: nobody else may be able to change what it says.
+//!
+//! It may be a link. The file it resolves to, and each folder on the way, must belong to this user or root and not be
+//! writable by others. The owner's own private group may write, and a folder may be sticky like `/tmp`.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Untrusted {
+    /// It cannot be found or looked at.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Somebody else owns it.
+    #[error("{} belongs to uid {owner}, which could change it: it must belong to this user or root", path.display())]
+    Owner {
+        /// The file or folder.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+    },
+    /// Others may write to it.
+    #[error("{} can be written to by others (mode {mode:o}): run chmod go-w on it", path.display())]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+/// Checks a file and gives the path it resolves to.
+///
+/// # Errors
+/// [`Untrusted`].
+pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
+    let real = fs::canonicalize(path)?;
+    for part in real.ancestors() {
+        check_one(part)?;
+    }
+    Ok(real)
+}
+
+fn check_one(path: &Path) -> Result<(), Untrusted> {
+    let meta = path.symlink_metadata()?;
+    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
+    if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
+        return Err(Untrusted::Owner { path: path.to_owned(), owner });
+    }
+    let sticky = meta.is_dir() && mode & 0o1000 != 0;
+    // By convention the private group of a user has the user's own number.
+    let private_group = meta.gid() == owner;
+    let others = mode & 0o002 != 0 || (mode & 0o020 != 0 && !private_group);
+    if others && !sticky {
+        return Err(Untrusted::Writable { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_others_can_write_is_named_also_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a.json"), folder.path().join("link.json"));
+        fs::write(&file, "{}").unwrap();
+        symlink(&file, &link).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(check(&link).unwrap(), fs::canonicalize(&file).unwrap());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o606)).unwrap();
+        let error = check(&link).unwrap_err().to_string();
+        assert!(error.contains("a.json") && error.contains("chmod"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_on_the_way_counts_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.json");
+        fs::write(&file, "{}").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(check(&file), Err(Untrusted::Writable { .. })));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        assert!(check(&file).is_ok());
+    }
+}

@@ -1,0 +1,150 @@
+//! Bodies: collecting one within its limits, and sending one without copying what a server wrote.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use footbridge_proto::rpc::ErrorObject;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::head::{Refusal, RefusalBody};
+use crate::{
+    budget::{Budget, Held},
+    limits::EdgeLimits,
+    servers::RawResult,
+};
+
+/// What an early refusal reads of a body, so that the client gets its answer and not a reset.
+const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// An answer's body: pieces that go out one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    pieces: VecDeque<Bytes>,
+    /// Given back to the budget when the answer is written, or its connection is gone.
+    _held: Vec<Held>,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.get_mut().pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
+    }
+}
+
+/// A body that did not come as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BadBody {
+    TooLarge,
+    TooSlow,
+    Broken,
+    /// Too many bytes are held for others.
+    Busy,
+}
+
+/// Collects a body of known length.
+pub(super) async fn collect(
+    length: Option<u64>,
+    body: Incoming,
+    budget: &Budget,
+    limits: &EdgeLimits,
+) -> Result<(Bytes, Held), BadBody> {
+    let length = length.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    if length > limits.body_bytes {
+        drain(body).await;
+        return Err(BadBody::TooLarge);
+    }
+    let Ok(held) = budget.take(length) else {
+        drain(body).await;
+        return Err(BadBody::Busy);
+    };
+    match timeout(limits.body_time, Limited::new(body, length).collect()).await {
+        Err(_) => Err(BadBody::TooSlow),
+        Ok(Err(_)) => Err(BadBody::Broken),
+        Ok(Ok(collected)) => Ok((collected.to_bytes(), held)),
+    }
+}
+
+/// Reads what is left of a body that is not wanted, up to a limit.
+pub(super) async fn drain(body: Incoming) {
+    // Whether it ended, was too long or too slow: the answer is the same.
+    let _ = timeout(DRAIN_TIME, Limited::new(body, DRAIN_BYTES).collect()).await;
+}
+
+fn json_response(status: StatusCode, body: Pieces) -> Response<Pieces> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn of_text(text: String) -> Pieces {
+    Pieces { pieces: VecDeque::from([Bytes::from(text)]), _held: Vec::new() }
+}
+
+fn id_text(id: Option<&RawValue>) -> &str {
+    id.map_or("null", RawValue::get)
+}
+
+/// The answer to a request that went well.
+pub(super) fn result(id: Option<&RawValue>, result: RawResult) -> Response<Pieces> {
+    let RawResult { text, held } = result;
+    let text: Box<str> = text.into();
+    let pieces = VecDeque::from([
+        Bytes::from_static(br#"{"jsonrpc":"2.0","result":"#),
+        Bytes::from(String::from(text)),
+        Bytes::from(format!(r#","id":{}}}"#, id_text(id))),
+    ]);
+    json_response(StatusCode::OK, Pieces { pieces, _held: held.into_iter().collect() })
+}
+
+/// The answer to a request that did not.
+pub(super) fn error(status: StatusCode, id: Option<&RawValue>, error: &ErrorObject) -> Response<Pieces> {
+    let error = footbridge_proto::rpc::raw(error);
+    let text = format!(r#"{{"jsonrpc":"2.0","error":{},"id":{}}}"#, error.get(), id_text(id));
+    json_response(status, of_text(text))
+}
+
+/// The answer to a head that is refused.
+pub(super) fn refusal(refusal: Refusal) -> Response<Pieces> {
+    let mut response = match refusal.body {
+        RefusalBody::Short(text) => {
+            json_response(refusal.status, of_text(serde_json::json!({ "error": text }).to_string()))
+        }
+        RefusalBody::Rpc(object) => error(refusal.status, None, &object),
+    };
+    if refusal.close {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
+}
+
+/// An answer without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Pieces> {
+    let mut response = Response::new(Pieces::default());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,88 @@
+//! Answers from the harness's own catalogue: nothing is sent to a server for them.
+
+use footbridge_proto::{
+    rpc::{ErrorObject, raw},
+    wire::{
+        EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry, ToolList, bridge_info,
+    },
+};
+use futures::future::join_all;
+use serde_json::value::RawValue;
+
+use crate::{
+    auth::Principal,
+    call::Stages,
+    catalogue::Catalogue,
+    limits::CallLimits,
+    resolve::find_tool,
+    servers::{ServerName, ServerState},
+};
+
+type Listed = Result<Box<RawValue>, ErrorObject>;
+
+/// `getBridgeInfo`.
+pub(super) fn info() -> Box<RawValue> {
+    raw(&bridge_info("footbridge", env!("CARGO_PKG_VERSION")))
+}
+
+/// `listServers`: those that are starting get a moment, all at once.
+pub(super) async fn servers(stages: &Stages, limits: &CallLimits) -> Box<RawValue> {
+    let names: Vec<&ServerName> = stages.servers.names().collect();
+    let entries = names.iter().map(|name| async {
+        let ready = stages.servers.ready(name.as_str(), limits.list_wait).await;
+        match ready {
+            Some(Ok(catalogue)) => server_entry(name, &catalogue),
+            _ => ServerEntry {
+                name: name.to_string(),
+                tool_count: 0,
+                examples: Vec::new(),
+                status: Some(match stages.servers.state(name.as_str()) {
+                    Some(ServerState::Starting) => ServerStatus::Starting,
+                    _ => ServerStatus::Unavailable,
+                }),
+            },
+        }
+    });
+    raw(&ServerList { servers: join_all(entries).await })
+}
+
+fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
+    ServerEntry {
+        name: name.to_string(),
+        tool_count: catalogue.tools().len(),
+        examples: catalogue.tools().take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
+        status: None,
+    }
+}
+
+/// `listTools`.
+pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let entry = |tool: &crate::catalogue::Tool| ToolEntry {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        has_structured_output: tool.is_structured(),
+    };
+    let tools = catalogue.tools().map(|tool| entry(tool)).collect();
+    Ok(raw(&ToolList { server: name.to_string(), tools }))
+}
+
+/// `describeTool`.
+pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    Ok(find_tool(&catalogue, &name, tool)?.definition().to_owned())
+}
+
+/// `listResources`.
+pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let resources = catalogue.resources().map(|(_, raw)| raw.to_owned()).collect();
+    Ok(raw(&ResourceList { server: name.to_string(), resources }))
+}
+
+/// `listResourceTemplates`.
+pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
+    Ok(raw(&TemplateList { server: name.to_string(), templates }))
+}

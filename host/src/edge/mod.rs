@@ -1,0 +1,277 @@
+//! The edge: from a connection to requests, and from answers back to it. HTTP/1.1 by hyper, every limit by us.
+//!
+//! A connection never owns a call. The call runs in a tracked task of its own, and the handler only holds a guard
+//! whose drop cancels it: hyper drops the handler when the client leaves.
+//!
+//! Failure paths: a refused head drains what the client still sends, within limits, and answers; a broken connection
+//! ends alone; out of descriptors, accepting pauses and goes on.
+
+mod body;
+mod head;
+mod listings;
+mod rpc;
+mod stream;
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use http::{Request, Response, StatusCode, header};
+use hyper::{
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::sleep,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    auth::{Peer, authenticate},
+    budget::Budget,
+    call::Stages,
+    limits::{CallLimits, EdgeLimits},
+    listener::{AcceptError, Listener},
+    resolve::CallRequest,
+    servers::RawResult,
+    session::Session,
+};
+use body::{BadBody, Pieces};
+use head::Route;
+use rpc::{Parsed, Request as RpcRequest};
+use stream::{Phase, Timed};
+
+/// How long accepting pauses when the system has no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a client over its session's connections gets, and then the end.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 32\r\nConnection: close\r\n\r\n{\"error\":\"Too many connections\"}";
+
+/// Serves sessions on listeners. Clones share their limits and tasks.
+#[derive(Clone)]
+pub struct Edge {
+    stages: Stages,
+    limits: EdgeLimits,
+    calls: CallLimits,
+    budget: Budget,
+    connections: Arc<Semaphore>,
+    allowed_hosts: Arc<[String]>,
+    tasks: TaskTracker,
+}
+
+impl Edge {
+    /// An edge in front of these stages. `allowed_hosts` are names besides loopback that a `Host` header may give.
+    #[must_use]
+    pub fn new(stages: Stages, limits: &crate::limits::Limits, budget: Budget, allowed_hosts: Vec<String>) -> Self {
+        Self {
+            stages,
+            limits: limits.edge.clone(),
+            calls: limits.calls.clone(),
+            budget,
+            connections: Arc::new(Semaphore::new(limits.edge.connections)),
+            allowed_hosts: allowed_hosts.into(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Serves a session on a listener until `shutdown`.
+    pub async fn run(&self, listener: Listener, session: Arc<Session>, shutdown: CancellationToken) {
+        let own = Arc::new(Semaphore::new(self.limits.connections_per_session));
+        loop {
+            let accepted = tokio::select! {
+                () = shutdown.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer, &session, (&own, &shutdown)),
+                Err(AcceptError::Passing(_)) => {}
+                Err(AcceptError::Exhausted(error)) => {
+                    tracing::warn!(%error, "no new connection can be accepted for a moment");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until every connection and call has ended. Shut the runs down first.
+    pub async fn drained(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn admit<S>(
+        &self,
+        stream: S,
+        peer: Peer,
+        session: &Arc<Session>,
+        (own, shutdown): (&Arc<Semaphore>, &CancellationToken),
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let places = Arc::clone(own).try_acquire_owned().and_then(|own| {
+            let all = Arc::clone(&self.connections).try_acquire_owned()?;
+            Ok((own, all))
+        });
+        match places {
+            Ok(places) => {
+                let handler = Handler { edge: self.clone(), session: Arc::clone(session), peer };
+                self.tasks.spawn(handler.serve(stream, places, shutdown.clone()));
+            }
+            Err(_) => {
+                self.tasks.spawn(refuse_connection(stream));
+            }
+        }
+    }
+}
+
+async fn refuse_connection(mut stream: impl AsyncWrite + Unpin) {
+    // The client may be gone already; there is nothing more to tell it.
+    let told = async {
+        stream.write_all(TOO_MANY).await?;
+        stream.shutdown().await
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
+}
+
+/// What the requests of one connection share.
+#[derive(Clone)]
+struct Handler {
+    edge: Edge,
+    session: Arc<Session>,
+    peer: Peer,
+}
+
+impl Handler {
+    async fn serve<S>(
+        self,
+        stream: S,
+        _places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+        shutdown: CancellationToken,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let stream = Timed::new(stream, &self.edge.limits);
+        let phase = stream.phase();
+        let mut http = http1::Builder::new();
+        http.max_headers(self.edge.limits.headers)
+            .max_header_size(self.edge.limits.head_bytes)
+            .max_buf_size(self.edge.limits.head_bytes.max(64 * 1024));
+        let service = service_fn(|request| self.answer(request, phase.clone()));
+        let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(peer = %self.peer, %error, "a connection ended early");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Result<Response<Pieces>, Infallible> {
+        phase.busy();
+        let response = self.respond(request).await;
+        phase.answered();
+        Ok(response)
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Response<Pieces> {
+        let (head, incoming) = request.into_parts();
+        match head::before_auth(&head, &self.edge.allowed_hosts) {
+            Ok(Route::Health) => return body::empty(StatusCode::NO_CONTENT),
+            Ok(Route::Rpc) => {}
+            Err(refusal) => return refuse(refusal, incoming).await,
+        }
+        let shown = head.headers.get_all(header::AUTHORIZATION).iter();
+        let Ok(principal) = authenticate(&self.session, &self.peer, shown) else {
+            if head.headers.contains_key(header::AUTHORIZATION) {
+                tracing::info!(session = %self.session.name(), peer = %self.peer, "a wrong token was shown");
+                sleep(self.edge.limits.wrong_token_delay).await;
+            }
+            body::drain(incoming).await;
+            return body::refusal(head::Refusal {
+                status: StatusCode::UNAUTHORIZED,
+                body: head::RefusalBody::Short("Unauthorized"),
+                close: false,
+            });
+        };
+        if let Err(refusal) = head::before_body(&head.headers) {
+            return refuse(refusal, incoming).await;
+        }
+        let length = incoming.size_hint().exact();
+        let (bytes, held) = match body::collect(length, incoming, &self.edge.budget, &self.edge.limits).await {
+            Ok(collected) => collected,
+            Err(bad) => return bad_body(bad),
+        };
+        let Parsed { id, request } = rpc::parse(&bytes);
+        drop((bytes, held));
+        let answer = match request {
+            Ok(request) => self.carry_out(principal, request).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(result) => body::result(id.as_deref(), result),
+            Err(error) => body::error(StatusCode::OK, id.as_deref(), &error),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        principal: crate::auth::Principal,
+        request: RpcRequest,
+    ) -> Result<RawResult, ErrorObject> {
+        let stages = &self.edge.stages;
+        let listed = match request {
+            RpcRequest::Call(call) => return self.call(principal, call).await,
+            RpcRequest::BridgeInfo => listings::info(),
+            RpcRequest::Servers => listings::servers(stages, &self.edge.calls).await,
+            RpcRequest::Tools { server } => listings::tools(stages, &principal, &server).await?,
+            RpcRequest::Tool { server, tool } => listings::tool(stages, &principal, &server, &tool).await?,
+            RpcRequest::Resources { server } => listings::resources(stages, &principal, &server).await?,
+            RpcRequest::Templates { server } => listings::templates(stages, &principal, &server).await?,
+        };
+        Ok(RawResult { text: listed, held: None })
+    }
+
+    /// Runs a call in a task of its own. Dropping this future cancels the call; its task still ends it properly.
+    async fn call(&self, principal: crate::auth::Principal, request: CallRequest) -> Result<RawResult, ErrorObject> {
+        let cancel = CancellationToken::new();
+        let _guard = cancel.clone().drop_guard();
+        let stages = self.edge.stages.clone();
+        let task = self.edge.tasks.spawn(async move { stages.call(principal, request, &cancel).await });
+        match task.await {
+            Ok(reply) => reply.into_answer(),
+            Err(error) => {
+                tracing::error!(%error, "a call's task failed");
+                let message =
+                    "Something failed in the harness; the call may have had its effect, do not repeat it blindly";
+                Err(ErrorObject::new(Reason::OutcomeUnknown, message))
+            }
+        }
+    }
+}
+
+async fn refuse(refusal: head::Refusal, incoming: Incoming) -> Response<Pieces> {
+    if !refusal.close {
+        body::drain(incoming).await;
+    }
+    body::refusal(refusal)
+}
+
+fn bad_body(bad: BadBody) -> Response<Pieces> {
+    let refused = |status, message| body::refusal(head::Refusal { close: true, ..head::rpc(status, message) });
+    match bad {
+        BadBody::TooLarge => refused(StatusCode::PAYLOAD_TOO_LARGE, "Request too large"),
+        BadBody::TooSlow => refused(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
+        BadBody::Broken => refused(StatusCode::BAD_REQUEST, "The body did not arrive whole"),
+        BadBody::Busy => {
+            let message = "Too many bytes are held at once: try again in a moment";
+            body::error(StatusCode::OK, None, &ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000))
+        }
+    }
+}

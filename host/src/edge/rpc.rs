@@ -1,0 +1,193 @@
+//! From a body to a request: the envelope of JSON-RPC, strictly.
+
+use footbridge_proto::{
+    json::{self, MAX_BODY_DEPTH},
+    rpc::{ErrorCode, ErrorObject, Reason},
+    wire::method,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::resolve::{CallRequest, Target};
+
+/// What a guest may ask for: this enum is the only way in.
+#[derive(Debug)]
+pub(super) enum Request {
+    BridgeInfo,
+    Servers,
+    Tools { server: String },
+    Tool { server: String, tool: String },
+    Resources { server: String },
+    Templates { server: String },
+    Call(CallRequest),
+}
+
+/// A request, or why it is none, and the id to answer with.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) id: Option<Box<RawValue>>,
+    pub(super) request: Result<Request, ErrorObject>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    /// Kept apart from a missing one: `null` is no id either, but it was written.
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+#[derive(Deserialize, Default)]
+struct Params<'a> {
+    #[serde(borrow, default)]
+    server: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Reads a body.
+pub(super) fn parse(body: &[u8]) -> Parsed {
+    let Ok(text) = json::check(body, MAX_BODY_DEPTH) else {
+        return Parsed { id: None, request: Err(envelope_error(ErrorCode::Parse, "Parse error")) };
+    };
+    let invalid = || envelope_error(ErrorCode::InvalidRequest, "Invalid Request");
+    let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
+        Ok(envelope) if text.trim_start().starts_with('{') => envelope,
+        _ => return Parsed { id: None, request: Err(invalid()) },
+    };
+    let id = envelope.id.filter(|raw| is_id(raw)).map(ToOwned::to_owned);
+    let bad_id = envelope.id.is_some() && id.is_none();
+    let method = string(envelope.method);
+    let request = match method {
+        Some(method) if string(envelope.jsonrpc).as_deref() == Some("2.0") && !bad_id => {
+            read_params(envelope.params).and_then(|params| request(&method, &params, id.is_some()))
+        }
+        _ => Err(invalid()),
+    };
+    Parsed { id, request }
+}
+
+fn is_id(raw: &RawValue) -> bool {
+    raw.get().starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())
+}
+
+fn string(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+fn envelope_error(code: ErrorCode, message: impl Into<String>) -> ErrorObject {
+    ErrorObject::with_code(code, Reason::BadRequest, message)
+}
+
+fn read_params(raw: Option<&RawValue>) -> Result<Params<'_>, ErrorObject> {
+    match raw.map(RawValue::get) {
+        None | Some("null") => Ok(Params::default()),
+        Some(text) if text.starts_with('{') => serde_json::from_str(text).map_err(|_| not_named()),
+        Some(_) => Err(not_named()),
+    }
+}
+
+fn not_named() -> ErrorObject {
+    ErrorObject::new(Reason::BadRequest, "Invalid params: named object required")
+}
+
+fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, ErrorObject> {
+    let server = || required("server", params.server);
+    let call = |target: Target, arguments: Option<&RawValue>| {
+        if !has_id {
+            return Err(envelope_error(ErrorCode::InvalidRequest, "Invalid Request"));
+        }
+        Ok(Request::Call(CallRequest { server: server()?, target, arguments: arguments.map(ToOwned::to_owned) }))
+    };
+    match name {
+        method::GET_BRIDGE_INFO => Ok(Request::BridgeInfo),
+        method::LIST_SERVERS => Ok(Request::Servers),
+        method::LIST_TOOLS => Ok(Request::Tools { server: server()? }),
+        method::DESCRIBE_TOOL => Ok(Request::Tool { server: server()?, tool: required("tool", params.tool)? }),
+        method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
+        method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
+        method::CALL_TOOL => {
+            server()?;
+            call(Target::Tool(required("tool", params.tool)?), params.arguments)
+        }
+        method::READ_RESOURCE => {
+            server()?;
+            call(Target::Resource(required("uri", params.uri)?), None)
+        }
+        unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {unknown}"))),
+    }
+}
+
+fn required(name: &str, raw: Option<&RawValue>) -> Result<String, ErrorObject> {
+    string(raw).filter(|text| !text.is_empty()).ok_or_else(|| {
+        ErrorObject::new(Reason::BadRequest, format!("Missing or invalid parameter: \"{name}\" (string required)"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(body: &str) -> (i64, String, Option<String>) {
+        let Parsed { id, request } = parse(body.as_bytes());
+        let error = request.unwrap_err();
+        (error.code, error.message, id.map(|raw| raw.get().to_owned()))
+    }
+
+    #[test]
+    fn an_envelope_that_is_none_is_refused_with_its_id() {
+        let invalid = |id: Option<&str>| (-32600, "Invalid Request".to_owned(), id.map(str::to_owned));
+        assert_eq!(failure("null"), invalid(None));
+        assert_eq!(failure("[]"), invalid(None));
+        assert_eq!(failure(r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#), invalid(None));
+        assert_eq!(failure(r#"["2.0","listServers",1,{}]"#), invalid(None));
+        assert_eq!(failure(r#"{"jsonrpc":"2.0","id":7}"#), invalid(Some("7")));
+        assert_eq!(failure(r#"{"jsonrpc":2.0,"method":"x","id":"a\u0062"}"#), invalid(Some(r#""a\u0062""#)));
+        assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"listServers","id":null}"#), invalid(None));
+        assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"listServers","id":{}}"#), invalid(None));
+        assert_eq!(
+            failure(r#"{"jsonrpc":"2.0","method":"callTool","params":{"server":"s","tool":"t"}}"#),
+            invalid(None)
+        );
+        assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"x","method":"y","id":1}"#).0, -32700);
+    }
+
+    #[test]
+    fn ids_are_echoed_as_written() {
+        let id = "123456789012345678901234567890";
+        let parsed = parse(format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":{id}}}"#).as_bytes());
+        assert_eq!(parsed.id.unwrap().get(), id);
+        assert!(matches!(parsed.request, Ok(Request::Servers)));
+    }
+
+    #[test]
+    fn params_are_named_and_what_is_missing_is_named() {
+        let with = |method: &str, params: &str| {
+            failure(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":1}}"#)).1
+        };
+        assert_eq!(with("listServers", "[]"), "Invalid params: named object required");
+        assert_eq!(with("listTools", "null"), "Missing or invalid parameter: \"server\" (string required)");
+        assert_eq!(
+            with("callTool", r#"{"server":"s","tool":""}"#),
+            "Missing or invalid parameter: \"tool\" (string required)"
+        );
+        assert_eq!(
+            with("readResource", r#"{"server":"s","uri":5}"#),
+            "Missing or invalid parameter: \"uri\" (string required)"
+        );
+        assert_eq!(with("revokeSession", "{}"), "Method not found: revokeSession");
+    }
+}

@@ -1,0 +1,227 @@
+//! A connection with limits on how long it may be slow.
+//!
+//! hyper has no limit on an answer that nobody reads, and its limit on heads ends idle connections too. So the limits
+//! are here, below it. A connection is in one of three states, and only two have a deadline:
+//!
+//! - idle: nothing of a request was read yet; ends after `idle_time`.
+//! - head: its first byte was read; ends after `head_time`.
+//! - busy: the request was handed to its handler, which has limits of its own, until the answer is written.
+//!
+//! In any state a write that makes no progress for `write_time` ends the connection.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep_until},
+};
+
+use crate::limits::EdgeLimits;
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const BUSY: u8 = 2;
+const ANSWERED: u8 = 3;
+
+/// The handler's end of a connection's state.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Phase(Arc<AtomicU8>);
+
+impl Phase {
+    /// A head is complete; its handler works.
+    pub(super) fn busy(&self) {
+        self.0.store(BUSY, Ordering::Relaxed);
+    }
+
+    /// The handler is done; once its answer is written the connection is idle.
+    pub(super) fn answered(&self) {
+        self.0.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, phase: u8) {
+        self.0.store(phase, Ordering::Relaxed);
+    }
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(super) struct Timed<S> {
+    stream: S,
+    phase: Phase,
+    reading: Pin<Box<Sleep>>,
+    writing: Option<Pin<Box<Sleep>>>,
+    head_time: Duration,
+    idle_time: Duration,
+    write_time: Duration,
+}
+
+impl<S> Timed<S> {
+    pub(super) fn new(stream: S, limits: &EdgeLimits) -> Self {
+        Self {
+            stream,
+            phase: Phase::default(),
+            reading: Box::pin(sleep_until(Instant::now() + limits.idle_time)),
+            writing: None,
+            head_time: limits.head_time,
+            idle_time: limits.idle_time,
+            write_time: limits.write_time,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.clone()
+    }
+
+    fn after_write<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if done.is_ready() {
+            self.writing = None;
+            return done;
+        }
+        let until = Instant::now() + self.write_time;
+        let timer = self.writing.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            Poll::Ready(Ok(())) => {
+                if buffer.filled().len() > before && this.phase.get() == IDLE {
+                    this.phase.set(HEAD);
+                    this.reading.as_mut().reset(Instant::now() + this.head_time);
+                }
+                if this.phase.get() == HEAD && this.reading.is_elapsed() {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending if matches!(this.phase.get(), IDLE | HEAD) => {
+                ready!(this.reading.as_mut().poll(cx));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            other => other,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.after_write(cx, done)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.after_write(cx, done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_flush(cx);
+        if matches!(done, Poll::Ready(Ok(()))) && this.phase.get() == ANSWERED {
+            this.phase.set(IDLE);
+            this.reading.as_mut().reset(Instant::now() + this.idle_time);
+        }
+        this.after_write(cx, done)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.after_write(cx, done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    fn pair() -> (Timed<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
+        let (ours, theirs) = duplex(64);
+        (Timed::new(ours, &EdgeLimits::default()), theirs)
+    }
+
+    async fn ends_after(stream: &mut Timed<tokio::io::DuplexStream>) -> u64 {
+        let start = Instant::now();
+        let mut buffer = [0; 8];
+        let error = loop {
+            match stream.read(&mut buffer).await {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        start.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_ends_after_a_minute() {
+        let (mut stream, _theirs) = pair();
+        assert_eq!(ends_after(&mut stream).await, 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_trickles_ends_after_five_seconds() {
+        let (mut stream, mut theirs) = pair();
+        let trickle = tokio::spawn(async move {
+            while theirs.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        assert_eq!(ends_after(&mut stream).await, 5);
+        drop(stream);
+        trickle.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_connection_may_wait_and_is_idle_again_after_its_answer() {
+        let (mut stream, mut theirs) = pair();
+        theirs.write_all(b"head").await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.phase().busy();
+        let waited = tokio::time::timeout(Duration::from_secs(600), stream.read(&mut [0; 8])).await;
+        assert!(waited.is_ok(), "the rest of what was sent");
+        assert!(tokio::time::timeout(Duration::from_secs(600), stream.read(&mut [0; 8])).await.is_err());
+        stream.phase().answered();
+        stream.flush().await.unwrap();
+        assert_eq!(ends_after(&mut stream).await, 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_reads_ends_the_connection() {
+        let (mut stream, _theirs) = pair();
+        let start = Instant::now();
+        let error = stream.write_all(&[0; 1000]).await.unwrap_err();
+        assert_eq!((error.kind(), start.elapsed().as_secs()), (io::ErrorKind::TimedOut, 30));
+    }
+}

@@ -1,0 +1,77 @@
+//! Whether a call may be made. A pure function of values: no clock, no lock, no socket.
+
+use crate::resolve::ResolvedCall;
+
+/// A named set of rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Allows all that resolves.
+    Open,
+}
+
+impl Policy {
+    /// Its name in configuration and records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+        }
+    }
+}
+
+/// What a policy says of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be made.
+    Allow,
+}
+
+impl Decision {
+    /// The word for it in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+        }
+    }
+}
+
+/// A call and what was decided about it. Only this stage makes one.
+#[derive(Debug)]
+pub struct Verdict {
+    call: ResolvedCall,
+    decision: Decision,
+    policy: Policy,
+}
+
+impl Verdict {
+    /// The call.
+    #[must_use]
+    pub fn call(&self) -> &ResolvedCall {
+        &self.call
+    }
+
+    /// What was decided.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// The policy that decided.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    pub(crate) fn into_call(self) -> ResolvedCall {
+        self.call
+    }
+}
+
+/// Decides about a call.
+#[must_use]
+pub fn decide(policy: Policy, call: ResolvedCall) -> Verdict {
+    match policy {
+        Policy::Open => Verdict { call, decision: Decision::Allow, policy },
+    }
+}

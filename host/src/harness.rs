@@ -1,0 +1,94 @@
+//! One harness: the stages, the MCP servers behind them, and the listeners in front.
+//!
+//! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
+//! what runs gets a moment, servers end, the record is written out.
+
+use std::{sync::Arc, time::Duration};
+
+use footbridge_proto::token::Token;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    audit::{Audit, Journal},
+    budget::Budget,
+    call::Stages,
+    config::Config,
+    edge::Edge,
+    gate::Policy,
+    limits::Limits,
+    listener::Listener,
+    redact::Redactor,
+    resolve::Resolver,
+    servers::{Launcher, Servers, ServersContext, tls},
+    session::{NoRandomness, Session, SessionName, new_token},
+};
+
+/// How long calls may still run when the harness ends.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// A running harness.
+pub struct Harness {
+    edge: Edge,
+    servers: Servers,
+    audit: Audit,
+    limits: Limits,
+    shutdown: CancellationToken,
+    listeners: TaskTracker,
+}
+
+impl Harness {
+    /// Starts the stages and the servers, and writes to this journal.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn start(config: Config, policy: Policy, journal: impl Journal + 'static) -> std::io::Result<Self> {
+        tls::install();
+        let limits = config.limits;
+        let audit = Audit::start(journal, limits.audit.clone())?;
+        let budget = Budget::new(limits.edge.held_bytes);
+        let redactor = Redactor::new(&config.gathered.secrets);
+        let context =
+            ServersContext { limits: limits.clone(), redactor, budget: budget.clone(), launcher: Launcher::default() };
+        let servers = Servers::start(config.servers, context);
+        let resolver = Resolver::new(servers.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
+        let stages = Stages { resolver, policy, audit: audit.clone(), servers: servers.clone() };
+        let edge = Edge::new(stages, &limits, budget, config.allow_hosts);
+        let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
+        Ok(Self { edge, servers, audit, limits, shutdown, listeners })
+    }
+
+    /// Serves a new session on a listener, and gives its token.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub fn serve(&self, name: SessionName, listener: Listener) -> Result<Token, NoRandomness> {
+        let token = new_token()?;
+        let session = Arc::new(Session::new(name, &token, self.limits.calls.clone()));
+        let (edge, shutdown) = (self.edge.clone(), self.shutdown.clone());
+        self.listeners.spawn(async move { edge.run(listener, session, shutdown).await });
+        Ok(token)
+    }
+
+    /// The servers, for the operator's view of them.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// Ends everything, in order and within a deadline.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.listeners.close();
+        self.listeners.wait().await;
+        if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
+            tracing::warn!("calls were still running when the harness ended");
+        }
+        self.servers.shutdown().await;
+        // Calls that the end of their server ended have their outcome queued by now, or within a moment.
+        let _ = tokio::time::timeout(DRAIN, self.edge.drained()).await;
+        let audit = self.audit;
+        if tokio::task::spawn_blocking(move || audit.close()).await.is_err() {
+            tracing::error!("the record could not be closed");
+        }
+    }
+}

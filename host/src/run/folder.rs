@@ -1,0 +1,145 @@
+//! The folder of one run: its socket, and the one program that its command finds first on its PATH.
+//!
+//! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives, and
+//! `run-XXXX/s/`, which the sandbox sees. Folders of runs that were killed are swept up by the next one: their lock is
+//! free.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use footbridge_proto::endpoint::{EndpointError, SocketPath};
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::{
+    config::folders::{FolderError, make_private},
+    session::{NoRandomness, random_text},
+};
+
+/// What every folder of a run starts with.
+const PREFIX: &str = "run-";
+
+/// The folder of one run. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct RunFolder {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+/// The folder cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RunFolderError {
+    /// The runtime folder cannot be used.
+    #[error(transparent)]
+    Runtime(#[from] FolderError),
+    /// The socket's path does not fit.
+    #[error("{0}; FOOTBRIDGE_RUNTIME names another runtime folder")]
+    Path(#[from] EndpointError),
+    /// The system has no random bytes.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// The file system refuses.
+    #[error("cannot make {}: {source}", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run, with `tool-cli` in it.
+    pub(super) fn create(runtime: &Path, tool_cli: &Path) -> Result<Self, RunFolderError> {
+        make_private(runtime)?;
+        sweep(runtime);
+        let path = runtime.join(format!("{PREFIX}{}", random_text::<6>()?));
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| RunFolderError::Io { path, source }
+        };
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(io(&path))?;
+        let lock = lock(&path).map_err(io(&path))?;
+        let folder = Self { path, _lock: lock };
+        for inner in [folder.shown(), folder.bin()] {
+            DirBuilder::new().mode(0o700).create(&inner).map_err(io(&inner))?;
+        }
+        let link = folder.bin().join("tool-cli");
+        symlink(tool_cli, &link).map_err(io(&link))?;
+        Ok(folder)
+    }
+
+    /// What the sandbox sees.
+    pub(super) fn shown(&self) -> PathBuf {
+        self.path.join("s")
+    }
+
+    /// What goes first on the PATH.
+    pub(super) fn bin(&self) -> PathBuf {
+        self.shown().join("bin")
+    }
+
+    /// Where the session listens.
+    pub(super) fn socket(&self) -> Result<SocketPath, RunFolderError> {
+        Ok(SocketPath::new(self.shown().join("footbridge.sock"))?)
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept up by the next run.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<Flock<File>> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+    let file = file.open(folder.join("lock"))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
+}
+
+/// Removes the folders of runs that ended without doing so.
+fn sweep(runtime: &Path) {
+    let Ok(entries) = fs::read_dir(runtime) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        // A run that was made just now has no lock yet: only one that left its lock behind is dead.
+        if ours && entry.path().join("lock").exists() && lock(&entry.path()).is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_runs_folder_is_swept_up_and_a_living_ones_stays() {
+        let runtime = tempfile::tempdir().unwrap();
+        let living = RunFolder::create(runtime.path(), Path::new("/bin/true")).unwrap();
+        let dead = runtime.path().join("run-dead");
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join("lock"), "").unwrap();
+        let other = RunFolder::create(runtime.path(), Path::new("/bin/true")).unwrap();
+        assert!(!dead.exists() && living.bin().join("tool-cli").exists());
+        let path = other.shown();
+        drop(other);
+        assert!(!path.exists() && living.shown().exists());
+    }
+
+    #[test]
+    fn a_runtime_folder_that_is_too_deep_is_named() {
+        let runtime = tempfile::tempdir().unwrap();
+        let deep = runtime.path().join("x".repeat(100));
+        let folder = RunFolder::create(&deep, Path::new("/bin/true")).unwrap();
+        let error = folder.socket().unwrap_err().to_string();
+        assert!(error.contains("at most 107") && error.contains("FOOTBRIDGE_RUNTIME"), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! The bodies of HTTP responses: one JSON message, or a stream of events, each message through the tap.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use http::StatusCode;
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage},
+    transport::streamable_http_client::{SseError, StreamableHttpPostResponse},
+};
+use sse_stream::Sse;
+
+use super::{
+    gather::{Dropped, Gather, Gathered, Room},
+    noise::Pace,
+    sse::Events,
+    tap::{Kind, Tap},
+};
+
+/// Bounds of the pause that a server may ask for before its stream is asked for again, ms.
+const RETRY_MS: std::ops::RangeInclusive<u64> = 1_000..=30_000;
+
+/// What a JSON body held.
+pub(super) enum Arrived {
+    /// A message for the library.
+    Message(Box<ServerJsonRpcMessage>),
+    /// None that somebody waits for.
+    Nothing,
+    /// More than may be kept.
+    TooLong,
+    /// The budget was spent.
+    NoRoom,
+    /// The connection ended inside of it.
+    Cut,
+}
+
+/// Reads a body that is one JSON message.
+pub(super) async fn json(mut response: reqwest::Response, tap: &Tap, room: Room) -> Arrived {
+    let mut gather = Gather::new(room);
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => gather.push(&chunk).await,
+            Ok(None) => break,
+            Err(_) => return Arrived::Cut,
+        }
+        if let Some(why) = gather.dropping() {
+            // There is no message after it that would be worth reading on.
+            return match why {
+                Dropped::TooLong => Arrived::TooLong,
+                Dropped::NoRoom => Arrived::NoRoom,
+            };
+        }
+    }
+    let Gathered::Whole(bytes, held) = gather.finish() else { return Arrived::TooLong };
+    let mut out = VecDeque::new();
+    tap.arrived(bytes, held, &mut out);
+    out.pop_front().map_or(Arrived::Nothing, |message| Arrived::Message(Box::new(message)))
+}
+
+/// Reads a body that is a stream of events.
+pub(super) fn events(
+    response: reqwest::Response,
+    tap: Arc<Tap>,
+    room: Room,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let reading = Reading {
+        response,
+        tap,
+        events: Events::new(room),
+        chunk: bytes::Bytes::new(),
+        ready: VecDeque::new(),
+        pace: Pace::new(),
+    };
+    stream::unfold(Some(reading), |reading| async move {
+        let mut reading = reading?;
+        match reading.next().await {
+            Some(Ok(event)) => Some((Ok(event), Some(reading))),
+            Some(Err(error)) => Some((Err(error), None)),
+            None => None,
+        }
+    })
+    .boxed()
+}
+
+struct Reading {
+    response: reqwest::Response,
+    tap: Arc<Tap>,
+    events: Events,
+    chunk: bytes::Bytes,
+    ready: VecDeque<Sse>,
+    pace: Pace,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Result<Sse, SseError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.chunk.is_empty() {
+                match self.response.chunk().await {
+                    Ok(Some(chunk)) => self.chunk = chunk,
+                    Ok(None) => return None,
+                    Err(error) => return Some(Err(SseError::Body(Box::new(error.without_url())))),
+                }
+                continue;
+            }
+            let (used, event) = self.events.take(&self.chunk).await;
+            self.chunk = self.chunk.slice(used..);
+            if let Some(event) = event
+                && self.event(event) == Kind::Other
+            {
+                self.pace.one().await;
+            }
+        }
+    }
+
+    /// Passes the event's data through the tap; its id and pause go on, so that a stream can be taken up again.
+    fn event(&mut self, event: super::sse::Event) -> Kind {
+        let mut out = VecDeque::new();
+        let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
+        let kind = match event.data {
+            Some(Gathered::Whole(bytes, held)) if is_message => self.tap.arrived(bytes, held, &mut out),
+            Some(Gathered::Dropped { id, why, head }) => {
+                self.tap.dropped(id, why, &head, &mut out);
+                Kind::Other
+            }
+            _ => Kind::Other,
+        };
+        let retry = event.retry.map(|ms| ms.clamp(*RETRY_MS.start(), *RETRY_MS.end()));
+        self.ready.push_back(Sse { event: None, data: None, id: event.id, retry });
+        for message in out {
+            let data = serde_json::to_string(&message).ok();
+            self.ready.push_back(Sse { event: None, data, id: None, retry: None });
+        }
+        kind
+    }
+}
+
+/// What a server of the older revisions answers to the question of the newer one, with an id that cannot be trusted:
+/// turned into the answer that makes the library go on with the handshake.
+pub(super) fn discover_rejected(
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+) -> Option<StreamableHttpPostResponse> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    if !matches!(request.request, ClientRequest::DiscoverRequest(_)) || !status.is_client_error() {
+        return None;
+    }
+    let error = ErrorData::invalid_request("the server does not know server/discover", None);
+    let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+    Some(StreamableHttpPostResponse::Json(message, None))
+}

@@ -1,0 +1,191 @@
+//! One request of ours: sent once, watched until there is an answer or a reason why there is none.
+//!
+//! Ends: an answer; the idle time without a sign of life; the total time; cancelled by the caller; the server gone. In
+//! all but the first the request is withdrawn if it has not left, which is certain, and otherwise the server is told
+//! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again.
+
+use std::time::Duration;
+
+use rmcp::{
+    RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
+        GetExtensions, ReadResourceRequest, ReadResourceRequestParams, RequestId,
+    },
+    service::{Peer, PeerRequestOptions, RequestHandle},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    NoAnswer, NotSent, Outcome, OutgoingRequest, RawResult, ServerName,
+    connection::Live,
+    events::CallEvent,
+    ticket::{Answer, Ticket},
+};
+use crate::limits::CallLimits;
+
+/// How long a caller waits until the server was told that its request is cancelled; the telling goes on without it.
+const TELLING: Duration = Duration::from_millis(200);
+
+/// How long a request may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Without a sign of life.
+    pub(super) idle: Duration,
+    /// In all.
+    pub(super) total: Duration,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With something from the server or its connection.
+    Answered(Answer),
+    /// Without; whether it had left.
+    Unanswered { left: bool, why: NoAnswer },
+}
+
+/// Sends a call of a guest and turns what became of it into an outcome.
+pub(super) async fn carry_out(
+    live: &Live,
+    request: OutgoingRequest,
+    limits: &CallLimits,
+    cancel: &CancellationToken,
+    events: Option<mpsc::Sender<CallEvent>>,
+) -> Outcome {
+    let times = Times { idle: limits.idle_time, total: limits.total_time };
+    let ended = ask(live, to_wire(request), Ticket::new(events), times, cancel).await;
+    judge(ended, &live.name, limits.result_bytes)
+}
+
+/// Sends one request and waits for its end.
+pub(super) async fn ask(
+    live: &Live,
+    mut request: ClientRequest,
+    ticket: Ticket,
+    times: Times,
+    cancel: &CancellationToken,
+) -> Ended {
+    request.extensions_mut().insert(ticket.clone());
+    let total = tokio::time::sleep(times.total);
+    tokio::pin!(total);
+    let sent = tokio::select! {
+        sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
+        () = cancel.cancelled() => return unanswered(&ticket, NoAnswer::Cancelled),
+        () = live.gone.cancelled() => return unanswered(&ticket, NoAnswer::ServerGone),
+        () = &mut total => return unanswered(&ticket, NoAnswer::Timeout),
+    };
+    let Ok(mut handle) = sent else { return unanswered(&ticket, NoAnswer::ServerGone) };
+    let why = watch(live, &mut handle, &ticket, (times.idle, total), cancel).await;
+    if let Some(answer) = ticket.take() {
+        return Ended::Answered(answer);
+    }
+    let ended = unanswered(&ticket, why);
+    if why != NoAnswer::ServerGone {
+        tell(&live.peer, handle.id, why).await;
+    }
+    ended
+}
+
+/// Waits until the library is done with the request, or something ends the waiting.
+async fn watch(
+    live: &Live,
+    handle: &mut RequestHandle<RoleClient>,
+    ticket: &Ticket,
+    (idle_time, mut total): (Duration, std::pin::Pin<&mut tokio::time::Sleep>),
+    cancel: &CancellationToken,
+) -> NoAnswer {
+    let idle = tokio::time::sleep(idle_time);
+    tokio::pin!(idle);
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut handle.rx => return NoAnswer::ServerGone,
+            () = cancel.cancelled() => return NoAnswer::Cancelled,
+            () = live.gone.cancelled() => return NoAnswer::ServerGone,
+            () = &mut total => return NoAnswer::Timeout,
+            () = ticket.sign_of_life() => idle.as_mut().reset(tokio::time::Instant::now() + idle_time),
+            () = &mut idle => return NoAnswer::Timeout,
+        }
+    }
+}
+
+fn unanswered(ticket: &Ticket, why: NoAnswer) -> Ended {
+    Ended::Unanswered { left: !ticket.withdraw(), why }
+}
+
+async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
+    let reason = if why == NoAnswer::Cancelled { "the caller left" } else { "it took too long" };
+    let param = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
+    let notification = CancelledNotification::new(param);
+    let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
+}
+
+fn to_wire(request: OutgoingRequest) -> ClientRequest {
+    match request {
+        OutgoingRequest::CallTool { name, arguments } => {
+            let params = CallToolRequestParams::new(name).with_arguments(arguments);
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        }
+        OutgoingRequest::ReadResource { uri } => {
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)))
+        }
+    }
+}
+
+fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
+    match ended {
+        Ended::Answered(Answer::Result(text, _)) if text.get().len() > limit => Outcome::TooLarge { limit },
+        Ended::Answered(Answer::Result(text, held)) => match shape(&text) {
+            Shape::Result => Outcome::Result(RawResult { text, held }),
+            Shape::AsksForInput => Outcome::ServerError {
+                code: -32603,
+                message: format!(
+                    "Server \"{server}\" asked for more input before it could answer, which is not passed on. Call \
+                     the tool with complete arguments, or ask the operator"
+                ),
+            },
+            Shape::NotAnObject => Outcome::Unknown(NoAnswer::Unusable),
+        },
+        Ended::Answered(Answer::Error { code, message }) => Outcome::ServerError { code, message },
+        Ended::Answered(Answer::TooLarge) => Outcome::TooLarge { limit },
+        Ended::Answered(Answer::Unusable) => Outcome::Unknown(NoAnswer::Unusable),
+        Ended::Answered(Answer::Busy) => Outcome::Unknown(NoAnswer::Busy),
+        Ended::Answered(Answer::Lost) => Outcome::Unknown(NoAnswer::ServerGone),
+        Ended::Answered(Answer::Refused(why)) => {
+            Outcome::NotSent(NotSent::Unavailable(format!("Server \"{server}\" {why}")))
+        }
+        Ended::Unanswered { left: true, why } => Outcome::Unknown(why),
+        Ended::Unanswered { left: false, why: NoAnswer::Cancelled } => Outcome::NotSent(NotSent::Cancelled),
+        Ended::Unanswered { left: false, .. } => Outcome::NotSent(NotSent::Unavailable(format!(
+            "Server \"{server}\" does not take requests at the moment. Nothing was sent; try again"
+        ))),
+    }
+}
+
+enum Shape {
+    Result,
+    AsksForInput,
+    NotAnObject,
+}
+
+/// A light look at a result: no tree is built.
+fn shape(text: &RawValue) -> Shape {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Top<'a> {
+        #[serde(default, borrow)]
+        result_type: Option<&'a RawValue>,
+    }
+    if !text.get().starts_with('{') {
+        return Shape::NotAnObject;
+    }
+    // Members that appear twice do not parse here; such a result still goes on as it is.
+    match serde_json::from_str::<Top<'_>>(text.get()) {
+        Ok(Top { result_type: Some(kind) }) if kind.get() == "\"input_required\"" => Shape::AsksForInput,
+        _ => Shape::Result,
+    }
+}

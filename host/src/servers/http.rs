@@ -1,0 +1,376 @@
+//! The HTTP client under the MCP library: what is sent to a server over HTTP, and how its answers are told apart.
+//!
+//! It follows no redirect, cuts no stream short by a total time, and never sends anything twice. What became of a
+//! request goes into its [`Ticket`]: it certainly did not get there (no connection, or the server refused it because
+//! the session is lost or our credentials are not accepted), or it may have. A lost session breaks the connection, and
+//! its supervisor opens another one; the request itself is not repeated.
+//!
+//! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, as reqwest reads them; a
+//! proxy resolves names itself, so that the check of private addresses is then the proxy's. `http:` to loopback uses
+//! none.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use futures::stream::BoxStream;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use rmcp::{
+    model::{ClientJsonRpcMessage, GetExtensions},
+    transport::{
+        common::client_side_sse::ExponentialBackoff,
+        streamable_http_client::{SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse},
+    },
+};
+use sse_stream::Sse;
+use tokio_util::sync::CancellationToken;
+
+pub(super) use super::address::BadAddress;
+use super::{
+    HttpSpec, address,
+    body::{self, Arrived},
+    gather::Room,
+    tap::Tap,
+    ticket::{Answer, Ticket},
+    tls,
+};
+
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+const BOTH: &str = "application/json, text/event-stream";
+/// Headers that are set here and nowhere else.
+const OURS: [&str; 6] = ["accept", "content-type", "content-length", "host", SESSION, LAST_EVENT];
+/// Pause before a stream that ended is asked for again.
+const STREAM_PAUSE: Duration = Duration::from_secs(1);
+/// How often in a row.
+const STREAM_TRIES: usize = 10;
+
+/// One server over HTTP. Clones share its connections.
+#[derive(Debug, Clone)]
+pub(super) struct HttpClient {
+    client: reqwest::Client,
+    headers: HeaderMap,
+    tap: Arc<Tap>,
+    room: Room,
+    broken: CancellationToken,
+    next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
+}
+
+/// Why a request over HTTP has no answer. Never holds the address.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HttpError {
+    /// No connection: nothing was sent.
+    #[error("it cannot be reached: {0}")]
+    Connect(String),
+    /// The connection failed later.
+    #[error("its connection failed: {0}")]
+    Lost(String),
+    /// It wants other credentials.
+    #[error("it answered HTTP {0}: its credentials are missing or wrong")]
+    Credentials(u16),
+    /// It leads elsewhere.
+    #[error("it answered HTTP {0}, a redirect, which is not followed; configure the final URL")]
+    Redirect(u16),
+    /// Another status.
+    #[error("it answered HTTP {0}")]
+    Status(u16),
+    /// An answer that is none.
+    #[error("its answer cannot be used: {0}")]
+    Unusable(&'static str),
+    /// The caller left first.
+    #[error("withdrawn before it was sent")]
+    Withdrawn,
+}
+
+type Failure = StreamableHttpError<HttpError>;
+
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// How often and how fast streams are asked for again.
+pub(super) fn reconnects() -> ExponentialBackoff {
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_times = Some(STREAM_TRIES);
+    backoff.base_duration = STREAM_PAUSE;
+    backoff.max_delay = Some(Duration::from_secs(30));
+    backoff
+}
+
+impl HttpClient {
+    /// A client for one server, if its address may be used. `broken` is cancelled when its session is lost.
+    pub(super) fn new(
+        spec: &HttpSpec,
+        tap: Arc<Tap>,
+        room: Room,
+        connect_time: Duration,
+        broken: CancellationToken,
+    ) -> Result<Self, BadAddress> {
+        let local = address::check(&spec.url)?;
+        tls::install();
+        let mut headers = HeaderMap::new();
+        for (name, value) in &spec.headers {
+            let refused = || BadAddress::Header(name.to_string());
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
+            value.set_sensitive(true);
+            if OURS.contains(&name.as_str()) {
+                return Err(refused());
+            }
+            headers.append(name.clone(), value);
+        }
+        let builder = reqwest::Client::builder()
+            .connect_timeout(connect_time)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .dns_resolver(address::resolver(spec.url.host_str().unwrap_or_default(), spec.allow_private))
+            .user_agent(concat!("footbridge/", env!("CARGO_PKG_VERSION")));
+        let builder = if local { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(|error| BadAddress::Client(error.without_url()))?;
+        let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
+        Ok(Self { client, headers, tap, room, broken, next_stream })
+    }
+
+    fn request(
+        &self,
+        builder: reqwest::RequestBuilder,
+        session: Option<&str>,
+        more: HashMap<HeaderName, HeaderValue>,
+    ) -> reqwest::RequestBuilder {
+        let mut headers: HeaderMap = more.into_iter().collect();
+        headers.extend(self.headers.clone());
+        if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
+            headers.insert(SESSION, session);
+        }
+        builder.headers(headers)
+    }
+
+    async fn post(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<&str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let body = serde_json::to_vec(message)?;
+        if !self.tap.departs(message) {
+            return Err(HttpError::Withdrawn.into());
+        }
+        let ticket = Asker::of(message);
+        let request = self.request(self.client.post(uri), session, headers);
+        let request = request.header(header::ACCEPT, BOTH).header(header::CONTENT_TYPE, "application/json").body(body);
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return Err(self.unsent(&ticket, error)),
+        };
+        let status = response.status();
+        if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !status.is_success() {
+            return self.refused(response, message, &ticket, session.is_some()).await;
+        }
+        let new_session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        match media_type(&response) {
+            Media::Events => {
+                let stream = body::events(response, Arc::clone(&self.tap), self.room.clone());
+                Ok(StreamableHttpPostResponse::Sse(stream, new_session))
+            }
+            Media::Json => self.json(response, &ticket, new_session).await,
+            Media::Other if !ticket.is_request => Ok(StreamableHttpPostResponse::Accepted),
+            Media::Other => Err(ticket.fails(Answer::Unusable, HttpError::Unusable("its content type is unknown"))),
+        }
+    }
+
+    async fn json(
+        &self,
+        response: reqwest::Response,
+        ticket: &Asker,
+        session: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        match body::json(response, &self.tap, self.room.clone()).await {
+            Arrived::Message(message) => Ok(StreamableHttpPostResponse::Json(*message, session)),
+            _ if !ticket.is_request => Ok(StreamableHttpPostResponse::Accepted),
+            Arrived::Nothing => {
+                Err(ticket.fails(Answer::Unusable, HttpError::Unusable("it does not answer what was asked")))
+            }
+            Arrived::TooLong => Err(ticket.fails(Answer::TooLarge, HttpError::Unusable("it is too long"))),
+            Arrived::NoRoom => Err(ticket.fails(Answer::Busy, HttpError::Unusable("there is no memory for it"))),
+            Arrived::Cut => Err(ticket.fails(Answer::Lost, HttpError::Lost("it was cut off".to_owned()))),
+        }
+    }
+
+    /// The request got no response.
+    fn unsent(&self, ticket: &Asker, error: reqwest::Error) -> Failure {
+        let connecting = error.is_connect();
+        let why = causes(&error.without_url());
+        if connecting {
+            // The supervisor opens a new connection at the next use, and says meanwhile that there is none.
+            self.broken.cancel();
+            let answer = Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator");
+            return ticket.fails(answer, HttpError::Connect(why));
+        }
+        ticket.fails(Answer::Lost, HttpError::Lost(why))
+    }
+
+    /// The response says that something is wrong.
+    async fn refused(
+        &self,
+        response: reqwest::Response,
+        message: &ClientJsonRpcMessage,
+        ticket: &Asker,
+        in_session: bool,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let status = response.status();
+        let code = status.as_u16();
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let answer = Answer::Refused("does not accept its credentials. Nothing was done; ask the operator");
+                return Err(ticket.fails(answer, HttpError::Credentials(code)));
+            }
+            StatusCode::NOT_FOUND if in_session => return Err(self.session_lost(ticket)),
+            _ if status.is_redirection() => {
+                return Err(ticket.fails(Answer::Unusable, HttpError::Redirect(code)));
+            }
+            _ => {}
+        }
+        if let Some(response) = body::discover_rejected(message, status) {
+            return Ok(response);
+        }
+        if let Media::Json = media_type(&response)
+            && let Arrived::Message(message) = body::json(response, &self.tap, self.room.clone()).await
+        {
+            return Ok(StreamableHttpPostResponse::Json(*message, None));
+        }
+        // An error without our id: this is how some servers say that they do not know the session.
+        if status == StatusCode::BAD_REQUEST && in_session {
+            return Err(self.session_lost(ticket));
+        }
+        Err(ticket.fails(Answer::Unusable, HttpError::Status(code)))
+    }
+
+    fn session_lost(&self, ticket: &Asker) -> Failure {
+        self.broken.cancel();
+        ticket.answer(Answer::Refused("was restarted and did not take the request. Nothing was done; try again"));
+        StreamableHttpError::SessionExpired
+    }
+
+    /// Waits its turn: a server that ends its streams at once is not asked for new ones without end.
+    async fn pace(&self) {
+        let mut next = self.next_stream.lock().await;
+        tokio::time::sleep_until(*next).await;
+        *next = tokio::time::Instant::now() + STREAM_PAUSE;
+    }
+}
+
+/// Who waits for the answer to a message.
+struct Asker {
+    ticket: Option<Ticket>,
+    is_request: bool,
+}
+
+impl Asker {
+    fn of(message: &ClientJsonRpcMessage) -> Self {
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                Self { ticket: request.request.extensions().get::<Ticket>().cloned(), is_request: true }
+            }
+            _ => Self { ticket: None, is_request: false },
+        }
+    }
+
+    fn answer(&self, answer: Answer) {
+        if let Some(ticket) = &self.ticket {
+            ticket.answer(answer);
+        }
+    }
+
+    fn fails(&self, answer: Answer, error: HttpError) -> Failure {
+        self.answer(answer);
+        error.into()
+    }
+}
+
+enum Media {
+    Json,
+    Events,
+    Other,
+}
+
+fn media_type(response: &reqwest::Response) -> Media {
+    let value = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    match essence.as_slice() {
+        b"application/json" => Media::Json,
+        b"text/event-stream" => Media::Events,
+        _ => Media::Other,
+    }
+}
+
+/// An error with what caused it; without the address.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.post(&uri, &message, session_id.as_deref(), custom_headers).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        if self.broken.is_cancelled() {
+            return Ok(());
+        }
+        let request = self.request(self.client.delete(&*uri), Some(&session_id), custom_headers);
+        let sent = request.send().await.map_err(|error| HttpError::Lost(causes(&error.without_url())));
+        // Whatever it answers, we are done with the session.
+        sent.map(|_| ()).map_err(Into::into)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+        self.pace().await;
+        let mut request = self.request(self.client.get(&*uri), session_id.as_deref(), custom_headers);
+        request = request.header(header::ACCEPT, "text/event-stream");
+        if let Some(value) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
+            request = request.header(LAST_EVENT, value);
+        }
+        let response = request.send().await.map_err(|error| HttpError::Lost(causes(&error.without_url())))?;
+        let status = response.status();
+        match media_type(&response) {
+            Media::Events if status.is_success() => {
+                Ok(body::events(response, Arc::clone(&self.tap), self.room.clone()))
+            }
+            // A server without such a stream, and one that lost the session: a later request shows which.
+            _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            _ => Err(HttpError::Status(status.as_u16()).into()),
+        }
+    }
+}

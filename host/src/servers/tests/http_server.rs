@@ -1,0 +1,1 @@
+//! A tiny MCP server over HTTP on loopback, with traps.

@@ -1,0 +1,126 @@
+//! Listings, changes of them, closing, and what is left behind.
+
+use serde_json::json;
+
+use super::*;
+
+fn names(catalogue: &Arc<Catalogue>) -> Vec<&str> {
+    catalogue.tools().map(|tool| tool.name()).collect()
+}
+
+#[tokio::test]
+async fn bad_and_repeated_tools_are_left_out_one_by_one() {
+    let servers = Stage::of("one-bad-tool").ready().await;
+    assert_eq!(names(&catalogue(&servers).await), ["fine", "good"]);
+    let report = report(&servers);
+    assert_eq!((report.left_out, report.left_out_reasons.len()), (4, 4));
+    servers.shutdown().await;
+    let servers = Stage::of("duplicate-tools").ready().await;
+    assert_eq!(names(&catalogue(&servers).await), ["once", "twice"]);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn endless_and_looping_pages_end() {
+    let servers = Stage::of("endless-pages").limit(|limits| limits.servers.pages = 5).ready().await;
+    assert_eq!(names(&catalogue(&servers).await), ["t0", "t1", "t2", "t3", "t4"]);
+    assert!(report(&servers).left_out_reasons[0].contains("more than 5 pages"));
+    servers.shutdown().await;
+    let servers = Stage::of("looping-cursor").ready().await;
+    assert_eq!(names(&catalogue(&servers).await), ["first", "second"]);
+    assert_eq!(report(&servers).left_out, 2);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_page_of_a_million_entries_is_read_one_by_one() {
+    let servers = Stage::with(stdio("x", &["tiny-entries", "1000000"])).ready().await;
+    let report = report(&servers);
+    assert_eq!(report.left_out, 1_000_000);
+    assert!(report.left_out_reasons.len() <= 20);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_change_of_the_listing_is_taken_over() {
+    let servers = Stage::of("list-changed").ready().await;
+    assert_eq!(text(call(&servers, "grow", json!({})).await), "grown");
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    let grown = published.wait_for(|now| matches!(&now.state, ServerState::Ready(c) if c.tools().len() == 2));
+    tokio::time::timeout(LONG, grown).await.unwrap().unwrap();
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn servers_that_do_not_listen_are_ended_side_by_side_and_by_force() {
+    let mut stage = Stage::of("ignores-eof-and-term").limit(|limits| {
+        limits.servers.close_time = Duration::from_millis(400);
+    });
+    for n in 0..3 {
+        stage = stage.and(stdio(&format!("y{n}"), &["ignores-eof-and-term"]));
+    }
+    let servers = stage.start();
+    let mut pids = Vec::new();
+    for name in servers.names() {
+        servers.ready(name.as_str(), LONG).await.unwrap().unwrap();
+    }
+    pids.extend(servers.report().iter().filter_map(|report| report.pid));
+    assert_eq!(pids.len(), 4);
+    let began = std::time::Instant::now();
+    servers.shutdown().await;
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(!pids.into_iter().any(runs));
+}
+
+#[tokio::test]
+async fn a_server_that_listens_ends_by_itself() {
+    let servers = Stage::of("ok").ready().await;
+    let pid = report(&servers).pid.unwrap();
+    servers.shutdown().await;
+    assert!(!runs(pid));
+}
+
+#[tokio::test]
+async fn the_operator_can_restart_a_server() {
+    let servers = Stage::of("ok").ready().await;
+    let before = report(&servers).pid.unwrap();
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    published.borrow_and_update();
+    assert!(servers.restart("x").await && !servers.restart("nobody").await);
+    published.wait_for(|now| !matches!(now.state, ServerState::Ready(_))).await.unwrap();
+    catalogue(&servers).await;
+    let after = report(&servers).pid.unwrap();
+    assert!(before != after && !runs(before));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn dropping_everything_without_shutdown_leaves_no_program() {
+    let pid = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { report(&Stage::of("ignores-eof-and-term").ready().await).pid.unwrap() })
+    });
+    let pid = pid.join().unwrap();
+    let deadline = std::time::Instant::now() + LONG;
+    while runs(pid) && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert!(!runs(pid));
+}
+
+#[tokio::test]
+async fn auto_falls_back_to_the_handshake_and_remembers_it() {
+    let mut spec = stdio("x", &["ok"]);
+    spec.protocol = ProtocolChoice::Auto;
+    let servers = Stage::with(spec).ready().await;
+    assert_eq!(report(&servers).revision.as_deref(), Some("2025-11-25"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn unknown_names_are_nobody() {
+    let servers = Stage::of("ok").start();
+    assert!(servers.state("nobody").is_none() && servers.ready("nobody", LONG).await.is_none());
+    assert!(servers.state("x").is_some());
+    servers.shutdown().await;
+}

@@ -1,0 +1,49 @@
+//! What the modes answer to `tools/list`.
+
+use std::{io, sync::atomic::Ordering};
+
+use serde_json::{Value, json};
+
+use crate::{Mode, calls::GROWN, vectors, wire::Wire};
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("The tool {name}"), "inputSchema": {"type": "object"}})
+}
+
+/// The resources of the mode `ok`.
+pub(crate) fn resources() -> Value {
+    json!({"resources": [{"uri": "test:one", "name": "One", "unknown": 18446744073709551616_u128.to_string()}, {"name": "no uri"}]})
+}
+
+/// Answers a listing of tools.
+pub(crate) fn answer(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()> {
+    let id = &message["id"];
+    let cursor = message["params"]["cursor"].as_str().unwrap_or_default();
+    let page = match mode.name.as_str() {
+        "vectors" => json!({"tools": vectors::tools(&mode.argument)}),
+        "one-bad-tool" => json!({"tools": [
+            tool("good"), {"name": 7}, "no object", {"name": "no-schema"}, {"inputSchema": {"type": "object"}}, tool("fine"),
+        ]}),
+        "duplicate-tools" => json!({"tools": [tool("twice"), tool("twice"), tool("once")]}),
+        "endless-pages" => {
+            let number: usize = cursor.parse().unwrap_or(0);
+            json!({"tools": [tool(&format!("t{number}"))], "nextCursor": (number + 1).to_string()})
+        }
+        "looping-cursor" if cursor.is_empty() => json!({"tools": [tool("first")], "nextCursor": "again"}),
+        "looping-cursor" => json!({"tools": [tool("second")], "nextCursor": "again"}),
+        "tiny-entries" => json!({"tools": vec![0; mode.number(100_000)]}),
+        "list-changed" => {
+            let mut tools = vec![tool("grow")];
+            tools.extend((0..GROWN.load(Ordering::Relaxed)).map(|n| tool(&format!("grown{n}"))));
+            json!({"tools": tools})
+        }
+        "forks-and-detaches" => json!({"tools": [tool("pid")]}),
+        "ok" => json!({"tools": [tool("echo"), tool("add"), tool("env"), tool("fail")]}),
+        _ => json!({"tools": [tool("echo")]}),
+    };
+    match mode.name.as_str() {
+        "text-id" => wire.result(&Value::from(id.to_string()), &page),
+        "batch" => wire.send(&json!([{"jsonrpc": "2.0", "id": id, "result": page}])),
+        _ => wire.result(id, &page),
+    }
+}

@@ -1,0 +1,210 @@
+//! An MCP server over stdio that misbehaves on purpose: `misbehaving-server MODE [ARGUMENT]`.
+//!
+//! Each mode is one trap that real servers have been seen to fall into, or that a hostile one would set; [`MODES`]
+//! lists them all. Apart from its trap it is a plain server of the handshake revisions. With `MISBEHAVING_RECORD` set
+//! it appends the method (and the request it is about) of everything it receives to that file.
+
+mod calls;
+mod listings;
+mod vectors;
+mod wire;
+
+use std::{
+    io::{self, BufRead, Write},
+    process::{Command, ExitCode, Stdio},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use wire::Wire;
+
+/// Every mode, and what it does.
+const MODES: [(&str, &str); 36] = [
+    ("ok", "nothing wrong; tools echo, add, env"),
+    ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
+    ("never-initializes", "reads and never answers"),
+    ("exits-at-start", "ends with status 3 before it answers"),
+    ("exits-after-initialize", "ends once it has answered the handshake"),
+    ("exits-mid-call", "ends when a tool is called"),
+    ("grandchild-holds-stdout", "ends when a tool is called, and leaves a process that holds its output"),
+    ("ignores-eof-and-term", "goes on after its input ended and after SIGTERM"),
+    ("forks-and-detaches", "starts a process in a session of its own; the tool pid tells its id"),
+    ("rubbish-lines", "prints lines that are no JSON-RPC before each answer"),
+    ("binary-noise", "prints bytes that are no text before each answer"),
+    ("long-line", "answers a call with a line of ARGUMENT bytes, the id last"),
+    ("endless-line", "answers a call with a line that never ends"),
+    ("long-result", "answers a call with a result of about ARGUMENT bytes"),
+    ("one-bad-tool", "lists tools of which some are unusable"),
+    ("duplicate-tools", "lists one name twice"),
+    ("endless-pages", "each page has a next one"),
+    ("looping-cursor", "the second page leads back to itself"),
+    ("tiny-entries", "a page of ARGUMENT entries that are no tools"),
+    ("wrong-id", "answers a call with an id that nobody used"),
+    ("text-id", "answers with the id as text"),
+    ("duplicate-answers", "answers each call three times"),
+    ("floods-progress", "sends progress as fast as it can for ARGUMENT messages, then answers"),
+    ("slow-with-progress", "answers after ARGUMENT steps of 50 ms with progress"),
+    ("progress-without-end", "sends progress every 20 ms and never answers"),
+    ("never-answers-call", "takes a call and is silent"),
+    ("never-reads", "answers the handshake and the listing, then reads no more"),
+    ("broken-json", "answers a call with an object that is cut off"),
+    ("not-an-object", "answers a call with a list"),
+    ("list-changed", "the tool grow adds a tool and says so"),
+    ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
+    ("asks-without-end", "sends requests and never reads what it is answered"),
+    ("big-integers", "answers with integers beyond 64 bits and members nobody knows"),
+    ("deep-json", "answers with lists nested ARGUMENT deep"),
+    ("stderr-flood", "writes to standard error without end"),
+    ("batch", "answers with batches"),
+];
+
+/// Options of the mode.
+struct Mode {
+    name: String,
+    argument: String,
+}
+
+impl Mode {
+    fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    fn number(&self, otherwise: usize) -> usize {
+        self.argument.parse().unwrap_or(otherwise)
+    }
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let mode = Mode { name: args.next().unwrap_or_default(), argument: args.next().unwrap_or_default() };
+    if mode.is("sleeper") {
+        thread::sleep(Duration::from_secs(600));
+        return ExitCode::SUCCESS;
+    }
+    if !MODES.iter().any(|(name, _)| mode.is(name)) {
+        let mut usage = String::from("misbehaving-server MODE [ARGUMENT]\n");
+        for (name, what) in MODES {
+            usage += &format!("  {name}: {what}\n");
+        }
+        let _unread = io::stderr().write_all(usage.as_bytes());
+        return ExitCode::from(2);
+    }
+    match run(&mode) {
+        Ok(code) => code,
+        // Our input or output is gone: so are we.
+        Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+fn run(mode: &Mode) -> io::Result<ExitCode> {
+    let wire = Wire::new();
+    match mode.name.as_str() {
+        "exits-at-start" => {
+            io::stderr().write_all(b"fatal: \x1b[31mno licence\x1b[0m\n")?;
+            return Ok(ExitCode::from(3));
+        }
+        "ignores-eof-and-term" if std::env::var_os("MISBEHAVING_DEAF").is_none() => return deaf(mode),
+        "stderr-flood" => {
+            thread::spawn(|| while io::stderr().write_all(&[b'e'; 4096]).is_ok() {});
+        }
+        _ => {}
+    }
+    let mut lines = io::stdin().lock().lines();
+    let mut tools_listed = false;
+    while let Some(line) = lines.next() {
+        let line = line?;
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        record(&message);
+        if mode.is("never-initializes") {
+            continue;
+        }
+        noise(mode, &wire)?;
+        match message["method"].as_str() {
+            Some("initialize") => {
+                wire.result(&message["id"], &initialize_result(&message, mode))?;
+                if mode.is("exits-after-initialize") {
+                    return Ok(ExitCode::from(4));
+                }
+            }
+            Some("ping") => wire.result(&message["id"], &json!({}))?,
+            Some("tools/list") => {
+                tools_listed = true;
+                listings::answer(mode, &message, &wire)?;
+            }
+            Some("resources/list") => wire.result(&message["id"], &listings::resources())?,
+            Some("resources/templates/list") => wire.result(&message["id"], &json!({"resourceTemplates": []}))?,
+            Some("resources/read") => {
+                let uri = &message["params"]["uri"];
+                wire.result(&message["id"], &json!({"contents": [{"uri": uri, "text": "what was read"}]}))?;
+            }
+            Some("tools/call") => {
+                if let Some(code) = calls::answer(mode, &message, &wire, &mut lines)? {
+                    return Ok(code);
+                }
+            }
+            Some(_) if message.get("id").is_some() => wire.error(&message["id"], -32601, "no such method")?,
+            _ => {}
+        }
+        if tools_listed && mode.is("never-reads") {
+            thread::sleep(Duration::from_secs(600));
+        }
+    }
+    if mode.is("ignores-eof-and-term") {
+        thread::sleep(Duration::from_secs(600));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn initialize_result(message: &Value, mode: &Mode) -> Value {
+    let mut capabilities = json!({"tools": {"listChanged": true}});
+    if mode.is("ok") {
+        capabilities["resources"] = json!({});
+    }
+    json!({
+        "protocolVersion": message["params"]["protocolVersion"],
+        "capabilities": capabilities,
+        "serverInfo": {"name": "misbehaving", "version": "0"},
+    })
+}
+
+/// What is printed before each answer.
+fn noise(mode: &Mode, wire: &Wire) -> io::Result<()> {
+    match mode.name.as_str() {
+        "rubbish-lines" => {
+            for rubbish in ["Server started!", "{\"jsonrpc\":", "[]", "{}", "null", "\u{1b}]0;title\u{7}", ""] {
+                wire.raw(rubbish.as_bytes())?;
+            }
+            wire.raw(br#"{"jsonrpc":"2.0","id":null,"result":{}}"#)?;
+            wire.raw(br#"{"jsonrpc":"2.0","id":987654,"result":{}}"#)
+        }
+        "binary-noise" => wire.raw(&(0..=255).filter(|byte| *byte != b'\n').collect::<Vec<u8>>()),
+        _ => Ok(()),
+    }
+}
+
+/// Starts this program again with SIGTERM ignored, which a program of the standard library cannot do for itself.
+fn deaf(mode: &Mode) -> io::Result<ExitCode> {
+    use std::os::unix::process::CommandExt;
+    let us = std::env::current_exe()?;
+    let script = "trap '' TERM; exec \"$0\" \"$@\"";
+    let error =
+        Command::new("/bin/sh").arg("-c").arg(script).arg(us).arg(&mode.name).env("MISBEHAVING_DEAF", "1").exec();
+    Err(error)
+}
+
+/// A process in a session of its own that outlives us.
+fn detach() -> io::Result<u32> {
+    let us = std::env::current_exe()?;
+    let child = Command::new("setsid").arg(us).arg("sleeper").stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    Ok(child.id())
+}
+
+fn record(message: &Value) {
+    let Some(path) = std::env::var_os("MISBEHAVING_RECORD") else { return };
+    let what = message["method"].as_str().unwrap_or("answer");
+    let about = message["params"].get("requestId").or(message.get("id")).cloned().unwrap_or(Value::Null);
+    if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(path) {
+        let _unrecorded = file.write_all(format!("{what} {about}\n").as_bytes());
+    }
+}

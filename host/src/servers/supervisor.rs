@@ -14,8 +14,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     ProtocolChoice, ServerSpec, ServerState, ServersContext,
-    connection::{Connection, Live, StartError, open},
-    listing::{self, Listed},
+    connection::{Connection, Live, START_GRACE, StartError, open},
+    listing::{self, ListError, Listed},
     restarts::{Advice, Restarts},
     status::Shared,
     subscription::subscribe,
@@ -160,6 +160,12 @@ impl Supervisor {
         };
         match first {
             Err(_) => return Over::Failed(StartError::Timeout(limits.start_time)),
+            Ok(Err(ListError::Gone(what))) => {
+                return Over::Failed(match tokio::time::timeout(START_GRACE, connection.ended()).await {
+                    Ok(why) => StartError::Ended(why),
+                    Err(_) => ListError::Gone(what).into(),
+                });
+            }
             Ok(Err(error)) => return Over::Failed(error.into()),
             Ok(Ok(listed)) => {
                 self.shared.facts().revision = Some(connection.revision.clone());

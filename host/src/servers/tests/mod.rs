@@ -4,6 +4,7 @@ mod answers;
 mod http;
 mod http_server;
 mod lifecycle;
+mod real;
 mod trouble;
 
 use std::{path::PathBuf, process::Command, sync::OnceLock, time::Duration};

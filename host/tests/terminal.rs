@@ -194,12 +194,15 @@ fn keys_reach_the_command_and_ctrl_c_interrupts_it_not_the_harness() {
 #[test]
 fn the_window_is_followed() {
     let mut person = Person::sits_down();
-    let script = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read x; done";
+    let script = "trap 'stty size' WINCH; echo ready; while :; do read x; done";
     let mut harness = person.runs("none", script, false);
     assert!(person.sees("ready"));
     let resized = Command::new("stty").args(["rows", "40", "cols", "100"]).stdin(person.terminal()).status();
     assert!(resized.unwrap().success());
+    // Rows and columns come one after the other.
     assert!(person.sees("40 100"));
+    person.types("\u{3}");
+    assert!(person.sees("ended 130"));
     assert!(harness.wait().unwrap().success());
 }
 

@@ -109,7 +109,8 @@ async fn as_harness() {
     let script = std::env::var("SCRIPT").unwrap();
     let local = Local::find().unwrap().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let view = View { socket_folder: folder.path().to_owned(), ..View::default() };
+    let hidden_files = local.name().cloned().into_iter().collect();
+    let view = View { socket_folder: folder.path().to_owned(), hidden_files, ..View::default() };
     let command = match std::env::var("SANDBOX").unwrap().as_str() {
         "net" => net::command("/bin/sh", ["-c", &script], &view),
         _ => none::command("/bin/sh", ["-c", &script]),

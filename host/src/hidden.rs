@@ -1,0 +1,22 @@
+//! Subcommands that only Footbridge itself starts, by re-executing its own binary.
+//!
+//! They need a process with one thread and no runtime: a threaded process can neither make a user namespace nor fork
+//! safely. So [`dispatch`] is the very first thing that `main` does. It returns when the arguments name no hidden
+//! subcommand, and otherwise never: the process ends with the subcommand's status.
+
+use crate::{keeper, sys};
+
+/// The first argument that makes this process a keeper.
+pub(crate) const KEEPER: &str = "__keeper";
+
+/// Becomes the hidden subcommand that the arguments name, if they name one; call it before anything else in `main`.
+///
+/// For any other command it notes the umask, limits and signals that this process was started with, so that children
+/// can have them back, and returns.
+pub fn dispatch() {
+    let first = std::env::args_os().nth(1);
+    if first.is_some_and(|word| word == KEEPER) {
+        std::process::exit(keeper::keep());
+    }
+    let _recorded = sys::Inherited::of_this_process();
+}

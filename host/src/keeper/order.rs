@@ -1,0 +1,58 @@
+//! What harness and keeper say to each other.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+use super::refusal::Refusal;
+use crate::sandbox::net::Isolation;
+use crate::sys::Inherited;
+
+/// Where one of the program's three streams comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Slot {
+    /// A descriptor that comes with the order.
+    Given,
+    /// The program's own terminal, which is made on its side.
+    Terminal,
+}
+
+/// Everything the keeper needs to know to start the program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) folder: Option<OsString>,
+    pub(super) inherited: Inherited,
+    pub(super) isolation: Option<Isolation>,
+}
+
+/// The first message, with the order's file, the given streams and then the local terminal as descriptors.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Opening {
+    pub(super) streams: [Slot; 3],
+    pub(super) local_terminal: bool,
+}
+
+/// What the harness may ask of a running keeper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Pass this signal to the program.
+    Signal(i32),
+}
+
+/// What the keeper tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Report {
+    /// The controlling end of the program's terminal comes with this message.
+    Terminal,
+    /// The program runs under this pid.
+    Started(i32),
+    /// It could not be started.
+    Refused(Refusal),
+    /// It ended by itself with this status.
+    Exited(i32),
+    /// It was ended by this signal.
+    Signaled(i32),
+}

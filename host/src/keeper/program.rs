@@ -1,0 +1,122 @@
+//! The child of the keeper on its way to becoming the program.
+//!
+//! It runs between fork and exec. Every step that fails ends it with a [`Refusal`]; success is the exec itself, which
+//! closes the pipe that a refusal would have gone through. Order matters: privileges go last, since the steps before
+//! need them, and the death signal is set after them, since the kernel clears it when credentials change.
+
+use std::convert::Infallible;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::{PtyMaster, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use nix::sys::stat::{Mode, umask};
+use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
+use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+
+use super::channel;
+use super::exec::execute;
+use super::order::{Order, Report, Slot};
+use super::refusal::{Refusal, Step};
+use crate::sandbox::net::Isolation;
+use crate::sys::{self, Inherited};
+
+/// What the child has in hand besides the order.
+#[derive(Debug)]
+pub(super) struct Hands<'a> {
+    /// Reports go here; only the one that carries the terminal comes from the child.
+    pub(super) channel: &'a OwnedFd,
+    /// Where a refusal goes: its other end is held by the keeper alone, so that it also tells when that is gone.
+    pub(super) refusals: &'a OwnedFd,
+    /// What stdin, stdout and stderr shall be.
+    pub(super) streams: [Slot; 3],
+    /// The descriptors for those that are given.
+    pub(super) given: Vec<OwnedFd>,
+    /// The terminal that the program's own is to look like.
+    pub(super) local_terminal: Option<&'a OwnedFd>,
+}
+
+/// Becomes the program, or says why not.
+pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallible, Refusal> {
+    setsid().map_err(Refusal::at(Step::Session))?;
+    if let Some(isolation) = &order.isolation {
+        isolation.enter()?;
+    }
+    place_streams(&hands)?;
+    enter_folder(order)?;
+    restore(&order.inherited)?;
+    sys::close_on_exec_above_stderr().map_err(Refusal::at(Step::Descriptors))?;
+    if order.isolation.is_some() {
+        Isolation::give_up_privileges()?;
+    }
+    tie_to_keeper(hands.refusals)?;
+    let program = order.program.to_string_lossy().into_owned();
+    Err(Refusal::at(Step::Program(program))(execute(order)))
+}
+
+/// Dies with the keeper. This is the second line: it also works when the keeper is killed by the one signal that
+/// leaves it no time to clean up, but reaches only this process (and all of a pid namespace whose first it is).
+fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), Refusal> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(Refusal::at(Step::Tie))?;
+    let mut keeper = [PollFd::new(refusals.as_fd(), PollFlags::empty())];
+    poll(&mut keeper, PollTimeout::ZERO).map_err(Refusal::at(Step::Tie))?;
+    let gone = keeper[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
+    if gone { Err(Refusal::at(Step::Tie)(Errno::EPIPE)) } else { Ok(()) }
+}
+
+fn place_streams(hands: &Hands<'_>) -> Result<(), Refusal> {
+    let needs_terminal = hands.streams.contains(&Slot::Terminal);
+    let terminal = if needs_terminal { Some(own_terminal(hands).map_err(Refusal::at(Step::Terminal))?) } else { None };
+    let mut given = hands.given.iter();
+    for (number, slot) in hands.streams.iter().enumerate() {
+        let source = match slot {
+            Slot::Given => given.next(),
+            Slot::Terminal => terminal.as_ref(),
+        };
+        let source = source.ok_or(Errno::EBADF).map_err(Refusal::at(Step::Streams))?;
+        let placed = match number {
+            0 => dup2_stdin(source),
+            1 => dup2_stdout(source),
+            _ => dup2_stderr(source),
+        };
+        placed.map_err(Refusal::at(Step::Streams))?;
+    }
+    Ok(())
+}
+
+/// A new terminal, the controlling one of this session; its other end goes to the harness.
+///
+/// It is made here, not in the harness, so that in a sandbox it belongs to the sandbox's own /dev/pts.
+fn own_terminal(hands: &Hands<'_>) -> nix::Result<OwnedFd> {
+    let master: PtyMaster = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
+    unlockpt(&master)?;
+    let name = ptsname_r(&master)?;
+    let slave = open(Path::new(&name), OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC, Mode::empty())?;
+    if let Some(local) = hands.local_terminal {
+        tcsetattr(&slave, SetArg::TCSANOW, &tcgetattr(local)?)?;
+        sys::copy_window_size(local, &slave)?;
+    }
+    sys::take_controlling_terminal(&slave)?;
+    channel::send(hands.channel, &Report::Terminal, &[master.as_raw_fd()])?;
+    Ok(slave)
+}
+
+fn enter_folder(order: &Order) -> Result<(), Refusal> {
+    let Some(folder) = &order.folder else { return Ok(()) };
+    let named = || Step::Folder(folder.to_string_lossy().into_owned());
+    chdir(folder.as_os_str()).map_err(|errno| Refusal::at(named())(errno))
+}
+
+fn restore(inherited: &Inherited) -> Result<(), Refusal> {
+    umask(Mode::from_bits_truncate(inherited.umask));
+    let limits = [(Resource::RLIMIT_CORE, inherited.core), (Resource::RLIMIT_NOFILE, inherited.files)];
+    for (resource, (soft, hard)) in limits {
+        setrlimit(resource, soft, hard).map_err(Refusal::at(Step::Limits))?;
+    }
+    sys::reset_signal_actions(inherited.ignored);
+    sys::set_blocked_signals(inherited.blocked).map_err(Refusal::at(Step::Signals))
+}

@@ -1,0 +1,5 @@
+//! The binary `footbridge`. It exists so far only to carry the hidden subcommands.
+
+fn main() {
+    footbridge::hidden::dispatch();
+}

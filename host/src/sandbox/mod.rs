@@ -1,0 +1,14 @@
+//! Where CMD of `footbridge run` lives: what it sees, what it inherits, and what it can reach.
+//!
+//! Each kind of sandbox gives a [`crate::keeper::KeptCommand`], ready for streams and spawning. A sandbox knows paths
+//! and names and nothing of sessions, servers or policies.
+
+mod environment;
+mod filter;
+mod identity;
+mod mounts;
+pub mod net;
+pub mod none;
+
+pub use environment::{Asked, EnvironmentError, Environments, Kind, environment};
+pub use filter::{FilterError, filter_bytes};

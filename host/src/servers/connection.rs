@@ -119,7 +119,7 @@ async fn open_stdio(
     (shared, tap): (&Arc<Shared>, Arc<Tap>),
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
-    let launched = context.launcher.launch(spec)?;
+    let launched = context.launcher.launch(spec).await?;
     let mut process = launched.process;
     shared.facts().pid = process.pid();
     let (draining, redactor) = (Arc::clone(shared), context.redactor.clone());
@@ -137,7 +137,7 @@ async fn open_stdio(
     let served = tokio::select! {
         served = &mut serve => served,
         how = process.wait() => {
-            process.kill();
+            process.kill(GRACE).await;
             last_words(&drained).await;
             return Err(StartError::Ended(how));
         }
@@ -240,16 +240,15 @@ impl Connection {
             let _closed = self.service.close_with_timeout(time).await;
             return;
         };
-        let service = self.service.close_with_timeout(time);
+        let service = async { drop(self.service.close_with_timeout(time).await) };
         let program = async {
             if tokio::time::timeout(time / 2, process.wait()).await.is_err() {
                 process.terminate();
                 let _ended = tokio::time::timeout(time / 2, process.wait()).await;
             }
-            process.kill();
-            process.wait().await
+            process.kill(time).await;
         };
-        let (_closed, how) = tokio::join!(service, program);
-        tracing::debug!(server = %self.live.name, %how, "an MCP server was closed");
+        tokio::join!(service, program);
+        tracing::debug!(server = %self.live.name, "an MCP server was closed");
     }
 }

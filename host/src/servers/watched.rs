@@ -36,7 +36,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
+        // The inner one first: it may have a session to give back, which only an open connection can.
+        let closed = self.inner.close().await;
         self.ended.cancel();
-        self.inner.close().await
+        closed
     }
 }

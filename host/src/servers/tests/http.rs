@@ -38,7 +38,9 @@ async fn a_call_is_answered_as_one_body_or_as_a_stream_with_the_operators_header
             "{trap:?}"
         );
         assert_eq!(server.calls(), 1);
-        end(server, servers).await;
+        servers.shutdown().await;
+        assert_eq!(server.seen().last().map(String::as_str), Some("DELETE"), "the session is given back");
+        server.stop().await;
     }
 }
 

@@ -37,7 +37,10 @@ async fn real_servers_list_answer_and_end() {
         let shown = found.map(|c| (c.tools().len(), c.resources().len(), c.templates().len()));
         let report = report(&servers);
         println!("{entry}\n  {shown:?} (tools, resources, templates) in {:?}", began.elapsed());
-        println!("  revision {:?}, left out {:?}, ignored {}", report.revision, report.left_out_reasons, report.ignored);
+        println!(
+            "  revision {:?}, left out {:?}, ignored {}",
+            report.revision, report.left_out_reasons, report.ignored
+        );
         println!("  {:?} {:?}", report.last_error, report.stderr);
         for wanted in entry["calls"].as_array().cloned().unwrap_or_default() {
             let began = std::time::Instant::now();

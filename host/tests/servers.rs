@@ -1,5 +1,7 @@
 //! MCP servers under their keepers, through the public interface: what a server started ends with it.
 
+#![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
+
 use std::{
     path::PathBuf,
     process::Command,

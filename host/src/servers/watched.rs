@@ -1,5 +1,7 @@
 //! A transport that says when it has ended: the library keeps that to itself.
 
+use std::borrow::Cow;
+
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -22,6 +24,10 @@ impl<T> Watched<T> {
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     type Error = T::Error;
+
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("HTTP")
+    }
 
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.inner.send(item)

@@ -1,6 +1,7 @@
 //! Tests of the whole stage against servers that misbehave, over real pipes and real sockets.
 
 mod answers;
+mod figures;
 mod http;
 mod http_server;
 mod lifecycle;

@@ -23,6 +23,7 @@ mod http;
 mod launch;
 mod lines;
 mod listing;
+mod message;
 mod noise;
 mod outcome;
 mod restarts;
@@ -36,6 +37,7 @@ mod supervisor;
 mod tap;
 mod ticket;
 pub mod tls;
+mod unanswered;
 mod watched;
 
 #[cfg(test)]
@@ -117,6 +119,7 @@ impl Servers {
                 stop: stop.clone(),
                 tracker: tracker.clone(),
                 restarts: Restarts::new(),
+                last: None,
             };
             tracker.spawn(supervisor.run());
             (name, Handle { shared, commands: sender })

@@ -14,18 +14,21 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     ProtocolChoice, ServerSpec, ServerState, ServersContext,
-    connection::{Connection, Live, StartError, open},
-    listing::{self, Listed},
+    connection::{Connection, Live, START_GRACE, StartError, open},
+    listing::{self, ListError, Listed},
     restarts::{Advice, Restarts},
     status::Shared,
     subscription::subscribe,
 };
-use crate::limits::ServerLimits;
+use crate::{catalogue::Catalogue, limits::ServerLimits};
 
 /// Notices of changed listings that come together are answered by one listing.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 /// Between two listings that a server asked for.
 const LISTING_GAP: Duration = Duration::from_secs(2);
+
+/// Longest detail that is kept and logged: part of it may be a server's own text.
+const DETAIL_BYTES: usize = 2_000;
 
 /// What handles ask of a supervisor.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,8 @@ pub(super) struct Supervisor {
     pub(super) restarts: Restarts,
     /// What the server was found to speak.
     pub(super) choice: ProtocolChoice,
+    /// What it offered last, also before it ended.
+    pub(super) last: Option<Arc<Catalogue>>,
 }
 
 /// Why a connection is over.
@@ -160,6 +165,12 @@ impl Supervisor {
         };
         match first {
             Err(_) => return Over::Failed(StartError::Timeout(limits.start_time)),
+            Ok(Err(ListError::Gone(what))) => {
+                return Over::Failed(match tokio::time::timeout(START_GRACE, connection.ended()).await {
+                    Ok(why) => StartError::Ended(why),
+                    Err(_) => ListError::Gone(what).into(),
+                });
+            }
             Ok(Err(error)) => return Over::Failed(error.into()),
             Ok(Ok(listed)) => {
                 self.shared.facts().revision = Some(connection.revision.clone());
@@ -191,7 +202,7 @@ impl Supervisor {
         }
     }
 
-    fn ready(&self, listed: Listed, connection: &Connection) {
+    fn ready(&mut self, listed: Listed, connection: &Connection) {
         {
             let mut facts = self.shared.facts();
             facts.left_out = listed.left_out;
@@ -200,8 +211,14 @@ impl Supervisor {
         if listed.left_out > 0 {
             tracing::warn!(server = %self.shared.name, count = listed.left_out, "entries of an MCP server are left out");
         }
-        let live = Some(connection.live.clone());
-        self.shared.publish(ServerState::Ready(Arc::new(listed.catalogue)), live);
+        let catalogue = Arc::new(listed.catalogue);
+        if let Some(last) = self.last.replace(Arc::clone(&catalogue)) {
+            let changed = changed_tools(&last, &catalogue);
+            if changed > 0 {
+                tracing::warn!(server = %self.shared.name, changed, "tools of an MCP server changed, came or went");
+            }
+        }
+        self.shared.publish(ServerState::Ready(catalogue), Some(connection.live.clone()));
     }
 
     fn failed(&self, error: &StartError) {
@@ -217,7 +234,7 @@ impl Supervisor {
     /// Keeps a detail for the operator, with the last words of the program.
     fn note(&self, detail: &str) {
         let last = self.shared.stderr.last_lines(1, &self.context.redactor).pop();
-        let detail = self.context.redactor.scrub(detail);
+        let detail = self.context.redactor.scrub(&detail[..detail.floor_char_boundary(DETAIL_BYTES)]);
         let detail = match last {
             Some(line) => format!("{}; its last line on standard error: {line}", Escaped(&detail)),
             None => Escaped(&detail).to_string(),
@@ -256,6 +273,14 @@ async fn relist(live: Live, limits: &ServerLimits, gap: Duration) -> Result<List
     live.tap.changed().await;
     tokio::time::sleep(DEBOUNCE).await;
     listing::list(&live, limits).await
+}
+
+/// How many tools are in one of two catalogues only, or have another definition.
+fn changed_tools(before: &Catalogue, now: &Catalogue) -> usize {
+    let same = now.tools().filter(|tool| before.tool(tool.name()).is_some_and(|old| old.digest() == tool.digest()));
+    let kept = same.count();
+    let both = now.tools().filter(|tool| before.tool(tool.name()).is_some()).count();
+    before.tools().len() + now.tools().len() - both - kept
 }
 
 /// What a connection turned out to speak.

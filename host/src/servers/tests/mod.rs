@@ -1,9 +1,11 @@
 //! Tests of the whole stage against servers that misbehave, over real pipes and real sockets.
 
 mod answers;
+mod figures;
 mod http;
 mod http_server;
 mod lifecycle;
+mod real;
 mod trouble;
 
 use std::{path::PathBuf, process::Command, sync::OnceLock, time::Duration};

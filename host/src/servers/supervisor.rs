@@ -2,7 +2,7 @@
 //! used next.
 //!
 //! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From
-//! unavailable only a use or the operator leads on. Failure paths: it does not start; it ends; it starts too often and
+//! unavailable only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it does not start; it ends; it starts too often and
 //! is left alone for a while. Each is logged once with its detail; a guest reads the short text. Whatever happens,
 //! the connection is closed before the next one opens, and before the task ends.
 
@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ProtocolChoice, ServerSpec, ServerState, ServersContext,
+    ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
     connection::{Connection, Live, START_GRACE, StartError, open},
     listing::{self, ListError, Listed},
     restarts::{Advice, Restarts},
@@ -83,6 +83,8 @@ impl Supervisor {
                             self.restarts = Restarts::new();
                             continue;
                         }
+                        // Opening a session costs nothing, and whoever lost it will ask again at once.
+                        Over::Ended(_) if matches!(self.spec.transport, TransportSpec::Http(_)) => continue,
                         Over::Failed(_) | Over::Ended(_) => {}
                     }
                 }

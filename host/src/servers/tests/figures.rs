@@ -43,3 +43,31 @@ async fn calls_and_memory() {
     println!("ten steps of 50 ms took {:?}", began.elapsed());
     servers.shutdown().await;
 }
+
+/// Processor time of this process so far, in ticks of 10 ms.
+fn ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    stat.rsplit(") ").next().unwrap().split(' ').skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "prints figures"]
+async fn what_floods_cost() {
+    for mode in ["endless-line", "asks-without-end", "floods-progress", "stderr-flood"] {
+        let servers = Stage::with(stdio("x", &[mode, "100000000"]))
+            .limit(|limits| limits.calls.idle_time = Duration::from_secs(5))
+            .limit(|limits| limits.calls.total_time = Duration::from_secs(5))
+            .ready()
+            .await;
+        let (before, began) = (ticks(), Instant::now());
+        let outcome = if mode == "stderr-flood" {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            None
+        } else {
+            Some(echo(&servers).await)
+        };
+        let share = (ticks() - before) * 1000 / u64::try_from(began.elapsed().as_millis()).unwrap();
+        println!("{mode}: {outcome:?} {share} % of a processor, {} {}", memory("VmRSS"), memory("VmHWM"));
+        servers.shutdown().await;
+    }
+}

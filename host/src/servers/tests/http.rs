@@ -45,16 +45,15 @@ async fn a_call_is_answered_as_one_body_or_as_a_stream_with_the_operators_header
 }
 
 #[tokio::test]
-async fn a_lost_session_refuses_the_call_once_and_is_opened_again_at_the_next_use() {
+async fn a_lost_session_refuses_the_call_once_and_is_opened_again_unasked() {
     for trap in [Trap::Lost404, Trap::Lost400] {
         let (server, servers) = ready(trap, |_| {}).await;
+        let before = turn(&servers);
         let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();
         let Outcome::NotSent(NotSent::Unavailable(why)) = outcome else { panic!("{trap:?}: {outcome:?}") };
         assert_eq!(why, "Server \"x\" was restarted and did not take the request. Nothing was done; try again");
         assert_eq!(server.calls(), 1, "{trap:?}");
-        let mut published = servers.handle("x").unwrap().shared.published.subscribe();
-        published.wait_for(|now| !matches!(now.state, ServerState::Ready(_))).await.unwrap();
-        catalogue(&servers).await;
+        ready_again(&servers, before).await;
         assert!(raw(echo(&servers).await).contains("\"n\":1"));
         assert_eq!(server.calls(), 2, "{trap:?}");
         end(server, servers).await;

@@ -84,11 +84,9 @@ async fn a_server_that_listens_ends_by_itself() {
 async fn the_operator_can_restart_a_server() {
     let servers = Stage::of("ok").ready().await;
     let before = report(&servers).pid.unwrap();
-    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
-    published.borrow_and_update();
+    let turn = turn(&servers);
     assert!(servers.restart("x").await && !servers.restart("nobody").await);
-    published.wait_for(|now| !matches!(now.state, ServerState::Ready(_))).await.unwrap();
-    catalogue(&servers).await;
+    ready_again(&servers, turn).await;
     let after = report(&servers).pid.unwrap();
     assert!(before != after && !runs(before));
     servers.shutdown().await;
@@ -116,10 +114,9 @@ async fn auto_falls_back_to_the_handshake_and_remembers_it() {
     spec.protocol = ProtocolChoice::Auto;
     let servers = Stage::with(spec).ready().await;
     assert_eq!(report(&servers).revision.as_deref(), Some("2025-11-25"));
-    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    let turn = turn(&servers);
     assert!(servers.restart("x").await);
-    published.wait_for(|now| !matches!(now.state, ServerState::Ready(_))).await.unwrap();
-    catalogue(&servers).await;
+    ready_again(&servers, turn).await;
     let seen = std::fs::read_to_string(&record).unwrap();
     assert_eq!((seen.matches("server/discover").count(), seen.matches("initialize ").count()), (1, 2), "{seen}");
     servers.shutdown().await;

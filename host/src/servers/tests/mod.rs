@@ -106,6 +106,18 @@ async fn catalogue(servers: &Servers) -> Arc<Catalogue> {
     servers.ready("x", LONG).await.unwrap().unwrap()
 }
 
+/// How often the state of `x` has changed.
+fn turn(servers: &Servers) -> u64 {
+    servers.handle("x").unwrap().shared.published.borrow().turn
+}
+
+/// Waits until `x` is ready again after this turn, without using it.
+async fn ready_again(servers: &Servers, turn: u64) {
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    let again = published.wait_for(|now| now.turn > turn && matches!(now.state, ServerState::Ready(_)));
+    tokio::time::timeout(LONG, again).await.unwrap().unwrap();
+}
+
 async fn unavailable(servers: &Servers) -> String {
     servers.ready("x", LONG).await.unwrap().unwrap_err().to_string()
 }

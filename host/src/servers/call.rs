@@ -126,7 +126,7 @@ async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
 
 fn to_wire(request: OutgoingRequest) -> ClientRequest {
     match request {
-        OutgoingRequest::CallTool { name, arguments } => {
+        OutgoingRequest::CallTool { name, arguments, .. } => {
             let params = CallToolRequestParams::new(name).with_arguments(arguments);
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         }

@@ -15,8 +15,22 @@ async fn the_recorded_servers_answer_as_recorded() {
         answer,
         r#"{"content":[{"type":"text","text":"It is 21 in Zürich"}],"structuredContent":{"city":"Zürich","tempC":21}}"#
     );
+    servers.shutdown().await;
+    let servers = Stage::with(stdio("x", &["vectors", "github"])).ready().await;
     let failed = call(&servers, "boom", json!({})).await;
     assert!(matches!(failed, Outcome::ServerError { code: -32603, message } if message == "upstream exploded"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
+    let servers = Stage::of("ok").ready().await;
+    let mut outgoing = outgoing(&servers, "echo", json!({}));
+    if let OutgoingRequest::CallTool { definition, .. } = &mut outgoing.request {
+        *definition = Digest::of("another definition");
+    }
+    let outcome = servers.send(outgoing, &CancellationToken::new(), None).await;
+    assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
     servers.shutdown().await;
 }
 
@@ -154,7 +168,7 @@ async fn progress_resets_the_idle_time_and_reaches_the_watcher_in_order() {
         .ready()
         .await;
     let (events, mut watched) = mpsc::channel(64);
-    let outcome = servers.send(outgoing("echo", json!({})), &CancellationToken::new(), Some(events)).await;
+    let outcome = servers.send(outgoing(&servers, "echo", json!({})), &CancellationToken::new(), Some(events)).await;
     assert_eq!(text(outcome), "done at last");
     let mut seen = Vec::new();
     while let Some(CallEvent::Progress { progress, message, .. }) = watched.recv().await {

@@ -3,7 +3,9 @@
 //! The test plays the person: it holds the far end of the local terminal, types there and reads the screen. The
 //! harness is this same test binary in a session of its own, with that terminal as its controlling one.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test says no more than that it failed, and where")]
+#![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
+
+mod skipped;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,6 +21,7 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{FlushArg, LocalFlags, Termios, tcflush, tcgetattr};
+use skipped::skipped;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const FOOTBRIDGE: &str = env!("CARGO_BIN_EXE_footbridge");
@@ -144,7 +147,7 @@ fn typist() {
 fn cannot_run(sandbox: &str, test: &str) -> bool {
     let can = sandbox != "net" || Command::new("unshare").args(["-Urn", "true"]).status().is_ok_and(|s| s.success());
     if !can {
-        eprintln!("SKIPPED: {test}: no user namespaces here");
+        skipped(test, "no user namespaces here");
     }
     !can
 }

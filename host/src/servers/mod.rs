@@ -1,7 +1,7 @@
 //! MCP servers: started, watched, listed, called and ended.
 //!
 //! [`Servers`] is the handle of all of them; it is cheap to clone. One supervisor task owns each server. A call comes
-//! in as an [`Admitted`](crate::audit::Admitted) and leaves as an [`Executed`]; there is no other way to send one, and
+//! in as an [`Admitted`] and leaves as an [`Executed`]; there is no other way to send one, and
 //! none is ever sent twice.
 //!
 //! Life of a server: starting, ready, unavailable, and starting again at its next use; see [`ServerState`]. A server

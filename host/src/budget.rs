@@ -14,6 +14,7 @@ const UNIT: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct Budget {
     units: Arc<Semaphore>,
+    in_all: usize,
 }
 
 /// Bytes taken from a [`Budget`].
@@ -31,7 +32,8 @@ impl Budget {
     /// A budget of this many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        Self { units: Arc::new(Semaphore::new(bytes / UNIT)) }
+        let in_all = bytes / UNIT;
+        Self { units: Arc::new(Semaphore::new(in_all)), in_all }
     }
 
     /// Takes bytes, or says at once that there are none.
@@ -49,7 +51,11 @@ impl Budget {
     /// # Errors
     /// [`Spent`] when the budget could never hold them.
     pub async fn wait(&self, bytes: usize) -> Result<Held, Spent> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| Spent)?;
+        let units = bytes.div_ceil(UNIT);
+        if units > self.in_all {
+            return Err(Spent);
+        }
+        let units = u32::try_from(units).map_err(|_| Spent)?;
         let permit = Arc::clone(&self.units).acquire_many_owned(units).await.map_err(|_| Spent)?;
         Ok(Held { permit })
     }
@@ -74,5 +80,13 @@ mod tests {
         drop(held);
         assert!(budget.take(4096).is_ok());
         assert_eq!(budget.take(usize::MAX).unwrap_err(), Spent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_never_fit_is_refused_and_not_waited_for() {
+        let budget = Budget::new(4096);
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(9), budget.wait(4097)).await;
+        assert_eq!(waited.unwrap().unwrap_err(), Spent);
+        assert!(budget.wait(4096).await.is_ok());
     }
 }

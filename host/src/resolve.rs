@@ -3,6 +3,8 @@
 //! Names are matched exactly, against what the session may see. What cannot be resolved is no early return to the
 //! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
 
+use std::borrow::Cow;
+
 use footbridge_proto::{
     json::{self, MAX_ARGUMENT_DEPTH},
     rpc::{ErrorObject, Reason},
@@ -11,7 +13,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     auth::Principal,
-    budget::Budget,
+    budget::{Budget, Held},
     catalogue::{Catalogue, Tool},
     digest::Digest,
     limits::CallLimits,
@@ -28,6 +30,8 @@ pub struct CallRequest {
     pub target: Target,
     /// The arguments as they were written; checked JSON.
     pub arguments: Option<Box<RawValue>>,
+    /// Their part of the budget.
+    pub held: Option<Held>,
 }
 
 /// Every kind of call.
@@ -114,6 +118,17 @@ pub struct Unresolved {
     pub(crate) error: ErrorObject,
 }
 
+/// Characters of a guest's own word that an answer repeats; nobody needs a megabyte of it back.
+const MAX_REPEATED: usize = 256;
+
+/// A guest's own word, short enough to be repeated to it.
+pub(crate) fn repeated(word: &str) -> Cow<'_, str> {
+    match word.char_indices().nth(MAX_REPEATED) {
+        Some((at, _)) => format!("{}...", &word[..at]).into(),
+        None => word.into(),
+    }
+}
+
 /// What this stage looks things up in, and by which limits.
 #[derive(Debug, Clone)]
 pub struct Resolver {
@@ -189,6 +204,7 @@ impl Resolver {
     fn no_such_server(&self, server: &str) -> ErrorObject {
         let names: Vec<&str> = self.servers.names().map(ServerName::as_str).collect();
         let connected = if names.is_empty() { "(none)".to_owned() } else { names.join(", ") };
+        let server = repeated(server);
         ErrorObject::new(Reason::UnknownServer, format!("Server \"{server}\" not found. Connected: {connected}"))
     }
 
@@ -249,10 +265,11 @@ pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) 
     if let Some(tool) = catalogue.tool(name) {
         return Ok(tool);
     }
+    let name = repeated(name);
     let discovered: Vec<&str> = catalogue.tools().map(|t| t.name()).collect();
     Err(ErrorObject::new(Reason::UnknownTool, format!("Tool \"{name}\" not found on server \"{server}\""))
         .with("server", server.as_str())
-        .with("tool", name)
+        .with("tool", name.as_ref())
         .with("discoveredTools", discovered))
 }
 
@@ -264,7 +281,10 @@ fn offers_resources(catalogue: &Catalogue) -> bool {
 /// The answer for a resource that a server does not have.
 #[must_use]
 pub fn no_such_resource(server: &ServerName, uri: &str) -> ErrorObject {
-    ErrorObject::new(Reason::UnknownResource, format!("Resource \"{uri}\" not found on server \"{server}\""))
+    ErrorObject::new(
+        Reason::UnknownResource,
+        format!("Resource \"{}\" not found on server \"{server}\"", repeated(uri)),
+    )
 }
 
 /// Arguments as a value with its members sorted, so that its text is the canonical one.

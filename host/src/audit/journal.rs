@@ -37,6 +37,8 @@ pub struct FileJournal {
     file: File,
     path: PathBuf,
     durable: u64,
+    /// Something may be left behind what is durable.
+    torn: bool,
     can_reserve: bool,
 }
 
@@ -76,7 +78,7 @@ impl FileJournal {
         for folder in [audit, &folder] {
             File::open(folder).and_then(|f| f.sync_all()).map_err(io)?;
         }
-        Ok(Self { file, path, durable: 0, can_reserve: true })
+        Ok(Self { file, path, durable: 0, torn: false, can_reserve: true })
     }
 
     /// Where it writes.
@@ -113,6 +115,10 @@ impl Journal for FileJournal {
     }
 
     fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.torn {
+            self.file.set_len(self.durable)?;
+            self.torn = false;
+        }
         let written = self.file.write_all_at(bytes, self.durable).and_then(|()| self.file.flush());
         match written.and_then(|()| self.file.sync_data()) {
             Ok(()) => {
@@ -120,8 +126,8 @@ impl Journal for FileJournal {
                 Ok(())
             }
             Err(error) => {
-                // If this fails too, the next commit still writes over the same place.
-                let _ = self.file.set_len(self.durable);
+                // If this fails too, the next commit tries it first: a shorter one would not cover what is left.
+                self.torn = self.file.set_len(self.durable).is_err();
                 Err(error)
             }
         }

@@ -1,1 +1,14 @@
-//! The record under a journal that fails.
+//! The record under a journal that fails, is slow, or is full: no call without a record, whatever happens.
+
+mod disk;
+mod faults;
+mod journal;
+mod ledger;
+mod world;
+
+#[path = "../../tests/skipped/mod.rs"]
+mod skipped;
+
+use journal::{Fault, Memory};
+use ledger::Ledger;
+use world::World;

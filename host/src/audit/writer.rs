@@ -158,7 +158,7 @@ impl Pen {
             let work = self.next(queue);
             let closed = work.closed && work.is_empty();
             self.write_outcomes(queue, work.outcomes);
-            self.write_limited(work.limited);
+            self.write_limited(queue, work.limited);
             self.write_refusable(queue, work.refusable);
             if closed {
                 return;
@@ -216,14 +216,22 @@ impl Pen {
         }
     }
 
-    fn write_limited(&mut self, limited: BTreeMap<(String, &'static str), u64>) {
+    /// Writes counted refusals. What cannot be written now is counted on, as long as there is a later.
+    fn write_limited(&mut self, queue: &Queue, limited: BTreeMap<(String, &'static str), u64>) {
         if limited.is_empty() {
             return;
         }
         self.counted = Instant::now();
-        let lines = limited.into_iter().map(|((session, reason), count)| Record::Limited { session, reason, count });
-        if let Err(error) = self.commit(lines.collect()) {
+        let line = |((session, reason), count): (&(String, &'static str), &u64)| {
+            let session = session.clone();
+            Record::Limited { session, reason, count: *count }
+        };
+        if let Err(error) = self.commit_beside(limited.iter().map(line).collect(), 0) {
             tracing::error!(%error, "counted refusals cannot be recorded");
+            let mut state = queue.lock();
+            if !state.closed {
+                limited.into_iter().for_each(|(key, count)| *state.limited.entry(key).or_default() += count);
+            }
         }
     }
 
@@ -234,8 +242,7 @@ impl Pen {
         }
         let records: Vec<Record> = entries.iter().map(|e| e.record.clone()).collect();
         let intents = records.iter().filter(|r| matches!(r, Record::Intent(_))).count() as u64;
-        let room = (self.open + intents) * self.limits.outcome_reserve as u64 + 4096 * records.len() as u64;
-        if let Err(error) = self.journal.reserve(room).and_then(|()| self.commit(records)) {
+        if let Err(error) = self.commit_beside(records, intents) {
             tracing::error!(%error, calls = intents, "calls are refused: they cannot be recorded");
             return;
         }
@@ -254,12 +261,27 @@ impl Pen {
         }
     }
 
+    /// Writes records that may be given up. The room of every open outcome, and of `intents` more, stays untouched.
+    fn commit_beside(&mut self, records: Vec<Record>, intents: u64) -> io::Result<()> {
+        let (count, text) = self.lines(records);
+        self.journal.reserve((self.open + intents) * self.limits.outcome_reserve as u64 + text.len() as u64)?;
+        self.journal.commit(text.as_bytes())?;
+        self.seq += count;
+        Ok(())
+    }
+
     fn commit(&mut self, records: Vec<Record>) -> io::Result<()> {
+        let (count, text) = self.lines(records);
+        self.journal.commit(text.as_bytes())?;
+        self.seq += count;
+        Ok(())
+    }
+
+    /// How many lines, and their text.
+    fn lines(&self, records: Vec<Record>) -> (u64, String) {
         let now = Utc::now();
         let count = records.len() as u64;
         let lines = records.into_iter().zip(self.seq + 1..).map(|(record, seq)| Line::new(seq, now, record).text());
-        self.journal.commit(lines.collect::<String>().as_bytes())?;
-        self.seq += count;
-        Ok(())
+        (count, lines.collect())
     }
 }

@@ -217,8 +217,12 @@ impl Handler {
             Ok(collected) => collected,
             Err(bad) => return bad_body(bad),
         };
-        let Parsed { id, request } = rpc::parse(&bytes);
-        drop((bytes, held));
+        let Parsed { id, mut request } = rpc::parse(&bytes);
+        drop(bytes);
+        let mut held = Some(held);
+        if let Ok(RpcRequest::Call(call)) = &mut request {
+            call.held = held.take();
+        }
         let answer = match request {
             Ok(request) => self.carry_out(principal, request).await,
             Err(error) => Err(error),

@@ -8,7 +8,7 @@ use footbridge_proto::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::resolve::{CallRequest, Target};
+use crate::resolve::{CallRequest, Target, repeated};
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]
@@ -80,8 +80,12 @@ pub(super) fn parse(body: &[u8]) -> Parsed {
     Parsed { id, request }
 }
 
+/// Longest id, bytes: it is kept while the call runs, and sent back.
+const MAX_ID: usize = 1024;
+
 fn is_id(raw: &RawValue) -> bool {
-    raw.get().starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())
+    let text = raw.get();
+    text.len() <= MAX_ID && text.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())
 }
 
 fn string(raw: Option<&RawValue>) -> Option<String> {
@@ -110,7 +114,8 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         if !has_id {
             return Err(envelope_error(ErrorCode::InvalidRequest, "Invalid Request"));
         }
-        Ok(Request::Call(CallRequest { server: server()?, target, arguments: arguments.map(ToOwned::to_owned) }))
+        let arguments = arguments.map(ToOwned::to_owned);
+        Ok(Request::Call(CallRequest { server: server()?, target, arguments, held: None }))
     };
     match name {
         method::GET_BRIDGE_INFO => Ok(Request::BridgeInfo),
@@ -127,7 +132,7 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
             server()?;
             call(Target::Resource(required("uri", params.uri)?), None)
         }
-        unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {unknown}"))),
+        unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {}", repeated(unknown)))),
     }
 }
 
@@ -171,6 +176,8 @@ mod tests {
         let parsed = parse(format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":{id}}}"#).as_bytes());
         assert_eq!(parsed.id.unwrap().get(), id);
         assert!(matches!(parsed.request, Ok(Request::Servers)));
+        let long = format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":"{}"}}"#, "x".repeat(1023));
+        assert_eq!(failure(&long), (-32600, "Invalid Request".to_owned(), None));
     }
 
     #[test]

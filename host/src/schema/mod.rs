@@ -24,6 +24,9 @@ const MAX_PATTERN: usize = 64 * 1024;
 const SHALLOW: usize = 128;
 /// The stack for anything deeper. Only what is touched is ever real.
 const DEEP_STACK: usize = 256 * 1024 * 1024;
+/// Evaluations up to which violations are named: the library collects all of them before it gives the first, and each
+/// takes hundreds of bytes.
+const MAX_NAMED: u64 = 20_000;
 /// Violations that an answer names.
 const MAX_VIOLATIONS: usize = 10;
 /// Characters of one violation's message.
@@ -100,18 +103,24 @@ impl InputSchema {
     /// Checks arguments.
     #[must_use]
     pub fn check(&self, arguments: &Value) -> Check {
-        if self.cost.bound(arguments) > MAX_EVALUATIONS {
+        let bound = self.cost.bound(arguments);
+        if bound > MAX_EVALUATIONS {
             return Check::TooCostly;
         }
         if depth(arguments) * self.cost.chain() <= SHALLOW {
-            return self.evaluate(arguments);
+            return self.evaluate(arguments, bound);
         }
-        on_deep_stack(|| self.evaluate(arguments)).unwrap_or(Check::TooCostly)
+        on_deep_stack(|| self.evaluate(arguments, bound)).unwrap_or(Check::TooCostly)
     }
 
-    fn evaluate(&self, arguments: &Value) -> Check {
+    fn evaluate(&self, arguments: &Value, bound: u64) -> Check {
         if self.validator.is_valid(arguments) {
             return Check::Fits;
+        }
+        if bound > MAX_NAMED {
+            return Check::Violations(vec![
+                "/: something in it does not fit; there is too much of it to say what".into(),
+            ]);
         }
         let errors = self.validator.iter_errors(arguments).take(MAX_VIOLATIONS);
         Check::Violations(errors.map(|e| format!("{}: {}", place(&e), short(&e))).collect())
@@ -257,6 +266,16 @@ mod tests {
     fn large_lists_of_unique_items_are_checked_in_reasonable_time() {
         let items: Vec<Value> = (0..60_000).map(|n| json!([n])).collect();
         assert_eq!(check(json!({"type":"array","uniqueItems":true}), Value::from(items)), Check::Fits);
+    }
+
+    #[test]
+    fn a_large_list_of_violations_is_not_made() {
+        let zeros = |count| json!({"a": vec![json!(0); count]});
+        let schema = json!({"properties":{"a":{"items":{"type":"string"}}}});
+        let Check::Violations(few) = check(schema.clone(), zeros(1_000)) else { panic!("fits") };
+        let Check::Violations(many) = check(schema, zeros(500_000)) else { panic!("fits") };
+        assert_eq!((few.len(), many.len()), (10, 1));
+        assert!(few[0].starts_with("/a/0: ") && many[0].contains("too much of it"), "{few:?} {many:?}");
     }
 
     #[test]

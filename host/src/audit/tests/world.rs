@@ -1,0 +1,171 @@
+//! The real stages in front of a small MCP server, which notes every call that reaches it, and how long the record
+//! was at that moment.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use footbridge_proto::rpc::ErrorObject;
+use serde_json::{Value, value::RawValue};
+use tokio_util::sync::CancellationToken;
+
+use super::{Fault, Memory};
+use crate::{
+    audit::{Admitted, Audit},
+    auth::{Principal, tests::principal},
+    budget::Budget,
+    call::Stages,
+    gate::{self, Policy, Verdict},
+    limits::{CallLimits, Limits},
+    redact::Redactor,
+    resolve::{CallRequest, Resolver, Target},
+    secret::Secret,
+    servers::{
+        Executed, Launcher, ProtocolChoice, RawResult, ServerSpec, Servers, ServersContext, StdioSpec, TransportSpec,
+    },
+};
+
+/// An MCP server with one tool, `note`. A call waits while the file `$HOLD` exists.
+const SERVER: &str = r#"
+while IFS= read -r line; do
+  id=${line#*'"id":'}; id=${id%%[,\}]*}
+  case $line in
+    *'"method":"initialize"'*)
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
+    *'"method":"tools/list"'*) result='{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}';;
+    *'"method":"tools/call"'*)
+      echo "$(wc -c < "$JOURNAL") $line" >> "$LEFT"
+      while [ -e "$HOLD" ]; do sleep 0.02; done
+      result='{"content":[]}';;
+    *) continue;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// Longer than anything takes here, on a busy machine.
+pub(super) const LONG: Duration = Duration::from_secs(30);
+
+/// A call that reached the server.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) tag: String,
+    /// Bytes of the record when it did.
+    pub(super) recorded: usize,
+}
+
+pub(super) struct World {
+    folder: tempfile::TempDir,
+    servers: Servers,
+    resolver: Resolver,
+}
+
+impl World {
+    pub(super) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| Secret::new(folder.path().join(name).to_str().unwrap());
+        let env = [
+            ("PATH", Secret::new(std::env::var("PATH").unwrap_or_default())),
+            ("JOURNAL", path("journal")),
+            ("LEFT", path("left")),
+            ("HOLD", path("hold")),
+        ];
+        let program = StdioSpec {
+            command: "sh".to_owned(),
+            args: ["-c", SERVER].map(Secret::new).to_vec(),
+            env: env.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            cwd: None,
+        };
+        let transport = TransportSpec::Stdio(program);
+        let spec = ServerSpec { name: "s".parse().unwrap(), transport, protocol: ProtocolChoice::default() };
+        let context = ServersContext {
+            limits: Limits::default(),
+            redactor: Redactor::new(&[]),
+            budget: Budget::new(1 << 20),
+            launcher: Launcher::default(),
+        };
+        let servers = Servers::start(vec![spec], context);
+        let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };
+        let resolver = Resolver::new(servers.clone(), limits, 1 << 20);
+        Self { folder, servers, resolver }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A new journal, and nothing left so far.
+    pub(super) fn journal(&self, fault: Fault) -> Memory {
+        fs::write(self.path("left"), "").unwrap();
+        Memory::new(self.path("journal"), fault)
+    }
+
+    /// From its request to its answer.
+    pub(super) async fn call(&self, audit: &Audit, tag: &str) -> Result<RawResult, ErrorObject> {
+        self.run(audit, request("s", "note", tag)).await
+    }
+
+    /// As [`Self::call`], for a tool that need not be there.
+    pub(super) async fn call_tool(&self, audit: &Audit, tool: &str, tag: &str) -> Result<RawResult, ErrorObject> {
+        self.run(audit, request("s", tool, tag)).await
+    }
+
+    /// As [`Self::call_tool`], on a server that need not be there.
+    pub(super) async fn call_on(&self, audit: &Audit, server: &str, tool: &str) -> Result<RawResult, ErrorObject> {
+        self.run(audit, request(server, tool, "x")).await
+    }
+
+    async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
+        let (resolver, servers) = (self.resolver.clone(), self.servers.clone());
+        let stages = Stages { resolver, policy: Policy::Open, audit: audit.clone(), servers };
+        stages.call(principal(), request, &CancellationToken::new()).await.into_answer()
+    }
+
+    /// What comes after the admission.
+    pub(super) async fn execute(&self, admitted: Admitted) -> Executed {
+        self.servers.execute(admitted, &CancellationToken::new()).await
+    }
+
+    /// As far as the gate.
+    pub(super) async fn verdict(&self, tag: &str) -> Verdict {
+        let resolved = self.resolver.resolve(principal(), request("s", "note", tag)).await;
+        gate::decide(Policy::Open, resolved.unwrap())
+    }
+
+    pub(super) fn principal() -> Principal {
+        principal()
+    }
+
+    /// The calls that reached the server.
+    pub(super) fn left(&self) -> Vec<Left> {
+        let text = fs::read_to_string(self.path("left")).unwrap_or_default();
+        let read = |line: &str| {
+            let (recorded, message) = line.split_once(' ').unwrap();
+            let message: Value = serde_json::from_str(message).unwrap();
+            let tag = message["params"]["arguments"]["tag"].as_str().unwrap().to_owned();
+            Left { tag, recorded: recorded.parse().unwrap() }
+        };
+        text.lines().map(read).collect()
+    }
+
+    pub(super) fn left_tags(&self) -> Vec<String> {
+        self.left().into_iter().map(|left| left.tag).collect()
+    }
+
+    pub(super) async fn end(self) {
+        self.servers.shutdown().await;
+    }
+}
+
+/// The arguments of a call, in their canonical text.
+pub(super) fn arguments(tag: &str) -> String {
+    format!(r#"{{"tag":"{tag}"}}"#)
+}
+
+fn request(server: &str, tool: &str, tag: &str) -> CallRequest {
+    let arguments = RawValue::from_string(arguments(tag)).unwrap();
+    CallRequest {
+        server: server.to_owned(),
+        target: Target::Tool(tool.to_owned()),
+        arguments: Some(arguments),
+        held: None,
+    }
+}

@@ -1,0 +1,12 @@
+//! An admission that no audit stage gave.
+
+use footbridge::{
+    audit::{Admitted, Receipt},
+    servers::Outgoing,
+};
+
+fn admitted(outgoing: Outgoing, receipt: Receipt) -> Admitted {
+    Admitted { outgoing, receipt }
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! An admission used up with nothing sent.
+
+use footbridge::{
+    audit::Admitted,
+    servers::{Executed, NoAnswer, Outcome},
+};
+
+async fn pretended(admitted: Admitted) -> Executed {
+    Executed::by(admitted, |_| async { Outcome::Unknown(NoAnswer::Timeout) }).await
+}
+
+fn main() {}

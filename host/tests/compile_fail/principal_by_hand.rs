@@ -1,0 +1,14 @@
+//! A principal that showed no token.
+
+use std::sync::Arc;
+
+use footbridge::{
+    auth::{Peer, Principal},
+    session::Session,
+};
+
+fn principal(session: Arc<Session>) -> Principal {
+    Principal { session, peer: Peer::Unix { uid: 0, pid: None } }
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+//! What would be sent, taken out of a call or a verdict before anybody decided or recorded.
+
+use footbridge::{
+    gate::Verdict,
+    resolve::ResolvedCall,
+    servers::{OutgoingRequest, ServerName},
+};
+
+fn of_a_call(call: ResolvedCall) -> (ServerName, OutgoingRequest) {
+    call.into_request()
+}
+
+fn of_a_verdict(verdict: Verdict) -> ResolvedCall {
+    verdict.into_call()
+}
+
+fn main() {}

@@ -123,28 +123,31 @@ fn inside(bin: &Path) -> Result<(), Failure> {
 }
 
 const BODY: &str = r#"{"jsonrpc":"2.0","method":"callTool","params":{"server":"demo","tool":"get_weather","arguments":{"city":"Bern"}},"id":1}"#;
+const LISTING: &str =
+    r#"{"jsonrpc":"2.0","method":"describeTool","params":{"server":"demo","tool":"get_weather"},"id":1}"#;
 
-/// A whole process for a call, as a script would start it, and curl doing the same POST.
+/// A whole process, as a script would start it, and curl doing the same POST: once for a listing, which the harness
+/// answers by itself, and once for a call, which waits for the server and for two syncs of the record.
 fn against_curl(port: &str, token: &str) -> Result<(), Failure> {
     if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
-        say("  SKIPPED: a call against curl: there is no curl");
+        say("  SKIPPED: tool-cli against curl: there is no curl");
         return Ok(());
     }
-    let (mut ours, mut curls) = (Vec::new(), Vec::new());
-    for _ in 0..COMMANDS {
-        let mut command = Command::new("tool-cli");
-        ours.push(timed(command.args(["demo", "get_weather", r#"{"city":"Bern"}"#]))?);
-        let mut command = Command::new("curl");
-        command.args(["-sS", "--fail", "-X", "POST", "-H", "Content-Type: application/json", "-H"]);
-        command.arg(format!("Authorization: Bearer {token}")).args(["-d", BODY, &format!("http://127.0.0.1:{port}/")]);
-        curls.push(timed(&mut command)?);
+    let listing: &[&str] = &["demo", "get_weather"];
+    let call: &[&str] = &["demo", "get_weather", r#"{"city":"Bern"}"#];
+    for (what, args, body) in [("listing", listing, LISTING), ("call", call, BODY)] {
+        let (mut ours, mut curls) = (Vec::new(), Vec::new());
+        for _ in 0..COMMANDS {
+            ours.push(timed(Command::new("tool-cli").args(args))?);
+            let mut command = Command::new("curl");
+            command.args(["-sS", "--fail", "-X", "POST", "-H", "Content-Type: application/json", "-H"]);
+            command.arg(format!("Authorization: Bearer {token}"));
+            curls.push(timed(command.args(["-d", body, &format!("http://127.0.0.1:{port}/")]))?);
+        }
+        let ratio = median(&mut curls).as_secs_f64() / median(&mut ours).as_secs_f64();
+        let (ours, curls) = (spread(&mut ours), spread(&mut curls));
+        say(&format!("  a whole {what} with tool-cli: {ours}; with curl: {curls}; {ratio:.1} times faster"));
     }
-    let ratio = median(&mut curls).as_secs_f64() / median(&mut ours).as_secs_f64();
-    say(&format!(
-        "  a whole tool-cli call: {}; curl: {}; {ratio:.1} times faster",
-        spread(&mut ours),
-        spread(&mut curls)
-    ));
     Ok(())
 }
 

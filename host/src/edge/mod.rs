@@ -22,7 +22,7 @@ use std::{
 };
 
 use footbridge_proto::rpc::{ErrorObject, Reason};
-use http::{Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{
     body::{Body, Incoming},
     server::conn::http1,
@@ -184,7 +184,12 @@ impl Handler {
 
     async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Result<Response<Pieces>, Infallible> {
         phase.busy();
-        let response = self.respond(request).await;
+        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let mut response = self.respond(request).await;
+        if chunked {
+            // Whatever the answer: where its body ended may be read in two ways, so nothing after it is read at all.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         phase.answered();
         Ok(response)
     }

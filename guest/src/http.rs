@@ -13,7 +13,7 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 32 << 20;
 /// Largest head of an answer.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// How much one read asks for.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
 
 /// A whole answer.
 #[derive(Debug)]

@@ -20,11 +20,22 @@ use crate::{
     redact::Redactor,
     resolve::Resolver,
     servers::{Launcher, Servers, ServersContext, tls},
-    session::{NoRandomness, Session, SessionName, new_token},
+    session::{Labels, NoRandomness, Session, SessionName, new_token},
 };
 
 /// How long calls may still run when the harness ends.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// Why a session cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is no token to be had.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// The system does not say where the listener listens.
+    #[error("cannot tell where the session listens: {0}")]
+    Listener(#[from] std::io::Error),
+}
 
 /// A running harness.
 pub struct Harness {
@@ -32,37 +43,44 @@ pub struct Harness {
     servers: Servers,
     audit: Audit,
     limits: Limits,
+    policy: Policy,
     shutdown: CancellationToken,
     listeners: TaskTracker,
 }
 
 impl Harness {
-    /// Starts the stages and the servers, and writes to this journal.
+    /// Starts the stages and the servers, and writes to this journal. Only [`Launcher::Kept`] keeps the promise that
+    /// no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(config: Config, policy: Policy, journal: impl Journal + 'static) -> std::io::Result<Self> {
+    pub fn start(
+        config: Config,
+        policy: Policy,
+        journal: impl Journal + 'static,
+        launcher: Launcher,
+    ) -> std::io::Result<Self> {
         tls::install();
         let limits = config.limits;
         let audit = Audit::start(journal, limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let redactor = Redactor::new(&config.gathered.secrets);
-        let context =
-            ServersContext { limits: limits.clone(), redactor, budget: budget.clone(), launcher: Launcher::default() };
+        let context = ServersContext { limits: limits.clone(), redactor, budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
         let resolver = Resolver::new(servers.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let stages = Stages { resolver, policy, audit: audit.clone(), servers: servers.clone() };
         let edge = Edge::new(stages, &limits, budget, config.allow_hosts);
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
-        Ok(Self { edge, servers, audit, limits, shutdown, listeners })
+        Ok(Self { edge, servers, audit, limits, policy, shutdown, listeners })
     }
 
     /// Serves a new session on a listener, and gives its token.
     ///
     /// # Errors
-    /// [`NoRandomness`].
-    pub fn serve(&self, name: SessionName, listener: Listener) -> Result<Token, NoRandomness> {
+    /// [`ServeError`].
+    pub fn serve(&self, name: SessionName, listener: Listener, labels: &Labels) -> Result<Token, ServeError> {
         let token = new_token()?;
+        self.audit.session(&name, self.policy, &listener.endpoint()?, labels);
         let session = Arc::new(Session::new(name, &token, self.limits.calls.clone()));
         let (edge, shutdown) = (self.edge.clone(), self.shutdown.clone());
         self.listeners.spawn(async move { edge.run(listener, session, shutdown).await });

@@ -3,7 +3,7 @@
 //! A session outlives connections; nothing of it hangs on one.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     num::NonZeroU32,
     str::FromStr,
@@ -27,6 +27,9 @@ use crate::{digest::Digest, limits::CallLimits, servers::ServerName};
 /// The name of a session: `[a-z0-9][a-z0-9-]{0,31}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionName(String);
+
+/// What an operator finds a session by: keys and values of their own.
+pub type Labels = BTreeMap<String, String>;
 
 /// Why a text is no session name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,9 +7,10 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
     reason = "a test says no more than that it failed, and where"
 )]
+
+mod skipped;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,6 +34,7 @@ use nix::libc;
 use nix::mount::{MntFlags, umount2};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
+use skipped::skipped;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
@@ -97,7 +99,7 @@ fn cannot_run(test: &str) -> bool {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => format!("unshare: {error}"),
     };
-    eprintln!("SKIPPED: {test}: no user namespaces here: {reason}");
+    skipped(test, format_args!("no user namespaces here: {reason}"));
     true
 }
 
@@ -122,7 +124,7 @@ fn place() -> (tempfile::TempDir, Place) {
 /// The users to try: the one that runs the test and, if that is root, an ordinary one.
 fn users(test: &str) -> Vec<Option<u32>> {
     if !geteuid().is_root() {
-        eprintln!("SKIPPED: {test} as another user: not root");
+        skipped(&format!("{test} as another user"), "not root");
         return vec![None];
     }
     vec![None, Some(NOBODY)]
@@ -429,6 +431,19 @@ async fn a_socket_folder_that_is_missing_is_named() {
     let refusal = refusal_of(net::command("/bin/true", [""; 0], &place.view())).await;
     assert_eq!(refusal.step, Step::Shown(place.socket_folder().display().to_string()));
     assert_eq!(refusal.cause(), Errno::ENOENT);
+}
+
+#[tokio::test]
+#[ignore = "a measurement: run it alone, with --release for figures"]
+async fn how_long_a_sandbox_takes() {
+    let (_folder, place) = place();
+    let _listener = place.furnish();
+    let started = std::time::Instant::now();
+    for _ in 0..100 {
+        let command = net::command("/bin/true", [""; 0], &place.view()).folder("/").helper(FOOTBRIDGE);
+        assert_eq!(command.spawn().await.unwrap().wait().await.unwrap().code(), 0);
+    }
+    eprintln!("start to end of /bin/true in a sandbox: {:?} each", started.elapsed() / 100);
 }
 
 #[test]

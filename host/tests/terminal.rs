@@ -3,7 +3,9 @@
 //! The test plays the person: it holds the far end of the local terminal, types there and reads the screen. The
 //! harness is this same test binary in a session of its own, with that terminal as its controlling one.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test says no more than that it failed, and where")]
+#![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
+
+mod skipped;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,6 +21,7 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{FlushArg, LocalFlags, Termios, tcflush, tcgetattr};
+use skipped::skipped;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const FOOTBRIDGE: &str = env!("CARGO_BIN_EXE_footbridge");
@@ -109,7 +112,8 @@ async fn as_harness() {
     let script = std::env::var("SCRIPT").unwrap();
     let local = Local::find().unwrap().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let view = View { socket_folder: folder.path().to_owned(), ..View::default() };
+    let hidden_files = local.name().cloned().into_iter().collect();
+    let view = View { socket_folder: folder.path().to_owned(), hidden_files, ..View::default() };
     let command = match std::env::var("SANDBOX").unwrap().as_str() {
         "net" => net::command("/bin/sh", ["-c", &script], &view),
         _ => none::command("/bin/sh", ["-c", &script]),
@@ -143,7 +147,7 @@ fn typist() {
 fn cannot_run(sandbox: &str, test: &str) -> bool {
     let can = sandbox != "net" || Command::new("unshare").args(["-Urn", "true"]).status().is_ok_and(|s| s.success());
     if !can {
-        eprintln!("SKIPPED: {test}: no user namespaces here");
+        skipped(test, "no user namespaces here");
     }
     !can
 }
@@ -194,12 +198,15 @@ fn keys_reach_the_command_and_ctrl_c_interrupts_it_not_the_harness() {
 #[test]
 fn the_window_is_followed() {
     let mut person = Person::sits_down();
-    let script = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read x; done";
+    let script = "trap 'stty size' WINCH; echo ready; while :; do read x; done";
     let mut harness = person.runs("none", script, false);
     assert!(person.sees("ready"));
     let resized = Command::new("stty").args(["rows", "40", "cols", "100"]).stdin(person.terminal()).status();
     assert!(resized.unwrap().success());
+    // Rows and columns come one after the other.
     assert!(person.sees("40 100"));
+    person.types("\u{3}");
+    assert!(person.sees("ended 130"));
     assert!(harness.wait().unwrap().success());
 }
 

@@ -16,6 +16,9 @@ use nix::{
     fcntl::{FallocateFlags, fallocate},
 };
 
+/// Room that is reserved at a time beyond what is needed, bytes: reserving for every call would cost a third of a sync.
+const RESERVE_STEP: u64 = 64 * 1024;
+
 /// A place that keeps bytes durably, in order.
 pub trait Journal: Send {
     /// Makes room for what will still be written, besides `bytes` that come now.
@@ -39,6 +42,8 @@ pub struct FileJournal {
     durable: u64,
     /// Something may be left behind what is durable.
     torn: bool,
+    /// Up to where the file system has set room aside.
+    reserved: u64,
     can_reserve: bool,
 }
 
@@ -78,7 +83,7 @@ impl FileJournal {
         for folder in [audit, &folder] {
             File::open(folder).and_then(|f| f.sync_all()).map_err(io)?;
         }
-        Ok(Self { file, path, durable: 0, torn: false, can_reserve: true })
+        Ok(Self { file, path, durable: 0, reserved: 0, torn: false, can_reserve: true })
     }
 
     /// Where it writes.
@@ -97,13 +102,29 @@ fn make_private(folder: &Path) -> Result<(), OpenError> {
     if ours { Ok(()) } else { Err(OpenError::Unsafe(folder.to_owned())) }
 }
 
+impl FileJournal {
+    fn allocate(&mut self, length: u64) -> Result<(), Errno> {
+        let end = i64::try_from(length).map_err(|_| Errno::EFBIG)?;
+        fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, end)?;
+        self.reserved = length;
+        Ok(())
+    }
+
+    /// Cuts the file back to what is durable. What was reserved beyond it goes too.
+    fn cut_back(&mut self) -> io::Result<()> {
+        self.reserved = 0;
+        self.file.set_len(self.durable)
+    }
+}
+
 impl Journal for FileJournal {
     fn reserve(&mut self, bytes: u64) -> io::Result<()> {
-        if !self.can_reserve {
+        let needed = self.durable + bytes;
+        if !self.can_reserve || needed <= self.reserved {
             return Ok(());
         }
-        let length = i64::try_from(self.durable + bytes).map_err(io::Error::other)?;
-        match fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, length) {
+        // Where a whole step does not fit any more, what is needed may.
+        match self.allocate(needed + RESERVE_STEP).or_else(|_| self.allocate(needed)) {
             Ok(()) => Ok(()),
             Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
                 tracing::warn!(path = %self.path.display(), "this file system cannot reserve room for outcomes");
@@ -116,7 +137,7 @@ impl Journal for FileJournal {
 
     fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.torn {
-            self.file.set_len(self.durable)?;
+            self.cut_back()?;
             self.torn = false;
         }
         let written = self.file.write_all_at(bytes, self.durable).and_then(|()| self.file.flush());
@@ -127,7 +148,7 @@ impl Journal for FileJournal {
             }
             Err(error) => {
                 // If this fails too, the next commit tries it first: a shorter one would not cover what is left.
-                self.torn = self.file.set_len(self.durable).is_err();
+                self.torn = self.cut_back().is_err();
                 Err(error)
             }
         }

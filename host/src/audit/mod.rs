@@ -15,7 +15,10 @@ use std::{
     time::Instant,
 };
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
+use footbridge_proto::{
+    endpoint::Endpoint,
+    rpc::{ErrorObject, Reason},
+};
 use tokio::{sync::oneshot, time::timeout};
 
 pub use journal::{FileJournal, Journal, OpenError};
@@ -23,11 +26,11 @@ pub use reply::Reply;
 
 use crate::{
     auth::Principal,
-    gate::{Decision, Verdict},
+    gate::{Decision, Policy, Verdict},
     limits::AuditLimits,
     resolve::Unresolved,
     servers::{Executed, Outgoing, OutgoingRequest, ServerName},
-    session::{OverLimit, random_text},
+    session::{Labels, OverLimit, SessionName, random_text},
 };
 use record::{Arguments, Intent, Record, Refused, digest_text, short_name};
 use writer::{Queue, Writer};
@@ -75,6 +78,17 @@ impl Audit {
     /// Writes what is queued and ends the writer. Blocks while it does.
     pub fn close(&self) {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).close();
+    }
+
+    /// Records that a session begins. Not waited for: if it cannot be written, no call can either.
+    pub(crate) fn session(&self, session: &SessionName, policy: Policy, listener: &Endpoint, labels: &Labels) {
+        let record = Record::Session {
+            session: session.to_string(),
+            policy: policy.name(),
+            listener: listener.to_string(),
+            labels: labels.clone(),
+        };
+        drop(self.queue.push(record));
     }
 
     /// Records an intent, and lets the call go once that is durable.

@@ -3,7 +3,7 @@
 //! Names in it may come from a guest: they are cut to a length, and everything that could steer a terminal is escaped,
 //! so that a record can be shown as it is.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use footbridge_proto::text::needs_escape;
@@ -31,6 +31,8 @@ pub(super) struct Line {
 pub(super) enum Record {
     /// The harness starts to write here.
     Started { version: &'static str, pid: u32 },
+    /// A session begins: a token for this listener.
+    Session { session: String, policy: &'static str, listener: String, labels: BTreeMap<String, String> },
     /// A call is about to leave.
     Intent(Box<Intent>),
     /// What became of a call.

@@ -72,6 +72,9 @@ struct RunArgs {
     /// A variable that CMD gets too, with this value or its own
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<OsString>,
+    /// Something to find this run by in the record
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -121,8 +124,40 @@ fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
     Ok((config, folders))
 }
 
+fn label(text: &str) -> Result<(String, String), NoLabel> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or(NoLabel)?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A label without a key or a value.
+#[derive(Debug, thiserror::Error)]
+#[error("write KEY=VALUE, as in --label team=search")]
+struct NoLabel;
+
 fn demo_server() -> anyhow::Result<i32> {
     let (input, output) = (std::io::stdin().lock(), std::io::stdout());
     crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_readme_lists_every_flag_of_run() {
+        let readme = include_str!("../../../README.md");
+        let cli = Cli::command();
+        let run = cli.find_subcommand("run").unwrap();
+        for flag in run.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(readme.contains(&format!("| `--{flag} ")), "the table lacks --{flag}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
 }

@@ -19,10 +19,11 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
+    let labels = args.labels.into_iter().collect();
     let env = args.env.into_iter().map(asked).collect();
-    let run_this = Run { config, policy: Policy::Open, sandbox: args.sandbox, env, command: args.command };
+    let run_this = Run { config, policy: Policy::Open, sandbox: args.sandbox, env, labels, command: args.command };
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let status = runtime.block_on(run(run_this, &folders));
     runtime.shutdown_background();
     status

@@ -12,7 +12,14 @@ mod listings;
 mod rpc;
 mod stream;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use footbridge_proto::rpc::{ErrorObject, Reason};
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -59,6 +66,7 @@ pub struct Edge {
     budget: Budget,
     connections: Arc<Semaphore>,
     allowed_hosts: Arc<[String]>,
+    wrong_tokens: Arc<AtomicU64>,
     tasks: TaskTracker,
 }
 
@@ -73,6 +81,7 @@ impl Edge {
             budget,
             connections: Arc::new(Semaphore::new(limits.edge.connections)),
             allowed_hosts: allowed_hosts.into(),
+            wrong_tokens: Arc::default(),
             tasks: TaskTracker::new(),
         }
     }
@@ -195,7 +204,7 @@ impl Handler {
         let shown = head.headers.get_all(header::AUTHORIZATION).iter();
         let Ok(principal) = authenticate(&self.session, &self.peer, shown) else {
             if head.headers.contains_key(header::AUTHORIZATION) {
-                tracing::info!(session = %self.session.name(), peer = %self.peer, "a wrong token was shown");
+                self.note_wrong_token();
                 sleep(self.edge.limits.wrong_token_delay).await;
             }
             body::drain(incoming).await;
@@ -226,6 +235,14 @@ impl Handler {
         match answer {
             Ok(result) => body::result(id.as_deref(), result),
             Err(error) => body::error(StatusCode::OK, id.as_deref(), &error),
+        }
+    }
+
+    /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.
+    fn note_wrong_token(&self) {
+        let count = self.edge.wrong_tokens.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::warn!(session = %self.session.name(), peer = %self.peer, count, "wrong tokens were shown");
         }
     }
 

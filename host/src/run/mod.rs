@@ -27,7 +27,8 @@ use crate::{
     listener::Listener,
     pty::Local,
     sandbox::{self, Asked, Environments, Kind},
-    session::SessionName,
+    servers::Launcher,
+    session::{Labels, SessionName},
 };
 use folder::RunFolder;
 use guest::GuestBinaries;
@@ -52,6 +53,8 @@ pub struct Run {
     pub sandbox: Sandbox,
     /// What `--env` names.
     pub env: Vec<Asked>,
+    /// What the operator finds this run by.
+    pub labels: Labels,
     /// The command and its arguments.
     pub command: Vec<OsString>,
 }
@@ -76,8 +79,9 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let names = run.config.gathered.names.clone();
     let journal = FileJournal::create(&folders.state.join("audit"))?;
     tracing::info!(record = %journal.path().display(), "calls are recorded");
-    let harness = Harness::start(run.config, run.policy, journal).context("cannot write the record")?;
-    let token = harness.serve(session_name(), listener)?;
+    let harness = Harness::start(run.config, run.policy, journal, Launcher::Kept { helper: None })
+        .context("cannot write the record")?;
+    let token = harness.serve(session_name(), listener, &run.labels)?;
     let plan = Plan { sandbox: run.sandbox, env: &run.env, command: &run.command, names: &names, token: &token };
     let ended = match plan.prepare(&endpoint, &folder, &guest, view) {
         Ok(command) => supervise(command).await,

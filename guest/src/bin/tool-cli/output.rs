@@ -26,7 +26,7 @@ pub(crate) fn on_terminal() -> bool {
 
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
     let done = if on_terminal() { write!(stdout, "{}", EscapedLines(text)) } else { stdout.write_all(text.as_bytes()) };
     done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(Failure::Stdout)
 }

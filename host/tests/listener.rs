@@ -4,12 +4,7 @@
 //! As root nearly every file may be used, so what is about owners also runs as an ordinary user: the test starts this
 //! same program again under that user.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test says no more than that it failed, and where"
-)]
+#![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
 
 mod skipped;
 

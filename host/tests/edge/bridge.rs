@@ -15,7 +15,8 @@ use footbridge::{
     limits::Limits,
     listener::Listener,
     secret::Secret,
-    servers::{ProtocolChoice, ServerSpec, StdioSpec, TransportSpec},
+    servers::{Launcher, ProtocolChoice, ServerSpec, StdioSpec, TransportSpec},
+    session::Labels,
 };
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::{Value, json};
@@ -74,7 +75,8 @@ impl Bridge {
         let inside = runtime.enter();
         let records = Records::default();
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
-        let harness = Harness::start(config, Policy::Open, records.clone()).unwrap();
+        let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
+        let harness = Harness::start(config, Policy::Open, records.clone(), launcher).unwrap();
         let door = open(&harness, "test");
         drop(inside);
         Self { runtime, harness: Some(harness), records, door }
@@ -123,6 +125,13 @@ impl Bridge {
         self.records.0.lock().unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// Nothing was called so far, and no call was refused.
+    pub(crate) fn must_have_called_nothing(&self) {
+        let records = self.records();
+        let quiet = |line: &Value| line["type"] == "started" || line["type"] == "session";
+        assert!(records.iter().all(quiet), "{records:?}");
+    }
+
     /// Waits until a line of the record is as it should be.
     pub(crate) fn until_recorded(&self, what: impl Fn(&Value) -> bool) -> Value {
         eventually(|| self.records().into_iter().find(&what))
@@ -158,7 +167,7 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 fn open(harness: &Harness, session: &str) -> Door {
     let listener = Listener::bind(&Endpoint::Tcp(TcpEndpoint::loopback(0)), 0o600).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
-    let token = harness.serve(session.parse().unwrap(), listener).unwrap();
+    let token = harness.serve(session.parse().unwrap(), listener, &Labels::new()).unwrap();
     Door { address: tcp.primary(), token: token.expose().to_owned() }
 }
 

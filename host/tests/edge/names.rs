@@ -213,7 +213,7 @@ fn there_are_no_other_methods() {
         assert_eq!((&error["code"], &answer["id"]), (&json!(-32601), &json!(1)), "{method:?}: {answer}");
         assert_eq!(error["message"], format!("Method not found: {method}"));
     }
-    assert!(bridge.records().iter().all(|line| line["type"] == "started"));
+    bridge.must_have_called_nothing();
 }
 
 #[test]

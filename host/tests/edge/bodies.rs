@@ -127,3 +127,10 @@ fn more_bytes_at_once_than_may_be_held_are_told_to_come_back() {
     drop((one, two));
     eventually(|| bridge.ask(LIST).json()["result"].is_object().then_some(()));
 }
+
+#[test]
+fn listings_count_as_bytes_that_are_held() {
+    let bridge = Bridge::with(|limits| limits.edge.held_bytes = 1024);
+    let answer = bridge.ask(LIST).json();
+    assert_eq!((&answer["error"]["data"]["reason"], &answer["id"]), (&json!("busy"), &json!(1)), "{answer}");
+}

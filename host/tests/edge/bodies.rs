@@ -108,24 +108,27 @@ fn a_body_that_ends_too_soon_is_no_request() {
 
 #[test]
 fn more_bytes_at_once_than_may_be_held_are_told_to_come_back() {
-    let bridge = Bridge::with(|limits| limits.edge.held_bytes = 2 * MIB);
+    // Room for two large ones and some small ones.
+    let bridge = Bridge::with(|limits| limits.edge.held_bytes = 2 * MIB + 64 * 1024);
     bridge.must_serve();
     let length = format!("Content-Length: {MIB}");
     let slow = || {
         let mut client = bridge.connect();
-        client.send(head("POST / HTTP/1.1", &[&bridge.authorization(), JSON, &length]));
+        let expects = "Expect: 100-continue";
+        client.send(head("POST / HTTP/1.1", &[&bridge.authorization(), JSON, &length, expects]));
+        // Its body is asked for once its bytes are held.
+        assert_eq!(client.answer().status, 100);
         client
     };
     let (one, two) = (slow(), slow());
-    let busy = eventually(|| {
-        let answer = bridge.ask(LIST).json();
-        answer["error"].is_object().then_some(answer)
-    });
+    bridge.must_serve();
+    let large = format!("{LIST}{}", " ".repeat(MIB - LIST.len()));
+    let busy = bridge.ask(&large).json();
     let error = &busy["error"];
     assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32002), &json!("busy")), "{busy}");
     assert!(error["data"]["retryAfterMs"].as_u64().unwrap() > 0);
     drop((one, two));
-    eventually(|| bridge.ask(LIST).json()["result"].is_object().then_some(()));
+    eventually(|| bridge.ask(&large).json()["result"].is_object().then_some(()));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_client_that_leaves_in_the_middle_of_a_call_cancels_it_at_the_server() {
     for sandbox in SANDBOXES {
         let mut tape = Tape::new();
         let host = Host::with(&Servers::none().recording("slow", &["never-answers-call"], &tape)).sandbox(sandbox);
-        let script = "tool-cli slow echo '{}' & echo $!; read a; kill -KILL $!; read b; \
+        let script = "set -m; tool-cli slow echo '{}' & echo $!; read a; kill -KILL $!; read b; \
                       tool-cli --exit-codes slow echo '{}' & read c; kill -INT $!; wait $!; echo $?";
         let mut running = host.starts_script(script);
         let call = tape.hears("tools/call");

@@ -37,18 +37,23 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Starts the stages and the servers, and writes to this journal.
+    /// Starts the stages and the servers, and writes to this journal. Only [`Launcher::Kept`] keeps the promise that
+    /// no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(config: Config, policy: Policy, journal: impl Journal + 'static) -> std::io::Result<Self> {
+    pub fn start(
+        config: Config,
+        policy: Policy,
+        journal: impl Journal + 'static,
+        launcher: Launcher,
+    ) -> std::io::Result<Self> {
         tls::install();
         let limits = config.limits;
         let audit = Audit::start(journal, limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let redactor = Redactor::new(&config.gathered.secrets);
-        let context =
-            ServersContext { limits: limits.clone(), redactor, budget: budget.clone(), launcher: Launcher::default() };
+        let context = ServersContext { limits: limits.clone(), redactor, budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
         let resolver = Resolver::new(servers.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let stages = Stages { resolver, policy, audit: audit.clone(), servers: servers.clone() };

@@ -127,13 +127,19 @@ impl Kept {
                 Ok(None) | Err(_) => break,
             }
         }
+        // Says that the report was heard.
+        self.close_lifeline();
         let _status_was_reported = self.keeper.wait().await;
         self.ended.ok_or(LostKeeper)
     }
 
+    fn close_lifeline(&self) {
+        let _already_gone = shutdown(self.channel.as_raw_fd(), Shutdown::Write);
+    }
+
     /// Kills the program and everything that came of it, and waits at most this long until nothing is left.
     pub async fn kill(&mut self, deadline: Duration) -> Result<Result<Ended, LostKeeper>, StillEnding> {
-        let _already_gone = shutdown(self.channel.as_raw_fd(), Shutdown::Write);
+        self.close_lifeline();
         tokio::time::timeout(deadline, self.wait()).await.map_err(|_| StillEnding)
     }
 }

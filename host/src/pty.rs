@@ -82,7 +82,7 @@ impl Local {
         self.is_terminal.map(|is| if is { Stream::Terminal } else { Stream::Inherit })
     }
 
-    /// The terminal's device, which a sandbox should hide.
+    /// The terminal's device, which a sandbox should hide: reading from it takes keys, writing to it draws.
     pub fn name(&self) -> Option<&PathBuf> {
         self.name.as_ref()
     }

@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -21,10 +22,17 @@ pub const MIN_BYTES: usize = 8;
 pub const MARK: &str = "[redacted]";
 
 /// Finds and replaces the values of configured secrets. Clones share the count.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Redactor {
     finder: Option<Arc<AhoCorasick>>,
     replaced: Arc<AtomicU64>,
+}
+
+/// The automaton's own text would spell the values out.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor(hidden)")
+    }
 }
 
 impl Redactor {

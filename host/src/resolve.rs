@@ -224,7 +224,7 @@ impl Resolver {
         let canonical = value.to_string();
         let arguments = if let Value::Object(map) = value { map } else { Map::new() };
         Ok(Found {
-            request: OutgoingRequest::CallTool { name: tool.name().to_owned(), arguments },
+            request: OutgoingRequest::CallTool { name: tool.name().to_owned(), definition: tool.digest(), arguments },
             arguments: Digest::of(&canonical),
             argument_bytes: canonical.len(),
             definition: Some(tool.digest()),

@@ -215,6 +215,46 @@ async fn a_chain_that_forks_faster_than_it_dies_ends() {
 }
 
 #[tokio::test]
+async fn many_start_and_end_side_by_side() {
+    let (mut witness, held) = witness();
+    let mut running = Vec::new();
+    for number in 0..40 {
+        let held = held.try_clone().unwrap();
+        let command = shell(&format!("sleep 1000 & read x; exit {number}"));
+        running.push(tokio::spawn(async move {
+            let mut kept = command.streams(Stream::Pipe, Stream::Null, Stream::Given(held)).spawn().await.unwrap();
+            drop(kept.stdin.take());
+            soon(kept.wait()).await
+        }));
+    }
+    drop(held);
+    for (number, task) in running.into_iter().enumerate() {
+        assert_eq!(task.await.unwrap().map(Ended::code), Ok(i32::try_from(number).unwrap()));
+    }
+    everything_is_gone(&mut witness).await;
+}
+
+#[tokio::test]
+#[ignore = "a measurement: run it alone, with --release for figures"]
+async fn how_long_a_start_and_an_end_take() {
+    let started = std::time::Instant::now();
+    for _ in 0..200 {
+        assert_eq!(
+            Kept::command("/bin/true").helper(FOOTBRIDGE).spawn().await.unwrap().wait().await,
+            Ok(Ended::Exited(0))
+        );
+    }
+    eprintln!("start to end of /bin/true: {:?} each", started.elapsed() / 200);
+    let kept = shell("read x").streams(Stream::Pipe, Stream::Null, Stream::Null).spawn().await.unwrap();
+    let parent = std::fs::read_to_string(format!("/proc/{}/status", kept.pid())).unwrap();
+    let keeper = parent.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
+    let memory = std::fs::read_to_string(format!("/proc/{keeper}/smaps_rollup")).unwrap_or_default();
+    for line in memory.lines().filter(|line| line.starts_with("Rss") || line.starts_with("Private_Dirty")) {
+        eprintln!("keeper {line}");
+    }
+}
+
+#[tokio::test]
 async fn one_program_holds_no_end_of_anothers() {
     let (mut witness, held) = witness();
     let first = shell("read x").streams(Stream::Pipe, Stream::Null, Stream::Given(held)).spawn().await.unwrap();

@@ -431,6 +431,19 @@ async fn a_socket_folder_that_is_missing_is_named() {
     assert_eq!(refusal.cause(), Errno::ENOENT);
 }
 
+#[tokio::test]
+#[ignore = "a measurement: run it alone, with --release for figures"]
+async fn how_long_a_sandbox_takes() {
+    let (_folder, place) = place();
+    let _listener = place.furnish();
+    let started = std::time::Instant::now();
+    for _ in 0..100 {
+        let command = net::command("/bin/true", [""; 0], &place.view()).folder("/").helper(FOOTBRIDGE);
+        assert_eq!(command.spawn().await.unwrap().wait().await.unwrap().code(), 0);
+    }
+    eprintln!("start to end of /bin/true in a sandbox: {:?} each", started.elapsed() / 100);
+}
+
 #[test]
 fn where_user_namespaces_are_off_the_refusal_says_which_setting() {
     let name = "where_user_namespaces_are_off_the_refusal_says_which_setting";

@@ -109,7 +109,8 @@ async fn as_harness() {
     let script = std::env::var("SCRIPT").unwrap();
     let local = Local::find().unwrap().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let view = View { socket_folder: folder.path().to_owned(), ..View::default() };
+    let hidden_files = local.name().cloned().into_iter().collect();
+    let view = View { socket_folder: folder.path().to_owned(), hidden_files, ..View::default() };
     let command = match std::env::var("SANDBOX").unwrap().as_str() {
         "net" => net::command("/bin/sh", ["-c", &script], &view),
         _ => none::command("/bin/sh", ["-c", &script]),
@@ -194,12 +195,15 @@ fn keys_reach_the_command_and_ctrl_c_interrupts_it_not_the_harness() {
 #[test]
 fn the_window_is_followed() {
     let mut person = Person::sits_down();
-    let script = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read x; done";
+    let script = "trap 'stty size' WINCH; echo ready; while :; do read x; done";
     let mut harness = person.runs("none", script, false);
     assert!(person.sees("ready"));
     let resized = Command::new("stty").args(["rows", "40", "cols", "100"]).stdin(person.terminal()).status();
     assert!(resized.unwrap().success());
+    // Rows and columns come one after the other.
     assert!(person.sees("40 100"));
+    person.types("\u{3}");
+    assert!(person.sees("ended 130"));
     assert!(harness.wait().unwrap().success());
 }
 

@@ -63,6 +63,10 @@ fn error_of(receipt: &Receipt, outcome: &Outcome) -> ErrorObject {
             ErrorObject::new(Reason::TooLarge, message)
         }
         Outcome::NotSent(NotSent::Unavailable(why)) => ErrorObject::new(Reason::ServerUnavailable, why.as_str()),
+        Outcome::NotSent(NotSent::Changed) => {
+            let message = "The tool changed while the call was on its way, and was not called: look at it again";
+            ErrorObject::new(Reason::DefinitionChanged, message)
+        }
         Outcome::NotSent(NotSent::Busy) => {
             let message = format!("Server \"{server}\" has too many calls at once: try again in a moment");
             ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000)
@@ -103,6 +107,7 @@ pub(super) fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> record::Outc
 fn not_sent_word(why: &NotSent) -> &'static str {
     match why {
         NotSent::Unavailable(_) => "server unavailable",
+        NotSent::Changed => "definition changed",
         NotSent::Busy => "busy",
         NotSent::Cancelled => "cancelled",
     }

@@ -120,25 +120,38 @@ impl Keeper {
             self.settle_start();
         }
         let ending = end_all(self.program, &self.signals).or(ending);
-        self.restore_local_terminal();
         let (report, status) = match ending {
             Some(Ending::Exited(code)) => (Report::Exited(code), code),
             Some(Ending::Signaled(signal)) => (Report::Signaled(signal), 128 + signal),
             None => return INTERNAL,
         };
         let _harness_may_be_gone = channel::send(&self.channel, &report, &[]);
+        self.restore_local_terminal();
         status
     }
 
-    /// Undoes the harness's raw mode, if the terminal is still in it: the harness may have been killed, which the
-    /// program can notice, and end, before this process does.
+    /// Undoes the raw mode that a harness left behind; one that lives does so itself, after the last output.
+    ///
+    /// Waits for the harness to have heard the report: the program can notice that it is being killed, and end, before
+    /// the kernel closes its end of the socket.
     fn restore_local_terminal(&self) {
         let Some((terminal, before)) = &self.local_terminal else { return };
+        while let Ok(Some(_too_late)) = channel::receive::<Request>(&self.channel) {}
+        if !self.is_harness_gone() {
+            return;
+        }
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
         if tcgetattr(terminal).is_ok_and(|now| now == raw) {
             let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
         }
+    }
+
+    /// Gone, not merely done: one that has heard the report closes its end for writing only.
+    fn is_harness_gone(&self) -> bool {
+        let mut harness = [PollFd::new(self.channel.as_fd(), PollFlags::empty())];
+        poll(&mut harness, PollTimeout::ZERO).is_ok()
+            && harness[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
     }
 
     fn next_event(&mut self) -> nix::Result<Event> {

@@ -27,6 +27,7 @@ use crate::{
     listener::Listener,
     pty::Local,
     sandbox::{self, Asked, Environments, Kind},
+    servers::Launcher,
     session::SessionName,
 };
 use folder::RunFolder;
@@ -76,7 +77,8 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let names = run.config.gathered.names.clone();
     let journal = FileJournal::create(&folders.state.join("audit"))?;
     tracing::info!(record = %journal.path().display(), "calls are recorded");
-    let harness = Harness::start(run.config, run.policy, journal).context("cannot write the record")?;
+    let harness = Harness::start(run.config, run.policy, journal, Launcher::Kept { helper: None })
+        .context("cannot write the record")?;
     let token = harness.serve(session_name(), listener)?;
     let plan = Plan { sandbox: run.sandbox, env: &run.env, command: &run.command, names: &names, token: &token };
     let ended = match plan.prepare(&endpoint, &folder, &guest, view) {

@@ -30,6 +30,12 @@ use crate::keeper::{Refusal, Step};
 /// Where the empty file is made that covers hidden ones. It is a folder in the private /proc, which always has it.
 const SCRATCH: &str = "/proc/sys";
 
+/// Folders that become the sandbox's own, so that nothing of the host's is left in them to hide.
+const PRIVATE: [&str; 2] = ["/proc", TERMINALS];
+
+/// Where terminals are.
+const TERMINALS: &str = "/dev/pts";
+
 /// Something of the host, held open from before it was covered.
 struct Held {
     path: PathBuf,
@@ -114,7 +120,8 @@ fn paths_to_hide(isolation: &Isolation) -> Result<BTreeSet<PathBuf>, Refusal> {
         all.extend(resolve(path).map_err(hiding(path))?);
     }
     for path in isolation.hidden_files.iter().map(Path::new) {
-        all.extend(resolve(path).map_err(hiding(path))?);
+        let real = resolve(path).map_err(hiding(path))?;
+        all.extend(real.filter(|real| !PRIVATE.iter().any(|folder| real.starts_with(folder))));
     }
     let is_outermost = |path: &&PathBuf| !path.ancestors().skip(1).any(|above| all.contains(above));
     Ok(all.iter().filter(is_outermost).cloned().collect())
@@ -148,12 +155,12 @@ fn make_folder(path: &Path) -> nix::Result<()> {
 fn mount_own_kernel_views() -> Result<(), Refusal> {
     let nothing_special = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount_plain(Some("proc"), Path::new("/proc"), None, nothing_special).map_err(Refusal::at(Step::Proc))?;
-    if !Path::new("/dev/pts").is_dir() {
+    if !Path::new(TERMINALS).is_dir() {
         return Ok(());
     }
     let devices = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let options = Some("newinstance,ptmxmode=0666,mode=620");
-    mount_plain(Some("devpts"), Path::new("/dev/pts"), options, devices).map_err(Refusal::at(Step::Terminals))
+    mount_plain(Some("devpts"), Path::new(TERMINALS), options, devices).map_err(Refusal::at(Step::Terminals))
 }
 
 /// Covers each file with an empty one, which has no other name.

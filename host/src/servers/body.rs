@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use footbridge_proto::text::needs_escape;
 use futures::{
     StreamExt,
     stream::{self, BoxStream},
@@ -110,10 +111,12 @@ impl Reading {
             }
             let (used, event) = self.events.take(&self.chunk).await;
             self.chunk = self.chunk.slice(used..);
-            if let Some(event) = event
-                && self.event(event) == Kind::Other
-            {
-                self.pace.one().await;
+            let wanted = match event {
+                Some(event) => self.event(event) == Kind::Answer,
+                None => self.events.is_keeping(),
+            };
+            if !wanted {
+                self.pace.unwanted(used).await;
             }
         }
     }
@@ -131,7 +134,9 @@ impl Reading {
             _ => Kind::Other,
         };
         let retry = event.retry.map(|ms| ms.clamp(*RETRY_MS.start(), *RETRY_MS.end()));
-        self.ready.push_back(Sse { event: None, data: None, id: event.id, retry });
+        // The library logs the id as it is; one that is not plain is not worth a stream that goes on.
+        let id = event.id.filter(|id| !id.chars().any(needs_escape));
+        self.ready.push_back(Sse { event: None, data: None, id, retry });
         for message in out {
             let data = serde_json::to_string(&message).ok();
             self.ready.push_back(Sse { event: None, data, id: None, retry: None });

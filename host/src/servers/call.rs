@@ -84,7 +84,7 @@ pub(super) async fn ask(
         return Ended::Answered(answer);
     }
     let ended = unanswered(&ticket, why);
-    if why != NoAnswer::ServerGone {
+    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended {
         tell(&live.peer, handle.id, why).await;
     }
     ended
@@ -126,7 +126,7 @@ async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
 
 fn to_wire(request: OutgoingRequest) -> ClientRequest {
     match request {
-        OutgoingRequest::CallTool { name, arguments } => {
+        OutgoingRequest::CallTool { name, arguments, .. } => {
             let params = CallToolRequestParams::new(name).with_arguments(arguments);
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         }
@@ -187,5 +187,33 @@ fn shape(text: &RawValue) -> Shape {
     match serde_json::from_str::<Top<'_>>(text.get()) {
         Ok(Top { result_type: Some(kind) }) if kind.get() == "\"input_required\"" => Shape::AsksForInput,
         _ => Shape::Result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(text: &str) -> Outcome {
+        let text = RawValue::from_string(text.to_owned()).unwrap();
+        judge(Ended::Answered(Answer::Result(text, None)), &"x".parse().unwrap(), 100)
+    }
+
+    #[test]
+    fn a_result_is_an_object_that_asks_for_nothing() {
+        assert!(matches!(judged(r#"{"content":[]}"#), Outcome::Result(_)));
+        assert!(matches!(judged(r#"{"resultType":"complete","resultType":"complete"}"#), Outcome::Result(_)));
+        assert!(matches!(judged("[]"), Outcome::Unknown(NoAnswer::Unusable)));
+        assert!(matches!(judged(&format!("{{\"a\":\"{}\"}}", "x".repeat(100))), Outcome::TooLarge { limit: 100 }));
+        let asks = judged(r#"{"resultType":"input_required","inputRequests":{}}"#);
+        assert!(matches!(asks, Outcome::ServerError { message, .. } if message.contains("asked for more input")));
+    }
+
+    #[test]
+    fn what_never_left_is_told_apart_from_what_may_have_arrived() {
+        let judged = |left, why| judge(Ended::Unanswered { left, why }, &"x".parse().unwrap(), 100);
+        assert!(matches!(judged(true, NoAnswer::Cancelled), Outcome::Unknown(NoAnswer::Cancelled)));
+        assert!(matches!(judged(false, NoAnswer::Cancelled), Outcome::NotSent(NotSent::Cancelled)));
+        assert!(matches!(judged(false, NoAnswer::ServerGone), Outcome::NotSent(NotSent::Unavailable(_))));
     }
 }

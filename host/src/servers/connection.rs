@@ -31,6 +31,9 @@ use super::{
 /// How long to wait for the rest once one of program and output has ended.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// The same while it starts, where nobody waits for an answer and the reason matters more.
+pub(super) const START_GRACE: Duration = Duration::from_secs(1);
+
 /// What a handle needs to send a request.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
@@ -48,6 +51,7 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Quiet>,
     process: Option<Process>,
     broken: CancellationToken,
+    drained: CancellationToken,
 }
 
 /// Why a server did not start.
@@ -115,11 +119,16 @@ async fn open_stdio(
     (shared, tap): (&Arc<Shared>, Arc<Tap>),
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
-    let launched = context.launcher.launch(spec)?;
+    let launched = context.launcher.launch(spec).await?;
     let mut process = launched.process;
     shared.facts().pid = process.pid();
     let (draining, redactor) = (Arc::clone(shared), context.redactor.clone());
-    tracker.spawn(async move { drain(launched.stderr, &draining.stderr, &draining.name, &redactor).await });
+    let drained = CancellationToken::new();
+    let done = drained.clone().drop_guard();
+    tracker.spawn(async move {
+        drain(launched.stderr, &draining.stderr, &draining.name, &redactor).await;
+        drop(done);
+    });
     let broken = CancellationToken::new();
     let streams = (launched.stdout, launched.stdin);
     let lines = Lines::new(streams, Arc::clone(&tap), room(context), context.limits.calls.idle_time, broken.clone());
@@ -128,7 +137,8 @@ async fn open_stdio(
     let served = tokio::select! {
         served = &mut serve => served,
         how = process.wait() => {
-            process.kill();
+            process.kill(GRACE).await;
+            last_words(&drained).await;
             return Err(StartError::Ended(how));
         }
     };
@@ -136,13 +146,16 @@ async fn open_stdio(
         Ok(service) => service,
         // Where its output ended, so did the program, most likely; that says more.
         Err(error) => {
-            return match tokio::time::timeout(GRACE, process.wait()).await {
-                Ok(how) => Err(StartError::Ended(how)),
+            return match tokio::time::timeout(START_GRACE, process.wait()).await {
+                Ok(how) => {
+                    last_words(&drained).await;
+                    Err(StartError::Ended(how))
+                }
                 Err(_) => Err(StartError::Handshake(Box::new(error))),
             };
         }
     };
-    Ok(Connection::of(service, Some(process), (&shared.name, tap), broken).await)
+    Ok(Connection::of(service, Some(process), (&shared.name, tap), (broken, drained)).await)
 }
 
 async fn open_http(
@@ -164,7 +177,7 @@ async fn open_http(
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let watched = Watched::new(transport, broken.clone());
     let service = Quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
-    Ok(Connection::of(service, None, (&shared.name, tap), broken).await)
+    Ok(Connection::of(service, None, (&shared.name, tap), (broken.clone(), broken)).await)
 }
 
 fn room(context: &ServersContext) -> Room {
@@ -175,12 +188,17 @@ fn room(context: &ServersContext) -> Room {
     }
 }
 
+/// Waits a moment for what a program that ended wrote to standard error last.
+async fn last_words(drained: &CancellationToken) {
+    let _read = tokio::time::timeout(GRACE, drained.cancelled()).await;
+}
+
 impl Connection {
     async fn of(
         service: RunningService<RoleClient, Quiet>,
         process: Option<Process>,
         (name, tap): (&ServerName, Arc<Tap>),
-        broken: CancellationToken,
+        (broken, drained): (CancellationToken, CancellationToken),
     ) -> Self {
         let mut no_cache = ClientCacheConfig::default();
         no_cache.enabled = false;
@@ -188,7 +206,7 @@ impl Connection {
         peer.set_response_cache_config(no_cache).await;
         let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
         let live = Live { name: name.clone(), peer, tap, gone: CancellationToken::new() };
-        Self { live, revision, service, process, broken }
+        Self { live, revision, service, process, broken, drained }
     }
 
     /// Waits until it is gone, tells whoever waits for an answer, and says why. Safe to cancel and call again.
@@ -211,6 +229,7 @@ impl Connection {
             },
         };
         self.live.gone.cancel();
+        last_words(&self.drained).await;
         why
     }
 
@@ -221,16 +240,15 @@ impl Connection {
             let _closed = self.service.close_with_timeout(time).await;
             return;
         };
-        let service = self.service.close_with_timeout(time);
+        let service = async { drop(self.service.close_with_timeout(time).await) };
         let program = async {
             if tokio::time::timeout(time / 2, process.wait()).await.is_err() {
                 process.terminate();
                 let _ended = tokio::time::timeout(time / 2, process.wait()).await;
             }
-            process.kill();
-            process.wait().await
+            process.kill(time).await;
         };
-        let (_closed, how) = tokio::join!(service, program);
-        tracing::debug!(server = %self.live.name, %how, "an MCP server was closed");
+        tokio::join!(service, program);
+        tracing::debug!(server = %self.live.name, "an MCP server was closed");
     }
 }

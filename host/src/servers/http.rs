@@ -1,7 +1,7 @@
 //! The HTTP client under the MCP library: what is sent to a server over HTTP, and how its answers are told apart.
 //!
 //! It follows no redirect, cuts no stream short by a total time, and never sends anything twice. What became of a
-//! request goes into its [`Ticket`]: it certainly did not get there (no connection, or the server refused it because
+//! request goes into its ticket: it certainly did not get there (no connection, or the server refused it because
 //! the session is lost or our credentials are not accepted), or it may have. A lost session breaks the connection, and
 //! its supervisor opens another one; the request itself is not repeated.
 //!
@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rmcp::{
-    model::{ClientJsonRpcMessage, GetExtensions},
+    model::ClientJsonRpcMessage,
     transport::{
         common::client_side_sse::ExponentialBackoff,
         streamable_http_client::{SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse},
@@ -29,8 +29,9 @@ use super::{
     body::{self, Arrived},
     gather::Room,
     tap::Tap,
-    ticket::{Answer, Ticket},
+    ticket::Answer,
     tls,
+    unanswered::{Asker, Failure, HttpError, Media, causes, media_type},
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -52,40 +53,6 @@ pub(super) struct HttpClient {
     room: Room,
     broken: CancellationToken,
     next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
-}
-
-/// Why a request over HTTP has no answer. Never holds the address.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum HttpError {
-    /// No connection: nothing was sent.
-    #[error("it cannot be reached: {0}")]
-    Connect(String),
-    /// The connection failed later.
-    #[error("its connection failed: {0}")]
-    Lost(String),
-    /// It wants other credentials.
-    #[error("it answered HTTP {0}: its credentials are missing or wrong")]
-    Credentials(u16),
-    /// It leads elsewhere.
-    #[error("it answered HTTP {0}, a redirect, which is not followed; configure the final URL")]
-    Redirect(u16),
-    /// Another status.
-    #[error("it answered HTTP {0}")]
-    Status(u16),
-    /// An answer that is none.
-    #[error("its answer cannot be used: {0}")]
-    Unusable(&'static str),
-    /// The caller left first.
-    #[error("withdrawn before it was sent")]
-    Withdrawn,
-}
-
-type Failure = StreamableHttpError<HttpError>;
-
-impl From<HttpError> for Failure {
-    fn from(error: HttpError) -> Self {
-        Self::Client(error)
-    }
 }
 
 /// How often and how fast streams are asked for again.
@@ -261,61 +228,6 @@ impl HttpClient {
         tokio::time::sleep_until(*next).await;
         *next = tokio::time::Instant::now() + STREAM_PAUSE;
     }
-}
-
-/// Who waits for the answer to a message.
-struct Asker {
-    ticket: Option<Ticket>,
-    is_request: bool,
-}
-
-impl Asker {
-    fn of(message: &ClientJsonRpcMessage) -> Self {
-        match message {
-            ClientJsonRpcMessage::Request(request) => {
-                Self { ticket: request.request.extensions().get::<Ticket>().cloned(), is_request: true }
-            }
-            _ => Self { ticket: None, is_request: false },
-        }
-    }
-
-    fn answer(&self, answer: Answer) {
-        if let Some(ticket) = &self.ticket {
-            ticket.answer(answer);
-        }
-    }
-
-    fn fails(&self, answer: Answer, error: HttpError) -> Failure {
-        self.answer(answer);
-        error.into()
-    }
-}
-
-enum Media {
-    Json,
-    Events,
-    Other,
-}
-
-fn media_type(response: &reqwest::Response) -> Media {
-    let value = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
-    match essence.as_slice() {
-        b"application/json" => Media::Json,
-        b"text/event-stream" => Media::Events,
-        _ => Media::Other,
-    }
-}
-
-/// An error with what caused it; without the address.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 impl StreamableHttpClient for HttpClient {

@@ -4,7 +4,7 @@
 //! then closed at end of input, on an error of either stream, or when the library closes it. A line that is cut off by
 //! the end of input is taken as it is: some servers forget the last line break.
 
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, io, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
@@ -112,21 +112,32 @@ impl Lines {
         };
         self.gather.push(piece).await;
         self.filled.start += used;
-        if complete && self.finish_line() == Kind::Other {
-            self.pace.one().await;
+        let dropped = if self.gather.dropping().is_some() { used } else { 0 };
+        let unwanted = if complete { self.finish_line() } else { 0 };
+        if dropped + unwanted > 0 {
+            self.pace.unwanted(dropped + unwanted).await;
         }
     }
 
-    fn finish_line(&mut self) -> Kind {
+    /// Hands the line on. Gives its length if nobody waited for it.
+    fn finish_line(&mut self) -> usize {
         if self.gather.is_empty() {
-            return Kind::Other;
+            return 1;
         }
         match self.gather.finish() {
-            Gathered::Whole(bytes, _) if bytes.iter().all(u8::is_ascii_whitespace) => Kind::Other,
-            Gathered::Whole(bytes, held) => self.tap.arrived(bytes, held, &mut self.ready),
+            Gathered::Whole(bytes, held) => {
+                let length = bytes.len();
+                if bytes.iter().all(u8::is_ascii_whitespace) {
+                    return length;
+                }
+                match self.tap.arrived(bytes, held, &mut self.ready) {
+                    Kind::Answer => 0,
+                    Kind::Other => length,
+                }
+            }
             Gathered::Dropped { id, why, head } => {
                 self.tap.dropped(id, why, &head, &mut self.ready);
-                Kind::Other
+                1
             }
         }
     }
@@ -134,6 +145,10 @@ impl Lines {
 
 impl Transport<RoleClient> for Lines {
     type Error = io::Error;
+
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("stdio")
+    }
 
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (writer, tap) = (Arc::clone(&self.writer), Arc::clone(&self.tap));

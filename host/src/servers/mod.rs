@@ -23,6 +23,7 @@ mod http;
 mod launch;
 mod lines;
 mod listing;
+mod message;
 mod noise;
 mod outcome;
 mod restarts;
@@ -36,6 +37,7 @@ mod supervisor;
 mod tap;
 mod ticket;
 pub mod tls;
+mod unanswered;
 mod watched;
 
 #[cfg(test)]
@@ -117,6 +119,7 @@ impl Servers {
                 stop: stop.clone(),
                 tracker: tracker.clone(),
                 restarts: Restarts::new(),
+                last: None,
             };
             tracker.spawn(supervisor.run());
             (name, Handle { shared, commands: sender })
@@ -200,6 +203,11 @@ impl Servers {
             Err(why) => return Outcome::NotSent(why),
         };
         let Published { state, live, turn } = handle.shared.published.borrow().clone();
+        if let ServerState::Ready(catalogue) = &state
+            && !is_current(catalogue, &request)
+        {
+            return Outcome::NotSent(NotSent::Changed);
+        }
         match live {
             Some(live) => call::carry_out(&live, request, limits, cancel, events).await,
             None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
@@ -209,6 +217,16 @@ impl Servers {
     fn handle(&self, name: &str) -> Option<&Handle> {
         let name: ServerName = name.parse().ok()?;
         self.inner.servers.get(&name)
+    }
+}
+
+/// Whether a tool is still what the call was decided about.
+fn is_current(catalogue: &Catalogue, request: &OutgoingRequest) -> bool {
+    match request {
+        OutgoingRequest::CallTool { name, definition, .. } => {
+            catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
+        }
+        OutgoingRequest::ReadResource { .. } => true,
     }
 }
 

@@ -15,8 +15,11 @@ use super::ServerName;
 
 /// Bytes of a sample that reach the log.
 const SAMPLE_BYTES: usize = 200;
-/// Messages a second without a call behind them that a server may send before it is read more slowly.
-const PER_SECOND: u32 = 2_000;
+/// What a server may send a second without a call behind it before it is read more slowly: messages, and one more for
+/// each [`UNIT_BYTES`] of them, so that neither many nor long ones keep a processor busy.
+const PER_SECOND: usize = 2_000;
+/// See [`PER_SECOND`]: with both, 16 MiB a second.
+const UNIT_BYTES: usize = 8 * 1024;
 
 /// What was ignored of one server.
 #[derive(Debug)]
@@ -51,7 +54,7 @@ impl Noise {
 #[derive(Debug)]
 pub(super) struct Pace {
     since: Instant,
-    count: u32,
+    count: usize,
 }
 
 impl Pace {
@@ -60,14 +63,37 @@ impl Pace {
         Self { since: Instant::now(), count: 0 }
     }
 
-    /// Counts a message that no call waits for; waits out the second when there were too many in it.
-    pub(super) async fn one(&mut self) {
-        self.count += 1;
+    /// Counts bytes that no call waits for; waits out the second when there were too many in it. Safe to cancel.
+    pub(super) async fn unwanted(&mut self, bytes: usize) {
+        self.count = self.count.saturating_add(1 + bytes / UNIT_BYTES);
         if self.count < PER_SECOND {
             return;
         }
-        let end = self.since + Duration::from_secs(1);
-        tokio::time::sleep_until(end).await;
+        tokio::time::sleep_until(self.since + Duration::from_secs(1)).await;
         *self = Self::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_read_at_its_pace_and_a_trickle_at_once() {
+        let began = Instant::now();
+        let mut pace = Pace::new();
+        for _ in 0..PER_SECOND - 1 {
+            pace.unwanted(100).await;
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        for _ in 0..10 * PER_SECOND {
+            pace.unwanted(100).await;
+        }
+        assert!(began.elapsed() >= Duration::from_secs(9));
+        let began = Instant::now();
+        for _ in 0..64 {
+            pace.unwanted(1024 * 1024).await;
+        }
+        assert!(began.elapsed() >= Duration::from_secs(3));
     }
 }

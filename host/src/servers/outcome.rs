@@ -6,6 +6,7 @@ use super::ServerName;
 use crate::{
     audit::{Admitted, Receipt},
     budget::Held,
+    digest::Digest,
 };
 
 /// A call on its way out. It comes out of an [`Admitted`] and nowhere else.
@@ -24,6 +25,8 @@ pub enum OutgoingRequest {
     CallTool {
         /// The tool's name.
         name: String,
+        /// The definition that the call was decided about.
+        definition: Digest,
         /// Its arguments, members sorted: their text is what was digested and recorded.
         arguments: Map<String, Value>,
     },
@@ -72,6 +75,9 @@ pub enum NotSent {
     /// The server does not run. The text is for the guest: no path, no address.
     #[error("{0}")]
     Unavailable(String),
+    /// The tool is not any more what the call was decided about.
+    #[error("the tool changed")]
+    Changed,
     /// Too many calls at once.
     #[error("too many calls at once")]
     Busy,

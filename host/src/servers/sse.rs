@@ -47,6 +47,11 @@ impl Events {
         Self { data, event: None, id: None, retry: None, field: Vec::new(), line: Line::Name, after_cr: false }
     }
 
+    /// Whether data is being kept of an event that is not complete.
+    pub(super) fn is_keeping(&self) -> bool {
+        !self.data.is_empty() && self.data.dropping().is_none()
+    }
+
     /// Takes bytes up to the end of the next event. Gives the event, if one is complete, and how many bytes it took.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> (usize, Option<Event>) {
         let mut at = 0;

@@ -1,4 +1,5 @@
-//! What a server writes to its standard error: always read, so that it never blocks, and kept in a ring.
+//! What a server writes to its standard error: always read, so that it blocks nobody but who floods it, and
+//! kept in a ring.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +9,7 @@ use std::{
 use footbridge_proto::text::Escaped;
 use tokio::io::AsyncReadExt;
 
-use super::{ServerName, lines::Reader};
+use super::{ServerName, lines::Reader, noise::Pace};
 use crate::redact::Redactor;
 
 /// Longest line that is shown or logged.
@@ -55,8 +56,10 @@ fn shown(line: &str) -> String {
 /// Reads standard error to its end.
 pub(super) async fn drain(mut stderr: Reader, ring: &StderrRing, server: &ServerName, redactor: &Redactor) {
     let mut chunk = vec![0; 8 * 1024];
+    let mut pace = Pace::new();
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         ring.add(&chunk[..read]);
+        pace.unwanted(read).await;
         if tracing::enabled!(tracing::Level::DEBUG) {
             let text = String::from_utf8_lossy(&chunk[..read]);
             for line in redactor.scrub(&text).lines() {

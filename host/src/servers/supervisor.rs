@@ -2,7 +2,7 @@
 //! used next.
 //!
 //! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From
-//! unavailable only a use or the operator leads on. Failure paths: it does not start; it ends; it starts too often and
+//! unavailable only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it does not start; it ends; it starts too often and
 //! is left alone for a while. Each is logged once with its detail; a guest reads the short text. Whatever happens,
 //! the connection is closed before the next one opens, and before the task ends.
 
@@ -13,19 +13,22 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ProtocolChoice, ServerSpec, ServerState, ServersContext,
-    connection::{Connection, Live, StartError, open},
-    listing::{self, Listed},
+    ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
+    connection::{Connection, Live, START_GRACE, StartError, open},
+    listing::{self, ListError, Listed},
     restarts::{Advice, Restarts},
     status::Shared,
     subscription::subscribe,
 };
-use crate::limits::ServerLimits;
+use crate::{catalogue::Catalogue, limits::ServerLimits};
 
 /// Notices of changed listings that come together are answered by one listing.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 /// Between two listings that a server asked for.
 const LISTING_GAP: Duration = Duration::from_secs(2);
+
+/// Longest detail that is kept and logged: part of it may be a server's own text.
+const DETAIL_BYTES: usize = 2_000;
 
 /// What handles ask of a supervisor.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,8 @@ pub(super) struct Supervisor {
     pub(super) restarts: Restarts,
     /// What the server was found to speak.
     pub(super) choice: ProtocolChoice,
+    /// What it offered last, also before it ended.
+    pub(super) last: Option<Arc<Catalogue>>,
 }
 
 /// Why a connection is over.
@@ -78,6 +83,8 @@ impl Supervisor {
                             self.restarts = Restarts::new();
                             continue;
                         }
+                        // Opening a session costs nothing, and whoever lost it will ask again at once.
+                        Over::Ended(_) if matches!(self.spec.transport, TransportSpec::Http(_)) => continue,
                         Over::Failed(_) | Over::Ended(_) => {}
                     }
                 }
@@ -160,6 +167,12 @@ impl Supervisor {
         };
         match first {
             Err(_) => return Over::Failed(StartError::Timeout(limits.start_time)),
+            Ok(Err(ListError::Gone(what))) => {
+                return Over::Failed(match tokio::time::timeout(START_GRACE, connection.ended()).await {
+                    Ok(why) => StartError::Ended(why),
+                    Err(_) => ListError::Gone(what).into(),
+                });
+            }
             Ok(Err(error)) => return Over::Failed(error.into()),
             Ok(Ok(listed)) => {
                 self.shared.facts().revision = Some(connection.revision.clone());
@@ -191,7 +204,7 @@ impl Supervisor {
         }
     }
 
-    fn ready(&self, listed: Listed, connection: &Connection) {
+    fn ready(&mut self, listed: Listed, connection: &Connection) {
         {
             let mut facts = self.shared.facts();
             facts.left_out = listed.left_out;
@@ -200,8 +213,14 @@ impl Supervisor {
         if listed.left_out > 0 {
             tracing::warn!(server = %self.shared.name, count = listed.left_out, "entries of an MCP server are left out");
         }
-        let live = Some(connection.live.clone());
-        self.shared.publish(ServerState::Ready(Arc::new(listed.catalogue)), live);
+        let catalogue = Arc::new(listed.catalogue);
+        if let Some(last) = self.last.replace(Arc::clone(&catalogue)) {
+            let changed = changed_tools(&last, &catalogue);
+            if changed > 0 {
+                tracing::warn!(server = %self.shared.name, changed, "tools of an MCP server changed, came or went");
+            }
+        }
+        self.shared.publish(ServerState::Ready(catalogue), Some(connection.live.clone()));
     }
 
     fn failed(&self, error: &StartError) {
@@ -217,7 +236,7 @@ impl Supervisor {
     /// Keeps a detail for the operator, with the last words of the program.
     fn note(&self, detail: &str) {
         let last = self.shared.stderr.last_lines(1, &self.context.redactor).pop();
-        let detail = self.context.redactor.scrub(detail);
+        let detail = self.context.redactor.scrub(&detail[..detail.floor_char_boundary(DETAIL_BYTES)]);
         let detail = match last {
             Some(line) => format!("{}; its last line on standard error: {line}", Escaped(&detail)),
             None => Escaped(&detail).to_string(),
@@ -256,6 +275,14 @@ async fn relist(live: Live, limits: &ServerLimits, gap: Duration) -> Result<List
     live.tap.changed().await;
     tokio::time::sleep(DEBOUNCE).await;
     listing::list(&live, limits).await
+}
+
+/// How many tools are in one of two catalogues only, or have another definition.
+fn changed_tools(before: &Catalogue, now: &Catalogue) -> usize {
+    let same = now.tools().filter(|tool| before.tool(tool.name()).is_some_and(|old| old.digest() == tool.digest()));
+    let kept = same.count();
+    let both = now.tools().filter(|tool| before.tool(tool.name()).is_some()).count();
+    before.tools().len() + now.tools().len() - both - kept
 }
 
 /// What a connection turned out to speak.

@@ -15,22 +15,21 @@ use std::{
 };
 
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, CustomRequest, ErrorData, GetExtensions, GetMeta, NumberOrString,
-    PingRequest, RequestId, ServerJsonRpcMessage, ServerRequest, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, CustomRequest, GetExtensions, GetMeta, NumberOrString, PingRequest,
+    RequestId, ServerJsonRpcMessage, ServerRequest,
 };
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::{
     gather::Dropped,
+    message::{self, Envelope, ErrorObject, MAX_TYPED, Progress, placeholder, unusable},
     noise::Noise,
+    skim::Skim,
     ticket::{Answer, Ticket},
 };
 use crate::{budget::Held, redact::Redactor};
 
-/// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
-const MAX_TYPED: usize = 256 * 1024;
 /// Largest batch of messages in one line.
 const MAX_BATCH: usize = 1024 * 1024;
 /// Longest message of an error that is passed on.
@@ -68,38 +67,6 @@ pub(super) enum Kind {
     Answer,
     /// Anything else.
     Other,
-}
-
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(default, borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct ErrorObject {
-    code: i64,
-    #[serde(default)]
-    message: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Progress {
-    progress_token: serde_json::Value,
-    progress: f64,
-    #[serde(default)]
-    total: Option<f64>,
-    #[serde(default)]
-    message: Option<String>,
 }
 
 impl Tap {
@@ -198,7 +165,7 @@ impl Tap {
             Ok(envelope) => envelope,
             Err(_) => return self.broken(&text, out),
         };
-        let id = envelope.id.and_then(number);
+        let id = envelope.id.and_then(message::number);
         if let Some(method) = &envelope.method {
             match envelope.id {
                 Some(raw) => self.asked(raw, method, &text, out),
@@ -215,7 +182,7 @@ impl Tap {
             return Kind::Other;
         };
         let Some(ticket) = request.ticket else {
-            out.push_back(typed(id, &text));
+            out.push_back(message::typed(id, &text));
             return Kind::Answer;
         };
         let answer = match (envelope.result, envelope.error) {
@@ -227,8 +194,11 @@ impl Tap {
             (None, Some(error)) => self.error(error),
             _ => Answer::Unusable,
         };
+        out.push_back(match &answer {
+            Answer::Result(result, _) => message::stand_in(id, result),
+            _ => placeholder(id),
+        });
         ticket.answer(answer);
-        out.push_back(placeholder(id));
         Kind::Answer
     }
 
@@ -265,7 +235,7 @@ impl Tap {
 
     fn broken(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
         self.noise.ignore("a message that is not JSON-RPC", text.as_bytes());
-        let mut skim = super::skim::Skim::default();
+        let mut skim = Skim::default();
         skim.feed(text.as_bytes());
         match skim.id() {
             Some(id) if text.trim_start().starts_with('{') => self.fail(id, Answer::Unusable, out),
@@ -287,7 +257,7 @@ impl Tap {
 
     /// A request of the server. Only its method goes on, and only so many at a time.
     fn asked(&self, id: &RawValue, method: &str, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) {
-        let Ok(id) = serde_json::from_str::<RequestId>(id.get()) else {
+        let Some(id) = message::plain_id(id) else {
             self.noise.ignore("a request with an unusable id", text.as_bytes());
             return;
         };
@@ -332,8 +302,7 @@ impl Tap {
             self.noise.ignore("progress that is not of the protocol", text.as_bytes());
             return;
         };
-        let token = progress.progress_token.as_i64().or_else(|| progress.progress_token.as_str()?.parse().ok());
-        let ticket = token.and_then(|token| self.waiting().tokens.get(&token).cloned());
+        let ticket = progress.token().and_then(|token| self.waiting().tokens.get(&token).cloned());
         match ticket {
             Some(ticket) => {
                 let message = progress.message.map(|message| self.redactor.scrub(&message).into_owned());
@@ -356,26 +325,4 @@ impl Waiting {
         }
         Some(request)
     }
-}
-
-/// An id as a number; some servers echo it as text.
-fn number(id: &RawValue) -> Option<i64> {
-    id.get().trim_matches('"').parse().ok()
-}
-
-fn placeholder(id: i64) -> ServerJsonRpcMessage {
-    ServerJsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id))
-}
-
-fn unusable(id: i64) -> ServerJsonRpcMessage {
-    let error = ErrorData::internal_error("the server's answer cannot be used", None);
-    ServerJsonRpcMessage::error(error, Some(RequestId::Number(id)))
-}
-
-/// An answer that the library reads itself: the handshake's.
-fn typed(id: i64, text: &str) -> ServerJsonRpcMessage {
-    if text.len() > MAX_TYPED {
-        return unusable(id);
-    }
-    serde_json::from_str(text).unwrap_or_else(|_| unusable(id))
 }

@@ -1,5 +1,7 @@
 //! A transport that says when it has ended: the library keeps that to itself.
 
+use std::borrow::Cow;
+
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -23,6 +25,10 @@ impl<T> Watched<T> {
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     type Error = T::Error;
 
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("HTTP")
+    }
+
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.inner.send(item)
     }
@@ -36,7 +42,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
+        // The inner one first: it may have a session to give back, which only an open connection can.
+        let closed = self.inner.close().await;
         self.ended.cancel();
-        self.inner.close().await
+        closed
     }
 }

@@ -13,10 +13,24 @@ async fn the_recorded_servers_answer_as_recorded() {
     let answer = raw(call(&servers, "check_weather", json!({"city": "Zürich"})).await);
     assert_eq!(
         answer,
-        r#"{"content":[{"text":"It is 21 in Zürich","type":"text"}],"structuredContent":{"city":"Zürich","tempC":21}}"#
+        r#"{"content":[{"type":"text","text":"It is 21 in Zürich"}],"structuredContent":{"city":"Zürich","tempC":21}}"#
     );
+    servers.shutdown().await;
+    let servers = Stage::with(stdio("x", &["vectors", "github"])).ready().await;
     let failed = call(&servers, "boom", json!({})).await;
     assert!(matches!(failed, Outcome::ServerError { code: -32603, message } if message == "upstream exploded"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
+    let servers = Stage::of("ok").ready().await;
+    let mut outgoing = outgoing(&servers, "echo", json!({}));
+    if let OutgoingRequest::CallTool { definition, .. } = &mut outgoing.request {
+        *definition = Digest::of("another definition");
+    }
+    let outcome = servers.send(outgoing, &CancellationToken::new(), None).await;
+    assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
     servers.shutdown().await;
 }
 
@@ -57,8 +71,9 @@ async fn values_of_secrets_are_taken_out_of_results() {
 async fn a_server_sees_its_own_environment_only() {
     let servers = Stage::with(with_env(stdio("x", &["ok"]), "ONLY", "this")).ready().await;
     let said = text(call(&servers, "env", json!({})).await);
-    let names: Vec<_> = said.lines().filter_map(|line| line.split('=').next()).collect();
-    assert_eq!(names, ["PATH", "ONLY"]);
+    let mut names: Vec<_> = said.lines().filter_map(|line| line.split('=').next()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ONLY", "PATH"]);
     servers.shutdown().await;
 }
 
@@ -153,7 +168,7 @@ async fn progress_resets_the_idle_time_and_reaches_the_watcher_in_order() {
         .ready()
         .await;
     let (events, mut watched) = mpsc::channel(64);
-    let outcome = servers.send(outgoing("echo", json!({})), &CancellationToken::new(), Some(events)).await;
+    let outcome = servers.send(outgoing(&servers, "echo", json!({})), &CancellationToken::new(), Some(events)).await;
     assert_eq!(text(outcome), "done at last");
     let mut seen = Vec::new();
     while let Some(CallEvent::Progress { progress, message, .. }) = watched.recv().await {

@@ -1,1 +1,221 @@
 //! A tiny MCP server over HTTP on loopback, with traps.
+//!
+//! It counts what it was sent, so that tests can tell that nothing came twice.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http_body_util::{BodyExt, StreamBody, combinators::BoxBody};
+use hyper::{Method, Request, Response, StatusCode, body::Frame, body::Incoming, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// What the server does when a tool is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trap {
+    Json,
+    Sse,
+    /// Answers 404, as for an unknown session, once.
+    Lost404,
+    /// Answers 400 with an error without an id, once.
+    Lost400,
+    /// Redirects to another origin.
+    Redirect,
+    /// A stream of comments and progress without end.
+    EndlessSse,
+    /// A JSON body of 8 MiB.
+    HugeBody,
+    /// One event of 8 MiB, the id last, and a stream that goes on.
+    HugeEvent,
+    WrongType,
+    /// Closes the connection when it has read the call.
+    Hangup,
+    Unauthorized,
+    /// A stream that ends without an answer.
+    SseEnds,
+    WrongId,
+}
+
+pub(super) struct HttpServer {
+    pub(super) address: SocketAddr,
+    state: Arc<State>,
+    stop: CancellationToken,
+    tracker: TaskTracker,
+}
+
+struct State {
+    trap: Trap,
+    seen: Mutex<Vec<String>>,
+    sprung: Mutex<bool>,
+    hang_up: CancellationToken,
+}
+
+impl HttpServer {
+    pub(super) async fn start(trap: Trap) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
+        let hang_up = CancellationToken::new();
+        let state = Arc::new(State { trap, seen: Mutex::default(), sprung: Mutex::default(), hang_up });
+        let (accepting, connections, shared) = (stop.clone(), tracker.clone(), Arc::clone(&state));
+        tracker.spawn(async move {
+            while let Some(Ok((stream, _))) = accepting.run_until_cancelled(listener.accept()).await {
+                let (state, stop) = (Arc::clone(&shared), accepting.clone());
+                connections.spawn(async move {
+                    let hang_up = state.hang_up.clone();
+                    let service = service_fn(move |request| answer(Arc::clone(&state), request));
+                    let serving =
+                        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                    tokio::select! {
+                        _ = serving => {}
+                        () = hang_up.cancelled() => {}
+                        () = stop.cancelled() => {}
+                    }
+                });
+            }
+        });
+        Self { address, state, stop, tracker }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// The methods that were received, in order.
+    pub(super) fn seen(&self) -> Vec<String> {
+        self.state.seen.lock().unwrap().clone()
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.seen().iter().filter(|method| *method == "tools/call").count()
+    }
+
+    pub(super) async fn stop(self) {
+        self.stop.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    if request.method() != Method::POST {
+        state.seen.lock().unwrap().push(request.method().to_string());
+        return Ok(status(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let secret = request.headers().get("x-key").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let method = message["method"].as_str().unwrap_or_default().to_owned();
+    state.seen.lock().unwrap().push(method.clone());
+    let id = &message["id"];
+    let result = match method.as_str() {
+        "initialize" => json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "http", "version": "0"},
+        }),
+        "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
+        "tools/call" => return Ok(called(&state, id, &message["params"], &secret)),
+        _ => return Ok(status(StatusCode::ACCEPTED)),
+    };
+    let mut response = json_body(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
+    response.headers_mut().insert("mcp-session-id", "s-1".parse().unwrap());
+    Ok(response)
+}
+
+fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<Body> {
+    let good = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": secret}], "n": 1}});
+    let first = !std::mem::replace(&mut *state.sprung.lock().unwrap(), true);
+    let token = &params["_meta"]["progressToken"];
+    let progress = |n: usize| {
+        let params = json!({"progressToken": token, "progress": n});
+        format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+    };
+    match state.trap {
+        Trap::Json => json_body(good.to_string()),
+        Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
+        Trap::Lost404 if first => status(StatusCode::NOT_FOUND),
+        Trap::Lost400 if first => {
+            let error = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request"}, "id": null});
+            let mut response = json_body(error.to_string());
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+            response
+        }
+        Trap::Lost404 | Trap::Lost400 => json_body(good.to_string()),
+        Trap::Redirect => {
+            let mut response = status(StatusCode::TEMPORARY_REDIRECT);
+            response.headers_mut().insert("location", "http://127.0.0.2:1/elsewhere".parse().unwrap());
+            response
+        }
+        Trap::EndlessSse => sse(vec![": still here\n\n".to_owned()], true),
+        Trap::HugeBody => json_body(format!("{{\"x\":\"{}\"}}", "h".repeat(8 << 20))),
+        Trap::HugeEvent => sse(
+            vec![format!("data: {{\"result\":{{\"x\":\"{}\"}},\"id\":{id}}}\n\n", "h".repeat(8 << 20)), progress(1)],
+            true,
+        ),
+        Trap::WrongType => {
+            let mut response = json_body("<html>sign in</html>".to_owned());
+            response.headers_mut().insert("content-type", "text/html".parse().unwrap());
+            response
+        }
+        Trap::Hangup => {
+            state.hang_up.cancel();
+            sse(Vec::new(), true)
+        }
+        Trap::Unauthorized => status(StatusCode::UNAUTHORIZED),
+        Trap::SseEnds => sse(vec![progress(1)], false),
+        Trap::WrongId => json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string()),
+    }
+}
+
+fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(http_body_util::Empty::new().boxed());
+    *response.status_mut() = status;
+    response
+}
+
+fn json_body(text: String) -> Response<Body> {
+    let mut response = Response::new(http_body_util::Full::new(Bytes::from(text)).boxed());
+    response.headers_mut().insert("content-type", "application/json; charset=utf-8".parse().unwrap());
+    response
+}
+
+/// A stream of these parts; then it ends, or goes on with comments every 20 ms.
+fn sse(parts: Vec<String>, endless: bool) -> Response<Body> {
+    let first = futures::stream::iter(parts);
+    let rest = futures::stream::unfold((), move |()| async move {
+        if !endless {
+            return None;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        Some((": more\n\n".to_owned(), ()))
+    });
+    let body = StreamBody::new(first.chain(rest).map(|part| Ok(Frame::data(Bytes::from(part)))));
+    let mut response = Response::new(BodyExt::boxed(SyncBody(Mutex::new(Box::pin(body)))));
+    response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
+    response
+}
+
+/// Makes a stream's body shareable, which the boxed one has to be.
+struct SyncBody<B>(Mutex<std::pin::Pin<Box<B>>>);
+
+impl<B: hyper::body::Body> hyper::body::Body for SyncBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.get_mut().0.get_mut().unwrap().as_mut().poll_frame(context)
+    }
+}

@@ -1,9 +1,11 @@
 //! Tests of the whole stage against servers that misbehave, over real pipes and real sockets.
 
 mod answers;
+mod figures;
 mod http;
 mod http_server;
 mod lifecycle;
+mod real;
 mod trouble;
 
 use std::{path::PathBuf, process::Command, sync::OnceLock, time::Duration};
@@ -12,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::secret::Secret;
+use crate::{digest::Digest, secret::Secret};
 
 /// Longer than anything takes here, on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
@@ -104,17 +106,35 @@ async fn catalogue(servers: &Servers) -> Arc<Catalogue> {
     servers.ready("x", LONG).await.unwrap().unwrap()
 }
 
+/// How often the state of `x` has changed.
+fn turn(servers: &Servers) -> u64 {
+    servers.handle("x").unwrap().shared.published.borrow().turn
+}
+
+/// Waits until `x` is ready again after this turn, without using it.
+async fn ready_again(servers: &Servers, turn: u64) {
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    let again = published.wait_for(|now| now.turn > turn && matches!(now.state, ServerState::Ready(_)));
+    tokio::time::timeout(LONG, again).await.unwrap().unwrap();
+}
+
 async fn unavailable(servers: &Servers) -> String {
     servers.ready("x", LONG).await.unwrap().unwrap_err().to_string()
 }
 
-fn outgoing(tool: &str, arguments: Value) -> Outgoing {
+/// A call decided about what the server offers now.
+fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    Outgoing { server: "x".parse().unwrap(), request: OutgoingRequest::CallTool { name: tool.to_owned(), arguments } }
+    let definition = match servers.state("x") {
+        Some(ServerState::Ready(catalogue)) => catalogue.tool(tool).unwrap().digest(),
+        _ => Digest::of("unknown"),
+    };
+    let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments };
+    Outgoing { server: "x".parse().unwrap(), request }
 }
 
 async fn call(servers: &Servers, tool: &str, arguments: Value) -> Outcome {
-    servers.send(outgoing(tool, arguments), &CancellationToken::new(), None).await
+    servers.send(outgoing(servers, tool, arguments), &CancellationToken::new(), None).await
 }
 
 async fn echo(servers: &Servers) -> Outcome {

@@ -100,7 +100,7 @@ async fn silence_is_a_timeout_and_the_server_is_told() {
     assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let never_sent = servers.send(outgoing("echo", json!({})), &cancel, None).await;
+    let never_sent = servers.send(outgoing(&servers, "echo", json!({})), &cancel, None).await;
     assert!(matches!(never_sent, Outcome::NotSent(NotSent::Cancelled)));
     servers.shutdown().await;
     let seen = std::fs::read_to_string(&record).unwrap();
@@ -121,7 +121,8 @@ async fn a_caller_that_leaves_cancels_upstream() {
         watched.recv().await;
         cancel.cancel();
     };
-    let (outcome, ()) = tokio::join!(servers.send(outgoing("echo", json!({})), &cancel, Some(events)), leaves);
+    let (outcome, ()) =
+        tokio::join!(servers.send(outgoing(&servers, "echo", json!({})), &cancel, Some(events)), leaves);
     assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Cancelled)));
     servers.shutdown().await;
 }
@@ -147,7 +148,7 @@ async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
         let cancel = CancellationToken::new();
         let neighbour = async {
             for n in 0..20 {
-                let mut asked = outgoing("echo", json!({"n": n}));
+                let mut asked = outgoing(&servers, "echo", json!({"n": n}));
                 asked.server = "y".parse().unwrap();
                 let began = std::time::Instant::now();
                 raw(servers.send(asked, &CancellationToken::new(), None).await);
@@ -155,7 +156,7 @@ async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
             }
             cancel.cancel();
         };
-        let flooded = servers.send(outgoing("echo", json!({})), &cancel, None);
+        let flooded = servers.send(outgoing(&servers, "echo", json!({})), &cancel, None);
         let (_, ()) = tokio::join!(flooded, neighbour);
         servers.shutdown().await;
     }
@@ -186,7 +187,7 @@ async fn calls_beyond_the_places_of_a_server_are_busy() {
         .ready()
         .await;
     let cancel = CancellationToken::new();
-    let first = servers.send(outgoing("echo", json!({})), &cancel, None);
+    let first = servers.send(outgoing(&servers, "echo", json!({})), &cancel, None);
     let second = async {
         let outcome = echo(&servers).await;
         cancel.cancel();

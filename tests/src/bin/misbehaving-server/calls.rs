@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Mode, detach, vectors,
+    Mode, vectors,
     wire::{Wire, text},
 };
 
@@ -36,7 +36,6 @@ pub(crate) fn answer(
             Command::new("sleep").arg("600").stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
             return Ok(Some(ExitCode::from(5)));
         }
-        "forks-and-detaches" => wire.result(id, &text(&detach()?.to_string()))?,
         "long-line" => long_line(mode.number(20 * 1024 * 1024), id, wire)?,
         "endless-line" => {
             wire.part(b"{\"result\":\"")?;

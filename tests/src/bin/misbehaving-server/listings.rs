@@ -4,7 +4,7 @@ use std::{io, sync::atomic::Ordering};
 
 use serde_json::{Value, json};
 
-use crate::{Mode, calls::GROWN, vectors, wire::Wire};
+use crate::{Mode, calls::GROWN, detach, vectors, wire::Wire};
 
 fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("The tool {name}"), "inputSchema": {"type": "object"}})
@@ -40,7 +40,7 @@ pub(crate) fn answer(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()
             tools.extend((0..GROWN.load(Ordering::Relaxed)).map(|n| tool(&format!("grown{n}"))));
             json!({"tools": tools})
         }
-        "forks-and-detaches" => json!({"tools": [tool("pid")]}),
+        "forks-and-detaches" => json!({"tools": [tool(&format!("pid{}", detach()?))]}),
         "ok" => json!({"tools": [tool("echo"), tool("add"), tool("env"), tool("fail")]}),
         _ => json!({"tools": [tool("echo")]}),
     };

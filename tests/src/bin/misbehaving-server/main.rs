@@ -29,7 +29,7 @@ const MODES: [(&str, &str); 37] = [
     ("exits-mid-call", "ends when a tool is called"),
     ("grandchild-holds-stdout", "ends when a tool is called, and leaves a process that holds its output"),
     ("ignores-eof-and-term", "goes on after its input ended and after SIGTERM"),
-    ("forks-and-detaches", "starts a process in a session of its own; the tool pid tells its id"),
+    ("forks-and-detaches", "starts a process in a session of its own; its one tool is named pid and the number"),
     ("rubbish-lines", "prints lines that are no JSON-RPC before each answer"),
     ("binary-noise", "prints bytes that are no text before each answer"),
     ("long-line", "answers a call with a line of ARGUMENT bytes, the id last"),

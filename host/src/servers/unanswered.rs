@@ -1,0 +1,105 @@
+//! Requests over HTTP that have no answer: why, and who has to be told.
+
+use http::header;
+use rmcp::{
+    model::{ClientJsonRpcMessage, GetExtensions},
+    transport::streamable_http_client::StreamableHttpError,
+};
+
+use super::ticket::{Answer, Ticket};
+
+/// Why a request over HTTP has no answer. Never holds the address.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HttpError {
+    /// No connection: nothing was sent.
+    #[error("it cannot be reached: {0}")]
+    Connect(String),
+    /// The connection failed later.
+    #[error("its connection failed: {0}")]
+    Lost(String),
+    /// It wants other credentials.
+    #[error("it answered HTTP {0}: its credentials are missing or wrong")]
+    Credentials(u16),
+    /// It leads elsewhere.
+    #[error("it answered HTTP {0}, a redirect, which is not followed; configure the final URL")]
+    Redirect(u16),
+    /// Another status.
+    #[error("it answered HTTP {0}")]
+    Status(u16),
+    /// An answer that is none.
+    #[error("its answer cannot be used: {0}")]
+    Unusable(&'static str),
+    /// The caller left first.
+    #[error("withdrawn before it was sent")]
+    Withdrawn,
+}
+
+/// What the library is told.
+pub(super) type Failure = StreamableHttpError<HttpError>;
+
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// Who waits for the answer to a message.
+pub(super) struct Asker {
+    ticket: Option<Ticket>,
+    /// Whether it is a request: only those have answers.
+    pub(super) is_request: bool,
+}
+
+impl Asker {
+    /// Of a message that leaves.
+    pub(super) fn of(message: &ClientJsonRpcMessage) -> Self {
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                Self { ticket: request.request.extensions().get::<Ticket>().cloned(), is_request: true }
+            }
+            _ => Self { ticket: None, is_request: false },
+        }
+    }
+
+    /// Puts the answer in, if somebody waits.
+    pub(super) fn answer(&self, answer: Answer) {
+        if let Some(ticket) = &self.ticket {
+            ticket.answer(answer);
+        }
+    }
+
+    /// The same, and the error for the library.
+    pub(super) fn fails(&self, answer: Answer, error: HttpError) -> Failure {
+        self.answer(answer);
+        error.into()
+    }
+}
+
+/// What a body is.
+pub(super) enum Media {
+    Json,
+    Events,
+    Other,
+}
+
+/// What the body of a response is.
+pub(super) fn media_type(response: &reqwest::Response) -> Media {
+    let value = response.headers().get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    match essence.as_slice() {
+        b"application/json" => Media::Json,
+        b"text/event-stream" => Media::Events,
+        _ => Media::Other,
+    }
+}
+
+/// An error with what caused it; without the address.
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -38,9 +38,9 @@ fn a_command_that_a_signal_ends_says_which() {
     }
 }
 
-/// Processes that try to outlive the command, and a call of a server that does the same.
+/// Processes that try to outlive the command, and the one that the server started, which its tool is named after.
 const LEAVERS: &str = "sleep 600 & setsid sleep 600 & (setsid sh -c 'trap \"\" TERM HUP INT; sleep 600 & sleep 600' &); \
-                       tool-cli leaver pid '{}'; echo ready; ";
+                       tool-cli leaver --json | sed 's/.*\"name\":\"pid\\([0-9]*\\).*/\\1/'; echo ready; ";
 
 /// A host whose server leaves a process behind as well, and another that ignores every polite request.
 fn host_of_leavers(sandbox: &'static str) -> Host {

@@ -6,6 +6,7 @@ use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
     exit::ExitCode,
     rpc::{ErrorCode, ErrorObject},
+    wire::MAX_REQUEST_BYTES,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +23,11 @@ pub(crate) enum Failure {
     Arguments(String),
     #[error("cannot read the arguments from standard input: {0}")]
     Stdin(io::Error),
+    #[error(
+        "the arguments on standard input have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: \
+         make them smaller"
+    )]
+    StdinTooLarge,
     #[error("{source}")]
     Client { source: ClientError, call: bool },
     #[error("cannot write {path}: {source}. {then}", path = path.display())]
@@ -45,6 +51,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) | Self::Stdin(_) => ExitCode::Usage,
+            Self::StdinTooLarge => ExitCode::OverLimit,
             Self::Client { source, call } => client_code(source, *call),
             Self::Out { .. } | Self::Base64(_) | Self::Stdout(_) | Self::Tool => ExitCode::ToolError,
         }

@@ -121,9 +121,12 @@ fn read_arguments(typed: String) -> Result<Box<RawValue>, Failure> {
 
 fn read_stdin() -> Result<String, Failure> {
     let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    io::stdin().lock().take(limit + 1).read_to_string(&mut text).map_err(Failure::Stdin)?;
-    Ok(text)
+    let mut text = Vec::new();
+    io::stdin().lock().take(limit + 1).read_to_end(&mut text).map_err(Failure::Stdin)?;
+    if text.len() > MAX_REQUEST_BYTES {
+        return Err(Failure::StdinTooLarge);
+    }
+    String::from_utf8(text).map_err(|error| Failure::Stdin(io::Error::other(error.utf8_error())))
 }
 
 /// The client, and how results are printed.

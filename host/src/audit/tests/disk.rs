@@ -109,9 +109,9 @@ fn on_a_small_disk(test: &str, part: &str) {
             let (status, errors) = (output.status, String::from_utf8_lossy(&output.stderr));
             let no_disk = status.code() == Some(77) || errors.starts_with("unshare:");
             assert!(no_disk, "{status}\n{}\n{errors}", String::from_utf8_lossy(&output.stdout));
-            skipped(test, &format!("no disk of its own here: {}", errors.trim()));
+            skipped(test, format!("no disk of its own here: {}", errors.trim()));
         }
-        Err(error) => skipped(test, &format!("unshare: {error}")),
+        Err(error) => skipped(test, format!("unshare: {error}")),
     }
 }
 

@@ -56,11 +56,19 @@ impl HttpServer {
     pub fn start(everything: &Real) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { port, folder, running: None };
+        server.starts_again(everything);
+        server
+    }
+
+    /// Starts it on the same port once more.
+    pub fn starts_again(&mut self, everything: &Real) {
+        let port = self.port.to_string();
         let mut command = Command::new(everything.program());
-        command.arg("streamableHttp").env("PORT", port.to_string()).current_dir(folder.path()).process_group(0);
+        command.arg("streamableHttp").env("PORT", &port).current_dir(self.folder.path()).process_group(0);
         let mut running = Running::start(&mut command);
         running.stderr.shows(&format!("listening on port {port}"));
-        Self { port, folder, running: Some(running) }
+        self.running = Some(running);
     }
 
     /// Ends it by force, as a crash would.

@@ -90,9 +90,11 @@ impl Running {
         self.process.pid
     }
 
-    /// Writes to its standard input.
+    /// Writes to its standard input, as far as it listens.
     pub fn hears(&mut self, text: &str) {
-        self.stdin.as_mut().expect("an open standard input").write_all(text.as_bytes()).unwrap();
+        let written = self.stdin.as_mut().expect("an open standard input").write_all(text.as_bytes());
+        let has_left = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+        assert!(written.as_ref().is_ok() || written.as_ref().is_err_and(has_left), "{written:?}");
     }
 
     /// Closes its standard input.

@@ -102,7 +102,7 @@ fn when_a_call_is_under_way_and_the_harness_is_killed_the_record_says_what_had_l
     running.killed();
     host.leaves_nothing_behind();
     let types: Vec<String> = host.record().iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(types, ["started", "intent"]);
+    assert_eq!(types, ["started", "session", "intent"]);
     assert_eq!(tape.count("tools/call"), 1, "sent once");
     // The next run reads nothing of it and calls nothing again.
     assert_eq!(host.runs_script("tool-cli slow >/dev/null").well(), "");

@@ -74,10 +74,10 @@ fn lines_are_numbered_whole_and_for_the_owner_alone() {
     assert!(fs::read_to_string(&files[0]).unwrap().ends_with("}\n"));
     let record = host.record();
     let numbers: Vec<u64> = record.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=7).collect::<Vec<u64>>());
+    assert_eq!(numbers, (1..=8).collect::<Vec<u64>>());
     assert!(record.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
-    assert_eq!(record[0]["type"], "started");
-    let intent = &record[1];
+    assert_eq!((&record[0]["type"], &record[1]["type"]), (&json!("started"), &json!("session")));
+    let intent = &record[2];
     assert_eq!((&intent["decision"], &intent["policy"]), (&json!("allow"), &json!("open")));
     assert!(intent["definition"].as_str().unwrap().starts_with("sha256:"));
     assert!(intent["peer"].as_str().unwrap().starts_with("unix:uid="), "{intent}");
@@ -105,9 +105,9 @@ fn names_from_inside_cannot_steer_the_terminal_of_whoever_reads_the_record() {
         host.runs_script("tool-cli $'de\\e[2Jmo' $'x\\u202ey\\u009b' '{}'; tool-cli demo $'now\\n{\"seq\":99}' '{}'");
     assert_eq!(ran.status, 1);
     let text = fs::read_to_string(&host.record_files()[0]).unwrap();
-    assert_eq!(text.lines().count(), 3, "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
     assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
-    let refused = &host.record()[1];
+    let refused = &host.record()[2];
     assert_eq!(
         (refused["server"].as_str(), refused["name"].as_str()),
         (Some("de\u{1b}[2Jmo"), Some("x\u{202e}y\u{9b}"))
@@ -161,4 +161,14 @@ fn a_call_that_cannot_be_recorded_is_not_made() {
     let ran = running.ends();
     assert!(ran.stderr.contains("cannot be recorded"), "{ran:?}");
     assert_eq!(tape.count("tools/call"), 1);
+}
+
+#[test]
+fn a_run_is_found_by_its_labels() {
+    let host = Host::with(&Servers::demo());
+    let ran = host.runs_with(&["--label", "team=search", "--label", "ticket=7"], &["true"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let session = &host.record()[1];
+    assert_eq!(session["labels"], json!({"team": "search", "ticket": "7"}));
+    assert!(session["listener"].as_str().unwrap().starts_with("unix:/"), "{session}");
 }

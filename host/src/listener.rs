@@ -7,6 +7,7 @@
 use std::{
     fs::{self, File, OpenOptions, Permissions},
     io,
+    os::fd::OwnedFd,
     os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     pin::Pin,
@@ -179,7 +180,7 @@ fn bind_unix(path: &SocketPath, mode: u32) -> Result<Listener, BindError> {
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC | nix::libc::O_NONBLOCK)
         .open(lock_path(at))
         .map_err(io)?;
     let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|_| BindError::InUse(endpoint.clone()))?;
@@ -193,7 +194,7 @@ fn bind_unix(path: &SocketPath, mode: u32) -> Result<Listener, BindError> {
         if let Some(what) = what {
             return Err(BindError::NotASocket { path: at.to_owned(), what });
         }
-        if std::os::unix::net::UnixStream::connect(at).is_ok() {
+        if !is_dead(at).map_err(io)? {
             return Err(BindError::InUse(endpoint));
         }
     }
@@ -201,17 +202,32 @@ fn bind_unix(path: &SocketPath, mode: u32) -> Result<Listener, BindError> {
     Ok(Listener::Unix(listener, SocketFile { path: path.clone(), inode, _lock: lock }))
 }
 
+/// Whether nobody answers on a socket. Only a refusal says so: a full queue, or a socket of another kind, is alive.
+fn is_dead(at: &Path) -> io::Result<bool> {
+    let address = nix::sys::socket::UnixAddr::new(at)?;
+    let socket = stream_socket()?;
+    match nix::sys::socket::connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &address) {
+        Ok(()) | Err(Errno::EAGAIN | Errno::EPROTOTYPE) => Ok(false),
+        Err(Errno::ECONNREFUSED | Errno::ENOENT) => Ok(true),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn stream_socket() -> nix::Result<OwnedFd> {
+    nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Unix,
+        nix::sys::socket::SockType::Stream,
+        nix::sys::socket::SockFlag::SOCK_CLOEXEC | nix::sys::socket::SockFlag::SOCK_NONBLOCK,
+        None,
+    )
+}
+
 /// Makes the socket under another name, gives it its mode, and renames it into place.
 fn bind_aside(at: &Path, mode: u32) -> io::Result<(UnixListener, (u64, u64))> {
     let aside = at.with_file_name(format!(".fb{}", std::process::id()));
     // Left by a process with our id that is gone: our lock says that nobody is using it.
     let _ = fs::remove_file(&aside);
-    let socket = nix::sys::socket::socket(
-        nix::sys::socket::AddressFamily::Unix,
-        nix::sys::socket::SockType::Stream,
-        nix::sys::socket::SockFlag::SOCK_CLOEXEC | nix::sys::socket::SockFlag::SOCK_NONBLOCK,
-        None,
-    )?;
+    let socket = stream_socket()?;
     nix::sys::stat::fchmod(&socket, nix::sys::stat::Mode::from_bits_truncate(mode))?;
     let address = nix::sys::socket::UnixAddr::new(&aside)?;
     nix::sys::socket::bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &address)?;

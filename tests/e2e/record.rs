@@ -166,7 +166,8 @@ fn a_call_that_cannot_be_recorded_is_not_made() {
 #[test]
 fn a_run_is_found_by_its_labels() {
     let host = Host::with(&Servers::demo());
-    let ran = host.runs_with(&["--label", "team=search", "--label", "ticket=7"], &["true"]);
+    let host = host.option("--label").option("team=search").option("--label").option("ticket=7");
+    let ran = host.runs(&["true"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let session = &host.record()[1];
     assert_eq!(session["labels"], json!({"team": "search", "ticket": "7"}));

@@ -1,12 +1,14 @@
 //! Whether a configuration file is the operator's: nobody else may be able to change what it says.
 //!
-//! It may be a link. The file it resolves to, and each folder on the way, must belong to this user or root and not be
-//! writable by others. The owner's own private group may write, and a folder may be sticky like `/tmp`.
+//! It may be a link. The file it resolves to, and each folder on the way, that of a link too, must belong to this user
+//! or root and not be writable by others. The owner's own private group may write, and a folder may be sticky like
+//! `/tmp`.
 
 use std::{
+    ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// Why a file is not read.
@@ -33,24 +35,64 @@ pub enum Untrusted {
     },
 }
 
-/// Checks a file and gives the path it resolves to.
+/// Links on the way to one file, as the kernel counts them.
+const MAX_LINKS: usize = 40;
+
+/// Checks a file and everything on the way to it, and gives the path it resolves to.
 ///
 /// # Errors
 /// [`Untrusted`].
 pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
-    let real = fs::canonicalize(path)?;
-    for part in real.ancestors() {
-        check_one(part)?;
+    let mut real = PathBuf::from("/");
+    check_one(&real)?;
+    let absolute = std::path::absolute(path)?;
+    // What is still to be walked, the next part last.
+    let mut ahead = parts(&absolute);
+    let mut links = 0;
+    while let Some(part) = ahead.pop() {
+        real.push(&part);
+        if part == ".." {
+            real.pop();
+            real.pop();
+        } else if real.symlink_metadata()?.is_symlink() {
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(io::Error::from(nix::errno::Errno::ELOOP).into());
+            }
+            check_owner(&real)?;
+            let target = fs::read_link(&real)?;
+            if target.is_absolute() {
+                real = PathBuf::from("/");
+            } else {
+                real.pop();
+            }
+            ahead.extend(parts(&target));
+        } else {
+            check_one(&real)?;
+        }
     }
     Ok(real)
+}
+
+/// The parts of a path but its root, the first one last.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    parts.rev().map(|part| part.as_os_str().to_owned()).collect()
+}
+
+/// Whoever owns a link says where it leads; its mode says nothing.
+fn check_owner(path: &Path) -> Result<(), Untrusted> {
+    let owner = path.symlink_metadata()?.uid();
+    if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
+        return Err(Untrusted::Owner { path: path.to_owned(), owner });
+    }
+    Ok(())
 }
 
 fn check_one(path: &Path) -> Result<(), Untrusted> {
     let meta = path.symlink_metadata()?;
     let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
-    if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
-        return Err(Untrusted::Owner { path: path.to_owned(), owner });
-    }
+    check_owner(path)?;
     let sticky = meta.is_dir() && mode & 0o1000 != 0;
     // By convention the private group of a user has the user's own number.
     let private_group = meta.gid() == owner;
@@ -78,6 +120,28 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o606)).unwrap();
         let error = check(&link).unwrap_err().to_string();
         assert!(error.contains("a.json") && error.contains("chmod"), "{error}");
+    }
+
+    #[test]
+    fn links_lead_where_the_kernel_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(folder.path()).unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::write(at("a/b/f"), "").unwrap();
+        symlink("a/b", at("relative")).unwrap();
+        symlink(at("relative"), at("absolute")).unwrap();
+        symlink("../b/./f", at("a/b/f-link")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        for path in
+            ["a/b/f", "relative/f", "absolute/f", "absolute/f-link", "relative/../b/f", "a/./b/../../absolute/f"]
+        {
+            assert_eq!(check(&at(path)).unwrap(), real.join("a/b/f"), "{path}");
+            assert_eq!(fs::canonicalize(at(path)).unwrap(), real.join("a/b/f"), "{path}");
+        }
+        for path in ["loop", "none", "a/b/f/x", "relative/none"] {
+            assert!(matches!(check(&at(path)), Err(Untrusted::Io(_))), "{path}");
+        }
     }
 
     #[test]

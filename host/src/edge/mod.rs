@@ -261,7 +261,9 @@ impl Handler {
             RpcRequest::Resources { server } => listings::resources(stages, &principal, &server).await?,
             RpcRequest::Templates { server } => listings::templates(stages, &principal, &server).await?,
         };
-        Ok(RawResult { text: listed, held: None })
+        // A listing may have megabytes, and its reader all the time in the world.
+        let held = self.edge.budget.take(listed.get().len()).map_err(|_| busy())?;
+        Ok(RawResult { text: listed, held: Some(held) })
     }
 
     /// Runs a call in a task of its own. Dropping this future cancels the call; its task still ends it properly.
@@ -295,9 +297,11 @@ fn bad_body(bad: BadBody) -> Response<Pieces> {
         BadBody::TooLarge => refused(StatusCode::PAYLOAD_TOO_LARGE, "Request too large"),
         BadBody::TooSlow => refused(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
         BadBody::Broken => refused(StatusCode::BAD_REQUEST, "The body did not arrive whole"),
-        BadBody::Busy => {
-            let message = "Too many bytes are held at once: try again in a moment";
-            body::error(StatusCode::OK, None, &ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000))
-        }
+        BadBody::Busy => body::error(StatusCode::OK, None, &busy()),
     }
+}
+
+fn busy() -> ErrorObject {
+    let message = "Too many bytes are held at once: try again in a moment";
+    ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000)
 }

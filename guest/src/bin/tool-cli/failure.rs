@@ -6,6 +6,7 @@ use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
     exit::ExitCode,
     rpc::{ErrorCode, ErrorObject},
+    text::Escaped,
     wire::MAX_REQUEST_BYTES,
 };
 use serde_json::{Value, json};
@@ -55,6 +56,14 @@ impl Failure {
             Self::Client { source, call } => client_code(source, *call),
             Self::Out { .. } | Self::Base64(_) | Self::Stdout(_) | Self::Tool => ExitCode::ToolError,
         }
+    }
+
+    /// What does not fit about the arguments, one a line, where the bridge said so.
+    pub(crate) fn details(&self) -> String {
+        let Self::Client { source: ClientError::Refused(error), .. } = self else { return String::new() };
+        let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());
+        let lines = found.into_iter().flatten().filter_map(Value::as_str);
+        lines.map(|line| format!("  {}\n", Escaped(line))).collect()
     }
 
     /// What a program reads: the bridge's own error where there is one.

@@ -1,0 +1,167 @@
+//! Attacks that take from the whole process: its descriptors and its memory. The harness is the real program.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    bridge::eventually,
+    client::{Client, LIST, head, post},
+};
+
+const JSON: &str = "Content-Type: application/json";
+
+/// `footbridge run` with the demo server. Dropping it ends it.
+struct Program {
+    child: Child,
+    address: SocketAddr,
+    authorization: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Program {
+    /// Starts it with so many descriptors at most.
+    fn start(descriptors: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("guest")).unwrap();
+        for name in ["tool-cli", "footbridge-relay"] {
+            fs::write(path("guest").join(name), "").unwrap();
+        }
+        let program = env!("CARGO_BIN_EXE_footbridge");
+        let servers = serde_json::json!({"mcpServers": {"demo": {"command": program, "args": ["demo-server"]}}});
+        fs::write(path("servers.json"), servers.to_string()).unwrap();
+        let start = "ulimit -n \"$1\"; exec \"$0\" run --sandbox none --config \"$2\" -- \
+                     sh -c 'echo \"$TOOL_CLI_PORT $TOOL_CLI_TOKEN\"; exec cat'";
+        let mut child = Command::new("sh")
+            .args(["-c", start, program, &descriptors.to_string()])
+            .arg(path("servers.json"))
+            .env("FOOTBRIDGE_STATE", path("state"))
+            .env("FOOTBRIDGE_RUNTIME", path("runtime"))
+            .env("FOOTBRIDGE_GUEST_DIR", path("guest"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some((port, token)) = line.trim().split_once(' ') else {
+            let mut errors = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+            panic!("{line:?} {errors}");
+        };
+        let address = SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
+        Self { child, address, authorization: format!("Authorization: Bearer {token}"), _folder: folder }
+    }
+
+    fn request(&self, body: &str) -> String {
+        post(&[&self.authorization, JSON], body)
+    }
+
+    fn is_served(&self) -> bool {
+        let mut client = Client::connect(self.address);
+        client.try_send(self.request(LIST)) && client.try_answer().is_some_and(|answer| answer.status == 200)
+    }
+
+    /// The most memory that it ever had, KiB.
+    fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Ends it, and gives what it logged.
+    fn end(mut self) -> String {
+        drop(self.child.stdin.take());
+        let ended = eventually(|| self.child.try_wait().unwrap());
+        assert!(ended.success(), "{ended}");
+        let mut errors = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        errors
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It ended already unless its test failed.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[test]
+fn out_of_descriptors_it_pauses_and_goes_on() {
+    let program = Program::start(40);
+    eventually(|| program.is_served().then_some(()));
+    let mut inside = Client::connect(program.address);
+    inside.send(program.request(LIST));
+    assert_eq!(inside.answer().status, 200);
+    // More than it has descriptors for, and fewer than a session may have: the rest waits to be accepted.
+    let crowd: Vec<Client> = (0..60).map(|_| Client::connect(program.address)).collect();
+    let mut late = Client::connect(program.address);
+    late.send(program.request(LIST));
+    for _ in 0..3 {
+        inside.send(program.request(LIST));
+        assert_eq!(inside.answer().status, 200, "those inside are served");
+    }
+    assert!(!late.hears(Duration::from_millis(200)), "it was accepted all the same");
+    drop(crowd);
+    assert_eq!(late.answer().status, 200, "those outside are served when there is room again");
+    drop((inside, late));
+    let errors = program.end();
+    let paused = errors.lines().filter(|line| line.contains("no new connection can be accepted")).count();
+    assert!((1..100).contains(&paused), "{paused} lines: {errors}");
+    assert!(!errors.contains("panicked"), "{errors}");
+}
+
+/// A call whose arguments cost the most memory for their text.
+fn costly(tool: &str) -> String {
+    let zeros = "0,".repeat((1 << 19) - 120) + "0";
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"callTool","params":{{"server":"demo","tool":"{tool}","arguments":{{"city":[{zeros}]}}}}}}"#
+    )
+}
+
+#[test]
+fn memory_stays_bounded_under_attack() {
+    let program = Program::start(1024);
+    eventually(|| program.is_served().then_some(()));
+    let before = program.peak_memory();
+    thread::scope(|scope| {
+        for n in 0..64 {
+            let program = &program;
+            scope.spawn(move || match n % 4 {
+                0 => attack(program, &program.request(&costly("get_weather"))),
+                1 => attack(program, &program.request(&costly("delete_all_notes"))),
+                2 => attack(program, &post(&[JSON, "Authorization: Bearer x"], &"x".repeat(1 << 20))),
+                _ => {
+                    let mut client = Client::connect(program.address);
+                    client.send(head("POST / HTTP/1.1", &["X-A: b"]).trim_end());
+                    client.send("\r\nX-B: ".to_owned() + &"b".repeat(15_000));
+                    client.must_end();
+                }
+            });
+        }
+    });
+    let peak = program.peak_memory();
+    assert!(program.is_served());
+    assert!(before < 64 * 1024 && peak < 128 * 1024, "from {before} KiB to {peak} KiB");
+    let errors = program.end();
+    assert!(!errors.contains("panicked"), "{errors}");
+}
+
+fn attack(program: &Program, request: &str) {
+    let mut client = Client::connect(program.address);
+    if client.try_send(request) {
+        let answer = client.answer();
+        assert!(matches!(answer.status, 200 | 401 | 408 | 503), "{answer:?}");
+    }
+}

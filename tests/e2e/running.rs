@@ -221,3 +221,26 @@ fn ctrl_c_at_a_terminal_ends_the_command_and_the_status_says_so() {
     person.sees("stopped");
     assert_eq!(running.status().code(), Some(9));
 }
+
+#[test]
+fn a_loop_beyond_the_rate_is_slowed_and_loses_nothing() {
+    let host = Host::with(&Servers::demo()).settings("[limits.calls]\nburst = 2\nper_second = 20\n");
+    let ran = host.runs_script("for n in 1 2 3 4 5 6; do tool-cli demo now '{}' >/dev/null || exit 1; done; echo all");
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "all\n"), "{}", ran.stderr);
+    assert_eq!(host.record().iter().filter(|line| line["type"] == "intent").count(), 6);
+    let limited: u64 = host.record().iter().filter_map(|line| line["count"].as_u64()).sum();
+    assert!(limited > 0, "the calls came faster than the rate");
+    let impatient = host.runs_script(
+        "for n in 1 2 3 4 5 6 7 8 9; do tool-cli --exit-codes --timeout 1ms demo now '{}' >/dev/null; done",
+    );
+    assert!([7, 8].contains(&impatient.status), "{}", impatient.status);
+}
+
+#[test]
+fn what_does_not_fit_about_arguments_is_said_line_by_line() {
+    let host = Host::with(&Servers::demo());
+    let ran = host.runs_script("tool-cli demo get_weather '{\"town\":\"Bern\"}'");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines[0], "Error: Arguments do not match the input schema for \"demo/get_weather\"");
+    assert!(lines[1..].iter().any(|line| line.starts_with("  /: ") && line.contains("\"city\"")), "{lines:?}");
+}

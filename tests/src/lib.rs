@@ -1,1 +1,37 @@
-//! Placeholder.
+//! The parties of the end-to-end tests, a builder each, so that a test reads as a sentence.
+//!
+//! [`Host`] runs the real `footbridge` with folders of its own; [`Servers`] says which MCP servers stand behind it;
+//! [`Guest`] talks to it, with the real `tool-cli` or in plain HTTP; [`Person`] sits at a terminal; [`Tape`] is what a
+//! misbehaving server heard. Everything waits for events with a deadline, and nothing for time to pass. When a [`Host`]
+//! goes, no process that came of it may be left: that is checked at the end of every test.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "what fails here fails a test"
+)]
+
+mod guest;
+mod host;
+mod person;
+pub mod processes;
+pub mod programs;
+mod real;
+mod running;
+mod servers;
+mod tape;
+pub mod vectors;
+
+use std::time::Duration;
+
+pub use guest::{Answer, Guest, Sent};
+pub use host::{Bridge, Host, NOBODY};
+pub use person::Person;
+pub use real::{HttpServer, Real, skipped};
+pub use running::{Ran, Running, Stream};
+pub use servers::Servers;
+pub use tape::Tape;
+
+/// Longest that a test waits for something that should happen at once, on a machine that is busy with other things.
+pub const PATIENCE: Duration = Duration::from_secs(40);

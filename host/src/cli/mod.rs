@@ -11,6 +11,7 @@ use crate::{
     config::{Config, ConfigError, Variables, folders::Folders, load},
     report,
     run::Sandbox,
+    sandbox::EnvironmentError,
 };
 
 /// Status when the command line or the configuration is wrong.
@@ -112,7 +113,8 @@ pub fn main() -> i32 {
         Ok(status) => status,
         Err(error) => {
             report::error(&error);
-            if error.is::<ConfigError>() { USAGE } else { crate::run::HARNESS_FAILED }
+            let mistaken = error.is::<ConfigError>() || error.is::<EnvironmentError>();
+            if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }
 }

@@ -16,7 +16,7 @@ use footbridge_proto::{
     vars,
 };
 use nix::sys::signal::Signal;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
 
 use crate::{
     audit::FileJournal,
@@ -169,6 +169,8 @@ async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
         }
         None => (command.streams(Stream::Inherit, Stream::Inherit, Stream::Inherit), None),
     };
+    // Before the command starts: from then on whoever sends a signal expects it to get there.
+    let mut signals = Signals::listen()?;
     let mut kept = match command.spawn().await {
         Ok(kept) => kept,
         Err(SpawnError::Refused(refusal)) => {
@@ -179,24 +181,47 @@ async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
     };
     let terminal = kept.terminal.take();
     match (local, terminal) {
-        (Some(local), Some(terminal)) => local.attach(terminal)?.carry(wait(&mut kept)).await?,
-        _ => wait(&mut kept).await,
+        (Some(local), Some(terminal)) => local.attach(terminal)?.carry(wait(&mut kept, &mut signals)).await?,
+        _ => wait(&mut kept, &mut signals).await,
+    }
+}
+
+/// The signals that are passed on to the command.
+struct Signals {
+    interrupt: UnixSignal,
+    terminate: UnixSignal,
+    hangup: UnixSignal,
+    quit: UnixSignal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => Signal::SIGINT,
+            Some(()) = self.terminate.recv() => Signal::SIGTERM,
+            Some(()) = self.hangup.recv() => Signal::SIGHUP,
+            Some(()) = self.quit.recv() => Signal::SIGQUIT,
+            // Their streams never end.
+            else => std::future::pending().await,
+        }
     }
 }
 
 /// Waits for the end, and passes on what asks for it.
-async fn wait(kept: &mut Kept) -> anyhow::Result<i32> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut quit = signal(SignalKind::quit())?;
+async fn wait(kept: &mut Kept, signals: &mut Signals) -> anyhow::Result<i32> {
     loop {
         let signal = tokio::select! {
             ended = kept.wait() => return Ok(ended?.code()),
-            Some(()) = interrupt.recv() => Signal::SIGINT,
-            Some(()) = terminate.recv() => Signal::SIGTERM,
-            Some(()) = hangup.recv() => Signal::SIGHUP,
-            Some(()) = quit.recv() => Signal::SIGQUIT,
+            signal = signals.next() => signal,
         };
         kept.signal(signal);
     }

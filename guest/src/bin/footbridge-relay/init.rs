@@ -36,10 +36,18 @@ const END_GRACE: Duration = Duration::from_secs(2);
 /// Why the command does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    #[error("cannot run {name:?}: there is no such command")]
+    #[error("cannot run {name:?}: there is no such command (check the name and PATH)")]
     NotFound { name: OsString },
-    #[error("cannot run {name:?}: {source}")]
+    #[error("cannot run {name:?}: {source}{}", hint(source))]
     NotRun { name: OsString, source: io::Error },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => " (make the file executable with chmod +x, and reachable)",
+        io::ErrorKind::ArgumentListTooLong => " (its arguments and environment are too long)",
+        _ => "",
+    }
 }
 
 impl CommandError {

@@ -6,6 +6,8 @@ use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
     exit::ExitCode,
     rpc::{ErrorCode, ErrorObject},
+    text::Escaped,
+    wire::MAX_REQUEST_BYTES,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +24,11 @@ pub(crate) enum Failure {
     Arguments(String),
     #[error("cannot read the arguments from standard input: {0}")]
     Stdin(io::Error),
+    #[error(
+        "the arguments on standard input have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: \
+         make them smaller"
+    )]
+    StdinTooLarge,
     #[error("{source}")]
     Client { source: ClientError, call: bool },
     #[error("cannot write {path}: {source}. {then}", path = path.display())]
@@ -45,9 +52,18 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) | Self::Stdin(_) => ExitCode::Usage,
+            Self::StdinTooLarge => ExitCode::OverLimit,
             Self::Client { source, call } => client_code(source, *call),
             Self::Out { .. } | Self::Base64(_) | Self::Stdout(_) | Self::Tool => ExitCode::ToolError,
         }
+    }
+
+    /// What does not fit about the arguments, one a line, where the bridge said so.
+    pub(crate) fn details(&self) -> String {
+        let Self::Client { source: ClientError::Refused(error), .. } = self else { return String::new() };
+        let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());
+        let lines = found.into_iter().flatten().filter_map(Value::as_str);
+        lines.map(|line| format!("  {}\n", Escaped(line))).collect()
     }
 
     /// What a program reads: the bridge's own error where there is one.

@@ -39,7 +39,11 @@ fn report(failure: &Failure, style: Style) {
     if matches!(failure, Failure::Tool) {
         return;
     }
-    let text = if style.json { format!("{}\n", failure.to_json()) } else { format!("Error: {failure}\n") };
+    let text = if style.json {
+        format!("{}\n", failure.to_json())
+    } else {
+        format!("Error: {failure}\n{}", failure.details())
+    };
     output::print_error(&without_token(text));
 }
 

@@ -2,15 +2,19 @@
 
 use std::{
     io::{self, Read},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use footbridge_guest::{
-    Client, Settings,
+    Client, ClientError, Settings,
     answers::{CallResult, ResourceContents, ResourceList, ServerList, TemplateList, Tool, ToolList},
     client::{CallParams, parse_result},
 };
-use footbridge_proto::wire::{MAX_REQUEST_BYTES, method};
+use footbridge_proto::{
+    rpc::Reason,
+    wire::{MAX_REQUEST_BYTES, method},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{json, value::RawValue};
 
@@ -64,7 +68,8 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     }
     let mut settings = Settings::from_env()?;
     settings.timeout = options.timeout.unwrap_or(settings.timeout);
-    let mut asked = Asked { client: Client::new(settings), json: style.json };
+    let deadline = Instant::now() + settings.timeout;
+    let mut asked = Asked { client: Client::new(settings), json: style.json, deadline };
     match step {
         Step::Help | Step::Version => Ok(()),
         Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ServerList| show::servers(list)),
@@ -121,15 +126,20 @@ fn read_arguments(typed: String) -> Result<Box<RawValue>, Failure> {
 
 fn read_stdin() -> Result<String, Failure> {
     let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    io::stdin().lock().take(limit + 1).read_to_string(&mut text).map_err(Failure::Stdin)?;
-    Ok(text)
+    let mut text = Vec::new();
+    io::stdin().lock().take(limit + 1).read_to_end(&mut text).map_err(Failure::Stdin)?;
+    if text.len() > MAX_REQUEST_BYTES {
+        return Err(Failure::StdinTooLarge);
+    }
+    String::from_utf8(text).map_err(|error| Failure::Stdin(io::Error::other(error.utf8_error())))
 }
 
 /// The client, and how results are printed.
 struct Asked {
     client: Client,
     json: bool,
+    /// When asking again is over.
+    deadline: Instant,
 }
 
 impl Asked {
@@ -139,9 +149,26 @@ impl Asked {
         params: &impl Serialize,
     ) -> Result<(Box<RawValue>, T), Failure> {
         let call = matches!(method, method::CALL_TOOL | method::READ_RESOURCE);
-        let raw = self.client.request(method, params).map_err(|e| Failure::request(e, call))?;
+        let raw = self.ask(method, params).map_err(|e| Failure::request(e, call))?;
         let result = parse_result(method, &raw).map_err(|e| Failure::request(e, call))?;
         Ok((raw, result))
+    }
+
+    /// Asks, and asks again where the bridge says that it is over its rate and when to come back: nothing was sent
+    /// then, and a loop in a script need not know of rates. All within the timeout.
+    fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+        loop {
+            let error = match self.client.request(method, params) {
+                Err(ClientError::Refused(error)) if error.reason() == Some(Reason::RateLimited) => error,
+                other => return other,
+            };
+            let retry_after = error.data.as_ref().and_then(|data| data["retryAfterMs"].as_u64());
+            let pause = retry_after.map(Duration::from_millis);
+            match pause.filter(|pause| Instant::now() + *pause < self.deadline) {
+                Some(pause) => thread::sleep(pause),
+                None => return Err(ClientError::Refused(error)),
+            }
+        }
     }
 
     fn list<T: DeserializeOwned>(

@@ -24,6 +24,9 @@ pub(crate) fn answer(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()
         "one-bad-tool" => json!({"tools": [
             tool("good"), {"name": 7}, "no object", {"name": "no-schema"}, {"inputSchema": {"type": "object"}}, tool("fine"),
         ]}),
+        "broken-schema" => json!({"tools": [
+            {"name": "echo", "inputSchema": {"type": "object", "properties": {"anything": {"type": "nothing"}}}}, tool("fine"),
+        ]}),
         "duplicate-tools" => json!({"tools": [tool("twice"), tool("twice"), tool("once")]}),
         "endless-pages" => {
             let number: usize = cursor.parse().unwrap_or(0);

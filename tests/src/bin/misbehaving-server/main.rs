@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 36] = [
+const MODES: [(&str, &str); 37] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
@@ -36,6 +36,7 @@ const MODES: [(&str, &str); 36] = [
     ("endless-line", "answers a call with a line that never ends"),
     ("long-result", "answers a call with a result of about ARGUMENT bytes"),
     ("one-bad-tool", "lists tools of which some are unusable"),
+    ("broken-schema", "lists a tool whose input schema is none, and one that is fine"),
     ("duplicate-tools", "lists one name twice"),
     ("endless-pages", "each page has a next one"),
     ("looping-cursor", "the second page leads back to itself"),

@@ -1,0 +1,174 @@
+//! Every way a run can end: by signals, by force, in the middle of calls. Nothing stays behind, nobody else notices.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{fs, time::Instant};
+
+use footbridge_tests::{Host, PATIENCE, Running, Servers, Tape, processes};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+const SANDBOXES: [&str; 2] = ["net", "none"];
+
+#[test]
+fn a_signal_to_the_harness_reaches_the_command() {
+    for sandbox in SANDBOXES {
+        let host = Host::with(&Servers::demo()).sandbox(sandbox);
+        for (signal, name) in
+            [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT"), (Signal::SIGHUP, "HUP"), (Signal::SIGQUIT, "QUIT")]
+        {
+            let script =
+                format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do read -t 1 -r x <> <(:); done");
+            let mut running = host.starts_script(&script);
+            running.stdout.shows("ready\n");
+            running.signal(signal);
+            let ran = running.ends();
+            assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()), "{sandbox}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_a_signal_ends_says_which() {
+    for sandbox in SANDBOXES {
+        let host = Host::with(&Servers::demo()).sandbox(sandbox);
+        let mut running = host.starts(&["sh", "-c", "echo ready; exec sleep 600"]);
+        running.stdout.shows("ready\n");
+        running.signal(Signal::SIGTERM);
+        assert_eq!(running.ends().status, 128 + 15, "{sandbox}");
+    }
+}
+
+/// Processes that try to outlive the command, and the one that the server started, which its tool is named after.
+const LEAVERS: &str = "sleep 600 & setsid sleep 600 & (setsid sh -c 'trap \"\" TERM HUP INT; sleep 600 & sleep 600' &); \
+                       tool-cli leaver --json | sed 's/.*\"name\":\"pid\\([0-9]*\\).*/\\1/'; echo ready; ";
+
+/// A host whose server leaves a process behind as well, and another that ignores every polite request.
+fn host_of_leavers(sandbox: &'static str) -> Host {
+    let servers =
+        Servers::none().misbehaving("leaver", &["forks-and-detaches"]).misbehaving("deaf", &["ignores-eof-and-term"]);
+    Host::with(&servers).sandbox(sandbox)
+}
+
+/// Waits until everything runs, and gives the process id of the server's own child.
+fn settled(running: &mut Running) -> processes::Process {
+    let pid = running.stdout.line().parse().unwrap();
+    running.stdout.shows("ready\n");
+    processes::open(pid).unwrap()
+}
+
+#[test]
+fn when_the_command_ends_nothing_stays_behind() {
+    for sandbox in SANDBOXES {
+        let host = host_of_leavers(sandbox);
+        let mut running = host.starts_script(&format!("{LEAVERS} read end; exit 5"));
+        let left = settled(&mut running);
+        let before = processes::naming(host.path()).len();
+        assert!(before >= 8, "{before}");
+        assert_eq!(running.ends().status, 5, "{sandbox}");
+        left.ends();
+        host.leaves_nothing_behind();
+    }
+}
+
+#[test]
+fn when_the_harness_is_killed_nothing_stays_behind_and_the_next_run_sweeps_up() {
+    for sandbox in SANDBOXES {
+        let host = host_of_leavers(sandbox);
+        let mut running = host.starts_script(&format!("{LEAVERS} exec sleep 600"));
+        let left = settled(&mut running);
+        running.killed();
+        left.ends();
+        host.leaves_nothing_behind();
+        let folders = || fs::read_dir(host.runtime()).unwrap().count();
+        assert_eq!(folders(), 1, "{sandbox}: the folder of the run that was killed");
+        assert_eq!(
+            host.runs_script(&format!(
+                "test $(find {} -maxdepth 1 -name 'run-*' | wc -l) = 1",
+                host.runtime().display()
+            ))
+            .status,
+            0
+        );
+        assert_eq!(folders(), 0, "{sandbox}");
+    }
+}
+
+#[test]
+fn when_a_call_is_under_way_and_the_harness_is_killed_the_record_says_what_had_left() {
+    let mut tape = Tape::new();
+    let host = Host::with(&Servers::none().recording("slow", &["never-answers-call"], &tape));
+    let mut running = host.starts_script("tool-cli slow echo '{}' & echo ready; wait");
+    let _call = tape.hears("tools/call");
+    running.killed();
+    host.leaves_nothing_behind();
+    let types: Vec<String> = host.record().iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(types, ["started", "session", "intent"]);
+    assert_eq!(tape.count("tools/call"), 1, "sent once");
+    // The next run reads nothing of it and calls nothing again.
+    assert_eq!(host.runs_script("tool-cli slow >/dev/null").well(), "");
+    assert_eq!(tape.count("tools/call"), 1, "and never again");
+}
+
+#[test]
+fn when_the_relay_is_killed_the_command_ends_too() {
+    let host = Host::with(&Servers::demo());
+    let mut running = host.starts_script("echo ready; sleep 600 & wait");
+    running.stdout.shows("ready\n");
+    let all = processes::naming(host.path());
+    let relay = all.iter().find(|process| process.arguments.contains("footbridge-relay --listen")).unwrap();
+    relay.kill();
+    assert_eq!(running.ends().status, 137);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_a_call_cancels_it_at_the_server() {
+    for sandbox in SANDBOXES {
+        let mut tape = Tape::new();
+        let host = Host::with(&Servers::none().recording("slow", &["never-answers-call"], &tape)).sandbox(sandbox);
+        let script = "set -m; tool-cli slow echo '{}' & echo $!; read a; kill -KILL $!; read b; \
+                      tool-cli --exit-codes slow echo '{}' & read c; kill -INT $!; wait $!; echo $?";
+        let mut running = host.starts_script(script);
+        let call = tape.hears("tools/call");
+        running.hears("a\n");
+        assert_eq!(tape.hears("notifications/cancelled"), call, "{sandbox}");
+        running.hears("b\n");
+        let call = tape.hears("tools/call");
+        running.hears("c\n");
+        assert_eq!(tape.hears("notifications/cancelled"), call, "{sandbox}");
+        let ran = running.ends();
+        assert!(ran.stdout.ends_with("\n130\n"), "{ran:?}");
+        let outcomes: Vec<_> = host
+            .record()
+            .into_iter()
+            .filter(|line| line["type"] == "outcome")
+            .map(|line| line["detail"].clone())
+            .collect();
+        assert_eq!(outcomes, ["cancelled", "cancelled"]);
+    }
+}
+
+#[test]
+fn a_connection_that_is_cut_in_the_middle_of_a_call_cancels_it_at_the_server() {
+    let mut tape = Tape::new();
+    let bridge = Host::with(&Servers::none().recording("slow", &["never-answers-call"], &tape)).opens();
+    let call = bridge.guest.starts_to_ask("callTool", json!({"server": "slow", "tool": "echo"}));
+    let id = tape.hears("tools/call");
+    drop(call);
+    assert_eq!(tape.hears("notifications/cancelled"), id);
+}
+
+#[test]
+fn the_end_of_a_run_is_told_to_calls_that_are_under_way() {
+    let mut tape = Tape::new();
+    let mut bridge = Host::with(&Servers::none().recording("slow", &["never-answers-call"], &tape)).opens();
+    let call = bridge.guest.starts_to_ask("callTool", json!({"server": "slow", "tool": "echo"}));
+    let _id = tape.hears("tools/call");
+    let since = Instant::now();
+    assert_eq!(bridge.ends().status, 0);
+    assert!(since.elapsed() < PATIENCE / 2, "{:?}", since.elapsed());
+    let answer = call.answer().json();
+    assert_eq!(answer["error"]["data"]["reason"], "outcome_unknown", "{answer}");
+    let record = bridge.host.record();
+    assert_eq!(record.last().unwrap()["outcome"], "unknown", "{record:?}");
+}

@@ -1,0 +1,281 @@
+//! Mistakes of whoever calls and of whoever configures: each is named, with what to do next and the right status, and
+//! costs nothing but itself.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown, symlink},
+    path::Path,
+};
+
+use footbridge_tests::{Host, Servers, Tape, skipped};
+use serde_json::json;
+
+#[test]
+fn a_caller_s_mistake_is_named_and_has_its_own_status() {
+    let bridge = Host::with(&Servers::demo()).opens();
+    let rows: [(&[&str], i32, &[&str]); 17] = [
+        (&["nope"], 2, &["Server \"nope\" not found. Connected: demo"]),
+        (&["DEMO", "now", "{}"], 2, &["Server \"DEMO\" not found. Connected: demo"]),
+        (&["demo", "nope"], 2, &["Tool \"nope\" not found on server \"demo\""]),
+        (&["demo", "nope", "{}"], 2, &["Tool \"nope\" not found on server \"demo\""]),
+        (&["demo", "now", "{nope"], 2, &["invalid JSON arguments: {nope"]),
+        (&["demo", "now", "[]"], 2, &["invalid JSON arguments: []"]),
+        (
+            &["demo", "get_weather", "{\"town\":\"Bern\"}"],
+            2,
+            &["Arguments do not match the input schema for \"demo/get_weather\""],
+        ),
+        (&["demo", "get_weather", "{\"city\":5}"], 2, &["Arguments do not match the input schema"]),
+        (&["resource", "read", "demo", "note:///9"], 2, &["Resource \"note:///9\" not found on server \"demo\""]),
+        (&["resource", "read", "nope", "note:///9"], 2, &["Server \"nope\" not found"]),
+        (&["resource", "list", "nope"], 2, &["Server \"nope\" not found"]),
+        (&["resource", "write"], 2, &["unknown resource command \"write\"", "list, templates and read"]),
+        (&["demo", "now", "{}", "x"], 2, &["one word too many", "tool-cli --help"]),
+        (&["demo", "now", "{}", "--timeout", "soon"], 2, &["\"soon\" is no timeout", "5s"]),
+        (&["demo", "now", "{}", "--frob"], 2, &["--frob", "tool-cli --help"]),
+        (&["demo", "get_weather", "{\"city\":\"Atlantis\"}"], 1, &["under water", "Try one of"]),
+        (&["demo", "add_note", "{\"text\":\"\"}"], 2, &["Arguments do not match"]),
+    ];
+    for (args, status, says) in rows {
+        let with_codes = [args, &["--exit-codes"]].concat();
+        bridge.guest.runs(&with_codes).fails(status, says);
+        let ran = bridge.guest.runs(args);
+        assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "without --exit-codes every failure is 1: {ran:?}");
+    }
+}
+
+#[test]
+fn a_caller_s_wrong_token_port_or_socket_is_named() {
+    let bridge = Host::with(&Servers::demo()).opens();
+    let with = |vars: &[(&str, &str)]| {
+        let mut command = bridge.guest.tool_cli(&["--exit-codes", "demo"]);
+        command.envs(vars.iter().copied());
+        footbridge_tests::Running::start(&mut command).ends()
+    };
+    with(&[("TOOL_CLI_TOKEN", "fbt_wrong")]).fails(4, &["Authentication failed: invalid or missing TOOL_CLI_TOKEN"]);
+    with(&[("TOOL_CLI_PORT", "1")]).fails(3, &["tool-cli server not running: 127.0.0.1:1 refused", "TOOL_CLI_PORT"]);
+    with(&[("TOOL_CLI_SOCKET", "/no/socket")]).fails(2, &["TOOL_CLI_SOCKET"]);
+    let socket = with(&[("TOOL_CLI_HOST", "")]);
+    assert!(!socket.stderr.contains(&bridge.guest.token), "no error shows the token: {socket:?}");
+    let mut command = bridge.guest.tool_cli(&["--exit-codes", "demo"]);
+    command.env_remove("TOOL_CLI_PORT").env("TOOL_CLI_SOCKET", "/no/socket");
+    footbridge_tests::Running::start(&mut command).ends().fails(3, &["/no/socket does not exist"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_noticed_before_the_call() {
+    let mut tape = Tape::new();
+    let bridge = Host::with(&Servers::none().recording("ok", &["ok"], &tape)).opens();
+    let missing = bridge.host.work().join("no/such/folder/out");
+    let ran = bridge.guest.runs(&["ok", "echo", "{}", "--out", missing.to_str().unwrap()]);
+    ran.fails(1, &["cannot write", "no/such/folder/out"]);
+    let _known = bridge.guest.runs(&["ok"]).well();
+    assert_eq!(tape.count("tools/call"), 0);
+}
+
+#[test]
+fn arguments_beyond_what_a_bridge_takes_are_said_so_by_both_sides() {
+    let bridge = Host::with(&Servers::demo()).opens();
+    let text = format!("{{\"text\":\"{}\"}}", "x".repeat(1_100_000));
+    let mut running =
+        footbridge_tests::Running::start(&mut bridge.guest.tool_cli(&["--exit-codes", "demo", "add_note", "-"]));
+    running.hears(&text);
+    running.ends().fails(7, &["1048576"]);
+    assert_eq!(bridge.guest.posts(&text).status, 413);
+    assert_eq!(bridge.guest.runs(&["demo", "now", "{}"]).status, 0, "and the next call is made");
+}
+
+/// A host with this as its only configuration file, and what a run says of it.
+fn config_says(name: &str, text: &str, status: i32, says: &[&str]) {
+    let host = Host::with(&Servers::none());
+    let file = host.path().join(name);
+    fs::write(&file, text).unwrap();
+    let host = host.only_configs(&[file]);
+    let ran = host.runs_script("echo never");
+    ran.fails(status, says);
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    assert!(!host.runtime().exists() && !host.state().exists(), "nothing was begun");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_named_with_file_line_and_remedy() {
+    config_says("s.json", "{\"mcpServers\": {\n  \"a\": {,}}}", 2, &["s.json:2: it does not parse"]);
+    config_says("s.json", "{}", 2, &["s.json:1: expected {\"mcpServers\""]);
+    config_says("s.json", "", 2, &["s.json:", "does not parse"]);
+    config_says(
+        "s.json",
+        "{\"mcpServers\": {\n\"a\": {},\n\"b\": {\"url\": \"http://192.0.2.1/\"},\n\"c\": {\"type\": \"sse\", \"url\": \"https://192.0.2.1/\"}}}",
+        2,
+        &["s.json:2: server \"a\"", "s.json:3: server \"b\"", "use https", "s.json:4: server \"c\"", "streamable HTTP"],
+    );
+    config_says(
+        "s.toml",
+        "[limits.calls]\nburst = -1\nspeed = 9\n",
+        2,
+        &["s.toml:2: limits.calls.burst", "s.toml:3: limits.calls.speed"],
+    );
+    config_says("s.toml", "limits = \n", 2, &["s.toml:1: it does not parse"]);
+    config_says("s.yaml", "servers: []", 2, &["s.yaml", "must end in .json (servers) or .toml (settings)"]);
+}
+
+#[test]
+fn a_secret_that_is_missing_is_named_and_never_shown() {
+    let of =
+        |value: serde_json::Value| json!({"mcpServers": {"a": {"command": "x", "env": {"KEY": value}}}}).to_string();
+    config_says(
+        "s.json",
+        &of(json!("${NO_SUCH_SECRET}")),
+        2,
+        &["server \"a\": \"KEY\"", "NO_SUCH_SECRET is not set", "set it before"],
+    );
+    config_says("s.json", &of(json!({"file": "no-such-file"})), 2, &["cannot read the secret file", "no-such-file"]);
+    config_says("s.json", &of(json!({"command": ["false"]})), 2, &["the secret command false failed"]);
+    config_says("s.json", &of(json!({"command": ["true"]})), 2, &["it printed nothing"]);
+    let host = Host::with(&Servers::none());
+    fs::write(host.path().join("key"), "s3cret-value").unwrap();
+    fs::set_permissions(host.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(host.servers_file(), of(json!({"file": "key"}))).unwrap();
+    let ran = host.runs_script("echo never");
+    ran.fails(2, &["can be read by others", "chmod go-rwx"]);
+    assert!(!ran.stderr.contains("s3cret-value"));
+}
+
+#[test]
+fn a_configuration_that_others_could_change_is_refused_and_stays_as_it_is() {
+    let host = Host::with(&Servers::demo());
+    let file = host.servers_file();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    host.runs_script("echo never").fails(2, &["servers.json", "can be written to by others (mode 666)", "chmod go-w"]);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o666);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    if !nix::unistd::geteuid().is_root() {
+        return skipped("a configuration of another user", "needs root to make one");
+    }
+    chown(&file, Some(footbridge_tests::NOBODY), None).unwrap();
+    host.runs_script("echo never").fails(2, &["servers.json", "belongs to uid 65534"]);
+}
+
+#[test]
+fn a_missing_configuration_file_is_named() {
+    let host = Host::with(&Servers::none());
+    let host = host.only_configs(&["/no/such/servers.json".into()]);
+    host.runs_script("echo never").fails(2, &["/no/such/servers.json", "No such file"]);
+}
+
+#[test]
+fn config_check_says_the_same_as_a_run_would() {
+    let host = Host::with(&Servers::none());
+    fs::write(host.servers_file(), "{\"mcpServers\": {\n\"a\": {}}}").unwrap();
+    let file = host.servers_file();
+    let check = |more: &[&str]| {
+        let words = [&["config", "check", "--config", file.to_str().unwrap()], more].concat();
+        let words: Vec<&std::ffi::OsStr> = words.into_iter().map(std::ffi::OsStr::new).collect();
+        footbridge_tests::Running::start(&mut host.footbridge(&words)).ends()
+    };
+    let ran = check(&[]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.stdout.contains("servers.json:2: server \"a\": it has neither"), "{ran:?}");
+    let json: serde_json::Value = serde_json::from_str(&check(&["--json"]).stdout).unwrap();
+    assert_eq!((&json["ok"], &json["mistakes"][0]["line"]), (&json!(false), &json!(2)));
+}
+
+#[test]
+fn a_wrong_command_line_is_said_with_what_would_be_right() {
+    let says = |host: Host, says: &[&str]| {
+        let ran = host.runs_script("echo never");
+        ran.fails(2, says);
+        assert_eq!(ran.stdout, "");
+    };
+    says(Host::with(&Servers::none()).sandbox("jail"), &["jail", "none", "net"]);
+    says(Host::with(&Servers::none()).option("--policy").option("nope"), &["nope", "open"]);
+    says(Host::with(&Servers::none()).option("--frob"), &["--frob"]);
+    let host = Host::with(&Servers::none());
+    host.runs(&[]).fails(2, &["CMD"]);
+}
+
+#[test]
+fn a_variable_with_a_credential_is_not_handed_on_by_its_name() {
+    let entry = json!({"command": "true", "env": {"KEY": "${SECRET_OF_SERVER}"}});
+    let host = Host::with(&Servers::none().and("a", entry))
+        .env("SECRET_OF_SERVER", "s3cret-of-server")
+        .option("--env")
+        .option("SECRET_OF_SERVER");
+    let ran = host.runs_script("echo never");
+    ran.fails(2, &["--env SECRET_OF_SERVER", "the configuration refers to", "SECRET_OF_SERVER=VALUE"]);
+    assert!(!ran.stderr.contains("s3cret-of-server") && ran.stdout.is_empty(), "{ran:?}");
+}
+
+/// What a run says where its runtime folder is as this makes it.
+fn runtime_says(make: impl FnOnce(&Path), says: &[&str]) -> Host {
+    let host = Host::with(&Servers::demo());
+    make(&host.runtime());
+    let ran = host.runs_script("echo never");
+    ran.fails(125, says);
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    host
+}
+
+#[test]
+fn a_runtime_folder_that_is_not_ours_alone_is_refused_and_left_as_it_is() {
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("kept"), "as it was").unwrap();
+    let host = runtime_says(|path| symlink(other.path(), path).unwrap(), &["rt must be a folder of this user"]);
+    assert!(fs::symlink_metadata(host.runtime()).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "nothing was made behind the link");
+    runtime_says(
+        |path| {
+            fs::create_dir(path).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        },
+        &["rt must be a folder of this user that nobody else can write to", "fix its owner and mode"],
+    );
+    runtime_says(|path| fs::write(path, "a file").unwrap(), &["rt", "File exists"]);
+    if !nix::unistd::geteuid().is_root() {
+        return skipped("a runtime folder of another user", "needs root to make one");
+    }
+    runtime_says(
+        |path| {
+            fs::create_dir(path).unwrap();
+            chown(path, Some(footbridge_tests::NOBODY), None).unwrap();
+        },
+        &["rt must be a folder of this user"],
+    );
+}
+
+#[test]
+fn a_runtime_folder_too_deep_for_a_socket_is_said_with_a_way_out() {
+    let host = Host::with(&Servers::demo());
+    let deep = host.path().join("d".repeat(100));
+    let host = host.env("FOOTBRIDGE_RUNTIME", &deep);
+    host.runs_script("echo never").fails(125, &["at most 107", "FOOTBRIDGE_RUNTIME names another"]);
+}
+
+#[test]
+fn a_state_folder_that_is_a_link_or_open_to_others_is_refused() {
+    let other = tempfile::tempdir().unwrap();
+    let host = Host::with(&Servers::demo());
+    fs::create_dir(host.state()).unwrap();
+    symlink(other.path(), host.state().join("audit")).unwrap();
+    host.runs_script("echo never").fails(125, &["audit must be a folder of this user"]);
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
+    fs::remove_file(host.state().join("audit")).unwrap();
+    fs::create_dir(host.state().join("audit")).unwrap();
+    fs::set_permissions(host.state().join("audit"), fs::Permissions::from_mode(0o770)).unwrap();
+    host.runs_script("echo never").fails(125, &["audit must be a folder of this user", "mode"]);
+}
+
+#[test]
+fn missing_guest_programs_are_named_with_where_they_should_be() {
+    let empty = tempfile::tempdir().unwrap();
+    let host = Host::with(&Servers::demo()).env("FOOTBRIDGE_GUEST_DIR", empty.path());
+    host.runs_script("echo never").fails(125, &["cannot find tool-cli in", "scripts/build", "FOOTBRIDGE_GUEST_DIR"]);
+}
+
+#[test]
+fn a_run_without_any_server_says_so_and_works() {
+    let host = Host::with(&Servers::none());
+    let ran = host.runs_script("tool-cli; tool-cli demo");
+    ran.fails(1, &["no MCP server is configured", "--config", "Server \"demo\" not found. Connected: (none)"]);
+    assert_eq!(ran.stdout, "No MCP servers connected.\n");
+}

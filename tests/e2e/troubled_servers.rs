@@ -1,0 +1,214 @@
+//! Servers in trouble, all behind one harness: each is named with what to do next, none disturbs the others.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::time::Instant;
+
+use footbridge_tests::{Bridge, Host, PATIENCE, Servers, Tape};
+use serde_json::json;
+
+/// Short limits, so that what never comes is not waited for.
+const SHORT: &str = "[limits.calls]\nidle_time = \"700ms\"\ntotal_time = \"2s\"\nserver_wait = \"3s\"\nlist_wait = \"2s\"\n\
+                     result_bytes = \"2 MiB\"\n[limits.servers]\nline_bytes = \"4 MiB\"\nstart_time = \"2s\"\n";
+
+/// That a healthy server still answers.
+fn others_go_on(bridge: &Bridge) {
+    assert_eq!(bridge.guest.runs(&["ok", "add", "{\"a\":40,\"b\":2}"]).well(), "42\n");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_named_with_a_reason_and_without_its_secrets() {
+    let servers = Servers::none()
+        .misbehaving("ok", &["ok"])
+        .and("missing", json!({"command": "/no/such/program", "args": ["--key", "s3cret-in-arguments"]}))
+        .misbehaving("dies", &["exits-at-start"])
+        .misbehaving("leaves", &["exits-after-initialize"])
+        .misbehaving("mute", &["never-initializes"])
+        .and(
+            "unreachable",
+            json!({"url": "http://127.0.0.1:1/mcp", "headers": {"Authorization": "Bearer s3cret-in-header"}}),
+        );
+    let mut bridge = Host::with(&servers).settings(SHORT).opens();
+    let rows = [
+        ("missing", "its program or its working folder was not found; ask the operator"),
+        ("dies", "it ended while starting; try again, or ask the operator"),
+        ("leaves", "it ended while starting; try again, or ask the operator"),
+        ("mute", "try again"),
+        ("unreachable", "it could not be reached or does not speak the protocol; try again, or ask the operator"),
+    ];
+    for (server, why) in rows {
+        // Each request would wait for the one that never answers.
+        let steps: &[&[&str]] =
+            if server == "mute" { &[&["mute"]] } else { &[&[server], &[server, "echo"], &[server, "echo", "{}"]] };
+        for args in steps {
+            let ran = bridge.guest.runs(&[*args, &["--exit-codes"]].concat());
+            ran.fails(1, &[&format!("Server \"{server}\" is not available: "), why]);
+            assert!(!ran.stderr.contains("/no/such") && !ran.stderr.contains("127.0.0.1:1/"), "{ran:?}");
+        }
+        let answer = bridge.guest.calls(server, "echo", json!({}));
+        assert_eq!(answer["error"]["code"], -32003, "{answer}");
+        assert_eq!(answer["error"]["data"]["reason"], "server_unavailable");
+        others_go_on(&bridge);
+    }
+    let list = bridge.guest.runs(&[]).well();
+    for (server, _) in rows {
+        let line = list.lines().find(|line| line.trim_start().starts_with(server)).unwrap();
+        assert!(line.contains("0 tool(s)") && line.ends_with(']'), "{list}");
+    }
+    assert!(list.contains("  ok                   4 tool(s)"), "{list}");
+    // The operator reads more, and nothing that steers a terminal.
+    let log = bridge.ends().stderr;
+    assert!(log.contains("/no/such/program") && log.contains("no licence"), "{log}");
+    assert!(!log.contains('\u{1b}') && !log.contains("s3cret-in"), "{log:?}");
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_of_a_call_is_said_so_at_once_and_starts_again_when_used() {
+    for mode in ["exits-mid-call", "grandchild-holds-stdout"] {
+        let bridge = Host::with(&Servers::none().misbehaving("x", &[mode]).misbehaving("ok", &["ok"])).opens();
+        let _ready = bridge.guest.runs(&["x"]).well();
+        for _ in 0..2 {
+            let since = Instant::now();
+            let ran = bridge.guest.runs(&["--exit-codes", "x", "echo", "{}"]);
+            ran.fails(9, &["Server \"x\" ended before it answered", "do not repeat it blindly"]);
+            assert!(since.elapsed() < PATIENCE / 4, "{mode}: {:?}", since.elapsed());
+            others_go_on(&bridge);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_all_the_time_is_left_alone_for_a_while() {
+    let bridge = Host::with(&Servers::none().misbehaving("x", &["exits-mid-call"]).misbehaving("ok", &["ok"])).opens();
+    let mut said = String::new();
+    for _ in 0..8 {
+        said = bridge.guest.runs(&["x", "echo", "{}"]).stderr;
+        others_go_on(&bridge);
+    }
+    assert!(
+        said.contains("Server \"x\" is not available: it ended too often and is left alone; try again in"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_call_without_a_usable_answer_ends_with_what_is_known_and_is_never_sent_again() {
+    let modes: [(&str, &[&str], &str); 8] = [
+        ("silent", &["never-answers-call"], "did not answer in time"),
+        ("busybody", &["progress-without-end"], "did not answer in time"),
+        ("broken", &["broken-json"], "The answer of server \"broken\" cannot be used"),
+        ("list", &["not-an-object"], "The answer of server \"list\" cannot be used"),
+        ("stray", &["wrong-id"], "did not answer in time"),
+        ("deaf", &["never-reads"], "did not answer in time"),
+        ("endless", &["endless-line"], "server \"endless\""),
+        ("dies", &["exits-mid-call"], "Server \"dies\" ended before it answered"),
+    ];
+    let mut tapes: Vec<Tape> = modes.iter().map(|_| Tape::new()).collect();
+    let servers =
+        modes.iter().zip(&tapes).fold(Servers::none().misbehaving("ok", &["ok"]), |all, ((name, mode, _), tape)| {
+            all.recording(name, mode, tape)
+        });
+    let bridge = Host::with(&servers).settings(SHORT).opens();
+    std::thread::scope(|scope| {
+        for (name, _, says) in &modes {
+            let guest = &bridge.guest;
+            scope.spawn(move || {
+                let ran = guest.runs(&["--exit-codes", name, "echo", "{}"]);
+                ran.fails(9, &["do not repeat it blindly"]);
+                assert!(ran.stderr.to_lowercase().contains(&says.to_lowercase()), "{name}: {ran:?}");
+            });
+        }
+        for _ in 0..10 {
+            others_go_on(&bridge);
+        }
+    });
+    for ((name, ..), tape) in modes.iter().zip(&mut tapes) {
+        if *name != "deaf" {
+            assert_eq!(tape.count("tools/call"), 1, "{name}");
+        }
+    }
+    let outcomes = bridge.host.record().into_iter().filter(|line| line["outcome"] == "unknown").count();
+    assert_eq!(outcomes, modes.len());
+}
+
+#[test]
+fn a_call_that_ran_out_of_time_is_cancelled_at_its_server() {
+    let mut tape = Tape::new();
+    let bridge = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape)).settings(SHORT).opens();
+    bridge.guest.runs(&["--exit-codes", "x", "echo", "{}"]).fails(9, &["did not answer in time"]);
+    let call = tape.hears("tools/call");
+    assert_eq!(tape.hears("notifications/cancelled"), call);
+    let ran = bridge.guest.runs(&["--exit-codes", "x", "echo", "{}", "--timeout", "200ms"]);
+    ran.fails(8, &["no answer within 200 ms", "--timeout"]);
+}
+
+#[test]
+fn a_server_that_prints_rubbish_floods_or_asks_back_still_works() {
+    let modes: [&[&str]; 9] = [
+        &["rubbish-lines"],
+        &["binary-noise"],
+        &["stderr-flood"],
+        &["duplicate-answers"],
+        &["floods-progress", "3000"],
+        &["asks-back"],
+        &["one-bad-tool"],
+        &["duplicate-tools"],
+        &["slow-with-progress", "5"],
+    ];
+    let servers =
+        modes.iter().fold(Servers::none().misbehaving("ok", &["ok"]), |all, mode| all.misbehaving(mode[0], mode));
+    let mut bridge = Host::with(&servers).opens();
+    for mode in modes {
+        let tool = match mode[0] {
+            "one-bad-tool" => "good",
+            "duplicate-tools" => "once",
+            _ => "echo",
+        };
+        let ran = bridge.guest.runs(&[mode[0], tool, "{}"]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{mode:?}: {ran:?}");
+        others_go_on(&bridge);
+    }
+    let log = bridge.ends().stderr;
+    assert!(!log.contains('\u{1b}') && log.len() < 100_000, "{} bytes", log.len());
+}
+
+#[test]
+fn a_result_that_is_too_large_is_an_error_and_never_cut() {
+    let servers = Servers::none()
+        .misbehaving("ok", &["ok"])
+        .misbehaving("large", &["long-result", "3000000"])
+        .misbehaving("wide", &["long-line", "9000000"]);
+    let bridge = Host::with(&servers).settings(SHORT).opens();
+    for server in ["large", "wide"] {
+        let ran = bridge.guest.runs(&["--exit-codes", server, "echo", "{}"]);
+        ran.fails(7, &[&format!("The result of server \"{server}\" is over 2097152 bytes: ask for less at a time")]);
+        assert_eq!(ran.stdout, "");
+        others_go_on(&bridge);
+    }
+}
+
+#[test]
+fn values_that_others_would_change_come_through_as_they_are() {
+    let bridge = Host::with(&Servers::none().misbehaving("x", &["big-integers"])).opens();
+    let text = String::from_utf8(
+        bridge
+            .guest
+            .posts(r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"x","tool":"echo"}}"#)
+            .body,
+    )
+    .unwrap();
+    for part in ["123456789012345678901234567890", "1e400", "\"unheard\":{\"of\":0.10}"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn a_secret_that_a_server_tells_is_taken_out_of_what_it_says() {
+    let entry = json!({
+        "command": footbridge_tests::programs::misbehaving_server(),
+        "args": ["ok"],
+        "env": {"API_KEY": "${SECRET_OF_SERVER}"},
+    });
+    let bridge = Host::with(&Servers::none().and("ok", entry)).env("SECRET_OF_SERVER", "s3cret-of-server").opens();
+    let told = bridge.guest.runs(&["ok", "env", "{}"]);
+    assert!(told.stdout.contains("API_KEY=") && !told.stdout.contains("s3cret-of-server"), "{told:?}");
+}

@@ -1,0 +1,69 @@
+//! A person in front of a terminal of 33 rows and 77 columns.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::{AsFd, OwnedFd},
+    process::Command,
+    time::Instant,
+};
+
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    pty::{Winsize, openpty},
+};
+
+use crate::{PATIENCE, running::Running};
+
+/// A person in front of a terminal.
+#[derive(Debug)]
+pub struct Person {
+    far_end: File,
+    terminal: Option<OwnedFd>,
+    seen: String,
+}
+
+impl Person {
+    /// Sits down.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it opens a terminal")]
+    pub fn new() -> Self {
+        let size = Winsize { ws_row: 33, ws_col: 77, ws_xpixel: 0, ws_ypixel: 0 };
+        let both = openpty(Some(&size), None).unwrap();
+        Self { far_end: both.master.into(), terminal: Some(both.slave), seen: String::new() }
+    }
+
+    /// Starts a command at this terminal, which becomes its controlling one.
+    #[must_use]
+    pub fn starts(&mut self, command: &Command) -> Running {
+        let mut here = Command::new("setsid");
+        here.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args()).env_clear();
+        here.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(folder) = command.get_current_dir() {
+            here.current_dir(folder);
+        }
+        let terminal = self.terminal.take().unwrap();
+        let copy = || terminal.try_clone().unwrap();
+        Running::watch(here.stdin(copy()).stdout(copy()).stderr(copy()).spawn().unwrap())
+    }
+
+    /// Types.
+    pub fn types(&mut self, keys: &str) {
+        self.far_end.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Watches the screen until it shows this.
+    #[track_caller]
+    pub fn sees(&mut self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.seen.contains(text) {
+            let left = PollTimeout::try_from(deadline.saturating_duration_since(Instant::now())).unwrap();
+            let ready = poll(&mut [PollFd::new(self.far_end.as_fd(), PollFlags::POLLIN)], left).unwrap();
+            assert!(ready > 0, "{text:?} does not show in time, only {:?}", self.seen);
+            let mut chunk = [0; 4096];
+            let count = self.far_end.read(&mut chunk);
+            let count = count.unwrap_or_else(|_| panic!("everybody left the terminal; it showed {:?}", self.seen));
+            self.seen.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Where the programs under test are: in the folder that `FOOTBRIDGE_BIN_DIR` names, or where cargo puts them.
+
+use std::path::{Path, PathBuf};
+
+/// The program `footbridge`.
+#[must_use]
+pub fn footbridge() -> PathBuf {
+    product("footbridge")
+}
+
+/// The program `tool-cli`.
+#[must_use]
+pub fn tool_cli() -> PathBuf {
+    product("tool-cli")
+}
+
+/// The program `footbridge-relay`.
+#[must_use]
+pub fn relay() -> PathBuf {
+    product("footbridge-relay")
+}
+
+/// The misbehaving server, which cargo builds along with the tests.
+#[must_use]
+pub fn misbehaving_server() -> PathBuf {
+    beside_the_tests().join("misbehaving-server")
+}
+
+/// The folder that the three programs are in.
+#[must_use]
+pub fn folder() -> PathBuf {
+    footbridge().parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// The top of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+}
+
+fn product(name: &str) -> PathBuf {
+    let folder = std::env::var_os("FOOTBRIDGE_BIN_DIR").map_or_else(beside_the_tests, PathBuf::from);
+    let path = std::path::absolute(folder.join(name)).unwrap();
+    assert!(
+        path.is_file(),
+        "{} is missing: run scripts/build and set FOOTBRIDGE_BIN_DIR=target/footbridge/bin, \
+         or run cargo build -p footbridge -p footbridge-guest",
+        path.display()
+    );
+    path
+}
+
+/// Test programs are in `target/PROFILE/deps`, the others one up.
+fn beside_the_tests() -> PathBuf {
+    let us = std::env::current_exe().unwrap();
+    us.ancestors().nth(2).unwrap().to_owned()
+}

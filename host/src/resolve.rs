@@ -3,7 +3,7 @@
 //! Names are matched exactly, against what the session may see. What cannot be resolved is no early return to the
 //! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use footbridge_proto::{
     json::{self, MAX_ARGUMENT_DEPTH},
@@ -191,7 +191,7 @@ impl Resolver {
         &self,
         _principal: &Principal,
         server: &str,
-    ) -> Result<(ServerName, std::sync::Arc<Catalogue>), ErrorObject> {
+    ) -> Result<(ServerName, Arc<Catalogue>), ErrorObject> {
         let known = self.servers.names().find(|name| name.as_str() == server).cloned();
         let name = known.ok_or_else(|| self.no_such_server(server))?;
         match self.servers.ready(server, self.limits.server_wait).await {
@@ -211,7 +211,7 @@ impl Resolver {
     async fn check_arguments(
         &self,
         server: ServerName,
-        tool: &Tool,
+        tool: &Arc<Tool>,
         arguments: Option<&RawValue>,
     ) -> Result<Found, ErrorObject> {
         let label = format!("{server}/{}", tool.name());
@@ -220,33 +220,46 @@ impl Resolver {
             self.parsing.wait(text.len()).await.map_err(|_| {
                 ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
             })?;
-        let value = parse_arguments(&label, text)?;
-        let schema = tool.input_schema().map_err(|bad| {
-            let message = format!("Tool \"{}\" on server \"{server}\" has an invalid input schema: {bad}", tool.name());
-            ErrorObject::new(Reason::InvalidSchema, message)
-        })?;
-        match schema.check(&value) {
-            Check::Fits => {}
-            Check::Violations(found) => {
-                let message = format!("Arguments do not match the input schema for \"{label}\"");
-                return Err(ErrorObject::new(Reason::InvalidArguments, message).with("validationErrors", found));
-            }
-            Check::TooCostly => {
-                let message =
-                    format!("Checking these arguments for \"{label}\" against its schema would cost too much");
-                return Err(ErrorObject::new(Reason::InvalidArguments, message));
-            }
+        if text.len() <= QUICK {
+            return checked(server, tool, &label, text);
         }
-        let canonical = value.to_string();
-        let arguments = if let Value::Object(map) = value { map } else { Map::new() };
-        Ok(Found {
-            request: OutgoingRequest::CallTool { name: tool.name().to_owned(), definition: tool.digest(), arguments },
-            arguments: Digest::of(&canonical),
-            argument_bytes: canonical.len(),
-            definition: Some(tool.digest()),
-            server,
-        })
+        let (tool, text) = (Arc::clone(tool), text.to_owned());
+        let work = tokio::task::spawn_blocking(move || checked(server, &tool, &label, &text));
+        work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))
     }
+}
+
+/// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is
+/// busy for long keeps every other guest waiting, and their time limits too.
+pub(crate) const QUICK: usize = 16 * 1024;
+
+/// Checks arguments against what the tool says of them.
+fn checked(server: ServerName, tool: &Tool, label: &str, text: &str) -> Result<Found, ErrorObject> {
+    let value = parse_arguments(label, text)?;
+    let schema = tool.input_schema().map_err(|bad| {
+        let message = format!("Tool \"{}\" on server \"{server}\" has an invalid input schema: {bad}", tool.name());
+        ErrorObject::new(Reason::InvalidSchema, message)
+    })?;
+    match schema.check(&value) {
+        Check::Fits => {}
+        Check::Violations(found) => {
+            let message = format!("Arguments do not match the input schema for \"{label}\"");
+            return Err(ErrorObject::new(Reason::InvalidArguments, message).with("validationErrors", found));
+        }
+        Check::TooCostly => {
+            let message = format!("Checking these arguments for \"{label}\" against its schema would cost too much");
+            return Err(ErrorObject::new(Reason::InvalidArguments, message));
+        }
+    }
+    let canonical = value.to_string();
+    let arguments = if let Value::Object(map) = value { map } else { Map::new() };
+    Ok(Found {
+        request: OutgoingRequest::CallTool { name: tool.name().to_owned(), definition: tool.digest(), arguments },
+        arguments: Digest::of(&canonical),
+        argument_bytes: canonical.len(),
+        definition: Some(tool.digest()),
+        server,
+    })
 }
 
 struct Found {
@@ -261,7 +274,7 @@ struct Found {
 ///
 /// # Errors
 /// The answer for the guest.
-pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) -> Result<&'c Tool, ErrorObject> {
+pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) -> Result<&'c Arc<Tool>, ErrorObject> {
     if let Some(tool) = catalogue.tool(name) {
         return Ok(tool);
     }

@@ -21,6 +21,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use footbridge_proto::rpc::{ErrorObject, Reason};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{
@@ -42,7 +43,7 @@ use crate::{
     call::Stages,
     limits::{CallLimits, EdgeLimits},
     listener::{AcceptError, Listener},
-    resolve::CallRequest,
+    resolve::{CallRequest, QUICK},
     servers::RawResult,
     session::Session,
 };
@@ -53,6 +54,9 @@ use stream::{Phase, Timed};
 
 /// How long accepting pauses when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Large bodies that are read at a time.
+const LARGE_BODIES: usize = 2;
 
 /// What a client over its session's connections gets, and then the end.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 32\r\nConnection: close\r\n\r\n{\"error\":\"Too many connections\"}";
@@ -67,6 +71,7 @@ pub struct Edge {
     connections: Arc<Semaphore>,
     allowed_hosts: Arc<[String]>,
     wrong_tokens: Arc<AtomicU64>,
+    large_bodies: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
@@ -82,6 +87,7 @@ impl Edge {
             connections: Arc::new(Semaphore::new(limits.edge.connections)),
             allowed_hosts: allowed_hosts.into(),
             wrong_tokens: Arc::default(),
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             tasks: TaskTracker::new(),
         }
     }
@@ -222,8 +228,7 @@ impl Handler {
             Ok(collected) => collected,
             Err(bad) => return bad_body(bad),
         };
-        let Parsed { id, mut request } = rpc::parse(&bytes);
-        drop(bytes);
+        let Parsed { id, mut request } = self.parse(bytes).await;
         let mut held = Some(held);
         if let Ok(RpcRequest::Call(call)) = &mut request {
             call.held = held.take();
@@ -236,6 +241,20 @@ impl Handler {
             Ok(result) => body::result(id.as_deref(), result),
             Err(error) => body::error(StatusCode::OK, id.as_deref(), &error),
         }
+    }
+
+    /// Reads a body. A large one is read beside the workers, so that it keeps nobody else waiting.
+    async fn parse(&self, body: Bytes) -> Parsed {
+        if body.len() <= QUICK {
+            return rpc::parse(&body);
+        }
+        // Never closed; and without a turn it would only be slower.
+        let _turn = self.edge.large_bodies.acquire().await;
+        let read = tokio::task::spawn_blocking(move || rpc::parse(&body)).await;
+        read.unwrap_or_else(|_| Parsed {
+            id: None,
+            request: Err(ErrorObject::new(Reason::Internal, "The request could not be read")),
+        })
     }
 
     /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.

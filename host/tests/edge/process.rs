@@ -5,8 +5,9 @@ use std::{
     io::{BufRead, BufReader, Read},
     net::SocketAddr,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -131,14 +132,17 @@ fn costly(tool: &str) -> String {
 }
 
 #[test]
-fn memory_stays_bounded_under_attack() {
+fn under_attack_memory_stays_bounded_and_others_are_served() {
     let program = Program::start(1024);
     eventually(|| program.is_served().then_some(()));
     let before = program.peak_memory();
-    thread::scope(|scope| {
-        for n in 0..64 {
+    let attacked = AtomicBool::new(true);
+    let slowest = thread::scope(|scope| {
+        let good = scope.spawn(|| slowest_answer(&program, &attacked));
+        let mut attackers = Vec::new();
+        for n in 0..60 {
             let program = &program;
-            scope.spawn(move || match n % 4 {
+            attackers.push(scope.spawn(move || match n % 4 {
                 0 => attack(program, &program.request(&costly("get_weather"))),
                 1 => attack(program, &program.request(&costly("delete_all_notes"))),
                 2 => attack(program, &post(&[JSON, "Authorization: Bearer x"], &"x".repeat(1 << 20))),
@@ -148,14 +152,33 @@ fn memory_stays_bounded_under_attack() {
                     client.send("\r\nX-B: ".to_owned() + &"b".repeat(15_000));
                     client.must_end();
                 }
-            });
+            }));
         }
+        let ended: Vec<_> = attackers.into_iter().map(|attacker| attacker.join()).collect();
+        attacked.store(false, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok), "an attacker heard neither an answer nor the end");
+        good.join().unwrap()
     });
+    assert!(slowest < Duration::from_secs(3), "a good client waited {slowest:?}");
     let peak = program.peak_memory();
     assert!(program.is_served());
     assert!(before < 64 * 1024 && peak < 128 * 1024, "from {before} KiB to {peak} KiB");
     let errors = program.end();
     assert!(!errors.contains("panicked"), "{errors}");
+}
+
+/// How long a good client waits at most, as long as the attack goes on.
+fn slowest_answer(program: &Program, attacked: &AtomicBool) -> Duration {
+    let mut client = Client::connect(program.address);
+    let mut slowest = Duration::ZERO;
+    while attacked.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        client.send(program.request(r#"{"jsonrpc":"2.0","id":1,"method":"getBridgeInfo"}"#));
+        assert_eq!(client.answer().status, 200);
+        slowest = slowest.max(start.elapsed());
+        thread::sleep(Duration::from_millis(20));
+    }
+    slowest
 }
 
 fn attack(program: &Program, request: &str) {

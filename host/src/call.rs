@@ -8,7 +8,7 @@ use crate::{
     audit::{Audit, Reply},
     auth::Principal,
     gate::{self, Policy},
-    resolve::{CallRequest, Resolver},
+    resolve::{CallRequest, Resolver, Unresolved},
     servers::Servers,
 };
 
@@ -29,13 +29,20 @@ impl Stages {
     /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
     pub async fn call(&self, principal: Principal, request: CallRequest, cancel: &CancellationToken) -> Reply {
         let server = self.servers.names().find(|name| name.as_str() == request.server);
-        let _place = match principal.session().enter(server).await {
-            Ok(place) => place,
-            Err(over) => return self.audit.over_limit(&principal, over),
+        let left = Unresolved::left(principal.clone(), &request);
+        let _place = tokio::select! {
+            entered = principal.session().enter(server) => match entered {
+                Ok(place) => place,
+                Err(over) => return self.audit.over_limit(&principal, over),
+            },
+            () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
-        let call = match self.resolver.resolve(principal, request).await {
-            Ok(call) => call,
-            Err(unresolved) => return self.audit.refuse(*unresolved).await,
+        let call = tokio::select! {
+            resolved = self.resolver.resolve(principal.clone(), request) => match resolved {
+                Ok(call) => call,
+                Err(unresolved) => return self.audit.refuse(*unresolved).await,
+            },
+            () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
         let verdict = gate::decide(self.policy, call);
         let admitted = match self.audit.admit(verdict).await {

@@ -42,6 +42,7 @@ pub struct Harness {
     edge: Edge,
     servers: Servers,
     audit: Audit,
+    redactor: Redactor,
     limits: Limits,
     policy: Policy,
     shutdown: CancellationToken,
@@ -65,13 +66,14 @@ impl Harness {
         let audit = Audit::start(journal, limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let redactor = Redactor::new(&config.gathered.secrets);
-        let context = ServersContext { limits: limits.clone(), redactor, budget: budget.clone(), launcher };
+        let context =
+            ServersContext { limits: limits.clone(), redactor: redactor.clone(), budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
         let resolver = Resolver::new(servers.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let stages = Stages { resolver, policy, audit: audit.clone(), servers: servers.clone() };
         let edge = Edge::new(stages, &limits, budget, config.allow_hosts);
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
-        Ok(Self { edge, servers, audit, limits, policy, shutdown, listeners })
+        Ok(Self { edge, servers, audit, redactor, limits, policy, shutdown, listeners })
     }
 
     /// Serves a new session on a listener, and gives its token.
@@ -102,6 +104,10 @@ impl Harness {
             tracing::warn!("calls were still running when the harness ended");
         }
         self.servers.shutdown().await;
+        if self.redactor.replaced() > 0 {
+            let count = self.redactor.replaced();
+            tracing::warn!(count, "values of configured secrets were taken out of what servers said");
+        }
         // Calls that the end of their server ended have their outcome queued by now, or within a moment.
         let _ = tokio::time::timeout(DRAIN, self.edge.drained()).await;
         let audit = self.audit;

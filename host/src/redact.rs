@@ -43,9 +43,8 @@ impl Redactor {
         for secret in secrets {
             let plain = secret.expose();
             if plain.len() >= MIN_BYTES {
-                let quoted = serde_json::Value::from(plain).to_string();
                 values.push(plain.to_owned());
-                values.push(quoted[1..quoted.len() - 1].to_owned());
+                values.extend(spellings(plain));
             }
         }
         values.sort_by_key(|v| std::cmp::Reverse(v.len()));
@@ -77,6 +76,42 @@ impl Redactor {
     }
 }
 
+/// The ways in which encoders write a text inside JSON: they differ in slashes, in what is not ASCII, and in what HTML
+/// would read.
+fn spellings(plain: &str) -> Vec<String> {
+    let quoted = serde_json::Value::from(plain).to_string();
+    let minimal = &quoted[1..quoted.len() - 1];
+    let mut found = vec![minimal.to_owned()];
+    for html in [false, true] {
+        for slash in [false, true] {
+            for upper in [false, true] {
+                found.push(minimal.chars().map(|c| spelled(c, (html, slash, upper))).collect());
+                found.push(minimal.chars().map(|c| spelled_ascii(c, (html, slash, upper))).collect());
+            }
+        }
+    }
+    found
+}
+
+fn spelled(c: char, (html, slash, upper): (bool, bool, bool)) -> String {
+    match c {
+        '<' | '>' | '&' | '\'' if html => unit(u16::try_from(u32::from(c)).unwrap_or_default(), upper),
+        '/' if slash => "\\/".to_owned(),
+        c => c.to_string(),
+    }
+}
+
+fn spelled_ascii(c: char, how: (bool, bool, bool)) -> String {
+    if c.is_ascii() {
+        return spelled(c, how);
+    }
+    c.encode_utf16(&mut [0; 2]).iter().map(|code| unit(*code, how.2)).collect()
+}
+
+fn unit(code: u16, upper: bool) -> String {
+    if upper { format!("\\u{code:04X}") } else { format!("\\u{code:04x}") }
+}
+
 /// The longest value wins where several start at one place.
 fn finder(values: &[String]) -> Option<AhoCorasick> {
     AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostLongest).build(values).ok()
@@ -85,6 +120,20 @@ fn finder(values: &[String]) -> Option<AhoCorasick> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_found_however_an_encoder_spells_it() {
+        let redactor = Redactor::new(&[Secret::new("abc/def+é<&x")]);
+        for text in [
+            r#""abc\/def+é<&x""#,
+            r#""abc/def+\u00e9<&x""#,
+            r#""abc\/def+\u00E9<&x""#,
+            r#""abc/def+é\u003c\u0026x""#,
+            r#""abc\/def+\u00e9\u003c\u0026x""#,
+        ] {
+            assert_eq!(redactor.scrub(text), "\"[redacted]\"", "{text}");
+        }
+    }
 
     #[test]
     fn a_value_is_found_as_it_stands_and_as_json_writes_it() {

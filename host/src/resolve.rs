@@ -129,6 +129,15 @@ pub(crate) fn repeated(word: &str) -> Cow<'_, str> {
     }
 }
 
+impl Unresolved {
+    /// A call whose client left before it was resolved.
+    #[must_use]
+    pub fn left(principal: Principal, request: &CallRequest) -> Self {
+        let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
+        Self { principal, server: request.server.clone(), target: request.target.clone(), error }
+    }
+}
+
 /// What this stage looks things up in, and by which limits.
 #[derive(Debug, Clone)]
 pub struct Resolver {
@@ -270,6 +279,9 @@ struct Found {
     definition: Option<Digest>,
 }
 
+/// Names of tools that an answer about an unknown one lists: they come from a server, and could be megabytes.
+const MAX_DISCOVERED: usize = 100;
+
 /// The tool with exactly this name.
 ///
 /// # Errors
@@ -279,7 +291,7 @@ pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) 
         return Ok(tool);
     }
     let name = repeated(name);
-    let discovered: Vec<&str> = catalogue.tools().map(|t| t.name()).collect();
+    let discovered: Vec<&str> = catalogue.tools().map(|t| t.name()).take(MAX_DISCOVERED).collect();
     Err(ErrorObject::new(Reason::UnknownTool, format!("Tool \"{name}\" not found on server \"{server}\""))
         .with("server", server.as_str())
         .with("tool", name.as_ref())

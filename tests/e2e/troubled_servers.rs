@@ -212,3 +212,15 @@ fn a_secret_that_a_server_tells_is_taken_out_of_what_it_says() {
     let told = bridge.guest.runs(&["ok", "env", "{}"]);
     assert!(told.stdout.contains("API_KEY=") && !told.stdout.contains("s3cret-of-server"), "{told:?}");
 }
+
+#[test]
+fn a_client_that_leaves_while_a_server_starts_frees_its_place_and_is_recorded() {
+    let host = Host::with(&Servers::demo().misbehaving("slow", &["never-initializes"]));
+    let script = "for n in 1 2 3 4 5 6 7 8; do tool-cli --timeout 700ms slow echo '{}' 2>/dev/null; done; tool-cli demo now '{}'";
+    let ran = host.runs_script(script);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let record = host.record();
+    let left = record.iter().filter(|line| line["type"] == "refused" && line["reason"] == "cancelled").count();
+    assert_eq!(left, 8, "{record:#?}");
+    assert!(!record.iter().any(|line| line["type"] == "limited"), "{record:#?}");
+}

@@ -80,7 +80,7 @@ impl Audit {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).close();
     }
 
-    /// Records that a session begins. Not waited for: if it cannot be written, no call can either.
+    /// Records that a session begins. Not waited for: nothing is admitted before it is written.
     pub(crate) fn session(&self, session: &SessionName, policy: Policy, listener: &Endpoint, labels: &Labels) {
         let record = Record::Session {
             session: session.to_string(),
@@ -88,7 +88,7 @@ impl Audit {
             listener: listener.to_string(),
             labels: labels.clone(),
         };
-        drop(self.queue.push(record));
+        drop(self.queue.push_kept(record));
     }
 
     /// Records an intent, and lets the call go once that is durable.

@@ -79,8 +79,13 @@ impl Queue {
 
     /// Queues an outcome. It is written whatever it takes.
     pub(super) fn push_outcome(&self, outcome: Outcome) -> oneshot::Receiver<()> {
+        self.push_kept(Record::Outcome(outcome))
+    }
+
+    /// Queues a record that must not be lost. It is written whatever it takes, and nothing is admitted before.
+    pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
         let (durable, receiver) = oneshot::channel();
-        self.lock().outcomes.push_back(Entry { record: Record::Outcome(outcome), durable });
+        self.lock().outcomes.push_back(Entry { record, durable });
         self.changed.notify_one();
         receiver
     }
@@ -195,7 +200,7 @@ impl Pen {
             return;
         }
         let records: Vec<Record> = entries.iter().map(|e| e.record.clone()).collect();
-        let count = records.len() as u64;
+        let count = records.iter().filter(|r| matches!(r, Record::Outcome(_))).count() as u64;
         let mut closing = None;
         while let Err(error) = self.commit(records.clone()) {
             tracing::error!(%error, outcomes = count, "outcomes cannot be recorded; no call is admitted until they are");

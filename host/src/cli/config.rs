@@ -1,11 +1,12 @@
 //! `footbridge config`.
 
+use anyhow::Context as _;
 use serde_json::json;
 
 use super::{ConfigCommand, Files, USAGE};
 use crate::{
     config::{ConfigError, Mistake},
-    report,
+    report, sys,
 };
 
 pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
@@ -15,6 +16,7 @@ pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
 }
 
 fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
+    sys::harden().context("cannot protect this process from others of the same user")?;
     let (read, servers, mistakes, notes) = match super::load_config(files) {
         Ok((config, _)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();

@@ -15,6 +15,8 @@ use crate::{
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     start_log();
+    // Before any secret is read.
+    sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files)?;
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
@@ -22,7 +24,6 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     let labels = args.labels.into_iter().collect();
     let env = args.env.into_iter().map(asked).collect();
     let run_this = Run { config, policy: Policy::Open, sandbox: args.sandbox, env, labels, command: args.command };
-    sys::harden().context("cannot protect this process from others of the same user")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let status = runtime.block_on(run(run_this, &folders));
     runtime.shutdown_background();

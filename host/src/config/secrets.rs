@@ -10,9 +10,13 @@ use std::{
     process::{Command, Stdio},
 };
 
+use footbridge_proto::vars::GUEST_PREFIX;
 use serde::Deserialize;
 
 use crate::secret::Secret;
+
+/// Variables that are no secrets: referring to them neither takes them from the command nor out of results.
+const PLAIN: [&str; 10] = ["HOME", "PATH", "PWD", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
 
 /// A value as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -92,11 +96,14 @@ impl Reader<'_> {
         if name.is_empty() || !name.chars().all(known) {
             return Err(SecretError::NotAReference);
         }
-        self.gathered.names.insert(name.to_owned());
+        let plain = PLAIN.contains(&name);
+        if !plain {
+            self.gathered.names.insert(name.to_owned());
+        }
         match ((self.var)(name).filter(|value| !value.is_empty()), default) {
             (Some(value), _) => {
                 let value = value.into_string().map_err(|_| SecretError::NotUtf8(name.to_owned()))?;
-                Ok(self.keep(value))
+                Ok(if plain { Secret::new(value) } else { self.keep(value) })
             }
             (None, Some(default)) => Ok(Secret::new(default)),
             (None, None) => Err(SecretError::NotSet(name.to_owned())),
@@ -119,8 +126,12 @@ impl Reader<'_> {
     fn command(&mut self, command: &[String]) -> Result<Secret, SecretError> {
         let (program, args) = command.split_first().ok_or(SecretError::NoProgram)?;
         let failed = |why: String| SecretError::Command { program: program.clone(), why };
-        let ran = Command::new(program).args(args).current_dir(self.base).stdin(Stdio::null()).output();
-        let output = ran.map_err(|error| failed(error.to_string()))?;
+        let mut ours = Command::new(program);
+        ours.args(args).current_dir(self.base).stdin(Stdio::null()).stderr(Stdio::inherit());
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with(GUEST_PREFIX)) {
+            ours.env_remove(name);
+        }
+        let output = ours.output().map_err(|error| failed(error.to_string()))?;
         if !output.status.success() {
             return Err(failed(output.status.to_string()));
         }
@@ -167,6 +178,15 @@ mod tests {
             assert!(reader.gathered.names.contains("KEY") && reader.gathered.names.contains("NONE"));
             assert_eq!(reader.gathered.secrets, [Secret::new("s3cret-value")]);
         });
+    }
+
+    #[test]
+    fn a_home_is_no_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let var = |_: &str| Some(OsString::from("/home/somebody"));
+        let mut reader = Reader { var: &var, base: folder.path(), gathered: Gathered::default() };
+        assert_eq!(reader.text("${HOME}/notes").unwrap().expose(), "/home/somebody/notes");
+        assert!(reader.gathered.names.is_empty() && reader.gathered.secrets.is_empty());
     }
 
     #[test]

@@ -3,11 +3,7 @@
 //! Keys of an entry that are not known here belong to those programs: they are noted, never refused. Everything else
 //! that is wrong is collected, so that one look shows all of it.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, ffi::OsString, path::Path};
 
 use footbridge_proto::{json, vars::GUEST_PREFIX};
 use http::HeaderName;
@@ -59,7 +55,7 @@ struct Entry {
     args: Vec<Written>,
     #[serde(default)]
     env: BTreeMap<String, Written>,
-    cwd: Option<PathBuf>,
+    cwd: Option<String>,
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, Written>,
@@ -197,7 +193,8 @@ fn stdio(
     }
     env.retain(|name, _| !name.starts_with(GUEST_PREFIX));
     let args = entry.args.iter().map(|arg| reader.read(arg).map_err(at("args"))).collect::<Result<_, _>>()?;
-    let cwd = entry.cwd.as_ref().map(|cwd| reader.base.join(cwd));
+    let cwd = entry.cwd.as_ref().map(|cwd| reader.text(cwd).map_err(at("cwd"))).transpose()?;
+    let cwd = cwd.map(|cwd| reader.base.join(cwd.expose()));
     let command = reader.text(command).map_err(at("command"))?.expose().to_owned();
     Ok(StdioSpec { command, args, env: env.into_iter().collect(), cwd })
 }

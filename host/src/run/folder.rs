@@ -55,6 +55,8 @@ impl RunFolder {
     /// Makes the folder of a new run, with `tool-cli` in it.
     pub(super) fn create(runtime: &Path, tool_cli: &Path) -> Result<Self, RunFolderError> {
         make_private(runtime)?;
+        // Held until this run's own lock is: a folder without one would look dead to another run's sweep.
+        let _one_at_a_time = wait_for_lock(runtime)?;
         sweep(runtime);
         let path = runtime.join(format!("{PREFIX}{}", random_text::<6>()?));
         let io = |path: &Path| {
@@ -97,11 +99,20 @@ impl Drop for RunFolder {
 }
 
 fn lock(folder: &Path) -> io::Result<Flock<File>> {
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-    let file = file.open(folder.join("lock"))?;
+    let file = open_lock(&folder.join("lock"))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
+}
+
+/// The lock of the runtime folder, which every run holds for a moment at its start.
+fn wait_for_lock(runtime: &Path) -> Result<Flock<File>, RunFolderError> {
+    let path = runtime.join("lock");
+    let open = open_lock(&path).and_then(|file| Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| e.into()));
+    open.map_err(|source| RunFolderError::Io { path, source })
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
 }
 
 /// Removes the folders of runs that ended without doing so.
@@ -109,8 +120,7 @@ fn sweep(runtime: &Path) {
     let Ok(entries) = fs::read_dir(runtime) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // A run that was made just now has no lock yet: only one that left its lock behind is dead.
-        if ours && entry.path().join("lock").exists() && lock(&entry.path()).is_ok() {
+        if ours && lock(&entry.path()).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -132,6 +142,17 @@ mod tests {
         let path = other.shown();
         drop(other);
         assert!(!path.exists() && living.shown().exists());
+    }
+
+    #[test]
+    fn runs_that_start_at_once_do_not_sweep_each_other_up() {
+        let runtime = tempfile::tempdir().unwrap();
+        let start = || {
+            for _ in 0..50 {
+                RunFolder::create(runtime.path(), Path::new("/bin/true")).unwrap();
+            }
+        };
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(start))));
     }
 
     #[test]

@@ -171,7 +171,11 @@ async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
     };
     // Before the command starts: from then on whoever sends a signal expects it to get there.
     let mut signals = Signals::listen()?;
-    let mut kept = match command.spawn().await {
+    let spawned = tokio::select! {
+        spawned = command.spawn() => spawned,
+        signal = signals.next() => return Ok(128 + signal as i32),
+    };
+    let mut kept = match spawned {
         Ok(kept) => kept,
         Err(SpawnError::Refused(refusal)) => {
             crate::report::error(&anyhow::Error::new(refusal.clone()));

@@ -58,6 +58,9 @@ pub enum EnvironmentError {
     /// Not a name.
     #[error("--env {0:?} has no name of a variable before its value")]
     Name(String),
+    /// What the harness itself sets.
+    #[error("--env {0} would take the place of what the harness tells tool-cli; leave it out")]
+    Ours(String),
     /// The folder cannot be on a PATH.
     #[error("{0:?} holds a colon and cannot be on the PATH; move the folder with tool-cli")]
     Colon(PathBuf),
@@ -81,6 +84,9 @@ pub fn environment(kind: Kind, from: Environments<'_>) -> Result<Vec<(OsString, 
             return Err(EnvironmentError::Name(asked.name.clone()));
         }
         let name = OsStr::new(&asked.name);
+        if is_ours(name) {
+            return Err(EnvironmentError::Ours(asked.name.clone()));
+        }
         let value = match &asked.value {
             Some(value) => Some(value.clone()),
             None if is_referred(name) => return Err(EnvironmentError::Referred(asked.name.clone())),

@@ -60,14 +60,21 @@ impl Inherited {
     }
 }
 
-/// Makes this process unreadable for others of the same user: not dumpable, no core files, umask 0077.
+/// Makes this process unreadable for others of the same user: not dumpable, no core files, umask 0077. And a file size
+/// limit becomes an error where it is met, as a full disk is, and no longer the end of the process.
 ///
 /// Notes first what was there before, for the children.
 pub fn harden() -> nix::Result<()> {
     let before = Inherited::of_this_process();
     umask(Mode::from_bits_truncate(0o077));
     setrlimit(Resource::RLIMIT_CORE, 0, before.core.1)?;
+    ignore_file_size_signal();
     nix::sys::prctl::set_dumpable(false)
+}
+
+fn ignore_file_size_signal() {
+    #[expect(unsafe_code, reason = "no handler is installed; children get the action back that was there before")]
+    let _before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 fn only_one_thread() -> nix::Result<()> {

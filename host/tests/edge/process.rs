@@ -26,8 +26,8 @@ struct Program {
 }
 
 impl Program {
-    /// Starts it with so many descriptors at most.
-    fn start(descriptors: usize) -> Self {
+    /// Starts it with a limit of the shell's `ulimit`.
+    fn start(limit: [&str; 2]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("guest")).unwrap();
@@ -37,10 +37,11 @@ impl Program {
         let program = env!("CARGO_BIN_EXE_footbridge");
         let servers = serde_json::json!({"mcpServers": {"demo": {"command": program, "args": ["demo-server"]}}});
         fs::write(path("servers.json"), servers.to_string()).unwrap();
-        let start = "ulimit -n \"$1\"; exec \"$0\" run --sandbox none --config \"$2\" -- \
+        let start = "ulimit \"$1\" \"$2\"; exec \"$0\" run --sandbox none --config \"$3\" -- \
                      sh -c 'echo \"$TOOL_CLI_PORT $TOOL_CLI_TOKEN\"; exec cat'";
         let mut child = Command::new("sh")
-            .args(["-c", start, program, &descriptors.to_string()])
+            .args(["-c", start, program])
+            .args(limit)
             .arg(path("servers.json"))
             .env("FOOTBRIDGE_STATE", path("state"))
             .env("FOOTBRIDGE_RUNTIME", path("runtime"))
@@ -100,7 +101,7 @@ impl Drop for Program {
 
 #[test]
 fn out_of_descriptors_it_pauses_and_goes_on() {
-    let program = Program::start(40);
+    let program = Program::start(["-n", "40"]);
     eventually(|| program.is_served().then_some(()));
     let mut inside = Client::connect(program.address);
     inside.send(program.request(LIST));
@@ -123,6 +124,28 @@ fn out_of_descriptors_it_pauses_and_goes_on() {
     assert!(!errors.contains("panicked"), "{errors}");
 }
 
+#[test]
+fn over_a_file_size_limit_calls_are_refused_and_it_lives_on() {
+    let program = Program::start(["-f", "64"]);
+    eventually(|| program.is_served().then_some(()));
+    let reason =
+        || {
+            let mut client = Client::connect(program.address);
+            client.send(program.request(
+                r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"demo","tool":"list_notes"}}"#,
+            ));
+            let answer = client.answer().json();
+            answer["error"]["data"]["reason"].as_str().map(str::to_owned)
+        };
+    let refused = |reason: &Option<String>| reason.as_deref() == Some("audit_unavailable");
+    // The record grows by a kilobyte a call, and the limit is 32 or 64 of them.
+    eventually(|| refused(&reason()).then_some(()));
+    assert!(refused(&reason()));
+    assert!(program.is_served());
+    let errors = program.end();
+    assert!(errors.contains("cannot be recorded"), "{errors}");
+}
+
 /// A call whose arguments cost the most memory for their text.
 fn costly(tool: &str) -> String {
     let zeros = "0,".repeat((1 << 19) - 120) + "0";
@@ -133,7 +156,7 @@ fn costly(tool: &str) -> String {
 
 #[test]
 fn under_attack_memory_stays_bounded_and_others_are_served() {
-    let program = Program::start(1024);
+    let program = Program::start(["-n", "1024"]);
     eventually(|| program.is_served().then_some(()));
     let before = program.peak_memory();
     let attacked = AtomicBool::new(true);

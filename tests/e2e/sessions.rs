@@ -10,8 +10,7 @@ const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"listServers"}"#;
 
 /// The socket of the only run that is not among these.
 fn socket_of_the_newest(host: &Host, known: &[PathBuf]) -> PathBuf {
-    let folders = fs::read_dir(host.runtime()).unwrap().map(|entry| entry.unwrap().path());
-    let sockets = folders.filter(|path| path.is_dir()).map(|path| path.join("s/footbridge.sock"));
+    let sockets = host.run_folders().into_iter().map(|path| path.join("s/footbridge.sock"));
     let new: Vec<PathBuf> = sockets.filter(|path| !known.contains(path)).collect();
     assert_eq!(new.len(), 1, "{new:?}");
     new[0].clone()

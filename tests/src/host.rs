@@ -147,6 +147,13 @@ impl Host {
         self.path().join("work")
     }
 
+    /// The folders of its runs.
+    #[must_use]
+    pub fn run_folders(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.runtime()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    }
+
     /// Its servers file.
     #[must_use]
     pub fn servers_file(&self) -> PathBuf {

@@ -171,9 +171,16 @@ async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
     };
     // Before the command starts: from then on whoever sends a signal expects it to get there.
     let mut signals = Signals::listen()?;
-    let spawned = tokio::select! {
-        spawned = command.spawn() => spawned,
-        signal = signals.next() => return Ok(128 + signal as i32),
+    let mut spawning = std::pin::pin!(command.spawn());
+    let mut early = None;
+    let spawned = loop {
+        tokio::select! {
+            spawned = &mut spawning => break spawned,
+            // The first is for the command, which may run already; a second is for a start that hangs.
+            signal = signals.next() => if early.replace(signal).is_some() {
+                return Ok(128 + signal as i32);
+            },
+        }
     };
     let mut kept = match spawned {
         Ok(kept) => kept,
@@ -183,6 +190,9 @@ async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
         }
         Err(error) => return Err(error.into()),
     };
+    if let Some(signal) = early {
+        kept.signal(signal);
+    }
     let terminal = kept.terminal.take();
     match (local, terminal) {
         (Some(local), Some(terminal)) => local.attach(terminal)?.carry(wait(&mut kept, &mut signals)).await?,

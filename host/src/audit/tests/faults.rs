@@ -119,7 +119,7 @@ async fn whichever_operations_fail_every_call_is_accounted_for() {
             assert!(expected.contains(&reason(answer)), "{tag} from {first}, {length}: {answer:?}");
         }
     }
-    assert!(left_in_all > 60, "{left_in_all}: most calls are not touched by a fault");
+    assert!(left_in_all > 40, "{left_in_all}: most calls are not touched by a fault");
     world.end().await;
 }
 

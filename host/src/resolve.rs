@@ -9,7 +9,7 @@ use footbridge_proto::{
     json::{self, MAX_ARGUMENT_DEPTH},
     rpc::{ErrorObject, Reason},
 };
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     auth::Principal,
@@ -261,12 +261,15 @@ fn checked(server: ServerName, tool: &Tool, label: &str, text: &str) -> Result<F
         }
     }
     let canonical = value.to_string();
-    let arguments = if let Value::Object(map) = value { map } else { Map::new() };
     Ok(Found {
-        request: OutgoingRequest::CallTool { name: tool.name().to_owned(), definition: tool.digest(), arguments },
         arguments: Digest::of(&canonical),
         argument_bytes: canonical.len(),
         definition: Some(tool.digest()),
+        request: OutgoingRequest::CallTool {
+            name: tool.name().to_owned(),
+            definition: tool.digest(),
+            arguments: canonical,
+        },
         server,
     })
 }

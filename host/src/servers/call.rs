@@ -57,7 +57,11 @@ pub(super) async fn carry_out(
     events: Option<mpsc::Sender<CallEvent>>,
 ) -> Outcome {
     let times = Times { idle: limits.idle_time, total: limits.total_time };
-    let ended = ask(live, to_wire(request), Ticket::new(events), times, cancel).await;
+    let Ok(request) = to_wire(request) else {
+        let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
+        return Outcome::NotSent(NotSent::Unavailable(why));
+    };
+    let ended = ask(live, request, Ticket::new(events), times, cancel).await;
     judge(ended, &live.name, limits.result_bytes)
 }
 
@@ -124,16 +128,17 @@ async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
     let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
 }
 
-fn to_wire(request: OutgoingRequest) -> ClientRequest {
-    match request {
+/// The library's own form of a request. It fails only if the arguments are no object, which resolving rules out.
+fn to_wire(request: OutgoingRequest) -> serde_json::Result<ClientRequest> {
+    Ok(match request {
         OutgoingRequest::CallTool { name, arguments, .. } => {
-            let params = CallToolRequestParams::new(name).with_arguments(arguments);
+            let params = CallToolRequestParams::new(name).with_arguments(serde_json::from_str(&arguments)?);
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         }
         OutgoingRequest::ReadResource { uri } => {
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)))
         }
-    }
+    })
 }
 
 fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {

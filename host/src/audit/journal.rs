@@ -4,12 +4,13 @@
 //! commit never lands behind half a line.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
+use crate::config::folders::{FolderError, make_private};
 use chrono::Utc;
 use nix::{
     errno::Errno,
@@ -50,9 +51,9 @@ pub struct FileJournal {
 /// Why the record cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A folder that others could write to, or that is a link.
-    #[error("{} must be a folder of this user that nobody else can write to: move it away, or fix its owner and mode", .0.display())]
-    Unsafe(PathBuf),
+    /// A folder that cannot be made, or that others could write to.
+    #[error("cannot open the record: {0}")]
+    Folder(#[from] FolderError),
     /// The file system refuses.
     #[error("cannot open the record in {}: {source}", path.display())]
     Io {
@@ -91,15 +92,6 @@ impl FileJournal {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// Creates a folder with mode 0700, or checks that the one there is ours alone.
-fn make_private(folder: &Path) -> Result<(), OpenError> {
-    let io = |source| OpenError::Io { path: folder.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
-    let meta = folder.symlink_metadata().map_err(io)?;
-    let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o022 == 0;
-    if ours { Ok(()) } else { Err(OpenError::Unsafe(folder.to_owned())) }
 }
 
 impl FileJournal {

@@ -12,6 +12,7 @@ use footbridge_proto::rpc::Reason;
 use super::{Fault, Ledger, World, skipped::skipped};
 use crate::{
     audit::{Audit, FileJournal, Journal as _, OpenError},
+    config::folders::FolderError,
     limits::AuditLimits,
 };
 
@@ -43,10 +44,13 @@ fn a_folder_that_is_a_link_or_that_others_can_write_to_is_refused_and_left_alone
     fs::create_dir(&open).unwrap();
     for bits in [0o770, 0o707, 0o1777] {
         fs::set_permissions(&open, fs::Permissions::from_mode(bits)).unwrap();
-        assert!(matches!(FileJournal::create(&open), Err(OpenError::Unsafe(path)) if path == open), "{bits:o}");
+        assert!(
+            matches!(FileJournal::create(&open), Err(OpenError::Folder(FolderError::Unsafe(path))) if path == open),
+            "{bits:o}"
+        );
         assert_eq!(mode(&open), bits);
     }
-    assert!(matches!(FileJournal::create(&link), Err(OpenError::Unsafe(path)) if path == link));
+    assert!(matches!(FileJournal::create(&link), Err(OpenError::Folder(FolderError::Unsafe(path))) if path == link));
     let dangling = folder.path().join("dangling");
     symlink(folder.path().join("nowhere"), &dangling).unwrap();
     assert!(FileJournal::create(&dangling).is_err());
@@ -65,7 +69,9 @@ fn a_folder_of_another_user_is_refused() {
     } else {
         PathBuf::from("/usr")
     };
-    assert!(matches!(FileJournal::create(&others), Err(OpenError::Unsafe(path)) if path == others));
+    assert!(
+        matches!(FileJournal::create(&others), Err(OpenError::Folder(FolderError::Unsafe(path))) if path == others)
+    );
 }
 
 #[test]

@@ -153,6 +153,9 @@ fn add_keyed(
     Ok(())
 }
 
+/// What marks a parameter that the stateless revision wants repeated in a header.
+pub(crate) const PROMOTED: &str = "\"x-mcp-header\"";
+
 /// What makes a definition: the members whose change matters to whoever accepted it.
 const DIGESTED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
@@ -245,6 +248,12 @@ impl Tool {
     #[must_use]
     pub fn definition(&self) -> &RawValue {
         &self.definition
+    }
+
+    /// Whether some of its arguments are repeated in HTTP headers, as the stateless revision has it.
+    #[must_use]
+    pub fn is_promoted(&self) -> bool {
+        self.definition.get().contains(PROMOTED)
     }
 
     /// Digest of the members whose change matters.

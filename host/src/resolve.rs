@@ -260,15 +260,17 @@ fn checked(server: ServerName, tool: &Tool, label: &str, text: &str) -> Result<F
             return Err(ErrorObject::new(Reason::InvalidArguments, message));
         }
     }
-    let canonical = value.to_string();
+    let broken = |_| ErrorObject::new(Reason::Internal, "The arguments could not be written");
+    let canonical = RawValue::from_string(value.to_string()).map_err(broken)?;
     Ok(Found {
-        arguments: Digest::of(&canonical),
-        argument_bytes: canonical.len(),
+        arguments: Digest::of(canonical.get()),
+        argument_bytes: canonical.get().len(),
         definition: Some(tool.digest()),
         request: OutgoingRequest::CallTool {
             name: tool.name().to_owned(),
             definition: tool.digest(),
             arguments: canonical,
+            in_headers: tool.is_promoted(),
         },
         server,
     })

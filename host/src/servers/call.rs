@@ -57,11 +57,11 @@ pub(super) async fn carry_out(
     events: Option<mpsc::Sender<CallEvent>>,
 ) -> Outcome {
     let times = Times { idle: limits.idle_time, total: limits.total_time };
-    let Ok(request) = to_wire(request) else {
+    let Ok((request, arguments)) = to_wire(request) else {
         let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
         return Outcome::NotSent(NotSent::Unavailable(why));
     };
-    let ended = ask(live, request, Ticket::new(events), times, cancel).await;
+    let ended = ask(live, request, Ticket::with_arguments(events, arguments), times, cancel).await;
     judge(ended, &live.name, limits.result_bytes)
 }
 
@@ -128,15 +128,18 @@ async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
     let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
 }
 
-/// The library's own form of a request. It fails only if the arguments are no object, which resolving rules out.
-fn to_wire(request: OutgoingRequest) -> serde_json::Result<ClientRequest> {
+/// The library's own form of a request, and the arguments that its transport writes. The library has to know them
+/// itself only where it repeats some in headers. It fails only if they are no object, which resolving rules out.
+fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Option<Box<RawValue>>)> {
     Ok(match request {
-        OutgoingRequest::CallTool { name, arguments, .. } => {
-            let params = CallToolRequestParams::new(name).with_arguments(serde_json::from_str(&arguments)?);
-            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        OutgoingRequest::CallTool { name, arguments, in_headers, .. } => {
+            let known = if in_headers { serde_json::from_str(arguments.get())? } else { serde_json::Map::new() };
+            let params = CallToolRequestParams::new(name).with_arguments(known);
+            (ClientRequest::CallToolRequest(CallToolRequest::new(params)), Some(arguments))
         }
         OutgoingRequest::ReadResource { uri } => {
-            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)))
+            let params = ReadResourceRequestParams::new(uri);
+            (ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)), None)
         }
     })
 }

@@ -28,6 +28,7 @@ use super::{
     HttpSpec, address,
     body::{self, Arrived},
     gather::Room,
+    message,
     tap::Tap,
     ticket::Answer,
     tls,
@@ -119,7 +120,7 @@ impl HttpClient {
         session: Option<&str>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let body = serde_json::to_vec(message)?;
+        let body = message::written(message)?;
         if !self.tap.departs(message) {
             return Err(HttpError::Withdrawn.into());
         }

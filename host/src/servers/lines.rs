@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::VecDeque, io, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, GetExtensions, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
 use tokio::{
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     gather::{Gather, Gathered, Room},
+    message,
     noise::Pace,
     tap::{Kind, Tap},
     ticket::Ticket,
@@ -154,16 +155,13 @@ impl Transport<RoleClient> for Lines {
         let (writer, tap) = (Arc::clone(&self.writer), Arc::clone(&self.tap));
         let (broken, limit) = (self.broken.clone(), self.write_time);
         async move {
-            let ticket = match &item {
-                ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<Ticket>().cloned(),
-                _ => None,
-            };
+            let ticket = message::ticket(&item);
             let mut writer = tokio::select! {
                 writer = writer.lock() => writer,
                 () = withdrawn(ticket.as_ref()) => return Err(withheld()),
                 () = broken.cancelled() => return Err(io::ErrorKind::BrokenPipe.into()),
             };
-            let mut line = serde_json::to_vec(&item)?;
+            let mut line = message::written(&item)?;
             line.push(b'\n');
             let Some(open) = writer.as_mut() else { return Err(io::ErrorKind::BrokenPipe.into()) };
             if !tap.departs(&item) {

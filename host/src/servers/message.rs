@@ -1,18 +1,21 @@
 //! The parts of JSON-RPC messages that are looked at, and what the MCP library gets in place of an answer.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use footbridge_proto::text::needs_escape;
-use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage, ServerResult};
-use serde::Deserialize;
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::ticket::Ticket;
+use crate::catalogue::PROMOTED;
 
 /// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
 pub(super) const MAX_TYPED: usize = 256 * 1024;
 /// Longest id of a server's request. The library logs it, so it has to be plain text too.
 const MAX_ID: usize = 128;
-/// What marks a parameter that the stateless revision wants repeated in a header.
-const PROMOTED: &str = "\"x-mcp-header\"";
 
 /// The outermost object of a message.
 #[derive(Deserialize)]
@@ -53,6 +56,34 @@ impl Progress {
     /// The token as a number; some servers echo it as text.
     pub(super) fn token(&self) -> Option<i64> {
         self.progress_token.as_i64().or_else(|| self.progress_token.as_str()?.parse().ok())
+    }
+}
+
+/// A message of ours as it leaves. The arguments of a call come from its ticket, where they are text: the library has
+/// a placeholder for them.
+pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
+    #[derive(Deserialize, Serialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        jsonrpc: &'a RawValue,
+        id: &'a RawValue,
+        method: &'a RawValue,
+        params: BTreeMap<&'a str, &'a RawValue>,
+    }
+    let text = serde_json::to_string(message)?;
+    let Some(arguments) = ticket(message).and_then(|ticket| ticket.take_arguments()) else {
+        return Ok(text.into_bytes());
+    };
+    let mut call: Call<'_> = serde_json::from_str(&text)?;
+    call.params.insert("arguments", &arguments);
+    serde_json::to_vec(&call)
+}
+
+/// The ticket of a request of ours.
+pub(super) fn ticket(message: &ClientJsonRpcMessage) -> Option<Ticket> {
+    match message {
+        ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<Ticket>().cloned(),
+        _ => None,
     }
 }
 
@@ -114,6 +145,20 @@ mod tests {
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn arguments_leave_as_the_text_that_was_recorded() {
+        use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
+
+        let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
+        let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
+        let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        call.extensions_mut().insert(Ticket::with_arguments(None, Some(raw(text))));
+        let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));
+        let left = String::from_utf8(written(&message).unwrap()).unwrap();
+        assert!(left.contains(&format!(r#""arguments":{text}"#)) && left.contains(r#""id":7"#), "{left}");
+        assert_eq!(left.matches("arguments").count(), 1);
     }
 
     #[test]

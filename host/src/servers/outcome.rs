@@ -27,9 +27,11 @@ pub enum OutgoingRequest {
         name: String,
         /// The definition that the call was decided about.
         definition: Digest,
-        /// The canonical text of its arguments, a JSON object: what was digested and recorded is what is sent. It is
-        /// text until the moment it leaves, since a value costs up to 35 times as much.
-        arguments: String,
+        /// The canonical text of its arguments, a JSON object: what was digested and recorded is what is sent. It
+        /// never becomes a value again, which would cost up to 35 times as much.
+        arguments: Box<RawValue>,
+        /// Whether the definition wants some arguments repeated in HTTP headers.
+        in_headers: bool,
     },
     /// `resources/read`.
     ReadResource {

@@ -35,6 +35,7 @@ struct Inner {
     life: Notify,
     furthest: Mutex<f64>,
     events: Option<mpsc::Sender<CallEvent>>,
+    arguments: Mutex<Option<Box<RawValue>>>,
 }
 
 /// What came back, before it is judged.
@@ -59,10 +60,28 @@ pub(super) enum Answer {
 impl Ticket {
     /// A ticket of a request that has not left. Its progress goes to `events`.
     pub(super) fn new(events: Option<mpsc::Sender<CallEvent>>) -> Self {
-        let state = AtomicU8::new(WAITING);
-        let furthest = Mutex::new(f64::NEG_INFINITY);
-        let withdrawn = CancellationToken::new();
-        Self(Arc::new(Inner { state, withdrawn, answer: Mutex::default(), life: Notify::new(), furthest, events }))
+        Self::with_arguments(events, None)
+    }
+
+    /// A ticket of a call with these arguments.
+    pub(super) fn with_arguments(
+        events: Option<mpsc::Sender<CallEvent>>,
+        arguments: Option<Box<RawValue>>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            state: AtomicU8::new(WAITING),
+            withdrawn: CancellationToken::new(),
+            answer: Mutex::default(),
+            life: Notify::new(),
+            furthest: Mutex::new(f64::NEG_INFINITY),
+            events,
+            arguments: Mutex::new(arguments),
+        }))
+    }
+
+    /// The arguments of its call, once: they are written once.
+    pub(super) fn take_arguments(&self) -> Option<Box<RawValue>> {
+        self.0.arguments.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Marks that the request leaves now. False if it was withdrawn: then it must not.

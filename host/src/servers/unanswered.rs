@@ -2,11 +2,14 @@
 
 use http::header;
 use rmcp::{
-    model::{ClientJsonRpcMessage, GetExtensions},
+    model::ClientJsonRpcMessage,
     transport::streamable_http_client::StreamableHttpError,
 };
 
-use super::ticket::{Answer, Ticket};
+use super::{
+    message,
+    ticket::{Answer, Ticket},
+};
 
 /// Why a request over HTTP has no answer. Never holds the address.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +56,8 @@ pub(super) struct Asker {
 impl Asker {
     /// Of a message that leaves.
     pub(super) fn of(message: &ClientJsonRpcMessage) -> Self {
-        match message {
-            ClientJsonRpcMessage::Request(request) => {
-                Self { ticket: request.request.extensions().get::<Ticket>().cloned(), is_request: true }
-            }
-            _ => Self { ticket: None, is_request: false },
-        }
+        let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
+        Self { ticket: message::ticket(message), is_request }
     }
 
     /// Puts the answer in, if somebody waits.

@@ -124,12 +124,15 @@ async fn unavailable(servers: &Servers) -> String {
 
 /// A call decided about what the server offers now.
 fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
-    let arguments = arguments.to_string();
-    let definition = match servers.state("x") {
-        Some(ServerState::Ready(catalogue)) => catalogue.tool(tool).unwrap().digest(),
-        _ => Digest::of("unknown"),
+    let arguments = serde_json::value::to_raw_value(&arguments).unwrap();
+    let (definition, in_headers) = match servers.state("x") {
+        Some(ServerState::Ready(catalogue)) => {
+            let tool = catalogue.tool(tool).unwrap();
+            (tool.digest(), tool.is_promoted())
+        }
+        _ => (Digest::of("unknown"), false),
     };
-    let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments };
+    let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers };
     Outgoing { server: "x".parse().unwrap(), request }
 }
 

@@ -119,6 +119,7 @@ impl Listener {
                 _ => BindError::Io { endpoint: endpoint.clone(), source },
             }),
             Endpoint::Unix(path) => bind_unix(path, mode),
+            other => Err(BindError::Io { endpoint: other.clone(), source: io::ErrorKind::Unsupported.into() }),
         }
     }
 

@@ -73,6 +73,8 @@ impl Queue {
         }
         let (durable, receiver) = oneshot::channel();
         state.refusable.push_back(Entry { record, durable });
+        // Without the lock: the writer would wake only to wait for it.
+        drop(state);
         self.changed.notify_one();
         Some(receiver)
     }

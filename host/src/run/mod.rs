@@ -136,7 +136,7 @@ impl Plan<'_> {
                 let args = sandbox::net::relay_args(&listen, socket.as_path(), self.command);
                 (Kind::Closed, vars::DEFAULT_PORT, sandbox::net::command(&guest.relay, args, &view))
             }
-            (Sandbox::Net, Endpoint::Tcp(_)) => anyhow::bail!("a sandbox without a network needs a Unix socket"),
+            _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),
         };
         let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let tools = folder.bin();

@@ -3,9 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use footbridge_proto::text::needs_escape;
-use rmcp::model::{
-    ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult,
-};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

@@ -64,10 +64,7 @@ impl Ticket {
     }
 
     /// A ticket of a call with these arguments.
-    pub(super) fn with_arguments(
-        events: Option<mpsc::Sender<CallEvent>>,
-        arguments: Option<Box<RawValue>>,
-    ) -> Self {
+    pub(super) fn with_arguments(events: Option<mpsc::Sender<CallEvent>>, arguments: Option<Box<RawValue>>) -> Self {
         Self(Arc::new(Inner {
             state: AtomicU8::new(WAITING),
             withdrawn: CancellationToken::new(),

@@ -1,10 +1,7 @@
 //! Requests over HTTP that have no answer: why, and who has to be told.
 
 use http::header;
-use rmcp::{
-    model::ClientJsonRpcMessage,
-    transport::streamable_http_client::StreamableHttpError,
-};
+use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_client::StreamableHttpError};
 
 use super::{
     message,

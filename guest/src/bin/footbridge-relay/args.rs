@@ -153,7 +153,7 @@ impl Typed {
         };
         let listen = match listen {
             Endpoint::Tcp(tcp) => tcp,
-            unix @ Endpoint::Unix(_) => return Err(ArgsError::UnixListen(unix)),
+            unix => return Err(ArgsError::UnixListen(unix)),
         };
         if !listen.is_loopback() && !self.wide {
             return Err(ArgsError::WideListen(listen));

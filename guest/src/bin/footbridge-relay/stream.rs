@@ -34,6 +34,7 @@ impl Stream {
                 };
                 Ok(Self::tcp(stream))
             }
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

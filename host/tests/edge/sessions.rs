@@ -24,11 +24,13 @@ fn name() -> SessionName {
     "test".parse().unwrap()
 }
 
+/// A call that has reached its server.
 fn sent(bridge: &Bridge, body: &str) -> Client {
-    let before = bridge.records().iter().filter(|line| line["type"] == "intent").count();
     let mut client = bridge.connect();
     client.send(bridge.request(body));
-    eventually(|| (bridge.records().iter().filter(|line| line["type"] == "intent").count() > before).then_some(()));
+    // From here on it has been admitted.
+    let runs = || bridge.harness(async |harness| harness.servers().report()[0].in_flight == 1);
+    eventually(|| runs().then_some(()));
     client
 }
 

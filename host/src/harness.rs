@@ -17,8 +17,10 @@ use crate::{
     gate::Policy,
     limits::Limits,
     listener::Listener,
+    provider::{Guard, ToolProvider, Upstream},
     redact::Redactor,
     resolve::Resolver,
+    secret::Secret,
     servers::{Launcher, Servers, ServersContext, tls},
     session::{Labels, NoRandomness, Session, SessionName, new_token},
 };
@@ -37,10 +39,20 @@ pub enum ServeError {
     Listener(#[from] std::io::Error),
 }
 
+/// What the stages in front of a provider are made of.
+struct Front {
+    limits: Limits,
+    policy: Policy,
+    allow_hosts: Vec<String>,
+    audit: Audit,
+    budget: Budget,
+}
+
 /// A running harness.
 pub struct Harness {
     edge: Edge,
-    servers: Servers,
+    upstream: Upstream,
+    servers: Option<Servers>,
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
@@ -62,18 +74,46 @@ impl Harness {
         launcher: Launcher,
     ) -> std::io::Result<Self> {
         tls::install();
-        let limits = config.limits;
+        let audit = Audit::start(journal, config.limits.audit.clone())?;
+        let budget = Budget::new(config.limits.edge.held_bytes);
+        let redactor = Redactor::new(&config.gathered.secrets);
+        let limits = config.limits.clone();
+        let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
+        let servers = Servers::start(config.servers, context);
+        let front = Front { limits: config.limits, policy, allow_hosts: config.allow_hosts, audit, budget };
+        // What servers say is redacted where it comes in, and not again.
+        let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
+        harness.servers = Some(servers);
+        harness.redactor = redactor;
+        Ok(harness)
+    }
+
+    /// Starts the stages in front of a provider, and writes to this journal. The values of `secrets` are taken out of
+    /// what it answers.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn over(
+        provider: Arc<dyn ToolProvider>,
+        (limits, secrets): (Limits, &[Secret]),
+        policy: Policy,
+        journal: impl Journal + 'static,
+    ) -> std::io::Result<Self> {
         let audit = Audit::start(journal, limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let redactor = Redactor::new(&config.gathered.secrets);
-        let context =
-            ServersContext { limits: limits.clone(), redactor: redactor.clone(), budget: budget.clone(), launcher };
-        let servers = Servers::start(config.servers, context);
-        let resolver = Resolver::new(servers.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let stages = Stages { resolver, policy, audit: audit.clone(), servers: servers.clone() };
-        let edge = Edge::new(stages, &limits, budget, config.allow_hosts);
+        let front = Front { limits, policy, allow_hosts: Vec::new(), audit, budget };
+        Ok(Self::behind(front, provider, Redactor::new(secrets)))
+    }
+
+    fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
+        let Front { limits, policy, allow_hosts, audit, budget } = front;
+        let guard = Guard { limits: limits.calls.clone(), budget: budget.clone(), redactor: redactor.clone() };
+        let upstream = Upstream::new(provider, guard);
+        let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
+        let stages = Stages { resolver, policy, audit: audit.clone(), upstream: upstream.clone() };
+        let edge = Edge::new(stages, &limits, budget, allow_hosts);
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
-        Ok(Self { edge, servers, audit, redactor, limits, policy, shutdown, listeners })
+        Self { edge, upstream, servers: None, audit, redactor, limits, policy, shutdown, listeners }
     }
 
     /// Serves a new session on a listener, and gives its token.
@@ -89,10 +129,10 @@ impl Harness {
         Ok(token)
     }
 
-    /// The servers, for the operator's view of them.
+    /// The MCP servers, for the operator's view of them; none over another provider.
     #[must_use]
-    pub fn servers(&self) -> &Servers {
-        &self.servers
+    pub fn servers(&self) -> Option<&Servers> {
+        self.servers.as_ref()
     }
 
     /// Ends everything, in order and within a deadline.
@@ -103,7 +143,7 @@ impl Harness {
         if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
             tracing::warn!("calls were still running when the harness ended");
         }
-        self.servers.shutdown().await;
+        self.upstream.shutdown().await;
         if self.redactor.replaced() > 0 {
             let count = self.redactor.replaced();
             tracing::warn!(count, "values of configured secrets were taken out of what servers said");

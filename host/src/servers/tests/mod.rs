@@ -133,7 +133,7 @@ fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
         _ => (Digest::of("unknown"), false),
     };
     let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers };
-    Outgoing { server: "x".parse().unwrap(), request }
+    Outgoing::new("x".parse().unwrap(), request)
 }
 
 async fn call(servers: &Servers, tool: &str, arguments: Value) -> Outcome {

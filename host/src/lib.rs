@@ -19,6 +19,7 @@ pub mod hidden;
 pub mod keeper;
 pub mod limits;
 pub mod listener;
+pub mod provider;
 pub mod pty;
 pub mod redact;
 pub mod report;

@@ -29,7 +29,7 @@ fn sent(bridge: &Bridge, body: &str) -> Client {
     let mut client = bridge.connect();
     client.send(bridge.request(body));
     // From here on it has been admitted.
-    let runs = || bridge.harness(async |harness| harness.servers().report()[0].in_flight == 1);
+    let runs = || bridge.harness(async |harness| harness.servers().unwrap().report()[0].in_flight == 1);
     eventually(|| runs().then_some(()));
     client
 }

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     os::unix::{
-        fs::{FileTypeExt, MetadataExt, PermissionsExt, chown},
+        fs::{FileTypeExt, MetadataExt, chown},
         net::{UnixListener, UnixStream},
     },
     process::{Child, Stdio},

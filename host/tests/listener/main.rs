@@ -6,12 +6,7 @@
 //! `vsock` needs nothing but this program: it can be copied into a virtual machine and run there, as in
 //! `listener vsock:: --test-threads 1`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test says no more than that it failed, and where"
-)]
+#![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
 
 mod files;
 mod in_the_way;

@@ -7,7 +7,7 @@ use std::{
         process::CommandExt,
     },
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -74,9 +74,12 @@ pub(crate) fn as_ordinary_user(name: &str, folder: &Path) -> Command {
 
 /// Runs a part to its end; it must be there, and go well.
 pub(crate) fn must_pass(mut part: Command) {
-    let output = part.output().unwrap();
+    let (shown, child) = (format!("{part:?}"), part.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    // It holds what it gives the part as standard input.
+    drop(part);
+    let output = child.wait_with_output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && text.contains("1 passed"), "{part:?}: {text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{shown}: {text}");
 }
 
 /// The folder that a part was given.

@@ -14,7 +14,11 @@ use footbridge::{
     listener::{Access, Listener},
 };
 use nix::unistd::geteuid;
-use tokio::{io::AsyncWriteExt, task::JoinHandle, time::timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinHandle,
+    time::timeout,
+};
 
 use crate::{
     places::{LONG, NOBODY, as_ordinary_user, bind_with, given, must_pass},
@@ -36,6 +40,7 @@ fn greet_one(listener: &Arc<Listener>) -> JoinHandle<Peer> {
     let listener = Arc::clone(listener);
     tokio::spawn(async move {
         let (mut stream, peer) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
         stream.write_all(b"hello").await.unwrap();
         peer
     })

@@ -7,8 +7,10 @@
 //! ends one call and no more.
 
 mod events;
+mod in_process;
 mod name;
 mod outcome;
+mod tool;
 mod upstream;
 
 use std::{sync::Arc, time::Duration};
@@ -17,8 +19,10 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use events::{CallEvent, Events};
+pub use in_process::{BadTools, InProcess, InProcessBuilder};
 pub use name::{BadServerName, ServerName, Unavailable};
 pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};
+pub use tool::{ToolContext, ToolDefinition, ToolResult};
 pub use upstream::{Guard, Upstream};
 
 use crate::catalogue::Catalogue;
@@ -51,6 +55,28 @@ pub trait ToolProvider: Send + Sync + 'static {
     /// Ends what it has running, within a deadline of its own. Called once, when the harness ends.
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+impl<P: ToolProvider + ?Sized> ToolProvider for Arc<P> {
+    fn servers(&self) -> Arc<[ServerName]> {
+        (**self).servers()
+    }
+
+    fn catalogue<'a>(
+        &'a self,
+        server: &'a ServerName,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+        (**self).catalogue(server, wait)
+    }
+
+    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
+        (**self).call(outgoing, context)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        (**self).shutdown()
     }
 }
 

@@ -195,3 +195,6 @@ fn scrubbed(redactor: &Redactor, result: RawResult) -> Result<RawResult, NoAnswe
     let text = RawValue::from_string(clean).map_err(|_| NoAnswer::Unusable)?;
     Ok(RawResult { text, ..result })
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 //!
 //! It prints what a client's environment needs, one `NAME=value` a line: keep that from others, the token opens the
 //! session.
+#![allow(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::{error::Error, io::Read as _, path::Path};
 

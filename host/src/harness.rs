@@ -95,7 +95,8 @@ impl Harness {
     /// When the record cannot be written.
     pub fn over(
         provider: Arc<dyn ToolProvider>,
-        (limits, secrets): (Limits, &[Secret]),
+        limits: Limits,
+        secrets: &[Secret],
         policy: Policy,
         journal: impl Journal + 'static,
     ) -> std::io::Result<Self> {

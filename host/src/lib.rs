@@ -62,5 +62,5 @@ pub use audit::{FileJournal, VolatileJournal};
 pub use footbridge_proto::{endpoint::Endpoint, token::Token};
 pub use gate::Policy;
 pub use limits::Limits;
-pub use provider::{InProcess, ToolContext, ToolDefinition, ToolProvider, ToolResult};
+pub use provider::{InProcess, Several, ToolContext, ToolDefinition, ToolProvider, ToolResult};
 pub use server::{Served, Server};

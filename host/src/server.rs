@@ -143,7 +143,7 @@ impl ServerBuilder {
     /// # Errors
     /// When the record cannot be written.
     pub fn start(self, journal: impl Journal + 'static) -> std::io::Result<Server> {
-        let harness = Harness::over(self.provider, (self.limits, &self.secrets), self.policy, journal)?;
+        let harness = Harness::over(self.provider, self.limits, &self.secrets, self.policy, journal)?;
         Ok(Server { harness })
     }
 }

@@ -1,15 +1,18 @@
 //! What is behind the stages: anything that has tools and carries calls out.
 //!
-//! [`ToolProvider`] is what it has to be able to do. [`crate::servers::Servers`] is one: MCP servers. [`Upstream`] is
-//! the stage in front of any of them: it alone takes an [`Admitted`](crate::audit::Admitted) apart, so no provider
-//! sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that a
-//! definition is still the one that was decided about, the limit on results, the budget, the time, and that a panic
+//! [`ToolProvider`] is what it has to be able to do. [`crate::servers::Servers`] is one: MCP servers. [`InProcess`] has
+//! functions of this process, and [`Several`] makes one of many.
+//!
+//! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::audit::Admitted) apart, so
+//! no provider sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that
+//! a definition is still the one that was decided about, the limit on results, the budget, the time, and that a panic
 //! ends one call and no more.
 
 mod events;
 mod in_process;
 mod name;
 mod outcome;
+mod several;
 mod tool;
 mod upstream;
 
@@ -22,6 +25,7 @@ pub use events::{CallEvent, Events};
 pub use in_process::{BadTools, InProcess, InProcessBuilder};
 pub use name::{BadServerName, ServerName, Unavailable};
 pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};
+pub use several::Several;
 pub use tool::{ToolContext, ToolDefinition, ToolResult};
 pub use upstream::{Guard, Upstream};
 

@@ -120,7 +120,7 @@ impl Upstream {
             return Outcome::NotSent(NotSent::Cancelled);
         }
         let server = outgoing.server().clone();
-        let events = Events::new(watcher, self.guard.redactor.clone());
+        let events = Events::new(watcher, &self.guard.redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     digest::Digest,
-    provider::{InProcess, InProcessBuilder, OutgoingRequest, ToolContext, ToolDefinition, ToolResult},
+    provider::{InProcess, InProcessBuilder, OutgoingRequest, Several, ToolContext, ToolDefinition, ToolResult},
     secret::Secret,
 };
 
@@ -133,6 +133,8 @@ async fn errors_of_handlers_and_arguments_of_another_type_are_errors_of_the_tool
 async fn progress_reaches_whoever_watches_without_secrets() {
     let tell = |_: Value, context: ToolContext| async move {
         context.progress(1.0, Some(2.0), Some("half of very-secret-value"));
+        context.progress(0.5, None, None);
+        context.progress(f64::NAN, None, None);
         ToolResult::default()
     };
     let tools = InProcess::new("x").tool(ToolDefinition::new("tell"), tell).build().unwrap();
@@ -142,6 +144,7 @@ async fn progress_reaches_whoever_watches_without_secrets() {
     upstream.send(asked, &CancellationToken::new(), Some(sender)).await;
     let message = Some("half of [redacted]".to_owned());
     assert_eq!(events.recv().await, Some(CallEvent::Progress { progress: 1.0, total: Some(2.0), message }));
+    assert_eq!(events.recv().await, None, "progress that goes back is none");
 }
 
 #[test]
@@ -154,6 +157,21 @@ fn tools_that_nobody_could_use_are_named_when_they_are_put_together() {
     assert!(build("x", ToolDefinition::new("")).contains("tool \"\" cannot be served"));
     assert!(build("x", ToolDefinition::new("a").input_schema(json!(7))).contains("inputSchema"));
     assert!(build("x", ToolDefinition::new("a").input_schema(json!({"type": "no"}))).contains("input schema"));
+}
+
+#[tokio::test]
+async fn several_providers_are_one_and_the_first_of_a_name_counts() {
+    let saying = |server: &str, word: &'static str| {
+        let say = move |_: Value, _: ToolContext| async move { ToolResult::text(word) };
+        InProcess::new(server).tool(ToolDefinition::new("say"), say).build().unwrap()
+    };
+    let several = Several::new().and(saying("x", "first")).and(saying("b", "b")).and(saying("x", "second"));
+    let upstream = upstream(several, |_| {});
+    let names: Vec<String> = upstream.servers().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["b", "x"]);
+    assert_eq!(value(call(&upstream, "say", json!({})).await)["content"][0]["text"], "first");
+    let unknown = upstream.catalogue(&"c".parse().unwrap(), LONG).await.unwrap_err();
+    assert!(unknown.to_string().contains("\"c\""), "{unknown}");
 }
 
 /// A provider that misbehaves by itself.

@@ -35,3 +35,8 @@ pub use tape::Tape;
 
 /// Longest that a test waits for something that should happen at once, on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The README's Rust, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

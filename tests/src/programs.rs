@@ -26,6 +26,14 @@ pub fn misbehaving_server() -> PathBuf {
     beside_the_tests().join("misbehaving-server")
 }
 
+/// An example of one of the crates, which cargo builds along with all tests.
+#[must_use]
+pub fn example(name: &str) -> PathBuf {
+    let path = beside_the_tests().join("examples").join(name);
+    assert!(path.is_file(), "{} is missing: run cargo build --workspace --examples", path.display());
+    path
+}
+
 /// The folder that the three programs are in.
 #[must_use]
 pub fn folder() -> PathBuf {

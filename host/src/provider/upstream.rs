@@ -120,7 +120,7 @@ impl Upstream {
             return Outcome::NotSent(NotSent::Cancelled);
         }
         let server = outgoing.server().clone();
-        let events = Events::new(watcher, self.guard.redactor.clone());
+        let events = Events::new(watcher, &self.guard.redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {
@@ -195,3 +195,6 @@ fn scrubbed(redactor: &Redactor, result: RawResult) -> Result<RawResult, NoAnswe
     let text = RawValue::from_string(clean).map_err(|_| NoAnswer::Unusable)?;
     Ok(RawResult { text, ..result })
 }
+
+#[cfg(test)]
+mod tests;

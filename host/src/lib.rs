@@ -19,6 +19,7 @@ pub mod hidden;
 pub mod keeper;
 pub mod limits;
 pub mod listener;
+pub mod provider;
 pub mod pty;
 pub mod redact;
 pub mod report;
@@ -30,3 +31,7 @@ pub mod secret;
 pub mod servers;
 pub mod session;
 pub mod sys;
+
+#[cfg(test)]
+#[path = "../tests/skipped/mod.rs"]
+mod skipped;

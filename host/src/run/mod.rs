@@ -19,7 +19,7 @@ use crate::{
     config::{Config, folders::Folders},
     gate::Policy,
     harness::Harness,
-    listener::Listener,
+    listener::{Access, Listen, Listeners},
     sandbox::{self, Asked, engine},
     servers::Launcher,
     session::{Labels, SessionName, SessionSpec, new_token},
@@ -96,7 +96,9 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
         Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
         _ => Endpoint::Unix(folder.socket()?),
     };
-    let listener = Listener::bind(&endpoint, choice.socket_mode())?;
+    let access = Access { mode: choice.socket_mode(), ..Access::default() };
+    let listen = Listen { access, ..Listen::at(endpoint) };
+    let listener = Listeners::default().bind(&listen)?;
     let endpoint = listener.endpoint()?;
     let view = view_of(&run, folders, &folder);
     let names = run.config.gathered.names.clone();

@@ -128,7 +128,7 @@ fn only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty() {
     let script = format!(
         "touch here && echo written; touch /tmp/x && echo in tmp; ls {shared} 2>/dev/null | wc -l; \
          cat {folder}/key | wc -c; cat {folder}/other; \
-         for f in {folder}/new {folder}/key {folder}/other /etc/x /usr/x /dev/x/y; do \
+         for f in {folder}/new {folder}/key {folder}/other /etc/x /usr/x /run/x /var/x /sys/x; do \
            echo x 2>/dev/null >$f && echo wrote $f; done; \
          cat ../servers.json | wc -c; find ../state -mindepth 1 | wc -l; ls ../rt | sed 's/-.*//'; ls ../rt/*/s; \
          touch ../rt/x 2>/dev/null || echo no; rm -f ../rt/*/s/footbridge.sock 2>/dev/null || echo nor that; \

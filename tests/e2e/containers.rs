@@ -2,9 +2,9 @@
 //! that nothing of it stays, whoever is killed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
-use footbridge_tests::{Engine, Host, Person, Ran, Running, Servers, processes};
+use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes};
 use nix::sys::signal::Signal;
 
 trait Shell {
@@ -177,6 +177,26 @@ fn nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed() {
 }
 
 #[test]
+fn nothing_is_left_when_the_harness_is_killed_while_a_container_starts() {
+    let name = "nothing_is_left_when_the_harness_is_killed_while_a_container_starts";
+    let Some(engine) = Engine::podman(name) else { return };
+    let host = engine.host(Engine::TOOLS);
+    // The keeper, the engine's client, and its helper, which starts the container.
+    for (folder, stage) in [(host.path(), "__keeper"), (host.path(), " run --rm "), (engine.path(), "conmon ")] {
+        let mut running = host.shell("sleep 600");
+        let deadline = Instant::now() + PATIENCE;
+        while !processes::naming(folder).iter().any(|process| process.arguments.contains(stage)) {
+            assert!(Instant::now() < deadline, "{stage} does not show");
+        }
+        running.killed();
+        let killed = Instant::now();
+        host.leaves_nothing_behind();
+        engine.leaves_nothing_behind();
+        println!("{stage:?}: nothing left after {:?}", killed.elapsed());
+    }
+}
+
+#[test]
 fn a_relay_that_nobody_ends_ends_with_its_lifeline() {
     let Some(engine) = Engine::podman("a_relay_that_nobody_ends_ends_with_its_lifeline") else { return };
     let host = engine.host(Engine::TOOLS);
@@ -204,7 +224,8 @@ fn a_person_s_container_has_a_terminal() {
     let Some(engine) = Engine::podman("a_person_s_container_has_a_terminal") else { return };
     let host = engine.host(Engine::TOOLS).env("TERM", "vt100");
     let mut person = Person::new();
-    let script = "stty size; echo $TERM; trap 'echo stopped; exit 9' INT; read line; echo \"heard $line\"; \
+    // The engine tells the container's terminal its size a moment after the start.
+    let script = "until stty size | grep '33 77'; do sleep 0.05; done; echo $TERM; trap 'echo stopped; exit 9' INT; read line; echo \"heard $line\"; \
                   tool-cli demo list_cities '{}' | head -n 2; while :; do sleep 0.05; done";
     let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
     person.sees("33 77\r\nvt100\r\n");

@@ -12,6 +12,7 @@
     reason = "what fails here fails a test"
 )]
 
+mod engine;
 mod guest;
 mod host;
 mod person;
@@ -25,6 +26,7 @@ pub mod vectors;
 
 use std::time::Duration;
 
+pub use engine::Engine;
 pub use guest::{Answer, Guest, Sent};
 pub use host::{Bridge, Host, NOBODY};
 pub use person::Person;

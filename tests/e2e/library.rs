@@ -1,13 +1,17 @@
 //! The two crates as libraries: their examples against each other, and a server with tools of this process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use footbridge::{
     Endpoint, InProcess, Limits, Served, Server, ToolContext, ToolDefinition, ToolResult, VolatileJournal,
 };
 use footbridge_guest::{Client, ClientError, Reason, answers::Block};
-use footbridge_tests::{Ran, Running, programs};
+use footbridge_tests::{PATIENCE, Ran, Running, programs};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -99,6 +103,7 @@ impl World {
                 assert_eq!(context.tool(), "as asked");
                 ToolResult::default()
             })
+            .tool(ToolDefinition::new("hangs"), |_: Value, _: ToolContext| std::future::pending::<ToolResult>())
             .tool(ToolDefinition::new("waits"), |_: Value, context: ToolContext| async move {
                 context.cancelled().await;
                 ToolResult::text("left")
@@ -113,6 +118,15 @@ impl World {
     fn client(&self) -> Client {
         let Endpoint::Tcp(tcp) = &self.served.endpoint else { panic!("{}", self.served.endpoint) };
         Client::tcp("127.0.0.1", tcp.port, self.served.token.clone()).unwrap()
+    }
+
+    /// Waits until a line of the record holds this.
+    fn until_recorded(&self, part: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.journal.lines().iter().any(|line| line.contains(part)) {
+            assert!(Instant::now() < deadline, "{part} is not in {:?}", self.journal.lines());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn recorded(&self, id: &str) -> Vec<Value> {
@@ -151,11 +165,19 @@ fn a_client_that_leaves_cancels_its_call() {
     let mut client = world.client().with_timeout(Duration::from_millis(300));
     let left = client.call("x", "waits", &json!({})).unwrap_err();
     assert!(matches!(left, ClientError::TimedOut { sent: true, .. }) && left.may_have_happened(), "{left}");
-    let deadline = std::time::Instant::now() + footbridge_tests::PATIENCE;
-    while !world.journal.lines().iter().any(|line| line.contains("\"outcome\":\"ok\"")) {
-        assert!(std::time::Instant::now() < deadline, "{:?}", world.journal.lines());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    world.until_recorded("\"outcome\":\"ok\"");
+}
+
+#[test]
+fn a_server_that_stops_ends_the_calls_that_are_left_and_records_them() {
+    let mut world = World::with(Limits::default());
+    let mut client = world.client();
+    let asking = std::thread::spawn(move || client.call("x", "hangs", &json!({})));
+    world.until_recorded("\"type\":\"intent\"");
+    world.runtime.block_on(world.server.take().unwrap().stop());
+    let error = asking.join().unwrap().unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::OutcomeUnknown), "{error}");
+    assert_eq!(world.recorded(error.audit_id().unwrap())[1]["outcome"], "unknown");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn throughput(
 ) -> Result<(f64, f64), Failure> {
     let (client, peer) = pair(carrier, harness)?;
     let (End(mut from), End(mut to)) = from_to(client, peer);
-    let spent = carrier.processor()?;
+    let before = carrier.processor()?;
     let start = Instant::now();
     let sending = thread::spawn(move || -> std::io::Result<std::fs::File> {
         let block = vec![7; BLOCK];
@@ -163,7 +163,7 @@ fn throughput(
         }
     }
     let took = start.elapsed();
-    let spent = carrier.processor()?.saturating_sub(spent);
+    let spent = carrier.processor_since(&before)?;
     sending.join().map_err(|_| "the sender failed")??;
     Ok((BYTES as f64 / took.as_secs_f64(), BYTES as f64 / spent.as_secs_f64()))
 }

@@ -109,7 +109,11 @@ impl Pump<'_> {
         let mut many = false;
         loop {
             let moved = if many { self.splice()? } else { self.step()? };
-            many = matches!(moved, Moved::All(MANY_BYTES..) | Moved::Spill(_) | Moved::Held(_));
+            many = match moved {
+                Moved::All(bytes) => bytes >= MANY_BYTES,
+                Moved::Spill(_) | Moved::Held(_) => true,
+                Moved::Nothing | Moved::End(_) => many,
+            };
             match moved {
                 Moved::All(bytes) => {
                     first_byte = None;

@@ -25,7 +25,7 @@ use crate::stream::Stream;
 /// How much one read takes. A quarter of it is half as fast from a Unix socket.
 const SCRATCH_BYTES: usize = 256 << 10;
 /// How much in one read lets expect more, so that a pipe is worth it.
-pub(crate) const MANY_BYTES: usize = 64 << 10;
+pub(crate) const MANY_BYTES: usize = 16 << 10;
 /// How much a pipe holds, where the system allows it. With 64 KiB it gains half as much, with a MiB no more.
 const PIPE_BYTES: i32 = 256 << 10;
 /// Pipes that are kept for later; more are needed only while sinks are full.

@@ -10,6 +10,7 @@ pub mod call;
 pub mod catalogue;
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod demo_server;
 pub mod digest;
 pub mod edge;

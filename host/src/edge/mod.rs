@@ -32,20 +32,19 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::Semaphore,
     time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     auth::{Peer, authenticate},
-    budget::Budget,
     call::Stages,
     limits::{CallLimits, EdgeLimits},
     listener::{AcceptError, Listener},
     resolve::{CallRequest, QUICK},
     servers::RawResult,
-    session::Session,
+    session::{OverLimit, Session, connections::ConnectionPlace},
 };
 use body::{BadBody, Pieces};
 use head::Route;
@@ -67,8 +66,6 @@ pub struct Edge {
     stages: Stages,
     limits: EdgeLimits,
     calls: CallLimits,
-    budget: Budget,
-    connections: Arc<Semaphore>,
     allowed_hosts: Arc<[String]>,
     wrong_tokens: Arc<AtomicU64>,
     large_bodies: Arc<Semaphore>,
@@ -78,13 +75,11 @@ pub struct Edge {
 impl Edge {
     /// An edge in front of these stages. `allowed_hosts` are names besides loopback that a `Host` header may give.
     #[must_use]
-    pub fn new(stages: Stages, limits: &crate::limits::Limits, budget: Budget, allowed_hosts: Vec<String>) -> Self {
+    pub fn new(stages: Stages, limits: &crate::limits::Limits, allowed_hosts: Vec<String>) -> Self {
         Self {
             stages,
             limits: limits.edge.clone(),
             calls: limits.calls.clone(),
-            budget,
-            connections: Arc::new(Semaphore::new(limits.edge.connections)),
             allowed_hosts: allowed_hosts.into(),
             wrong_tokens: Arc::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
@@ -92,16 +87,16 @@ impl Edge {
         }
     }
 
-    /// Serves a session on a listener until `shutdown`.
+    /// Serves a session on a listener until it ends, or `shutdown`.
     pub async fn run(&self, listener: Listener, session: Arc<Session>, shutdown: CancellationToken) {
-        let own = Arc::new(Semaphore::new(self.limits.connections_per_session));
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => return,
+                () = session.over().cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer, &session, (&own, &shutdown)),
+                Ok((stream, peer)) => self.admit(stream, peer, &session, &shutdown),
                 Err(AcceptError::Passing(_)) => {}
                 Err(AcceptError::Exhausted(error)) => {
                     tracing::warn!(%error, "no new connection can be accepted for a moment");
@@ -117,25 +112,16 @@ impl Edge {
         self.tasks.wait().await;
     }
 
-    fn admit<S>(
-        &self,
-        stream: S,
-        peer: Peer,
-        session: &Arc<Session>,
-        (own, shutdown): (&Arc<Semaphore>, &CancellationToken),
-    ) where
+    fn admit<S>(&self, stream: S, peer: Peer, session: &Arc<Session>, shutdown: &CancellationToken)
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let places = Arc::clone(own).try_acquire_owned().and_then(|own| {
-            let all = Arc::clone(&self.connections).try_acquire_owned()?;
-            Ok((own, all))
-        });
-        match places {
-            Ok(places) => {
+        match session.shares().connections.enter() {
+            Some(place) => {
                 let handler = Handler { edge: self.clone(), session: Arc::clone(session), peer };
-                self.tasks.spawn(handler.serve(stream, places, shutdown.clone()));
+                self.tasks.spawn(handler.serve(stream, place, shutdown.clone()));
             }
-            Err(_) => {
+            None => {
                 self.tasks.spawn(refuse_connection(stream));
             }
         }
@@ -160,12 +146,8 @@ struct Handler {
 }
 
 impl Handler {
-    async fn serve<S>(
-        self,
-        stream: S,
-        _places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
-        shutdown: CancellationToken,
-    ) where
+    async fn serve<S>(self, stream: S, _place: ConnectionPlace, shutdown: CancellationToken)
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let stream = Timed::new(stream, &self.edge.limits);
@@ -177,10 +159,17 @@ impl Handler {
         let service = service_fn(|request| self.answer(request, phase.clone()));
         let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
+            biased;
+            // Cut: whoever holds it has no session any more.
+            () = self.session.over().cancelled() => return,
             ended = connection.as_mut() => ended,
             () = shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                tokio::select! {
+                    biased;
+                    () = self.session.over().cancelled() => return,
+                    ended = connection.as_mut() => ended,
+                }
             }
         };
         if let Err(error) = ended {
@@ -224,7 +213,8 @@ impl Handler {
             return refuse(refusal, incoming).await;
         }
         let length = incoming.size_hint().exact();
-        let (bytes, held) = match body::collect(length, incoming, &self.edge.budget, &self.edge.limits).await {
+        let (bytes, held) = match body::collect(length, incoming, &self.session.shares().bytes, &self.edge.limits).await
+        {
             Ok(collected) => collected,
             Err(bad) => return bad_body(bad),
         };
@@ -248,6 +238,7 @@ impl Handler {
         if body.len() <= QUICK {
             return rpc::parse(&body);
         }
+        let _own = self.session.turn().await;
         // Never closed; and without a turn it would only be slower.
         let _turn = self.edge.large_bodies.acquire().await;
         let read = tokio::task::spawn_blocking(move || rpc::parse(&body)).await;
@@ -271,9 +262,13 @@ impl Handler {
         request: RpcRequest,
     ) -> Result<RawResult, ErrorObject> {
         let stages = &self.edge.stages;
-        let listed = match request {
+        let request = match request {
             RpcRequest::Call(call) => return self.call(principal, call).await,
-            RpcRequest::BridgeInfo => listings::info(),
+            listing => listing,
+        };
+        self.session.list().map_err(OverLimit::into_error)?;
+        let listed = match request {
+            RpcRequest::Call(_) | RpcRequest::BridgeInfo => listings::info(),
             RpcRequest::Servers => listings::servers(stages, &self.edge.calls).await,
             RpcRequest::Tools { server } => listings::tools(stages, &principal, &server).await?,
             RpcRequest::Tool { server, tool } => listings::tool(stages, &principal, &server, &tool).await?,
@@ -281,18 +276,29 @@ impl Handler {
             RpcRequest::Templates { server } => listings::templates(stages, &principal, &server).await?,
         };
         // A listing may have megabytes, and its reader all the time in the world.
-        let held = self.edge.budget.take(listed.get().len()).map_err(|_| busy())?;
+        let held = self.session.shares().bytes.take(listed.get().len()).map_err(|_| busy())?;
         Ok(RawResult { text: listed, held: Some(held) })
+    }
+
+    /// Counts what an answer holds for this session: one that does not read its answers cannot take them all.
+    fn held(&self, mut answer: RawResult) -> Result<RawResult, ErrorObject> {
+        if let Some(held) = answer.held.take() {
+            let message = "The call was made, but there is no room for its answer: answers of this session are unread. \
+                           Do not repeat it blindly";
+            let no_room = |_| ErrorObject::new(Reason::OutcomeUnknown, message);
+            answer.held = Some(self.session.shares().bytes.hold(held).map_err(no_room)?);
+        }
+        Ok(answer)
     }
 
     /// Runs a call in a task of its own. Dropping this future cancels the call; its task still ends it properly.
     async fn call(&self, principal: crate::auth::Principal, request: CallRequest) -> Result<RawResult, ErrorObject> {
-        let cancel = CancellationToken::new();
+        let cancel = self.session.over().child_token();
         let _guard = cancel.clone().drop_guard();
         let stages = self.edge.stages.clone();
         let task = self.edge.tasks.spawn(async move { stages.call(principal, request, &cancel).await });
         match task.await {
-            Ok(reply) => reply.into_answer(),
+            Ok(reply) => self.held(reply.into_answer()?),
             Err(error) => {
                 tracing::error!(%error, "a call's task failed");
                 let message =

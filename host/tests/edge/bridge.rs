@@ -16,7 +16,7 @@ use footbridge::{
     listener::Listener,
     secret::Secret,
     servers::{Launcher, ProtocolChoice, ServerSpec, StdioSpec, TransportSpec},
-    session::Labels,
+    session::{SessionSpec, new_token},
 };
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::{Value, json};
@@ -76,10 +76,15 @@ impl Bridge {
         let records = Records::default();
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
         let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
-        let harness = Harness::start(config, Policy::Open, records.clone(), launcher).unwrap();
+        let harness = Harness::start(config, records.clone(), launcher).unwrap();
         let door = open(&harness, "test");
         drop(inside);
         Self { runtime, harness: Some(harness), records, door }
+    }
+
+    /// Does something with the harness, where its tasks run.
+    pub(crate) fn harness<T>(&self, act: impl AsyncFnOnce(&Harness) -> T) -> T {
+        self.runtime.block_on(act(self.harness.as_ref().unwrap()))
     }
 
     /// The door of one more session.
@@ -167,7 +172,8 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 fn open(harness: &Harness, session: &str) -> Door {
     let listener = Listener::bind(&Endpoint::Tcp(TcpEndpoint::loopback(0)), 0o600).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
-    let token = harness.serve(session.parse().unwrap(), listener, &Labels::new()).unwrap();
+    let token = new_token().unwrap();
+    harness.open(SessionSpec::new(session.parse().unwrap(), &token, Policy::Open), vec![listener]).unwrap();
     Door { address: tcp.primary(), token: token.expose().to_owned() }
 }
 

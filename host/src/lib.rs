@@ -29,6 +29,7 @@ pub mod run;
 pub mod sandbox;
 pub mod schema;
 pub mod secret;
+pub mod serve;
 pub mod servers;
 pub mod session;
 pub mod store;

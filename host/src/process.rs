@@ -9,6 +9,7 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
+use tokio::io::unix::AsyncFd;
 
 use crate::sys;
 
@@ -26,6 +27,10 @@ pub struct ProcessIdentity {
 /// A process that can be waited for, and that stays the same one.
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
+
+/// A process whose end is waited for.
+#[derive(Debug)]
+pub struct ProcessWatch(AsyncFd<OwnedFd>);
 
 impl ProcessIdentity {
     /// The process that has this id now.
@@ -82,12 +87,22 @@ impl ProcessHandle {
         Ok(poll(&mut ended, PollTimeout::ZERO)? > 0)
     }
 
-    /// Waits until it has ended.
+    /// Lets the runtime wait for its end.
     ///
     /// # Errors
-    /// When the runtime cannot wait for it.
-    pub async fn ended(self) -> io::Result<()> {
-        sys::watched(self.0)?.readable().await.map(drop)
+    /// When the runtime cannot.
+    pub fn watch(self) -> io::Result<ProcessWatch> {
+        sys::watched(self.0).map(ProcessWatch)
+    }
+}
+
+impl ProcessWatch {
+    /// Waits until it has ended.
+    pub async fn ended(&self) {
+        // An error means that the runtime is ending, and then nobody waits any more.
+        if self.0.readable().await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 
@@ -122,7 +137,7 @@ mod tests {
         let handle = identity.open().unwrap().unwrap();
         assert!(!handle.has_ended().unwrap());
         drop(child.stdin.take());
-        tokio::time::timeout(std::time::Duration::from_secs(20), handle.ended()).await.unwrap().unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(20), handle.watch().unwrap().ended()).await.unwrap();
         child.wait().unwrap();
         assert!(identity.open().unwrap().is_none());
         assert!(ProcessIdentity::of(identity.pid).is_err());

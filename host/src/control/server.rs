@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{UnixListener, UnixStream},
+    net::UnixStream,
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     config::folders::{FolderError, make_private},
-    listener::{AcceptError, BindError, Listener, SocketFile},
+    listener::{AcceptError, BindError, Listen, Listener, Listeners, Stream},
 };
 
 /// Connections at a time.
@@ -31,6 +31,9 @@ const MAX_CLIENTS: usize = 16;
 
 /// How long a connection may be silent, and how long an answer may take to be read.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long what is being carried out may take when the harness ends.
+const LAST: Duration = Duration::from_secs(8);
 
 /// How long accepting pauses when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -44,9 +47,8 @@ pub trait Handler: Send + Sync + 'static {
 /// A control socket that is bound. Dropping it removes its file.
 #[derive(Debug)]
 pub struct Control {
-    listener: UnixListener,
+    listener: Listener,
     home: Home,
-    _file: SocketFile,
 }
 
 /// Why there can be no control socket.
@@ -77,10 +79,7 @@ impl Control {
             make_private(folder)?;
         }
         let endpoint = Endpoint::Unix(SocketPath::new(path)?);
-        match Listener::bind(&endpoint, 0o600)? {
-            Listener::Unix(listener, file) => Ok(Self { listener, home, _file: file }),
-            _ => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
-        }
+        Ok(Self { listener: Listeners::default().bind(&Listen::at(endpoint))?, home })
     }
 
     /// Answers until `shutdown`.
@@ -94,9 +93,9 @@ impl Control {
                 accepted = self.listener.accept() => accepted,
                 Some(_ended) = clients.join_next() => continue,
             };
-            let stream = match accepted.map_err(AcceptError::from) {
-                Ok((stream, _)) => stream,
-                Err(AcceptError::Passing(_)) => continue,
+            let stream = match accepted {
+                Ok((Stream::Unix(stream), _)) => stream,
+                Ok(_) | Err(AcceptError::Passing(_)) => continue,
                 Err(AcceptError::Exhausted(error)) => {
                     tracing::warn!(%error, "no command can connect for a moment");
                     sleep(ACCEPT_PAUSE).await;
@@ -113,12 +112,19 @@ impl Control {
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
             let handler = Arc::clone(&handler);
+            let shutdown = shutdown.clone();
             clients.spawn(async move {
-                if let Err(error) = converse(stream, &*handler).await {
+                if let Err(error) = converse(stream, &*handler, &shutdown).await {
                     tracing::debug!(%error, "a command's connection ended early");
                 }
                 drop(place);
             });
+        }
+        drop(self.listener);
+        // What is being carried out gets to its end: half a session would be left otherwise.
+        let all = async { while clients.join_next().await.is_some() {} };
+        if timeout(LAST, all).await.is_err() {
+            tracing::warn!("a command was still being carried out when the harness ended");
         }
         clients.shutdown().await;
     }
@@ -148,8 +154,8 @@ enum Answered {
     Error(serde_json::Value),
 }
 
-/// Answers line by line until the client leaves.
-async fn converse(stream: UnixStream, handler: &impl Handler) -> io::Result<()> {
+/// Answers line by line until the client leaves, or the harness ends.
+async fn converse(stream: UnixStream, handler: &impl Handler, shutdown: &CancellationToken) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
     let mut line = Vec::new();
@@ -157,7 +163,10 @@ async fn converse(stream: UnixStream, handler: &impl Handler) -> io::Result<()> 
         line.clear();
         let limit = u64::try_from(MAX_REQUEST).unwrap_or(u64::MAX);
         let mut limited = (&mut reading).take(limit);
-        let count = timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await??;
+        let count = tokio::select! {
+            read = timeout(PATIENCE, limited.read_until(b'\n', &mut line)) => read??,
+            () = shutdown.cancelled() => return Ok(()),
+        };
         if count == 0 {
             return Ok(());
         }

@@ -119,7 +119,7 @@ async fn rubbish_long_lines_and_half_lines_end_their_connection_alone() {
 }
 
 #[tokio::test]
-async fn beyond_a_number_of_clients_more_are_cut_off_and_the_end_waits_for_none() {
+async fn beyond_a_number_of_clients_more_are_cut_off_and_the_end_waits_for_none_for_long() {
     let world = World::start();
     let path = world.path.clone();
     let clients = move || {

@@ -185,6 +185,9 @@ pub struct SessionInfo {
     pub labels: BTreeMap<String, String>,
     /// Where it listens.
     pub listeners: Vec<ListenerInfo>,
+    /// Why it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
     /// Connections that are open.
     pub connections: usize,
     /// Calls in flight.

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use footbridge_proto::endpoint::{EndpointError, SocketPath};
+use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
 
 use crate::{
     config::folders::{FolderError, make_private},
@@ -42,6 +42,15 @@ fn all(runtime: &Path) -> PathBuf {
     runtime.join("sessions")
 }
 
+fn socket(runtime: &Path, name: &SessionName) -> PathBuf {
+    all(runtime).join(name.to_string()).join("s").join("footbridge.sock")
+}
+
+/// Whether this is the socket in the session's own folder.
+pub(super) fn is_of(runtime: &Path, name: &SessionName, endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Unix(path) if path.as_path() == socket(runtime, name))
+}
+
 /// Makes the folder, or checks the one that is there, and gives the path of the socket in it.
 pub(super) fn make(runtime: &Path, name: &SessionName) -> Result<SocketPath, SessionFolderError> {
     let outer = all(runtime).join(name.to_string());
@@ -50,7 +59,7 @@ pub(super) fn make(runtime: &Path, name: &SessionName) -> Result<SocketPath, Ses
     }
     let inner = outer.join("s");
     open_to_pass(&inner).map_err(|source| SessionFolderError::Io { path: inner.clone(), source })?;
-    Ok(SocketPath::new(inner.join("footbridge.sock"))?)
+    Ok(SocketPath::new(socket(runtime, name))?)
 }
 
 /// Makes a folder that others can pass through and nobody else can change.

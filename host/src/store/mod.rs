@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use sqlx::SqlitePool;
 
 pub use error::{Problem, StoreError};
-pub use sessions::{StoredListen, StoredSession};
+pub use sessions::StoredSession;
 
 /// The name of the file in the state folder.
 pub const FILE: &str = "state.db";

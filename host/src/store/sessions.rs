@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use footbridge_proto::endpoint::Endpoint;
 use sqlx::{FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{Problem, Store, StoreError};
 use crate::{
     digest::Digest,
+    listener::{Access, Listen},
     process::ProcessIdentity,
     session::{Labels, SessionName},
 };
@@ -28,24 +28,9 @@ pub struct StoredSession {
     /// What the operator finds it by.
     pub labels: Labels,
     /// Where it listens.
-    pub listens: Vec<StoredListen>,
+    pub listens: Vec<Listen>,
     /// The process that it ends with.
     pub process: Option<ProcessIdentity>,
-}
-
-/// Where a session listens, and who may connect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredListen {
-    /// Where.
-    pub endpoint: Endpoint,
-    /// The mode of a socket's file.
-    pub mode: u32,
-    /// The owner that a socket's file is given.
-    pub owner: Option<u32>,
-    /// Users besides our own that may connect.
-    pub allowed_uids: Vec<u32>,
-    /// The virtual machine that may connect over vsock.
-    pub peer_cid: Option<u32>,
 }
 
 struct SessionRow {
@@ -64,7 +49,7 @@ struct ListenRow {
     endpoint: String,
     mode: i64,
     owner: Option<i64>,
-    allowed_uids: String,
+    allowed_uids: Option<String>,
     peer_cid: Option<i64>,
 }
 
@@ -180,7 +165,7 @@ async fn insert_listen(
     connection: &mut SqliteConnection,
     session: &SessionName,
     position: i64,
-    listen: &StoredListen,
+    listen: &Listen,
 ) -> Result<(), Problem> {
     let add = "INSERT INTO listens (session, position, endpoint, mode, owner, allowed_uids, peer_cid) \
                VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -188,9 +173,9 @@ async fn insert_listen(
         .bind(session.to_string())
         .bind(position)
         .bind(listen.endpoint.to_string())
-        .bind(listen.mode)
-        .bind(listen.owner)
-        .bind(serde_json::json!(listen.allowed_uids).to_string())
+        .bind(listen.access.mode)
+        .bind(listen.access.owner)
+        .bind(listen.access.allowed_uids.as_ref().map(|uids| serde_json::json!(uids).to_string()))
         .bind(listen.peer_cid)
         .execute(connection)
         .await?;
@@ -223,15 +208,11 @@ async fn session(connection: &mut SqliteConnection, row: SessionRow) -> Result<S
     })
 }
 
-fn listen(row: &ListenRow) -> Option<StoredListen> {
+fn listen(row: &ListenRow) -> Option<Listen> {
     let number = |value: Option<i64>| value.map(u32::try_from).transpose().ok();
-    Some(StoredListen {
-        endpoint: row.endpoint.parse().ok()?,
-        mode: u32::try_from(row.mode).ok()?,
-        owner: number(row.owner)?,
-        allowed_uids: serde_json::from_str(&row.allowed_uids).ok()?,
-        peer_cid: number(row.peer_cid)?,
-    })
+    let allowed_uids = row.allowed_uids.as_deref().map(serde_json::from_str).transpose().ok()?;
+    let access = Access { mode: u32::try_from(row.mode).ok()?, owner: number(row.owner)?, allowed_uids };
+    Some(Listen { endpoint: row.endpoint.parse().ok()?, access, peer_cid: number(row.peer_cid)? })
 }
 
 /// Milliseconds since 1970; the ends of the range stand for what is beyond them.

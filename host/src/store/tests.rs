@@ -10,7 +10,11 @@ use sqlx::{Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{digest::Digest, process::ProcessIdentity};
+use crate::{
+    digest::Digest,
+    listener::{Access, Listen},
+    process::ProcessIdentity,
+};
 
 fn session(name: &str) -> StoredSession {
     StoredSession {
@@ -21,20 +25,12 @@ fn session(name: &str) -> StoredSession {
         policy: "open".into(),
         labels: [("team".to_owned(), "ä \"search\"".to_owned())].into(),
         listens: vec![
-            StoredListen {
+            Listen {
                 endpoint: "unix:/run/x.sock".parse().unwrap(),
-                mode: 0o666,
-                owner: Some(u32::MAX - 1),
-                allowed_uids: vec![100_000, 7],
+                access: Access { mode: 0o666, owner: Some(u32::MAX - 1), allowed_uids: Some([100_000, 7].into()) },
                 peer_cid: None,
             },
-            StoredListen {
-                endpoint: "vsock:any:7179".parse().unwrap(),
-                mode: 0o600,
-                owner: None,
-                allowed_uids: Vec::new(),
-                peer_cid: Some(4_000_000_000),
-            },
+            Listen { peer_cid: Some(4_000_000_000), ..Listen::at("vsock:any:7179".parse().unwrap()) },
         ],
         process: Some(ProcessIdentity { pid: 42, started: u64::MAX, boot: "a-b".into() }),
     }

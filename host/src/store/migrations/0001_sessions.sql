@@ -21,8 +21,8 @@ CREATE TABLE listens (
     endpoint TEXT NOT NULL,
     mode INTEGER NOT NULL,
     owner INTEGER,
-    -- An array of numbers.
-    allowed_uids TEXT NOT NULL,
+    -- An array of numbers; without one, whomever the file system lets in.
+    allowed_uids TEXT,
     peer_cid INTEGER,
     PRIMARY KEY (session, position)
 ) STRICT, WITHOUT ROWID;

@@ -61,9 +61,7 @@ impl StateLock {
                 file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(io)?;
                 Ok(Self { _file: file })
             }
-            Err((file, Errno::EWOULDBLOCK)) => {
-                Err(LockError::Held { folder: folder.to_owned(), pid: holder(file) })
-            }
+            Err((file, Errno::EWOULDBLOCK)) => Err(LockError::Held { folder: folder.to_owned(), pid: holder(file) }),
             Err((_, errno)) => Err(io(errno.into())),
         }
     }
@@ -84,7 +82,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = StateLock::take(folder.path()).unwrap();
         let text = StateLock::take(folder.path()).unwrap_err().to_string();
-        assert!(text.contains(&format!("process {}", std::process::id())) && text.contains("FOOTBRIDGE_STATE"), "{text}");
+        assert!(
+            text.contains(&format!("process {}", std::process::id())) && text.contains("FOOTBRIDGE_STATE"),
+            "{text}"
+        );
         drop(first);
         StateLock::take(folder.path()).unwrap();
     }

@@ -164,7 +164,8 @@ impl Sessions {
             return Err(no_such(name));
         }
         self.end(&mut table, name, Ended::Revoked).await.map_err(|error| {
-            let message = format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
+            let message =
+                format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
             Refusal::new(Kind::Failed, message)
         })
     }

@@ -124,12 +124,8 @@ mod tests {
     use super::*;
 
     fn asked(change: impl FnOnce(&mut CreateSession)) -> Result<Wish, Refusal> {
-        let mut asked = CreateSession {
-            name: "one".into(),
-            policy: "open".into(),
-            socket_mode: 0o600,
-            ..CreateSession::default()
-        };
+        let mut asked =
+            CreateSession { name: "one".into(), policy: "open".into(), socket_mode: 0o600, ..CreateSession::default() };
         change(&mut asked);
         Wish::read(&asked)
     }

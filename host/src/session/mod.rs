@@ -5,21 +5,19 @@
 
 pub mod connections;
 mod name;
+mod over;
 pub(crate) mod table;
 
 use std::{
     collections::HashMap,
     fmt,
-    num::NonZeroU32,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard},
     time::SystemTime,
 };
 
-use footbridge_proto::{
-    rpc::{ErrorObject, Reason},
-    token::Token,
-};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use footbridge_proto::token::Token;
+use governor::{DefaultDirectRateLimiter, RateLimiter};
+use over::{quota, within};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout},
@@ -28,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{budget, digest::Digest, gate::Policy, limits::CallLimits, servers::ServerName};
 pub use name::{BadSessionName, Labels, NoRandomness, SessionName, new_token, random_text};
+pub use over::OverLimit;
 pub use table::SessionView;
 
 /// What a session is opened with.
@@ -124,41 +123,6 @@ impl fmt::Debug for Session {
 pub struct Place {
     _session: OwnedSemaphorePermit,
     _server: Option<OwnedSemaphorePermit>,
-}
-
-/// Why a call gets no place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OverLimit {
-    /// More calls a second than allowed.
-    Rate {
-        /// When the next one may come, milliseconds.
-        retry_after_ms: u64,
-    },
-    /// More calls at once than allowed.
-    Busy,
-}
-
-impl OverLimit {
-    /// The reason on the wire.
-    #[must_use]
-    pub fn reason(self) -> Reason {
-        match self {
-            Self::Rate { .. } => Reason::RateLimited,
-            Self::Busy => Reason::Busy,
-        }
-    }
-
-    /// What the guest is told.
-    #[must_use]
-    pub fn into_error(self) -> ErrorObject {
-        let (message, after) = match self {
-            Self::Rate { retry_after_ms } => {
-                (format!("Too many calls: try again in {retry_after_ms} ms"), retry_after_ms)
-            }
-            Self::Busy => ("Too many calls at once: try again in a moment".to_owned(), 1000),
-        };
-        ErrorObject::new(self.reason(), message).with("retryAfterMs", after)
-    }
 }
 
 impl Session {
@@ -305,18 +269,6 @@ impl Session {
         let places = self.limits.in_flight_per_session_and_server;
         Arc::clone(map.entry(server.clone()).or_insert_with(|| Arc::new(Semaphore::new(places))))
     }
-}
-
-fn quota(per_second: u32, burst: u32) -> Quota {
-    let or_one = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-    Quota::per_second(or_one(per_second)).allow_burst(or_one(burst))
-}
-
-fn within(rate: &DefaultDirectRateLimiter) -> Result<(), OverLimit> {
-    rate.check().map_err(|too_soon| {
-        let wait = too_soon.wait_time_from(governor::clock::Clock::now(&governor::clock::DefaultClock::default()));
-        OverLimit::Rate { retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1) }
-    })
 }
 
 #[cfg(test)]

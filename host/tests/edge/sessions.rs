@@ -6,7 +6,7 @@ use footbridge::{
     digest::Digest,
     gate::Policy,
     harness::OpenError,
-    listener::Listener,
+    listener::{Listen, Listeners},
     session::{Ended, SessionName, SessionSpec, new_token},
 };
 use serde_json::json;
@@ -81,7 +81,7 @@ fn a_session_ends_when_its_time_is_over() {
     let expires = Some(SystemTime::now() + Duration::from_millis(300));
     let spec = SessionSpec { expires, ..SessionSpec::new("brief".parse().unwrap(), &token, Policy::Open) };
     bridge.harness(async |harness| {
-        let listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap(), 0o600).unwrap();
+        let listener = Listeners::default().bind(&Listen::at("tcp:127.0.0.1:0".parse().unwrap())).unwrap();
         harness.open(spec, vec![listener]).unwrap();
     });
     let ended = bridge.until_recorded(|line| line["type"] == "session_ended");
@@ -93,7 +93,7 @@ fn a_session_ends_when_its_time_is_over() {
 fn a_name_is_one_sessions() {
     let bridge = Bridge::start();
     let taken = bridge.harness(async |harness| {
-        let listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap(), 0o600).unwrap();
+        let listener = Listeners::default().bind(&Listen::at("tcp:127.0.0.1:0".parse().unwrap())).unwrap();
         harness.open(SessionSpec::new(name(), &new_token().unwrap(), Policy::Open), vec![listener])
     });
     assert!(matches!(taken, Err(OpenError::Taken(taken)) if taken == name()));

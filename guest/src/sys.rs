@@ -5,7 +5,7 @@
 use std::{
     io,
     os::{
-        fd::{FromRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
     process::Command,
@@ -21,6 +21,10 @@ use nix::{
 
 /// The highest signal number on Linux, signal(7).
 const LAST_SIGNAL: libc::c_int = 64;
+
+/// `SO_VM_SOCKETS_BUFFER_SIZE` and `SO_VM_SOCKETS_BUFFER_MAX_SIZE` of linux/vm_sockets.h.
+const VSOCK_BUFFER_SIZE: libc::c_int = 0;
+const VSOCK_BUFFER_MAX_SIZE: libc::c_int = 2;
 
 /// Makes SIGINT end the process with status 130 at once, unless it is ignored, as in a background job.
 ///
@@ -81,6 +85,26 @@ pub fn take_descriptor(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: it is open, and callers take it once, before they open anything, so nothing here owns it.
     #[expect(unsafe_code, reason = "a raw number is all that a parent can pass")]
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Sets how many unread bytes the peer of a vsock socket may have on the way. Before it connects.
+///
+/// # Errors
+/// What setsockopt(2) says.
+pub fn set_vsock_window(fd: &OwnedFd, bytes: u64) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<u64>()).map_err(io::Error::other)?;
+    // The size is cut to the largest allowed one, so that goes first.
+    for option in [VSOCK_BUFFER_MAX_SIZE, VSOCK_BUFFER_SIZE] {
+        // SAFETY: the pointer is to a u64 that lives for the call, and the length is its size.
+        #[expect(unsafe_code, reason = "options of vsock have no wrapper in nix")]
+        let done = unsafe {
+            libc::setsockopt(fd.as_raw_fd(), libc::AF_VSOCK, option, std::ptr::from_ref(&bytes).cast(), length)
+        };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Marks every descriptor beyond 2 close-on-exec.

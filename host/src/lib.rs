@@ -21,6 +21,7 @@ pub mod keeper;
 pub mod limits;
 pub mod listener;
 pub mod process;
+pub mod provider;
 pub mod pty;
 pub mod redact;
 pub mod report;
@@ -34,3 +35,7 @@ pub mod servers;
 pub mod session;
 pub mod store;
 pub mod sys;
+
+#[cfg(test)]
+#[path = "../tests/skipped/mod.rs"]
+mod skipped;

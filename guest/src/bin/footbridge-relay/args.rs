@@ -6,7 +6,7 @@ use std::{
 };
 
 use footbridge_proto::{
-    endpoint::{Endpoint, EndpointError, TcpEndpoint},
+    endpoint::{Endpoint, EndpointError, TcpEndpoint, VsockCid},
     vars,
 };
 use lexopt::{Arg, Parser, ValueExt};
@@ -17,7 +17,8 @@ footbridge-relay: carry a loopback port of this sandbox to the harness outside
 Usage:
   footbridge-relay [OPTIONS] --to ENDPOINT [-- CMD...]
 
-  --to ENDPOINT            the harness: unix:/path/to.sock or tcp:127.0.0.1:PORT (also FOOTBRIDGE_TO)
+  --to ENDPOINT            the harness: unix:/path/to.sock, tcp:127.0.0.1:PORT, vsock:host:PORT from inside a
+                           virtual machine, or vsock-mux:/path/v.sock:PORT from outside (also FOOTBRIDGE_TO)
   --listen ENDPOINT        where clients connect, tcp:127.0.0.1:7179 by default (also FOOTBRIDGE_LISTEN);
                            tcp:localhost:PORT also takes ::1 where there is one; port 0 takes a free one
   --allow-wide-listen      let --listen be reachable from other machines
@@ -89,6 +90,15 @@ pub(crate) enum ArgsError {
     WideListen(TcpEndpoint),
     #[error("--listen and --to are both {0}: the relay would connect to itself")]
     Loop(Endpoint),
+    #[error("cannot listen on {0}: the relay gives clients a port of their own machine, tcp:127.0.0.1:PORT")]
+    OtherListen(Endpoint),
+    #[error(
+        "cannot connect to {0}: it is one stream, and the relay needs one for each client; use unix:, tcp:, vsock: or \
+         vsock-mux:"
+    )]
+    OneStream(Endpoint),
+    #[error("cannot connect to {0}: it is something to listen on; write vsock:host:PORT")]
+    AnyCid(Endpoint),
     #[error("port 0 stands for a free port, which only --listen can ask for")]
     ToPortZero,
     #[error("{flag} {text:?} is not {what}")]
@@ -153,19 +163,13 @@ impl Typed {
         };
         let listen = match listen {
             Endpoint::Tcp(tcp) => tcp,
-            unix => return Err(ArgsError::UnixListen(unix)),
+            unix @ Endpoint::Unix(_) => return Err(ArgsError::UnixListen(unix)),
+            other => return Err(ArgsError::OtherListen(other)),
         };
         if !listen.is_loopback() && !self.wide {
             return Err(ArgsError::WideListen(listen));
         }
-        if let Endpoint::Tcp(tcp) = &to {
-            if tcp.port == 0 {
-                return Err(ArgsError::ToPortZero);
-            }
-            if tcp.port == listen.port && tcp.primary() == listen.primary() {
-                return Err(ArgsError::Loop(to));
-            }
-        }
+        check_to(&to, &listen)?;
         Ok(Options {
             listen,
             to,
@@ -175,6 +179,23 @@ impl Typed {
             lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
             command: self.command,
         })
+    }
+}
+
+/// Whether the relay can connect to `to` again and again, without meeting itself.
+fn check_to(to: &Endpoint, listen: &TcpEndpoint) -> Result<(), ArgsError> {
+    match to {
+        Endpoint::Unix(_) | Endpoint::VsockMux(_) => Ok(()),
+        Endpoint::Tcp(tcp) if tcp.port == 0 => Err(ArgsError::ToPortZero),
+        Endpoint::Tcp(tcp) if tcp.port == listen.port && tcp.primary() == listen.primary() => {
+            Err(ArgsError::Loop(to.clone()))
+        }
+        Endpoint::Tcp(_) => Ok(()),
+        Endpoint::Vsock(vsock) if vsock.cid == VsockCid::Any => Err(ArgsError::AnyCid(to.clone())),
+        Endpoint::Vsock(_) => Ok(()),
+        Endpoint::Fd(_) | Endpoint::Systemd(_) | Endpoint::Stdio | Endpoint::Exec(_) => {
+            Err(ArgsError::OneStream(to.clone()))
+        }
     }
 }
 
@@ -244,6 +265,12 @@ mod tests {
             (&["--to", "unix:/b", "--listen", "tcp:0.0.0.0:1"], "--allow-wide-listen"),
             (&["--to", "tcp:127.0.0.1:7179"], "connect to itself"),
             (&["--to", "tcp:127.0.0.1:0"], "port 0"),
+            (&["--to", "unix:/b", "--listen", "vsock::1"], "a port of their own machine"),
+            (&["--to", "vsock:any:1"], "vsock:host:PORT"),
+            (&["--to", "fd:3"], "one for each client"),
+            (&["--to", "sd:x"], "one for each client"),
+            (&["--to", "stdio:"], "one for each client"),
+            (&["--to", "exec:x"], "one for each client"),
             (&["--to", "unix:/b", "--ready-fd", "1"], "beyond 2"),
             (&["--to", "unix:/b", "--lifeline-grace", "soon"], "10s or 500ms"),
             (&["--to", "unix:/b", "word"], "--help"),

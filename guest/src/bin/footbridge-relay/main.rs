@@ -9,12 +9,14 @@ mod args;
 mod init;
 mod lifeline;
 mod listen;
+mod mux;
 mod pump;
 mod reach;
 mod refuse;
 mod signals;
 mod stream;
 mod terminal;
+mod vsock;
 
 use std::{
     ffi::OsString,

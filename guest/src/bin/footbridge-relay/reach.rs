@@ -12,6 +12,7 @@ use std::{
 };
 
 use footbridge_proto::endpoint::Endpoint;
+use nix::libc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{say, stream::Stream};
@@ -82,8 +83,9 @@ impl Reach {
     /// One line an outage, however many clients meet it.
     fn say_once(&self, error: &io::Error) {
         if let State::Down { since, said: false } = self.state.get() {
+            let advice = advice(&self.to, error).map(|advice| format!(" ({advice})")).unwrap_or_default();
             say(&format_args!(
-                "cannot reach the harness at {}: {error}; clients are answered 502 until it is back",
+                "cannot reach the harness at {}: {error}{advice}; clients are answered 502 until it is back",
                 self.to
             ));
             self.state.set(State::Down { since, said: true });
@@ -91,11 +93,31 @@ impl Reach {
     }
 }
 
-/// Whether the error is one that passes when the harness starts.
+/// Whether the error is one that passes when the harness or the virtual machine starts.
 fn may_pass(error: &io::Error) -> bool {
-    use nix::libc;
-    let passing = [libc::ECONNRESET, libc::ETIMEDOUT, libc::ECONNREFUSED, libc::ENODEV, libc::ENOENT, libc::EAGAIN];
-    error.kind() == io::ErrorKind::TimedOut || error.raw_os_error().is_some_and(|errno| passing.contains(&errno))
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, TimedOut};
+    // Before Linux 5.6 a transport that is not there yet is ENETUNREACH.
+    let passing = [libc::ENODEV, libc::ENETUNREACH, libc::ENOENT, libc::EAGAIN];
+    matches!(error.kind(), ConnectionRefused | ConnectionReset | TimedOut)
+        || error.raw_os_error().is_some_and(|errno| passing.contains(&errno))
+}
+
+/// What an error means that says little by itself, and what to do.
+fn advice(to: &Endpoint, error: &io::Error) -> Option<&'static str> {
+    let Endpoint::Vsock(_) = to else { return None };
+    Some(match error.raw_os_error()? {
+        libc::ENODEV | libc::ENETUNREACH => {
+            "there is no vsock device here: give the virtual machine one, and load vmw_vsock_virtio_transport in it"
+        }
+        libc::EPERM | libc::EACCES => {
+            "a system call filter refuses AF_VSOCK, as container engines do: mount the folder of the harness's Unix \
+             socket, and use unix:PATH"
+        }
+        libc::EAFNOSUPPORT => "this kernel has no vsock: load its module vsock, or use unix:PATH",
+        libc::ECONNRESET => "nothing listens on this port there, or the host does not answer for it",
+        libc::ETIMEDOUT => "the host did not answer: check the context id and port, and that the harness listens there",
+        _ => return None,
+    })
 }
 
 /// Pauses that double, each shortened by a random part so that clients do not come back all at once.
@@ -117,6 +139,25 @@ impl Pause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vsock_errors_say_what_to_do_and_whether_to_wait() {
+        let vsock: Endpoint = "vsock:host:7179".parse().unwrap();
+        let unix: Endpoint = "unix:/x".parse().unwrap();
+        for (errno, passes, part) in [
+            (libc::ENODEV, true, "no vsock device"),
+            (libc::EPERM, false, "use unix:PATH"),
+            (libc::EAFNOSUPPORT, false, "module vsock"),
+            (libc::ECONNRESET, true, "nothing listens"),
+            (libc::ETIMEDOUT, true, "did not answer"),
+        ] {
+            let error = io::Error::from_raw_os_error(errno);
+            assert_eq!(may_pass(&error), passes, "{error}");
+            assert!(advice(&vsock, &error).unwrap().contains(part), "{error}");
+            assert_eq!(advice(&unix, &error), None);
+        }
+        assert!(may_pass(&io::Error::from_raw_os_error(libc::EAGAIN)), "a full backlog empties");
+    }
 
     #[test]
     fn pauses_grow_to_half_a_second() {

@@ -1,7 +1,7 @@
-//! The two kinds of stream that the relay joins, behind one face.
+//! The kinds of stream that the relay joins, behind one face.
 //!
-//! What a kind of stream cannot take is a property of it: [`Stream::max_write`] is where the limit of a transport
-//! whose peers break on larger writes belongs (vsock, 28 KiB).
+//! What a kind of stream cannot take is a property of it: the most bytes of one write, and whether one direction can
+//! end alone. Through a VMM it cannot: most close the whole connection, and an answer on its way is lost.
 
 use std::{
     io,
@@ -13,10 +13,16 @@ use footbridge_proto::endpoint::{Endpoint, TcpHost};
 use nix::sys::socket;
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::{mux, vsock};
+
 /// A connected stream.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// An AF_VSOCK socket, held as what it behaves like.
+    Vsock(UnixStream),
+    /// A Unix socket of a VMM, past the handshake.
+    VsockMux(UnixStream),
 }
 
 impl Stream {
@@ -34,7 +40,12 @@ impl Stream {
                 };
                 Ok(Self::tcp(stream))
             }
-            _ => Err(io::ErrorKind::Unsupported.into()),
+            Endpoint::Vsock(to) => vsock::open(*to).await.map(Self::Vsock),
+            Endpoint::VsockMux(to) => mux::open(to).await.map(Self::VsockMux),
+            // Refused on the command line.
+            Endpoint::Fd(_) | Endpoint::Systemd(_) | Endpoint::Stdio | Endpoint::Exec(_) => {
+                Err(io::ErrorKind::Unsupported.into())
+            }
         }
     }
 
@@ -47,21 +58,22 @@ impl Stream {
     /// Most bytes of one write.
     pub(crate) fn max_write(&self) -> usize {
         match self {
-            Self::Tcp(_) | Self::Unix(_) => usize::MAX,
+            Self::Tcp(_) | Self::Unix(_) | Self::VsockMux(_) => usize::MAX,
+            Self::Vsock(_) => vsock::MAX_WRITE,
         }
     }
 
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.readable().await,
-            Self::Unix(stream) => stream.readable().await,
+            Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => stream.readable().await,
         }
     }
 
     pub(crate) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.writable().await,
-            Self::Unix(stream) => stream.writable().await,
+            Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => stream.writable().await,
         }
     }
 
@@ -69,7 +81,7 @@ impl Stream {
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match self {
             Self::Tcp(stream) => stream.try_read(buffer),
-            Self::Unix(stream) => stream.try_read(buffer),
+            Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => stream.try_read(buffer),
         };
         match read {
             Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(0),
@@ -84,7 +96,9 @@ impl Stream {
             let end = bytes.len().min(done.saturating_add(self.max_write()));
             let wrote = match self {
                 Self::Tcp(stream) => stream.try_write(&bytes[done..end]),
-                Self::Unix(stream) => stream.try_write(&bytes[done..end]),
+                Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => {
+                    stream.try_write(&bytes[done..end])
+                }
             };
             match wrote {
                 Ok(n) => done += n,
@@ -106,11 +120,13 @@ impl Stream {
         }
     }
 
-    /// Tells the peer that nothing more comes. A peer that is gone already knows.
+    /// Tells the peer that nothing more comes, where that leaves the other direction alone. A peer that is gone
+    /// already knows.
     pub(crate) fn shut_write(&self) {
         let fd = match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Vsock(_) | Self::VsockMux(_) => return,
         };
         let _ = socket::shutdown(fd, socket::Shutdown::Write);
     }

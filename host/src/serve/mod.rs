@@ -28,7 +28,7 @@ use crate::{
     control::{self, server::Control},
     harness::{Harness, Reloaded},
     report,
-    servers::Launcher,
+    servers::{Launcher, ServerName},
     store::Store,
 };
 use lock::StateLock;
@@ -104,10 +104,15 @@ fn take(sessions: &Sessions, config: Config) {
         tracing::warn!(%note, "the configuration has something odd");
     }
     let Reloaded { servers, needs_restart } = sessions.harness().reload(config);
-    tracing::info!(?servers, "the configuration was read again");
+    let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
+    tracing::info!(added, removed, restarted, "the configuration was read again");
     if needs_restart {
         tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
     }
+}
+
+fn names(servers: &[ServerName]) -> String {
+    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What a signal asks for.

@@ -56,7 +56,8 @@ fn another_user_does_not_get_in_even_where_the_file_would_let_them() {
     let mut daemon = Host::with(&Servers::none()).serves();
     let host = &daemon.host;
     let program = host.path().join("footbridge");
-    fs::copy(programs::footbridge(), &program).unwrap();
+    // By another process: one that is started meanwhile would inherit the open file, and nobody could run it.
+    assert!(Command::new("cp").arg(programs::footbridge()).arg(&program).status().unwrap().success());
     let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     open(&program, 0o755);
     let as_nobody = || {
@@ -83,4 +84,21 @@ fn a_command_in_the_sandbox_of_a_run_does_not_get_in() {
     // Hidden; and outside of `net`, where nothing is, `none` promises nothing.
     let ran = daemon.host.runs_script(&format!("test -e {} || echo hidden", socket.display()));
     assert_eq!(ran.well(), "hidden\n");
+}
+
+#[test]
+fn an_ordinary_user_has_a_daemon_of_their_own() {
+    if !nix::unistd::geteuid().is_root() {
+        // Then every test here is one of an ordinary user.
+        return;
+    }
+    let daemon = Host::with(&Servers::none().misbehaving("ok", &["ok"])).as_user(NOBODY).serves();
+    let guest = daemon.opens("one", &[]);
+    assert_eq!(daemon.list().len(), 1);
+    // Who does not belong to them does not get in, root neither.
+    let mut command = list(&daemon);
+    command.uid(0).gid(0);
+    Running::start(&mut command).ends().fails(1, &["hung up"]);
+    assert_eq!(daemon.rotates("one").len(), guest.token.len());
+    assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
 }

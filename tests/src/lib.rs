@@ -14,6 +14,7 @@
 
 mod guest;
 mod host;
+pub mod microvm;
 mod person;
 pub mod processes;
 pub mod programs;

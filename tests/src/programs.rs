@@ -32,6 +32,13 @@ pub fn folder() -> PathBuf {
     footbridge().parent().map(Path::to_owned).unwrap_or_default()
 }
 
+/// Whether the search path has a program of this name.
+#[must_use]
+pub fn on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// The top of the repository.
 #[must_use]
 pub fn repository() -> PathBuf {

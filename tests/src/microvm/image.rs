@@ -1,0 +1,105 @@
+//! What a machine boots from: an archive in memory with busybox, the guest's programs, the modules and an init.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+
+use super::Kernel;
+use crate::programs;
+
+/// Loads the modules, and then runs one script after the other, as [`super::line`] sends them.
+const INIT: &str = include_str!("init.sh");
+
+/// The modules of a vsock over PCI, in the order that they need each other. Kernels that have one built in have no
+/// file for it.
+const MODULES: [&str; 8] = [
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "vsock",
+    "vmw_vsock_virtio_transport_common",
+    "vmw_vsock_virtio_transport",
+];
+
+/// An archive that a machine boots from, for any number of machines.
+#[derive(Debug)]
+pub struct Image {
+    /// The kernel that its modules are for.
+    pub kernel: Kernel,
+    folder: TempDir,
+}
+
+impl Image {
+    /// With the guest's programs, and vsock's modules loaded.
+    #[must_use]
+    pub fn of(kernel: &Kernel) -> Self {
+        let image = Self { kernel: kernel.clone(), folder: tempfile::tempdir().unwrap() };
+        for folder in ["root/bin", "root/modules"] {
+            fs::create_dir_all(image.folder.path().join(folder)).unwrap();
+        }
+        let image = image.with(&kernel.busybox(), "bin/busybox");
+        let image = image.with(&programs::tool_cli(), "bin/tool-cli").with(&programs::relay(), "bin/footbridge-relay");
+        fs::write(image.root().join("init"), INIT).unwrap();
+        fs::set_permissions(image.root().join("init"), fs::Permissions::from_mode(0o755)).unwrap();
+        MODULES.iter().fold(image, |image, module| image.module(module)).loading(&MODULES)
+    }
+
+    /// With one more file.
+    #[must_use]
+    pub fn with(self, file: &Path, at: &str) -> Self {
+        let to = self.root().join(at.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(file, &to).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        self
+    }
+
+    /// With a program of this machine, stripped, and the libraries that it needs.
+    #[must_use]
+    pub fn with_program(self, program: &Path) -> Self {
+        let listed = Command::new("ldd").arg(program).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let libraries = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+        let name = format!("bin/{}", program.file_name().unwrap().to_str().unwrap());
+        libraries.fold(self, |image, library| image.with(Path::new(library), library)).with(program, &name)
+    }
+
+    /// With a module that is there to be loaded, if this kernel does not have it built in.
+    #[must_use]
+    pub fn module(self, name: &str) -> Self {
+        let file = self.kernel.modules().join(format!("{name}.ko"));
+        if file.exists() { self.with(&file, &format!("modules/{name}.ko")) } else { self }
+    }
+
+    /// With these modules loaded at the start, and no others.
+    #[must_use]
+    pub fn loading(self, modules: &[&str]) -> Self {
+        let lines: String = modules.iter().map(|name| format!("{name}\n")).collect();
+        fs::write(self.root().join("modules/order"), lines).unwrap();
+        self
+    }
+
+    /// Packs it.
+    #[must_use]
+    pub fn packed(self) -> Self {
+        let pack = format!("find . | cpio --quiet -o -H newc -R 0:0 > '{}'", self.path().display());
+        let status = Command::new("sh").args(["-c", &pack]).current_dir(self.root()).status().unwrap();
+        assert!(status.success(), "cpio: {status}");
+        self
+    }
+
+    /// The archive.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join("initrd")
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+}

@@ -45,7 +45,7 @@ impl Image {
             fs::create_dir_all(image.folder.path().join(folder)).unwrap();
         }
         let image = image.with(&kernel.busybox(), "bin/busybox");
-        let image = image.with(&programs::tool_cli(), "bin/tool-cli").with(&programs::relay(), "bin/footbridge-relay");
+        let image = image.with_program(&programs::tool_cli()).with_program(&programs::relay());
         fs::write(image.root().join("init"), INIT).unwrap();
         fs::set_permissions(image.root().join("init"), fs::Permissions::from_mode(0o755)).unwrap();
         MODULES.iter().fold(image, |image, module| image.module(module)).loading(&MODULES)
@@ -60,7 +60,7 @@ impl Image {
         self
     }
 
-    /// With a program of this machine, stripped, and the libraries that it needs.
+    /// With a program of this machine, and the libraries that it needs unless it is static.
     #[must_use]
     pub fn with_program(self, program: &Path) -> Self {
         let listed = Command::new("ldd").arg(program).output().unwrap();

@@ -16,6 +16,21 @@ pub enum Peer {
         /// Its process, where the kernel says.
         pid: Option<i32>,
     },
+    /// The process that runs a virtual machine, over a Unix socket that carries the guest's vsock. All processes of
+    /// the guest show as this one.
+    Vmm {
+        /// Its user, as the host knows it.
+        uid: u32,
+        /// Its process, where the kernel says.
+        pid: Option<i32>,
+    },
+    /// A virtual machine, over vsock. The kernel vouches for the context id.
+    Vsock {
+        /// The machine's context id; 1 and 2 are this machine itself.
+        cid: u32,
+        /// The port it came from.
+        port: u32,
+    },
     /// Somebody over TCP.
     Tcp(SocketAddr),
 }
@@ -25,6 +40,9 @@ impl fmt::Display for Peer {
         match self {
             Self::Unix { uid, pid: Some(pid) } => write!(f, "unix:uid={uid},pid={pid}"),
             Self::Unix { uid, pid: None } => write!(f, "unix:uid={uid}"),
+            Self::Vmm { uid, pid: Some(pid) } => write!(f, "vmm:uid={uid},pid={pid}"),
+            Self::Vmm { uid, pid: None } => write!(f, "vmm:uid={uid}"),
+            Self::Vsock { cid, port } => write!(f, "vsock:cid={cid},port={port}"),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
         }
     }

@@ -4,7 +4,7 @@
 //! safely. So [`dispatch`] is the very first thing that `main` does. It returns when the arguments name no hidden
 //! subcommand, and otherwise never: the process ends with the subcommand's status.
 
-use crate::{keeper, sys};
+use crate::{keeper, listener, sys};
 
 /// The first argument that makes this process a keeper.
 pub(crate) const KEEPER: &str = "__keeper";
@@ -12,11 +12,12 @@ pub(crate) const KEEPER: &str = "__keeper";
 /// Becomes the hidden subcommand that the arguments name, if they name one; call it before anything else in `main`.
 ///
 /// For any other command it notes the umask, limits and signals that this process was started with, so that children
-/// can have them back, and returns.
+/// can have them back, and the sockets, so that they can be listened on and children do not have them; then it returns.
 pub fn dispatch() {
     let first = std::env::args_os().nth(1);
     if first.is_some_and(|word| word == KEEPER) {
         std::process::exit(keeper::keep());
     }
     let _recorded = sys::Inherited::of_this_process();
+    listener::note_inherited();
 }

@@ -5,9 +5,13 @@
 //!
 //! It also holds the hardening of the harness process and the notes about how it was started.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -210,4 +214,76 @@ pub(crate) fn drop_capabilities() -> nix::Result<()> {
     #[expect(unsafe_code, reason = "capset reads a header of 8 and sets of 24 bytes, which these arrays are")]
     let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const sets) };
     Errno::result(done).map(drop)
+}
+
+/// The sockets above 2 that this process was started with and that nobody has adopted.
+static INHERITED_SOCKETS: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
+
+/// Notes the sockets that this process was started with, once, and marks them to be closed by exec. Those that are
+/// opened later are never among them.
+pub(crate) fn note_inherited_sockets() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let Ok(numbers) = std::fs::read_dir("/proc/self/fd") else { return };
+        let is_socket =
+            |path: &Path| path.read_link().is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"socket:"));
+        let sockets = numbers.flatten().filter(|entry| is_socket(&entry.path()));
+        let numbers = sockets.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+        let mut noted = INHERITED_SOCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.extend(numbers.filter(|number| *number > libc::STDERR_FILENO));
+        for number in noted.iter() {
+            #[expect(unsafe_code, reason = "F_SETFD takes a number and touches no memory")]
+            let _open = unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    });
+}
+
+/// Takes over a socket that this process was started with, if `check` finds it fit. Nothing for any other number, and
+/// for one that is taken.
+pub(crate) fn adopt_socket<T, E>(
+    number: RawFd,
+    check: impl FnOnce(BorrowedFd<'_>) -> Result<T, E>,
+) -> Option<Result<(OwnedFd, T), E>> {
+    let mut noted = INHERITED_SOCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !noted.contains(&number) {
+        return None;
+    }
+    #[expect(
+        unsafe_code,
+        reason = "what is in the set was open before this process opened anything, and nobody has it"
+    )]
+    let checked = check(unsafe { BorrowedFd::borrow_raw(number) });
+    Some(checked.map(|found| {
+        noted.remove(&number);
+        #[expect(unsafe_code, reason = "as above, and it just left the set, so it is owned once")]
+        let owned = unsafe { OwnedFd::from_raw_fd(number) };
+        (owned, found)
+    }))
+}
+
+/// Gives a variable's value and takes it out of the environment; where there are several threads it stays there.
+pub(crate) fn take_variable(name: &str) -> Option<OsString> {
+    let value = std::env::var_os(name)?;
+    if only_one_thread().is_ok() {
+        #[expect(unsafe_code, reason = "no other thread can be reading the environment: there is none")]
+        unsafe {
+            std::env::remove_var(name);
+        }
+    }
+    Some(value)
+}
+
+/// Lets the kernel hold this many unread bytes of a vsock connection, and of those that come by a listening socket.
+pub(crate) fn set_vsock_window(socket: impl AsFd, bytes: u64) -> nix::Result<()> {
+    let size = libc::socklen_t::try_from(size_of::<u64>()).map_err(|_| Errno::EOVERFLOW)?;
+    let fd = socket.as_fd().as_raw_fd();
+    // Of linux/vm_sockets.h, and in this order, since the size is cut to the largest that is allowed.
+    const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;
+    const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
+    for option in [SO_VM_SOCKETS_BUFFER_MAX_SIZE, SO_VM_SOCKETS_BUFFER_SIZE] {
+        #[expect(unsafe_code, reason = "both options read the one u64 that they are given")]
+        let done = unsafe { libc::setsockopt(fd, libc::AF_VSOCK, option, (&raw const bytes).cast(), size) };
+        Errno::result(done)?;
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use footbridge::{
     config::Config,
     gate::Policy,
     harness::Harness,
-    listener::Listener,
+    listener::{BindError, Listen, Listener, Listeners},
     servers::Launcher,
     session::{Labels, SessionName},
 };
@@ -20,9 +20,13 @@ fn at(path: &Path) -> Endpoint {
     format!("unix:{}", path.display()).parse().unwrap()
 }
 
+fn bind(endpoint: &Endpoint) -> Result<Listener, BindError> {
+    Listeners::default().bind(&Listen::at(endpoint.clone()))
+}
+
 /// What binding there says.
 fn refusal(endpoint: &Endpoint) -> String {
-    Listener::bind(endpoint, 0o600).unwrap_err().to_string()
+    bind(endpoint).unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -31,11 +35,11 @@ async fn a_socket_that_is_taken_is_left_to_whoever_has_it() {
     let path = folder.path().join("s");
     let theirs = UnixListener::bind(&path).unwrap();
     let text = refusal(&at(&path));
-    assert!(text.contains(path.to_str().unwrap()) && text.contains("stop it, or choose another path"), "{text}");
+    assert!(text.contains(path.to_str().unwrap()) && text.contains("stop it, or choose another address"), "{text}");
     let _still_theirs = std::os::unix::net::UnixStream::connect(&path).unwrap();
     drop(theirs);
     // Nobody answers there any more: what a crash left is replaced.
-    let ours = Listener::bind(&at(&path), 0o600).unwrap();
+    let ours = bind(&at(&path)).unwrap();
     let text = refusal(&at(&path));
     assert!(text.contains("is in use"), "{text}");
     drop(ours);
@@ -101,9 +105,9 @@ async fn two_sessions_of_one_harness_each_have_a_token_of_their_own() {
     let (harness, folder) = harness();
     let name = |text: &str| text.parse::<SessionName>().unwrap();
     let path = folder.path().join("s");
-    let tcp = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap(), 0o600).unwrap();
+    let tcp = bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
     let Endpoint::Tcp(address) = tcp.endpoint().unwrap() else { panic!("not TCP") };
-    let first = harness.serve(name("first"), Listener::bind(&at(&path), 0o600).unwrap(), &Labels::new()).unwrap();
+    let first = harness.serve(name("first"), bind(&at(&path)).unwrap(), &Labels::new()).unwrap();
     let second = harness.serve(name("second"), tcp, &Labels::new()).unwrap();
     let statuses = tokio::task::spawn_blocking(move || {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"listServers"}"#;

@@ -24,7 +24,7 @@ use crate::{
     gate::Policy,
     harness::Harness,
     keeper::{Kept, KeptCommand, SpawnError, Stream},
-    listener::Listener,
+    listener::{Listen, Listeners},
     pty::Local,
     sandbox::{self, Asked, Environments, Kind},
     servers::Launcher,
@@ -73,7 +73,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
         Sandbox::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
         Sandbox::Net => Endpoint::Unix(folder.socket()?),
     };
-    let listener = Listener::bind(&endpoint, 0o600)?;
+    let listener = Listeners::default().bind(&Listen::at(endpoint))?;
     let endpoint = listener.endpoint()?;
     let view = view_of(&run, folders, &folder);
     let names = run.config.gathered.names.clone();

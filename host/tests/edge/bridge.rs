@@ -13,7 +13,7 @@ use footbridge::{
     gate::Policy,
     harness::Harness,
     limits::Limits,
-    listener::Listener,
+    listener::{Listen, Listeners},
     secret::Secret,
     servers::{Launcher, ProtocolChoice, ServerSpec, StdioSpec, TransportSpec},
     session::Labels,
@@ -165,7 +165,7 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 fn open(harness: &Harness, session: &str) -> Door {
-    let listener = Listener::bind(&Endpoint::Tcp(TcpEndpoint::loopback(0)), 0o600).unwrap();
+    let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
     let token = harness.serve(session.parse().unwrap(), listener, &Labels::new()).unwrap();
     Door { address: tcp.primary(), token: token.expose().to_owned() }

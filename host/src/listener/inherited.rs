@@ -1,0 +1,179 @@
+//! Sockets that this process was started with: `fd:N` by their number, `sd:NAME` by the name that systemd gives them.
+//!
+//! Both must listen already. Only numbers that were open when the process began count, each once: any other number may
+//! be a descriptor of somebody else in this process. systemd's variables are taken out of the environment at the
+//! start, so no child finds them.
+
+use std::{
+    ffi::OsString,
+    io,
+    net::{SocketAddr, TcpListener},
+    os::{
+        fd::{BorrowedFd, OwnedFd, RawFd},
+        unix::net::UnixListener,
+    },
+    sync::OnceLock,
+};
+
+use footbridge_proto::endpoint::{Endpoint, SocketPath};
+use nix::sys::socket::{
+    AddressFamily, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage, VsockAddr, getsockname,
+    getsockopt, sockopt,
+};
+
+use super::{BindError, Entrance, Listen, UnixEntrance, Visitors, vsock::Ports};
+use crate::sys;
+
+/// The first descriptor that systemd passes on.
+const FIRST: RawFd = 3;
+
+/// The name of a descriptor that was given none, as sd_listen_fds_with_names(3) has it.
+const NAMELESS: &str = "unknown";
+
+/// What the variables said.
+#[derive(Debug, Default)]
+struct Passed {
+    pid: Option<OsString>,
+    count: Option<OsString>,
+    names: Option<OsString>,
+}
+
+static PASSED: OnceLock<Passed> = OnceLock::new();
+
+/// Notes what this process was started with; before it opens anything or has a second thread.
+pub(crate) fn note() {
+    sys::note_inherited_sockets();
+    PASSED.get_or_init(|| {
+        // Of systemd 257 and later; says no more than LISTEN_PID.
+        let _unused = sys::take_variable("LISTEN_PIDFDID");
+        Passed {
+            pid: sys::take_variable("LISTEN_PID"),
+            count: sys::take_variable("LISTEN_FDS"),
+            names: sys::take_variable("LISTEN_FDNAMES"),
+        }
+    });
+}
+
+impl Passed {
+    /// The number of the socket with this name.
+    fn number_of(&self, name: &str, own_pid: u32) -> Result<RawFd, &'static str> {
+        let text = |value: &Option<OsString>| value.as_ref().and_then(|value| value.to_str()).map(str::to_owned);
+        let own = text(&self.pid).and_then(|pid| pid.parse().ok()) == Some(own_pid);
+        let count = text(&self.count).and_then(|count| count.parse::<RawFd>().ok()).filter(|_| own);
+        let count = count.ok_or("systemd passed no sockets to this process; start it from a .socket unit")?;
+        let names = text(&self.names).unwrap_or_default();
+        let names = names.split(':').filter(|name| !name.is_empty()).chain(std::iter::repeat(NAMELESS));
+        let mut numbers = (0..count).zip(names).filter(|(_, has)| *has == name).map(|(n, _)| n.saturating_add(FIRST));
+        match (numbers.next(), numbers.next()) {
+            (Some(number), None) => Ok(number),
+            (Some(_), Some(_)) => Err("several sockets have that name; give each unit its own FileDescriptorName="),
+            (None, _) => Err("systemd passed no socket of that name; set FileDescriptorName= in its .socket unit"),
+        }
+    }
+}
+
+/// What kind of socket it is.
+#[derive(Debug)]
+enum Kind {
+    /// With its path, where it can be written as an endpoint.
+    Unix(Option<SocketPath>),
+    Tcp,
+    Vsock(VsockAddr),
+}
+
+/// Takes over the socket that `fd:` or `sd:` names.
+pub(super) fn adopt(listen: &Listen, ports: &Ports) -> Result<Entrance, BindError> {
+    let endpoint = &listen.endpoint;
+    let unfit = |why| BindError::Inherited { endpoint: endpoint.clone(), why };
+    let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
+    let number = match endpoint {
+        Endpoint::Systemd(name) => {
+            let none = Passed::default();
+            PASSED.get().unwrap_or(&none).number_of(name, std::process::id()).map_err(unfit)?
+        }
+        Endpoint::Fd(number) => RawFd::try_from(*number).map_err(|_| unfit("no descriptor has so high a number"))?,
+        _ => return Err(unfit("it names no inherited socket")),
+    };
+    let (socket, kind) = sys::adopt_socket(number, kind_of)
+        .ok_or_else(|| {
+            unfit("this process was not started with a socket of that number, or another session has it; numbers start at 3")
+        })?
+        .map_err(unfit)?;
+    match kind {
+        Kind::Unix(path) => adopt_unix(listen, path, socket).map_err(io),
+        Kind::Tcp => adopt_tcp(socket).map_err(io),
+        Kind::Vsock(address) => ports.adopt(endpoint, socket, address, listen.peer_cid).map(Entrance::Vsock),
+    }
+}
+
+fn adopt_unix(listen: &Listen, path: Option<SocketPath>, socket: OwnedFd) -> io::Result<Entrance> {
+    let socket = UnixListener::from(socket);
+    socket.set_nonblocking(true)?;
+    let listener = tokio::net::UnixListener::from_std(socket)?;
+    let endpoint = path.map_or_else(|| listen.endpoint.clone(), Endpoint::Unix);
+    let visitors = Visitors::new(&listen.access);
+    Ok(Entrance::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed: false, _file: None }))
+}
+
+fn adopt_tcp(socket: OwnedFd) -> io::Result<Entrance> {
+    let socket = TcpListener::from(socket);
+    socket.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(socket).map(Entrance::Tcp)
+}
+
+/// What a socket is, if it is one that sessions can be served on.
+fn kind_of(socket: BorrowedFd<'_>) -> Result<Kind, &'static str> {
+    let listens = getsockopt(&socket, sockopt::AcceptConn).unwrap_or(false);
+    if !listens || getsockopt(&socket, sockopt::SockType) != Ok(SockType::Stream) {
+        return Err("it is no stream socket that listens; whoever starts this process has to call listen on it");
+    }
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+    let address: SockaddrStorage = getsockname(fd).map_err(|_| "the system does not say where it listens")?;
+    let loopback = |ip: SocketAddr| {
+        let why = "other machines can reach it; have it listen on loopback, as in ListenStream=127.0.0.1:7179";
+        if ip.ip().is_loopback() { Ok(Kind::Tcp) } else { Err(why) }
+    };
+    match address.family() {
+        Some(AddressFamily::Unix) => match address.as_unix_addr().and_then(|unix| unix.path()) {
+            Some(path) => Ok(Kind::Unix(SocketPath::new(path).ok())),
+            None => Err("abstract sockets have no permissions; have it listen at a path"),
+        },
+        Some(AddressFamily::Inet) => loopback(SocketAddr::V4(
+            address.as_sockaddr_in().copied().map(SockaddrIn::into).ok_or("it has no address")?,
+        )),
+        Some(AddressFamily::Inet6) => loopback(SocketAddr::V6(
+            address.as_sockaddr_in6().copied().map(SockaddrIn6::into).ok_or("it has no address")?,
+        )),
+        Some(AddressFamily::Vsock) => address.as_vsock_addr().copied().map(Kind::Vsock).ok_or("it has no address"),
+        _ => Err("it is neither a Unix socket nor TCP nor vsock"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(pid: &str, count: &str, names: Option<&str>) -> Passed {
+        Passed { pid: Some(pid.into()), count: Some(count.into()), names: names.map(OsString::from) }
+    }
+
+    #[test]
+    fn a_name_leads_to_its_number() {
+        let three = passed("7", "3", Some("web:footbridge:web"));
+        assert_eq!(three.number_of("footbridge", 7), Ok(4));
+        assert!(three.number_of("web", 7).unwrap_err().contains("several"));
+        assert!(three.number_of("other", 7).unwrap_err().contains("no socket of that name"));
+        assert_eq!(passed("7", "1", None).number_of("unknown", 7), Ok(3));
+        assert_eq!(passed("7", "2", Some("a")).number_of("unknown", 7), Ok(4));
+    }
+
+    #[test]
+    fn what_is_meant_for_others_or_makes_no_sense_is_nothing() {
+        for (pid, count) in [("8", "1"), ("", "1"), ("7x", "1"), ("7", ""), ("7", "-"), ("7", "99999999999999")] {
+            let why = passed(pid, count, Some("a")).number_of("a", 7).unwrap_err();
+            assert!(why.contains("no sockets to this process"), "{pid:?} {count:?}: {why}");
+        }
+        assert!(Passed::default().number_of("a", 7).is_err());
+        assert!(passed("7", "-1", Some("a")).number_of("a", 7).is_err());
+    }
+}

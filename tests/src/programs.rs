@@ -26,6 +26,18 @@ pub fn misbehaving_server() -> PathBuf {
     beside_the_tests().join("misbehaving-server")
 }
 
+/// The program of other tests, by the name of its file of tests, if cargo has built it: the newest, since cargo keeps
+/// those of before.
+#[must_use]
+pub fn tests(name: &str) -> Option<PathBuf> {
+    let built = std::fs::read_dir(beside_the_tests().join("deps")).ok()?.flatten().filter(|entry| {
+        let file = entry.file_name();
+        let hash = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-'));
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    });
+    built.max_by_key(|entry| entry.metadata().and_then(|meta| meta.modified()).ok()).map(|entry| entry.path())
+}
+
 /// The folder that the three programs are in.
 #[must_use]
 pub fn folder() -> PathBuf {

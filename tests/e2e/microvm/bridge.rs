@@ -7,7 +7,7 @@ use footbridge::{
     config::{Variables, load},
     gate::Policy,
     harness::Harness,
-    listener::Listener,
+    listener::{Listen, Listeners},
     servers::Launcher,
     session::Labels,
 };
@@ -37,7 +37,7 @@ impl Bridge {
         let inside = runtime.enter();
         let launcher = Launcher::Kept { helper: Some(programs::footbridge()) };
         let harness = Harness::start(config, Policy::Open, journal, launcher).unwrap();
-        let listener = Listener::bind(listen, 0o600).unwrap();
+        let listener = Listeners::default().bind(&Listen::at(listen.clone())).unwrap();
         let token = harness.serve("vm".parse().unwrap(), listener, &Labels::new()).unwrap().expose().to_owned();
         drop(inside);
         Self { token, runtime, harness: Some(harness), folder }

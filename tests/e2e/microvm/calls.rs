@@ -80,7 +80,7 @@ fn tools(series: &'static str) {
         "{relay}date +%s\nTOOL_CLI_TOKEN=unknown tool-cli --exit-codes 2>/dev/null\necho $?\ndate +%s\n"
     ));
     thread::sleep(HELD_BACK);
-    let listen: Endpoint = format!("unix:{}", cable.socket_of_port(7179).display()).parse().unwrap();
+    let listen: Endpoint = format!("vsock-mux:{}:7179", cable.socket().display()).parse().unwrap();
     let bridge = Bridge::start(&servers(real.as_ref()), &listen);
     let said = vm.ends().well();
     let numbers: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();

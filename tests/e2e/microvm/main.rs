@@ -7,6 +7,7 @@
 mod bridge;
 mod calls;
 mod echo;
+mod listening;
 
 /// A line of shell that starts the relay and waits until it listens.
 fn relay(port: u16, to: &str, more: &str) -> String {

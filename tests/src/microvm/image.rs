@@ -1,7 +1,8 @@
 //! What a machine boots from: an archive in memory with busybox, the guest's programs, the modules and an init.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -48,7 +49,20 @@ impl Image {
         let image = image.with_program(&programs::tool_cli()).with_program(&programs::relay());
         fs::write(image.root().join("init"), INIT).unwrap();
         fs::set_permissions(image.root().join("init"), fs::Permissions::from_mode(0o755)).unwrap();
-        MODULES.iter().fold(image, |image, module| image.module(module)).loading(&MODULES)
+        image.loading(&MODULES)
+    }
+
+    /// With vsock between the programs of the machine itself too.
+    #[must_use]
+    pub fn with_loopback(self) -> Self {
+        self.loading(&["vsock_loopback"])
+    }
+
+    /// With a machine that has no vsock, though its modules are there.
+    #[must_use]
+    pub fn without_vsock(self) -> Self {
+        fs::write(self.root().join("modules/order"), "").unwrap();
+        self
     }
 
     /// With one more file.
@@ -63,26 +77,30 @@ impl Image {
     /// With a program of this machine, and the libraries that it needs unless it is static.
     #[must_use]
     pub fn with_program(self, program: &Path) -> Self {
+        let name = format!("bin/{}", program.file_name().unwrap().to_str().unwrap());
+        self.with_program_as(program, &name)
+    }
+
+    /// The same at another place.
+    #[must_use]
+    pub fn with_program_as(self, program: &Path, at: &str) -> Self {
         let listed = Command::new("ldd").arg(program).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
         let libraries = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-        let name = format!("bin/{}", program.file_name().unwrap().to_str().unwrap());
-        libraries.fold(self, |image, library| image.with(Path::new(library), library)).with(program, &name)
+        libraries.fold(self, |image, library| image.with(Path::new(library), library)).with(program, at)
     }
 
-    /// With a module that is there to be loaded, if this kernel does not have it built in.
-    #[must_use]
-    pub fn module(self, name: &str) -> Self {
-        let file = self.kernel.modules().join(format!("{name}.ko"));
-        if file.exists() { self.with(&file, &format!("modules/{name}.ko")) } else { self }
-    }
-
-    /// With these modules loaded at the start, and no others.
-    #[must_use]
-    pub fn loading(self, modules: &[&str]) -> Self {
-        let lines: String = modules.iter().map(|name| format!("{name}\n")).collect();
-        fs::write(self.root().join("modules/order"), lines).unwrap();
-        self
+    /// With these modules loaded at the start too, those of them that this kernel does not have built in.
+    fn loading(self, modules: &[&str]) -> Self {
+        let mut order = File::options().create(true).append(true).open(self.root().join("modules/order")).unwrap();
+        modules.iter().fold(self, |image, name| {
+            let file = image.kernel.modules().join(format!("{name}.ko"));
+            if !file.exists() {
+                return image;
+            }
+            writeln!(order, "{name}").unwrap();
+            image.with(&file, &format!("modules/{name}.ko"))
+        })
     }
 
     /// Packs it.

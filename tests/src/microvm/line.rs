@@ -2,12 +2,14 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    os::unix::net::{UnixListener, UnixStream},
+    os::{
+        fd::AsFd,
+        unix::net::{UnixListener, UnixStream},
+    },
     time::{Duration, Instant},
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::os::fd::AsFd;
 
 use super::VM_PATIENCE;
 use crate::running::Ran;
@@ -58,7 +60,7 @@ impl Line {
         let mut bytes = |length| -> io::Result<String> {
             let mut bytes = vec![0; length];
             self.limit(deadline)?;
-            self.0.read_exact(&mut bytes)?;
+            self.0.read_exact(&mut bytes).map_err(too_late)?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         let status = i32::try_from(status).map_err(|_| odd())?;
@@ -68,7 +70,7 @@ impl Line {
     fn text(&mut self, deadline: Instant) -> io::Result<String> {
         self.limit(deadline)?;
         let mut line = String::new();
-        match self.0.read_line(&mut line)? {
+        match self.0.read_line(&mut line).map_err(too_late)? {
             0 => Err(io::Error::other("the machine ended")),
             _ => Ok(line.trim_end_matches('\n').to_owned()),
         }
@@ -79,4 +81,8 @@ impl Line {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         self.0.get_ref().set_read_timeout(Some(left))
     }
+}
+
+fn too_late(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { io::Error::other("nothing came in time") } else { error }
 }

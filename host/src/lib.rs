@@ -30,3 +30,7 @@ pub mod secret;
 pub mod servers;
 pub mod session;
 pub mod sys;
+
+#[cfg(test)]
+#[path = "../tests/skipped/mod.rs"]
+mod skipped;

@@ -107,6 +107,15 @@ fn tool_cli_is_first_on_the_path_and_needs_nothing_else() {
 }
 
 #[test]
+fn what_systemd_passes_on_reaches_no_command() {
+    let host = Host::with(&Servers::demo()).sandbox("none");
+    let passed = [("LISTEN_PID", "1"), ("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", "footbridge"), ("LISTEN_PIDFDID", "7")];
+    let host = passed.into_iter().fold(host, |host, (name, value)| host.env(name, value)).env("LISTEN", "kept");
+    let ran = host.runs_script("env | grep ^LISTEN");
+    assert_eq!(ran.stdout, "LISTEN=kept\n", "{ran:?}");
+}
+
+#[test]
 fn a_sandbox_has_no_network_but_its_one_port() {
     let host = Host::with(&Servers::demo());
     let outside = TcpListener::bind("127.0.0.1:0").unwrap();

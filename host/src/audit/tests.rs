@@ -6,9 +6,6 @@ mod journal;
 mod ledger;
 mod world;
 
-#[path = "../../tests/skipped/mod.rs"]
-mod skipped;
-
 use journal::{Fault, Memory};
 use ledger::Ledger;
 use world::World;

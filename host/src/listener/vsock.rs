@@ -261,35 +261,4 @@ fn refused(endpoint: &Endpoint, step: Step, errno: Errno) -> BindError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_refuses_comes_with_a_next_step() {
-        let endpoint: Endpoint = "vsock:any:7179".parse().unwrap();
-        for (step, errno, says) in [
-            (Step::Socket, Errno::EAFNOSUPPORT, "modprobe vhost_vsock"),
-            (Step::Socket, Errno::EPERM, "containers"),
-            (Step::Socket, Errno::EACCES, "containers"),
-            (Step::Bind, Errno::EACCES, "choose a higher one"),
-            (Step::Bind, Errno::EADDRNOTAVAIL, "write vsock:any:PORT"),
-            (Step::Bind, Errno::EADDRINUSE, "is in use"),
-            (Step::Listen, Errno::ENODEV, "no transport"),
-            (Step::Listen, Errno::EINVAL, "cannot listen on vsock:any:7179"),
-        ] {
-            let text = refused(&endpoint, step, errno).to_string();
-            assert!(text.contains(says) && text.contains("vsock:any:7179"), "{step:?} {errno}: {text}");
-        }
-    }
-
-    #[test]
-    fn only_a_machine_can_be_named() {
-        let endpoint: Endpoint = "vsock:any:7179".parse().unwrap();
-        for (cid, fits) in [(None, false), (Some(0), false), (Some(1), true), (Some(2), true), (Some(3), true)] {
-            assert_eq!(check_peer(&endpoint, cid).is_ok(), fits, "{cid:?}");
-        }
-        let text = check_peer(&endpoint, Some(u32::MAX)).unwrap_err().to_string();
-        assert!(text.contains("4294967295") && text.contains("above 2"), "{text}");
-        assert!(check_peer(&endpoint, None).unwrap_err().to_string().contains("--peer-cid CID"));
-    }
-}
+mod tests;

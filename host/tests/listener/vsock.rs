@@ -264,25 +264,3 @@ async fn hundreds_may_wait_to_be_accepted() {
     let _stream = accepted(&listener).await;
     drop(waiting);
 }
-
-#[tokio::test]
-async fn the_kernel_holds_two_mebibytes_for_us() {
-    if let Some(why) = without_loopback() {
-        return skipped("the_kernel_holds_two_mebibytes_for_us", why);
-    }
-    let port = free_port();
-    let listener = Listeners::default().bind(&at("any", port, LOCAL)).unwrap();
-    let mut client = try_connect(port).unwrap();
-    let _stream = accepted(&listener).await;
-    let flags = nix::fcntl::OFlag::O_NONBLOCK;
-    nix::fcntl::fcntl(&client, nix::fcntl::FcntlArg::F_SETFL(flags)).unwrap();
-    let mut held = 0;
-    let full = loop {
-        match client.write(&[0; 16 * 1024]) {
-            Ok(written) => held += written,
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);
-    assert!(held > 1024 * 1024, "{held}");
-}

@@ -9,7 +9,8 @@ use std::{
 
 use footbridge_proto::rpc::Reason;
 
-use super::{Fault, Ledger, World, skipped::skipped};
+use super::{Fault, Ledger, World};
+use crate::skipped::skipped;
 use crate::{
     audit::{Audit, FileJournal, Journal as _, OpenError},
     config::folders::FolderError,

@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, sync::Arc};
 
 use http::HeaderValue;
 
-use crate::session::Session;
+use crate::session::{Session, Shown};
 
 /// Who is at the other end of a connection, as far as the kernel says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,7 @@ impl fmt::Display for Peer {
 pub struct Principal {
     session: Arc<Session>,
     peer: Peer,
+    shown: Shown,
 }
 
 impl Principal {
@@ -60,6 +61,12 @@ impl Principal {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Whether the session is still open, and for the token that was shown.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.session.still_opens(self.shown)
     }
 
     /// Who is at the other end.
@@ -85,28 +92,24 @@ pub fn authenticate<'h>(
 ) -> Result<Principal, Unauthorized> {
     let (Some(header), None) = (headers.next(), headers.next()) else { return Err(Unauthorized) };
     let token = header.as_bytes().strip_prefix(b"Bearer ").ok_or(Unauthorized)?;
-    if !session.opens_with(token) {
-        return Err(Unauthorized);
-    }
-    Ok(Principal { session: Arc::clone(session), peer: peer.clone() })
+    let shown = session.opens_with(token).ok_or(Unauthorized)?;
+    Ok(Principal { session: Arc::clone(session), peer: peer.clone(), shown })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use footbridge_proto::token::Token;
-
     use super::*;
-    use crate::limits::CallLimits;
+    use crate::{limits::CallLimits, session::tests::session_with};
 
     pub(crate) fn principal() -> Principal {
-        let token = Token::parse("fbt_right").unwrap();
-        let session = Arc::new(Session::new("test".parse().unwrap(), &token, CallLimits::default()));
-        Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) } }
+        let session = Arc::new(session_with("test", "fbt_right", CallLimits::default(), None));
+        let shown = session.opens_with(b"fbt_right").unwrap();
+        Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) }, shown }
     }
 
     #[test]
     fn only_the_exact_header_opens() {
-        let Principal { session, peer } = principal();
+        let Principal { session, peer, .. } = principal();
         let try_all = |values: &[&str]| {
             let values: Vec<HeaderValue> = values.iter().map(|v| HeaderValue::from_str(v).unwrap()).collect();
             authenticate(&session, &peer, values.iter()).is_ok()

@@ -2,8 +2,14 @@
 //!
 //! Bodies, long lines and results take from one budget, so that many large things at once end in `busy`, not in the
 //! kernel's out-of-memory killer. What was taken comes back when its [`Held`] is dropped.
+//!
+//! Each session has a [`Share`]: it may hold as much as it leaves for the others, and a little. So one that holds all
+//! it can leaves half, two leave a third, and so on.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,6 +27,55 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Held {
     permit: OwnedSemaphorePermit,
+    holder: Option<Holder>,
+}
+
+/// Whose bytes they are.
+#[derive(Debug)]
+struct Holder {
+    units: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.units, Ordering::Relaxed);
+    }
+}
+
+/// What a session may hold beyond what it leaves, bytes: one large body.
+const ALWAYS: usize = 1024 * 1024;
+
+/// The part of a [`Budget`] that one session holds.
+#[derive(Debug, Clone)]
+pub struct Share {
+    budget: Budget,
+    units: Arc<AtomicUsize>,
+}
+
+impl Share {
+    /// Takes bytes, or says at once that there are none for this session.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn take(&self, bytes: usize) -> Result<Held, Spent> {
+        self.hold(self.budget.take(bytes)?)
+    }
+
+    /// Counts bytes that were taken for this session elsewhere.
+    ///
+    /// # Errors
+    /// [`Spent`] when it would hold more than it leaves; the bytes are given back.
+    pub fn hold(&self, mut held: Held) -> Result<Held, Spent> {
+        let units = held.permit.num_permits();
+        let now = self.units.fetch_add(units, Ordering::Relaxed) + units;
+        let holder = Holder { units, of: Arc::clone(&self.units) };
+        if now > self.budget.units.available_permits() + ALWAYS / UNIT {
+            return Err(Spent);
+        }
+        held.holder = Some(holder);
+        Ok(held)
+    }
 }
 
 /// The budget is spent for now.
@@ -36,6 +91,12 @@ impl Budget {
         Self { units: Arc::new(Semaphore::new(in_all)), in_all }
     }
 
+    /// The share of a session that holds nothing.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        Share { budget: self.clone(), units: Arc::default() }
+    }
+
     /// Takes bytes, or says at once that there are none.
     ///
     /// # Errors
@@ -43,7 +104,7 @@ impl Budget {
     pub fn take(&self, bytes: usize) -> Result<Held, Spent> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| Spent)?;
         let permit = Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| Spent)?;
-        Ok(Held { permit })
+        Ok(Held { permit, holder: None })
     }
 
     /// Takes bytes, waiting for them.
@@ -57,7 +118,7 @@ impl Budget {
         }
         let units = u32::try_from(units).map_err(|_| Spent)?;
         let permit = Arc::clone(&self.units).acquire_many_owned(units).await.map_err(|_| Spent)?;
-        Ok(Held { permit })
+        Ok(Held { permit, holder: None })
     }
 }
 
@@ -80,6 +141,21 @@ mod tests {
         drop(held);
         assert!(budget.take(4096).is_ok());
         assert_eq!(budget.take(usize::MAX).unwrap_err(), Spent);
+    }
+
+    #[test]
+    fn whoever_holds_all_it_can_leaves_something_for_the_next() {
+        const MIB: usize = 1024 * 1024;
+        let budget = Budget::new(32 * MIB);
+        let (first, second, third) = (budget.share(), budget.share(), budget.share());
+        let largest = first.take(16 * MIB).unwrap();
+        assert_eq!(first.take(2 * MIB).unwrap_err(), Spent);
+        let fill = |share: &Share| std::iter::from_fn(|| share.take(MIB).ok()).collect::<Vec<_>>();
+        let held = [fill(&first), fill(&second), fill(&third)];
+        assert!(held[2].len() >= 3, "{:?}", held.iter().map(Vec::len).collect::<Vec<_>>());
+        drop(held);
+        drop(largest);
+        assert!(second.take(16 * MIB).is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     audit::{Audit, Reply},
     auth::Principal,
-    gate::{self, Policy},
+    gate,
     resolve::{CallRequest, Resolver, Unresolved},
     servers::Servers,
 };
@@ -17,8 +17,6 @@ use crate::{
 pub struct Stages {
     /// Finds what a request names.
     pub resolver: Resolver,
-    /// Decides.
-    pub policy: Policy,
     /// Records.
     pub audit: Audit,
     /// Carries out.
@@ -44,7 +42,8 @@ impl Stages {
             },
             () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
-        let verdict = gate::decide(self.policy, call);
+        let policy = call.principal().session().policy();
+        let verdict = gate::decide(policy, call);
         let admitted = match self.audit.admit(verdict).await {
             Ok(admitted) => admitted,
             Err(reply) => return reply,

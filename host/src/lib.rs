@@ -10,6 +10,7 @@ pub mod call;
 pub mod catalogue;
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod demo_server;
 pub mod digest;
 pub mod edge;
@@ -19,6 +20,7 @@ pub mod hidden;
 pub mod keeper;
 pub mod limits;
 pub mod listener;
+pub mod process;
 pub mod pty;
 pub mod redact;
 pub mod report;
@@ -27,8 +29,10 @@ pub mod run;
 pub mod sandbox;
 pub mod schema;
 pub mod secret;
+pub mod serve;
 pub mod servers;
 pub mod session;
+pub mod store;
 pub mod sys;
 
 #[cfg(test)]

@@ -49,10 +49,15 @@ pub struct EdgeLimits {
     /// How long an answer may wait for its reader before the connection is cut.
     #[serde(deserialize_with = "duration")]
     pub write_time: Duration,
+    /// How long an answer may take in all to be read: its bytes are held meanwhile.
+    #[serde(deserialize_with = "duration")]
+    pub answer_time: Duration,
     /// Open connections of one session.
     pub connections_per_session: usize,
     /// Open connections in all.
     pub connections: usize,
+    /// Of these, how many each session always has, whatever the others do.
+    pub connections_reserved: usize,
     /// Bytes held for bodies, lines and results, in all.
     #[serde(deserialize_with = "size")]
     pub held_bytes: usize,
@@ -74,8 +79,10 @@ impl Default for EdgeLimits {
             body_time: Duration::from_secs(10),
             idle_time: Duration::from_secs(60),
             write_time: Duration::from_secs(30),
+            answer_time: Duration::from_secs(120),
             connections_per_session: 64,
             connections: 1024,
+            connections_reserved: 4,
             held_bytes: 32 * MIB,
             parsed_bytes: MIB,
             wrong_token_delay: Duration::from_millis(250),
@@ -100,6 +107,10 @@ pub struct CallLimits {
     pub per_second: u32,
     /// Calls of one session at once.
     pub burst: u32,
+    /// Listings a second of one session, in the long run: they touch no server and leave no record.
+    pub listings_per_second: u32,
+    /// Listings of one session at once.
+    pub listing_burst: u32,
     /// A call without an answer or progress.
     #[serde(deserialize_with = "duration")]
     pub idle_time: Duration,
@@ -126,6 +137,8 @@ impl Default for CallLimits {
             busy_after: Duration::from_secs(1),
             per_second: 20,
             burst: 100,
+            listings_per_second: 100,
+            listing_burst: 500,
             idle_time: Duration::from_secs(60),
             total_time: Duration::from_secs(600),
             result_bytes: 16 * MIB,

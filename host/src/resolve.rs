@@ -187,7 +187,7 @@ impl Resolver {
             }),
             Target::Tool(name) => {
                 let tool = find_tool(&catalogue, &server, name)?;
-                self.check_arguments(server, tool, request.arguments.as_deref()).await
+                self.check_arguments(principal, server, tool, request.arguments.as_deref()).await
             }
         }
     }
@@ -219,19 +219,22 @@ impl Resolver {
 
     async fn check_arguments(
         &self,
+        principal: &Principal,
         server: ServerName,
         tool: &Arc<Tool>,
         arguments: Option<&RawValue>,
     ) -> Result<Found, ErrorObject> {
         let label = format!("{server}/{}", tool.name());
         let text = arguments.map_or("{}", |raw| if raw.get() == "null" { "{}" } else { raw.get() });
+        if text.len() <= QUICK {
+            // There are no more of these at a time than workers, so they need not wait for the large ones.
+            return checked(server, tool, &label, text);
+        }
+        let _own = principal.session().turn().await;
         let _parsed =
             self.parsing.wait(text.len()).await.map_err(|_| {
                 ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
             })?;
-        if text.len() <= QUICK {
-            return checked(server, tool, &label, text);
-        }
         let (tool, text) = (Arc::clone(tool), text.to_owned());
         let work = tokio::task::spawn_blocking(move || checked(server, &tool, &label, &text));
         work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))

@@ -171,5 +171,5 @@ fn a_run_is_found_by_its_labels() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let session = &host.record()[1];
     assert_eq!(session["labels"], json!({"team": "search", "ticket": "7"}));
-    assert!(session["listener"].as_str().unwrap().starts_with("unix:/"), "{session}");
+    assert!(session["listeners"][0].as_str().unwrap().starts_with("unix:/"), "{session}");
 }

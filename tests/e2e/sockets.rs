@@ -10,7 +10,7 @@ use footbridge::{
     harness::Harness,
     listener::{BindError, Listen, Listener, Listeners},
     servers::Launcher,
-    session::{Labels, SessionName},
+    session::{SessionSpec, new_token},
 };
 use footbridge_proto::endpoint::Endpoint;
 use footbridge_tests::Guest;
@@ -97,18 +97,21 @@ async fn a_port_that_is_taken_or_open_to_the_world_is_named() {
 fn harness() -> (Harness, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let journal = FileJournal::create(&folder.path().join("audit")).unwrap();
-    (Harness::start(Config::default(), Policy::Open, journal, Launcher::Direct).unwrap(), folder)
+    (Harness::start(Config::default(), journal, Launcher::Direct).unwrap(), folder)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_sessions_of_one_harness_each_have_a_token_of_their_own() {
     let (harness, folder) = harness();
-    let name = |text: &str| text.parse::<SessionName>().unwrap();
     let path = folder.path().join("s");
     let tcp = bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
     let Endpoint::Tcp(address) = tcp.endpoint().unwrap() else { panic!("not TCP") };
-    let first = harness.serve(name("first"), bind(&at(&path)).unwrap(), &Labels::new()).unwrap();
-    let second = harness.serve(name("second"), tcp, &Labels::new()).unwrap();
+    let socket = bind(&at(&path)).unwrap();
+    let (first, second) = (new_token().unwrap(), new_token().unwrap());
+    for (name, token, listener) in [("first", &first, socket), ("second", &second, tcp)] {
+        let spec = SessionSpec::new(name.parse().unwrap(), token, Policy::Open);
+        harness.open(spec, vec![listener]).unwrap();
+    }
     let statuses = tokio::task::spawn_blocking(move || {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"listServers"}"#;
         let on_socket = Guest::at_socket(&path, first.expose());

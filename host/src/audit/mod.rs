@@ -26,13 +26,13 @@ pub use reply::Reply;
 
 use crate::{
     auth::Principal,
-    gate::{Decision, Policy, Verdict},
+    gate::{Decision, Verdict},
     limits::AuditLimits,
     resolve::Unresolved,
     servers::{Executed, Outgoing, OutgoingRequest, ServerName},
-    session::{Labels, OverLimit, SessionName, random_text},
+    session::{Ended, OverLimit, SessionName, SessionSpec, random_text},
 };
-use record::{Arguments, Intent, Record, Refused, digest_text, short_name};
+use record::{Arguments, Intent, Outcome, Record, Refused, digest_text, short_name};
 use writer::{Queue, Writer};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
@@ -81,14 +81,30 @@ impl Audit {
     }
 
     /// Records that a session begins. Not waited for: nothing is admitted before it is written.
-    pub(crate) fn session(&self, session: &SessionName, policy: Policy, listener: &Endpoint, labels: &Labels) {
+    pub(crate) fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
         let record = Record::Session {
-            session: session.to_string(),
-            policy: policy.name(),
-            listener: listener.to_string(),
-            labels: labels.clone(),
+            session: session.name.to_string(),
+            policy: session.policy.name(),
+            listeners: listeners.iter().map(ToString::to_string).collect(),
+            labels: session.labels.clone(),
         };
         drop(self.queue.push_kept(record));
+    }
+
+    /// Records that a session has one more listener.
+    pub(crate) fn session_listens(&self, session: &SessionName, listener: &Endpoint) {
+        let record = Record::SessionListens { session: session.to_string(), listener: listener.to_string() };
+        drop(self.queue.push_kept(record));
+    }
+
+    /// Records that a session's token was replaced.
+    pub(crate) fn session_rotated(&self, session: &SessionName) {
+        drop(self.queue.push_kept(Record::SessionRotated { session: session.to_string() }));
+    }
+
+    /// Records that a session ended.
+    pub(crate) fn session_ended(&self, session: &SessionName, why: Ended) {
+        drop(self.queue.push_kept(Record::SessionEnded { session: session.to_string(), why: why.as_str() }));
     }
 
     /// Records an intent, and lets the call go once that is durable.
@@ -121,7 +137,13 @@ impl Audit {
         if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
             return Err(unavailable(Some(&id)));
         }
-        let (server, request) = verdict.into_call().into_request();
+        let call = verdict.into_call();
+        // Compared here again: the session may have ended since its token was shown, or the token was replaced.
+        if !call.principal().is_current() {
+            drop(self.queue.push_outcome(Outcome::not_sent(&id, "the session or its token ended")));
+            return Err(Reply::refusal(session_over().with("auditId", id)));
+        }
+        let (server, request) = call.into_request();
         let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now() };
         Ok(Admitted { outgoing: Outgoing { server, request }, receipt })
     }
@@ -150,18 +172,8 @@ impl Audit {
     /// send and must be cheap to refuse.
     #[must_use]
     pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Reply {
-        let reason = over.reason();
-        self.queue.count_limited(session_of(principal), reason.as_str());
-        let error = match over {
-            OverLimit::Rate { retry_after_ms } => {
-                let message = format!("Too many calls: try again in {retry_after_ms} ms");
-                ErrorObject::new(reason, message).with("retryAfterMs", retry_after_ms)
-            }
-            OverLimit::Busy => {
-                ErrorObject::new(reason, "Too many calls at once: try again in a moment").with("retryAfterMs", 1000)
-            }
-        };
-        Reply::refusal(error)
+        self.queue.count_limited(session_of(principal), over.reason().as_str());
+        Reply::refusal(over.into_error())
     }
 
     /// Records what became of a call, and gives its reply.
@@ -188,6 +200,11 @@ impl Audit {
 
 fn session_of(principal: &Principal) -> String {
     principal.session().name().to_string()
+}
+
+fn session_over() -> ErrorObject {
+    let message = "The call was not made: its session has ended, or its token was replaced";
+    ErrorObject::new(Reason::Cancelled, message)
 }
 
 fn unavailable(id: Option<&str>) -> Reply {

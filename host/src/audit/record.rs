@@ -31,8 +31,14 @@ pub(super) struct Line {
 pub(super) enum Record {
     /// The harness starts to write here.
     Started { version: &'static str, pid: u32 },
-    /// A session begins: a token for this listener.
-    Session { session: String, policy: &'static str, listener: String, labels: BTreeMap<String, String> },
+    /// A session begins: a token for these listeners.
+    Session { session: String, policy: &'static str, listeners: Vec<String>, labels: BTreeMap<String, String> },
+    /// A session has one more listener, which could not be bound when it began.
+    SessionListens { session: String, listener: String },
+    /// A session's token was replaced.
+    SessionRotated { session: String },
+    /// A session ended.
+    SessionEnded { session: String, why: &'static str },
     /// A call is about to leave.
     Intent(Box<Intent>),
     /// What became of a call.
@@ -72,6 +78,13 @@ pub(super) struct Outcome {
     pub(super) detail: Option<String>,
     pub(super) duration_ms: u64,
     pub(super) bytes: usize,
+}
+
+impl Outcome {
+    /// Of a call that was recorded and did not leave.
+    pub(super) fn not_sent(id: &str, why: &str) -> Self {
+        Self { id: id.to_owned(), outcome: "not_sent", detail: Some(why.to_owned()), duration_ms: 0, bytes: 0 }
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -256,14 +256,7 @@ impl Pen {
         self.open += intents;
         for Entry { record, durable } in entries {
             if let (Err(()), Record::Intent(intent)) = (durable.send(()), record) {
-                let outcome = Outcome {
-                    id: intent.id,
-                    outcome: "not_sent",
-                    detail: Some("recorded too late".to_owned()),
-                    duration_ms: 0,
-                    bytes: 0,
-                };
-                drop(queue.push_outcome(outcome));
+                drop(queue.push_outcome(Outcome::not_sent(&intent.id, "recorded too late")));
             }
         }
     }

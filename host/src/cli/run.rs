@@ -3,9 +3,8 @@
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use anyhow::Context as _;
-use tracing_subscriber::EnvFilter;
 
-use super::{RunArgs, load_config};
+use super::{RunArgs, load_config, start_log};
 use crate::{
     gate::Policy,
     run::{Run, run},
@@ -14,7 +13,8 @@ use crate::{
 };
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
-    start_log();
+    // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
+    start_log("warn,rmcp=off");
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files)?;
@@ -37,11 +37,4 @@ fn asked(text: OsString) -> Asked {
         None => (&bytes[..], None),
     };
     Asked { name: String::from_utf8_lossy(name).into_owned(), value }
-}
-
-/// Logs go to standard error, which is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for
-/// more.
-fn start_log() {
-    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::head::{Refusal, RefusalBody};
 use crate::{
-    budget::{Budget, Held},
+    budget::{Held, Share},
     limits::EdgeLimits,
     servers::RawResult,
 };
@@ -66,7 +66,7 @@ pub(super) enum BadBody {
 pub(super) async fn collect(
     length: Option<u64>,
     body: Incoming,
-    budget: &Budget,
+    budget: &Share,
     limits: &EdgeLimits,
 ) -> Result<(Bytes, Held), BadBody> {
     let length = length.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);

@@ -7,50 +7,32 @@
 //! ends alone; out of descriptors, accepting pauses and goes on.
 
 mod body;
+mod handler;
 mod head;
 mod listings;
 mod rpc;
 mod stream;
 
 use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
-use bytes::Bytes;
-use footbridge_proto::rpc::{ErrorObject, Reason};
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::{
-    body::{Body, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::Semaphore,
     time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    auth::{Peer, authenticate},
-    budget::Budget,
+    auth::Peer,
     call::Stages,
     limits::{CallLimits, EdgeLimits},
     listener::{AcceptError, Listener},
-    resolve::{CallRequest, QUICK},
-    servers::RawResult,
     session::Session,
 };
-use body::{BadBody, Pieces};
-use head::Route;
-use rpc::{Parsed, Request as RpcRequest};
-use stream::{Phase, Timed};
+use handler::Handler;
 
 /// How long accepting pauses when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -67,8 +49,6 @@ pub struct Edge {
     stages: Stages,
     limits: EdgeLimits,
     calls: CallLimits,
-    budget: Budget,
-    connections: Arc<Semaphore>,
     allowed_hosts: Arc<[String]>,
     wrong_tokens: Arc<AtomicU64>,
     large_bodies: Arc<Semaphore>,
@@ -78,13 +58,11 @@ pub struct Edge {
 impl Edge {
     /// An edge in front of these stages. `allowed_hosts` are names besides loopback that a `Host` header may give.
     #[must_use]
-    pub fn new(stages: Stages, limits: &crate::limits::Limits, budget: Budget, allowed_hosts: Vec<String>) -> Self {
+    pub fn new(stages: Stages, limits: &crate::limits::Limits, allowed_hosts: Vec<String>) -> Self {
         Self {
             stages,
             limits: limits.edge.clone(),
             calls: limits.calls.clone(),
-            budget,
-            connections: Arc::new(Semaphore::new(limits.edge.connections)),
             allowed_hosts: allowed_hosts.into(),
             wrong_tokens: Arc::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
@@ -92,16 +70,16 @@ impl Edge {
         }
     }
 
-    /// Serves a session on a listener until `shutdown`.
+    /// Serves a session on a listener until it ends, or `shutdown`.
     pub async fn run(&self, listener: Listener, session: Arc<Session>, shutdown: CancellationToken) {
-        let own = Arc::new(Semaphore::new(self.limits.connections_per_session));
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => return,
+                () = session.over().cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer, &session, (&own, &shutdown)),
+                Ok((stream, peer)) => self.admit(stream, peer, &session, &shutdown),
                 Err(AcceptError::Passing(_)) => {}
                 Err(AcceptError::Exhausted(error)) => {
                     tracing::warn!(%error, "no new connection can be accepted for a moment");
@@ -117,25 +95,16 @@ impl Edge {
         self.tasks.wait().await;
     }
 
-    fn admit<S>(
-        &self,
-        stream: S,
-        peer: Peer,
-        session: &Arc<Session>,
-        (own, shutdown): (&Arc<Semaphore>, &CancellationToken),
-    ) where
+    fn admit<S>(&self, stream: S, peer: Peer, session: &Arc<Session>, shutdown: &CancellationToken)
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let places = Arc::clone(own).try_acquire_owned().and_then(|own| {
-            let all = Arc::clone(&self.connections).try_acquire_owned()?;
-            Ok((own, all))
-        });
-        match places {
-            Ok(places) => {
+        match session.shares().connections.enter() {
+            Some(place) => {
                 let handler = Handler { edge: self.clone(), session: Arc::clone(session), peer };
-                self.tasks.spawn(handler.serve(stream, places, shutdown.clone()));
+                self.tasks.spawn(handler.serve(stream, place, shutdown.clone()));
             }
-            Err(_) => {
+            None => {
                 self.tasks.spawn(refuse_connection(stream));
             }
         }
@@ -149,178 +118,4 @@ async fn refuse_connection(mut stream: impl AsyncWrite + Unpin) {
         stream.shutdown().await
     };
     let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
-}
-
-/// What the requests of one connection share.
-#[derive(Clone)]
-struct Handler {
-    edge: Edge,
-    session: Arc<Session>,
-    peer: Peer,
-}
-
-impl Handler {
-    async fn serve<S>(
-        self,
-        stream: S,
-        _places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
-        shutdown: CancellationToken,
-    ) where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let stream = Timed::new(stream, &self.edge.limits);
-        let phase = stream.phase();
-        let mut http = http1::Builder::new();
-        http.max_headers(self.edge.limits.headers)
-            .max_header_size(self.edge.limits.head_bytes)
-            .max_buf_size(self.edge.limits.head_bytes.max(64 * 1024));
-        let service = service_fn(|request| self.answer(request, phase.clone()));
-        let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = shutdown.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = ended {
-            tracing::debug!(peer = %self.peer, %error, "a connection ended early");
-        }
-    }
-
-    async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Result<Response<Pieces>, Infallible> {
-        phase.busy();
-        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let mut response = self.respond(request).await;
-        if chunked {
-            // Whatever the answer: where its body ended may be read in two ways, so nothing after it is read at all.
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        phase.answered();
-        Ok(response)
-    }
-
-    async fn respond(&self, request: Request<Incoming>) -> Response<Pieces> {
-        let (head, incoming) = request.into_parts();
-        match head::before_auth(&head, &self.edge.allowed_hosts) {
-            Ok(Route::Health) => return body::empty(StatusCode::NO_CONTENT),
-            Ok(Route::Rpc) => {}
-            Err(refusal) => return refuse(refusal, incoming).await,
-        }
-        let shown = head.headers.get_all(header::AUTHORIZATION).iter();
-        let Ok(principal) = authenticate(&self.session, &self.peer, shown) else {
-            if head.headers.contains_key(header::AUTHORIZATION) {
-                self.note_wrong_token();
-                sleep(self.edge.limits.wrong_token_delay).await;
-            }
-            body::drain(incoming).await;
-            return body::refusal(head::Refusal {
-                status: StatusCode::UNAUTHORIZED,
-                body: head::RefusalBody::Short("Unauthorized"),
-                close: false,
-            });
-        };
-        if let Err(refusal) = head::before_body(&head.headers) {
-            return refuse(refusal, incoming).await;
-        }
-        let length = incoming.size_hint().exact();
-        let (bytes, held) = match body::collect(length, incoming, &self.edge.budget, &self.edge.limits).await {
-            Ok(collected) => collected,
-            Err(bad) => return bad_body(bad),
-        };
-        let Parsed { id, mut request } = self.parse(bytes).await;
-        let mut held = Some(held);
-        if let Ok(RpcRequest::Call(call)) = &mut request {
-            call.held = held.take();
-        }
-        let answer = match request {
-            Ok(request) => self.carry_out(principal, request).await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok(result) => body::result(id.as_deref(), result),
-            Err(error) => body::error(StatusCode::OK, id.as_deref(), &error),
-        }
-    }
-
-    /// Reads a body. A large one is read beside the workers, so that it keeps nobody else waiting.
-    async fn parse(&self, body: Bytes) -> Parsed {
-        if body.len() <= QUICK {
-            return rpc::parse(&body);
-        }
-        // Never closed; and without a turn it would only be slower.
-        let _turn = self.edge.large_bodies.acquire().await;
-        let read = tokio::task::spawn_blocking(move || rpc::parse(&body)).await;
-        read.unwrap_or_else(|_| Parsed {
-            id: None,
-            request: Err(ErrorObject::new(Reason::Internal, "The request could not be read")),
-        })
-    }
-
-    /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.
-    fn note_wrong_token(&self) {
-        let count = self.edge.wrong_tokens.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_power_of_two() {
-            tracing::warn!(session = %self.session.name(), peer = %self.peer, count, "wrong tokens were shown");
-        }
-    }
-
-    async fn carry_out(
-        &self,
-        principal: crate::auth::Principal,
-        request: RpcRequest,
-    ) -> Result<RawResult, ErrorObject> {
-        let stages = &self.edge.stages;
-        let listed = match request {
-            RpcRequest::Call(call) => return self.call(principal, call).await,
-            RpcRequest::BridgeInfo => listings::info(),
-            RpcRequest::Servers => listings::servers(stages, &self.edge.calls).await,
-            RpcRequest::Tools { server } => listings::tools(stages, &principal, &server).await?,
-            RpcRequest::Tool { server, tool } => listings::tool(stages, &principal, &server, &tool).await?,
-            RpcRequest::Resources { server } => listings::resources(stages, &principal, &server).await?,
-            RpcRequest::Templates { server } => listings::templates(stages, &principal, &server).await?,
-        };
-        // A listing may have megabytes, and its reader all the time in the world.
-        let held = self.edge.budget.take(listed.get().len()).map_err(|_| busy())?;
-        Ok(RawResult { text: listed, held: Some(held) })
-    }
-
-    /// Runs a call in a task of its own. Dropping this future cancels the call; its task still ends it properly.
-    async fn call(&self, principal: crate::auth::Principal, request: CallRequest) -> Result<RawResult, ErrorObject> {
-        let cancel = CancellationToken::new();
-        let _guard = cancel.clone().drop_guard();
-        let stages = self.edge.stages.clone();
-        let task = self.edge.tasks.spawn(async move { stages.call(principal, request, &cancel).await });
-        match task.await {
-            Ok(reply) => reply.into_answer(),
-            Err(error) => {
-                tracing::error!(%error, "a call's task failed");
-                let message =
-                    "Something failed in the harness; the call may have had its effect, do not repeat it blindly";
-                Err(ErrorObject::new(Reason::OutcomeUnknown, message))
-            }
-        }
-    }
-}
-
-async fn refuse(refusal: head::Refusal, incoming: Incoming) -> Response<Pieces> {
-    if !refusal.close {
-        body::drain(incoming).await;
-    }
-    body::refusal(refusal)
-}
-
-fn bad_body(bad: BadBody) -> Response<Pieces> {
-    let refused = |status, message| body::refusal(head::Refusal { close: true, ..head::rpc(status, message) });
-    match bad {
-        BadBody::TooLarge => refused(StatusCode::PAYLOAD_TOO_LARGE, "Request too large"),
-        BadBody::TooSlow => refused(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
-        BadBody::Broken => refused(StatusCode::BAD_REQUEST, "The body did not arrive whole"),
-        BadBody::Busy => body::error(StatusCode::OK, None, &busy()),
-    }
-}
-
-fn busy() -> ErrorObject {
-    let message = "Too many bytes are held at once: try again in a moment";
-    ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000)
 }

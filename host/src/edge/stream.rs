@@ -7,7 +7,8 @@
 //! - head: its first byte was read; ends after `head_time`.
 //! - busy: the request was handed to its handler, which has limits of its own, until the answer is written.
 //!
-//! In any state a write that makes no progress for `write_time` ends the connection.
+//! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
+//! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same.
 
 use std::{
     future::Future,
@@ -64,9 +65,12 @@ pub(super) struct Timed<S> {
     phase: Phase,
     reading: Pin<Box<Sleep>>,
     writing: Option<Pin<Box<Sleep>>>,
+    /// When what is being written must be through.
+    through: Option<Instant>,
     head_time: Duration,
     idle_time: Duration,
     write_time: Duration,
+    answer_time: Duration,
 }
 
 impl<S> Timed<S> {
@@ -76,9 +80,11 @@ impl<S> Timed<S> {
             phase: Phase::default(),
             reading: Box::pin(sleep_until(Instant::now() + limits.idle_time)),
             writing: None,
+            through: None,
             head_time: limits.head_time,
             idle_time: limits.idle_time,
             write_time: limits.write_time,
+            answer_time: limits.answer_time,
         }
     }
 
@@ -91,7 +97,9 @@ impl<S> Timed<S> {
             self.writing = None;
             return done;
         }
-        let until = Instant::now() + self.write_time;
+        let now = Instant::now();
+        let through = *self.through.get_or_insert(now + self.answer_time);
+        let until = through.min(now + self.write_time);
         let timer = self.writing.get_or_insert_with(|| Box::pin(sleep_until(until)));
         ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -146,6 +154,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let done = Pin::new(&mut this.stream).poll_flush(cx);
+        if matches!(done, Poll::Ready(Ok(()))) {
+            this.through = None;
+        }
         if matches!(done, Poll::Ready(Ok(()))) && this.phase.get() == ANSWERED {
             this.phase.set(IDLE);
             this.reading.as_mut().reset(Instant::now() + this.idle_time);
@@ -223,5 +234,20 @@ mod tests {
         let start = Instant::now();
         let error = stream.write_all(&[0; 1000]).await.unwrap_err();
         assert_eq!((error.kind(), start.elapsed().as_secs()), (io::ErrorKind::TimedOut, 30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_read_byte_by_byte_ends_the_connection() {
+        let (mut stream, mut theirs) = pair();
+        let reader = tokio::spawn(async move {
+            while theirs.read_u8().await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+        });
+        let start = Instant::now();
+        let error = stream.write_all(&[0; 1000]).await.unwrap_err();
+        assert_eq!((error.kind(), start.elapsed().as_secs()), (io::ErrorKind::TimedOut, 120));
+        drop(stream);
+        reader.await.unwrap();
     }
 }

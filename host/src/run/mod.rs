@@ -28,7 +28,7 @@ use crate::{
     pty::Local,
     sandbox::{self, Asked, Environments, Kind},
     servers::Launcher,
-    session::{Labels, SessionName},
+    session::{Labels, SessionName, SessionSpec, new_token},
 };
 use folder::RunFolder;
 use guest::GuestBinaries;
@@ -79,9 +79,11 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let names = run.config.gathered.names.clone();
     let journal = FileJournal::create(&folders.state.join("audit"))?;
     tracing::info!(record = %journal.path().display(), "calls are recorded");
-    let harness = Harness::start(run.config, run.policy, journal, Launcher::Kept { helper: None })
-        .context("cannot write the record")?;
-    let token = harness.serve(session_name(), listener, &run.labels)?;
+    let harness =
+        Harness::start(run.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    let token = new_token()?;
+    let spec = SessionSpec { labels: run.labels, ..SessionSpec::new(session_name(), &token, run.policy) };
+    harness.open(spec, vec![listener])?;
     let plan = Plan { sandbox: run.sandbox, env: &run.env, command: &run.command, names: &names, token: &token };
     let ended = match plan.prepare(&endpoint, &folder, &guest, view) {
         Ok(command) => supervise(command).await,

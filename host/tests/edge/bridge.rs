@@ -16,7 +16,7 @@ use footbridge::{
     listener::{Listen, Listeners},
     secret::Secret,
     servers::{Launcher, ProtocolChoice, ServerSpec, StdioSpec, TransportSpec},
-    session::Labels,
+    session::{SessionSpec, new_token},
 };
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::{Value, json};
@@ -70,16 +70,24 @@ impl Bridge {
         let mut limits = Limits::default();
         limits.calls.list_wait = LONG;
         limits.calls.server_wait = LONG;
+        // Tests ask faster than guests may.
+        limits.calls.listings_per_second = 100_000;
+        limits.calls.listing_burst = 100_000;
         change(&mut limits);
         let runtime = Builder::new_multi_thread().worker_threads(2).thread_name(WORKERS).enable_all().build().unwrap();
         let inside = runtime.enter();
         let records = Records::default();
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
         let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
-        let harness = Harness::start(config, Policy::Open, records.clone(), launcher).unwrap();
+        let harness = Harness::start(config, records.clone(), launcher).unwrap();
         let door = open(&harness, "test");
         drop(inside);
         Self { runtime, harness: Some(harness), records, door }
+    }
+
+    /// Does something with the harness, where its tasks run.
+    pub(crate) fn harness<T>(&self, act: impl AsyncFnOnce(&Harness) -> T) -> T {
+        self.runtime.block_on(act(self.harness.as_ref().unwrap()))
     }
 
     /// The door of one more session.
@@ -167,7 +175,8 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 fn open(harness: &Harness, session: &str) -> Door {
     let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
-    let token = harness.serve(session.parse().unwrap(), listener, &Labels::new()).unwrap();
+    let token = new_token().unwrap();
+    harness.open(SessionSpec::new(session.parse().unwrap(), &token, Policy::Open), vec![listener]).unwrap();
     Door { address: tcp.primary(), token: token.expose().to_owned() }
 }
 

@@ -35,7 +35,10 @@ fn the_65th_connection_of_a_session_is_told_so_and_places_come_back() {
 
 #[test]
 fn connections_in_all_have_a_limit_too() {
-    let bridge = Bridge::with(|limits| limits.edge.connections = 3);
+    let bridge = Bridge::with(|limits| {
+        limits.edge.connections = 3;
+        limits.edge.connections_reserved = 1;
+    });
     let other = bridge.another_session();
     let mut crowd = [bridge.connect(), bridge.connect(), Client::connect(other.address)];
     for (client, door) in crowd.iter_mut().zip([&bridge.door, &bridge.door, &other]) {

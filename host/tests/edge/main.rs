@@ -18,5 +18,6 @@ mod framing;
 mod fuzz;
 mod names;
 mod process;
+mod sessions;
 mod slowness;
 mod tokens;

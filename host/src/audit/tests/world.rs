@@ -115,7 +115,7 @@ impl World {
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
         let (resolver, servers) = (self.resolver.clone(), self.servers.clone());
-        let stages = Stages { resolver, policy: Policy::Open, audit: audit.clone(), servers };
+        let stages = Stages { resolver, audit: audit.clone(), servers };
         stages.call(principal(), request, &CancellationToken::new()).await.into_answer()
     }
 

@@ -1,0 +1,275 @@
+//! A session: one sandbox, its token, its policy, and how much of the harness it takes.
+//!
+//! A session outlives connections; nothing of it hangs on one. States: open, then ended, for good: revoked, expired, or
+//! because what it was for is gone. Its token may be replaced any number of times while it is open.
+
+pub mod connections;
+mod name;
+mod over;
+pub(crate) mod table;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard},
+    time::SystemTime,
+};
+
+use footbridge_proto::token::Token;
+use governor::{DefaultDirectRateLimiter, RateLimiter};
+use over::{quota, within};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{budget, digest::Digest, gate::Policy, limits::CallLimits, servers::ServerName};
+pub use name::{BadSessionName, Labels, NoRandomness, SessionName, new_token, random_text};
+pub use over::OverLimit;
+pub use table::SessionView;
+
+/// What a session is opened with.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    /// Its name, unique in a harness.
+    pub name: SessionName,
+    /// The digest of its token.
+    pub token: Digest,
+    /// Which calls it may make.
+    pub policy: Policy,
+    /// What the operator finds it by.
+    pub labels: Labels,
+    /// When it ends by itself, if it does.
+    pub expires: Option<SystemTime>,
+}
+
+impl SessionSpec {
+    /// A session that this token opens, without labels and without an end. Only the token's digest is kept.
+    #[must_use]
+    pub fn new(name: SessionName, token: &Token, policy: Policy) -> Self {
+        Self { name, token: Digest::of(token.expose()), policy, labels: Labels::new(), expires: None }
+    }
+}
+
+/// What a session may take of what all share.
+#[derive(Debug)]
+pub struct Shares {
+    /// Of the connections.
+    pub connections: connections::Share,
+    /// Of the bytes held.
+    pub bytes: budget::Share,
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The operator revoked it.
+    Revoked,
+    /// Its time is over.
+    Expired,
+    /// The process that it was opened for is gone.
+    ProcessGone,
+}
+
+impl Ended {
+    /// The word for it in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::ProcessGone => "process_gone",
+        }
+    }
+}
+
+/// One sandbox's right to call, and what it is using.
+pub struct Session {
+    spec: SessionSpec,
+    key: RwLock<Key>,
+    until: Option<Instant>,
+    over: CancellationToken,
+    why: OnceLock<Ended>,
+    limits: CallLimits,
+    shares: Shares,
+    rate: DefaultDirectRateLimiter,
+    listings: DefaultDirectRateLimiter,
+    in_flight: Arc<Semaphore>,
+    per_server: Mutex<HashMap<ServerName, Arc<Semaphore>>>,
+    large: Semaphore,
+}
+
+/// What opens a session now.
+#[derive(Debug)]
+struct Key {
+    digest: Digest,
+    /// Which token it is: 1 is the first.
+    turn: u64,
+}
+
+/// That a session's token was shown, and which one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown(u64);
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("name", &self.spec.name).finish_non_exhaustive()
+    }
+}
+
+/// A call's place among those in flight. Dropping it frees the place.
+#[derive(Debug)]
+pub struct Place {
+    _session: OwnedSemaphorePermit,
+    _server: Option<OwnedSemaphorePermit>,
+}
+
+impl Session {
+    /// An open session.
+    #[must_use]
+    pub fn new(spec: SessionSpec, limits: CallLimits, shares: Shares) -> Self {
+        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here.
+        let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        Self {
+            key: RwLock::new(Key { digest: spec.token, turn: 1 }),
+            until: left.and_then(|left| Instant::now().checked_add(left)),
+            over: CancellationToken::new(),
+            why: OnceLock::new(),
+            shares,
+            rate: RateLimiter::direct(quota(limits.per_second, limits.burst)),
+            listings: RateLimiter::direct(quota(limits.listings_per_second, limits.listing_burst)),
+            in_flight: Arc::new(Semaphore::new(limits.in_flight_per_session)),
+            per_server: Mutex::default(),
+            large: Semaphore::new(1),
+            limits,
+            spec,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &SessionName {
+        &self.spec.name
+    }
+
+    /// What it was opened with; the token may be another one by now.
+    #[must_use]
+    pub fn spec(&self) -> &SessionSpec {
+        &self.spec
+    }
+
+    /// Which calls it may make.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.spec.policy
+    }
+
+    /// What it may take of what all share.
+    #[must_use]
+    pub fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// Whether this is its token, and it is open. Digests are compared, so that the time taken says nothing of the
+    /// token.
+    #[must_use]
+    pub fn opens_with(&self, token: &[u8]) -> Option<Shown> {
+        let digest = Digest::of(token);
+        let key = self.key();
+        (digest == key.digest && self.is_open()).then_some(Shown(key.turn))
+    }
+
+    /// Whether what was shown still opens it.
+    #[must_use]
+    pub fn still_opens(&self, shown: Shown) -> bool {
+        self.is_open() && self.key().turn == shown.0
+    }
+
+    /// Replaces the token: the old one ends at once, calls that are running go on.
+    pub fn rotate(&self, token: Digest) {
+        let mut key = self.key.write().unwrap_or_else(PoisonError::into_inner);
+        *key = Key { digest: token, turn: key.turn + 1 };
+    }
+
+    /// Ends it: connections are cut and calls cancelled. False if it had ended.
+    pub fn end(&self, why: Ended) -> bool {
+        let first = self.why.set(why).is_ok();
+        self.over.cancel();
+        first
+    }
+
+    /// Cancelled when it ends.
+    #[must_use]
+    pub fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Why it ended, if it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        self.why.get().copied()
+    }
+
+    /// When its time is over, if it has one.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Calls in flight.
+    #[must_use]
+    pub fn calls_in_flight(&self) -> usize {
+        self.limits.in_flight_per_session.saturating_sub(self.in_flight.available_permits())
+    }
+
+    /// The one turn that a session has at what takes long: others must not wait behind all that one sends.
+    pub async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // Never closed; and without a turn it would only be slower.
+        self.large.acquire().await.ok()
+    }
+
+    fn is_open(&self) -> bool {
+        !self.over.is_cancelled() && self.until.is_none_or(|until| Instant::now() < until)
+    }
+
+    fn key(&self) -> RwLockReadGuard<'_, Key> {
+        self.key.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a listing.
+    ///
+    /// # Errors
+    /// [`OverLimit::Rate`].
+    pub fn list(&self) -> Result<(), OverLimit> {
+        within(&self.listings)
+    }
+
+    /// Takes a place for a call to a server, or to none that is known.
+    ///
+    /// # Errors
+    /// [`OverLimit`], at once for the rate, within [`CallLimits::busy_after`] for the calls in flight.
+    pub async fn enter(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
+        within(&self.rate)?;
+        let server = server.map(|name| self.semaphore_of(name));
+        let places = async {
+            let server = match server {
+                Some(semaphore) => Some(semaphore.acquire_owned().await.map_err(|_| OverLimit::Busy)?),
+                None => None,
+            };
+            let session = Arc::clone(&self.in_flight).acquire_owned().await.map_err(|_| OverLimit::Busy)?;
+            Ok(Place { _session: session, _server: server })
+        };
+        timeout(self.limits.busy_after, places).await.unwrap_or(Err(OverLimit::Busy))
+    }
+
+    /// Names are the configuration's, so the map stays as small as that is.
+    fn semaphore_of(&self, server: &ServerName) -> Arc<Semaphore> {
+        let mut map = self.per_server.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = self.limits.in_flight_per_session_and_server;
+        Arc::clone(map.entry(server.clone()).or_insert_with(|| Arc::new(Semaphore::new(places))))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

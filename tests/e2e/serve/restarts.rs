@@ -1,0 +1,116 @@
+//! What a session is after the daemon ended, in order or not.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use footbridge_tests::{Host, PATIENCE, Servers};
+use serde_json::json;
+
+use crate::{LIST, calls, weather};
+
+#[test]
+fn after_kill_9_and_a_new_start_the_same_sockets_and_tokens_work() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let own = daemon.opens("own", &["--label", "team=search"]);
+    let port = daemon.opens("port", &["--listen", "tcp:127.0.0.1:0"]);
+    assert!(weather(&own).contains("Bern") && weather(&port).contains("Bern"));
+    let folder = daemon.host.own_socket("own").parent().unwrap().to_owned();
+    let inode = fs::metadata(&folder).unwrap().ino();
+    let before = daemon.list();
+    for orderly in [false, true] {
+        if orderly {
+            assert_eq!(daemon.ends().status, 0);
+            assert!(!daemon.host.own_socket("own").exists());
+        } else {
+            daemon.killed();
+        }
+        daemon.starts();
+        assert!(weather(&own).contains("Bern") && weather(&port).contains("Bern"), "orderly: {orderly}");
+        assert_eq!(fs::metadata(&folder).unwrap().ino(), inode, "what a container mounted is the same folder");
+        assert_eq!(daemon.list(), before);
+    }
+    let record = daemon.host.record();
+    let sessions = record.iter().filter(|line| line["type"] == "session" && line["session"] == "own").count();
+    assert_eq!(sessions, 3, "one a start");
+}
+
+#[test]
+fn a_new_token_stays_the_new_one_and_a_session_that_ended_stays_ended() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let (kept, gone) = (daemon.opens("kept", &[]), daemon.opens("gone", &[]));
+    let new = kept.showing(&daemon.rotates("kept"));
+    assert_eq!(daemon.host.session(&["revoke", "gone"]).status, 0);
+    daemon.killed();
+    daemon.starts();
+    assert_eq!((kept.posts(LIST).status, new.posts(LIST).status), (401, 200));
+    assert_eq!(daemon.list().len(), 1);
+    let footbridge_tests::Address::Socket(path) = &gone.address else { panic!("not a socket") };
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_ended_meanwhile_is_ended_and_said() {
+    let mut daemon = Host::with(&Servers::none()).serves();
+    let mut process = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let since = Instant::now();
+    drop(daemon.creates("short", &["--ttl", "3s"]));
+    drop(daemon.creates("with", &["--with-pid", &process.id().to_string()]));
+    drop(daemon.creates("stays", &["--with-pid", &std::process::id().to_string(), "--ttl", "1h"]));
+    daemon.killed();
+    drop(process.stdin.take());
+    process.wait().unwrap();
+    // Its time is over then, by the clock that it was given.
+    thread::sleep(Duration::from_secs(4).saturating_sub(since.elapsed()));
+    daemon.starts();
+    let names: Vec<_> = daemon.list().iter().map(|session| session["name"].clone()).collect();
+    assert_eq!(names, ["stays"]);
+    assert!(!daemon.host.own_socket("short").parent().unwrap().exists());
+    let said = daemon.ends().stderr;
+    assert!(said.contains("short") && said.contains("expired"), "{said}");
+    assert!(said.contains("with") && said.contains("process_gone"), "{said}");
+}
+
+#[test]
+fn a_listener_that_is_taken_at_a_restart_shows_as_broken_and_is_tried_again() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let created = daemon.creates("two", &["--listen", "tcp:127.0.0.1:0", "--listen", "tcp:127.0.0.1:0"]);
+    let token = created["token"].as_str().unwrap();
+    let port =
+        |at: usize| -> u16 { created["endpoints"][at].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap() };
+    daemon.killed();
+    // Bound with the same flag as the daemon's own, or what is left of its connections would be in the way.
+    let deadline = Instant::now() + PATIENCE;
+    let taken = loop {
+        match std::net::TcpListener::bind(("127.0.0.1", port(0))) {
+            Ok(taken) => break taken,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+    };
+    daemon.starts();
+    let list = daemon.list();
+    let broken = list[0]["listeners"][0]["broken"].as_str().unwrap();
+    assert!(broken.contains("is in use") && list[0]["listeners"][1].get("broken").is_none(), "{list:#?}");
+    let shown = daemon.host.session(&["list"]).well();
+    assert!(shown.contains("broken"), "{shown}");
+    calls(&footbridge_tests::Guest::at_port(port(1), token));
+    drop(taken);
+    daemon.lists("whole", |list| list[0]["listeners"][0].get("broken").is_none());
+    calls(&footbridge_tests::Guest::at_port(port(0), token));
+    let record = daemon.host.record();
+    assert!(record.iter().any(|line| line["type"] == "session_listens" && line["session"] == "two"), "{record:#?}");
+}
+
+#[test]
+fn a_folder_that_is_lost_with_the_runtime_folder_is_made_again() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("own", &[]);
+    daemon.killed();
+    fs::remove_dir_all(daemon.host.runtime()).unwrap();
+    daemon.starts();
+    assert_eq!(guest.asks("listServers", json!({}))["result"]["servers"][0]["name"], "demo");
+}

@@ -38,6 +38,12 @@ pub fn tests(name: &str) -> Option<PathBuf> {
     built.max_by_key(|entry| entry.metadata().and_then(|meta| meta.modified()).ok()).map(|entry| entry.path())
 }
 
+/// A program as the tests of its own crate know it, if cargo has built it.
+#[must_use]
+pub fn of_its_tests(name: &str) -> Option<PathBuf> {
+    Some(beside_the_tests().join(name)).filter(|path| path.exists())
+}
+
 /// The folder that the three programs are in.
 #[must_use]
 pub fn folder() -> PathBuf {

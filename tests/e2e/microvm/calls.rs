@@ -2,14 +2,13 @@
 
 use std::{thread, time::Duration};
 
-use footbridge_proto::endpoint::Endpoint;
 use footbridge_tests::{
-    Real, Servers,
+    Daemon, Host, Real, Servers,
     microvm::{Cable, Image, Kernel, Vm},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{bridge::Bridge, relay};
+use crate::{FOUR_STEPS, FOUR_STEPS_SAY, agent, relay};
 
 /// How long the harness is held back while a guest waits for it. The daemon takes 2 s to tell a guest that nothing
 /// listens, so the relay has to try more than once.
@@ -20,11 +19,6 @@ fn servers(everything: Option<&Real>) -> Servers {
         Some(everything) => Servers::demo().and("everything", json!({"command": everything.program()})),
         None => Servers::demo(),
     }
-}
-
-/// Scripts of an agent that knows this token.
-fn agent(token: &str, script: &str) -> String {
-    format!("export TOOL_CLI_TOKEN={token}\nset -e\n{script}")
 }
 
 /// Without a harness, calls fail and say why.
@@ -40,17 +34,9 @@ fn nobody_is_there(vm: &mut Vm) {
     assert!(ran.stderr.contains("harness"), "{ran:?}");
 }
 
-/// From nothing to a call, as an agent would.
+#[track_caller]
 fn four_steps(vm: &mut Vm, token: &str) {
-    let script = "
-        tool-cli | grep -o demo
-        tool-cli demo | grep -o get_weather
-        tool-cli demo get_weather | grep -o city | head -n 1
-        tool-cli demo get_weather '{\"city\": \"Zürich\"}' | grep -o '\"city\": \"Zürich\"'
-        tool-cli --exit-codes demo get_weather '{\"town\": \"Bern\"}' 2>/dev/null || echo $?
-        TOOL_CLI_TOKEN=wrong tool-cli --exit-codes 2>/dev/null || echo $?";
-    let expected = "demo\nget_weather\ncity\n\"city\": \"Zürich\"\n2\n4\n";
-    assert_eq!(vm.runs(&agent(token, script)).well(), expected);
+    assert_eq!(vm.runs(&agent(token, FOUR_STEPS)).well(), FOUR_STEPS_SAY);
 }
 
 fn everything(vm: &mut Vm, token: &str) {
@@ -65,44 +51,56 @@ fn everything(vm: &mut Vm, token: &str) {
     assert!(lines[2].parse::<u32>().unwrap() > 4000, "{said}");
 }
 
+/// A call that is made before the harness is there waits for it, and then goes well.
+fn harness_comes_late(vm: &mut Vm, daemon: &mut Daemon, token: &str) {
+    let call = "date +%s\ntool-cli demo get_weather '{\"city\": \"Oslo\"}' | grep -o Oslo\ndate +%s\n";
+    vm.starts(&(relay(7179, "vsock:host:7179", "") + &agent(token, call)));
+    thread::sleep(HELD_BACK);
+    daemon.starts();
+    let said = vm.ends().well();
+    let lines: Vec<&str> = said.lines().collect();
+    let second = |at: usize| lines[at].parse::<u64>().unwrap();
+    assert_eq!(lines[1], "Oslo", "{said}");
+    assert!(second(2) - second(0) >= HELD_BACK.as_secs() - 1, "it had to wait: {said}");
+    assert_eq!(vm.runs("cat relay-7179.log").well(), "", "a harness that is a little late is not worth a word");
+}
+
 fn tools(series: &'static str) {
     let test = "tools_over_vsock";
     let Some(kernel) = Kernel::of(test, series) else { return };
     let real = Real::server(&format!("{test} (Linux {series})"), "mcp-server-everything");
     let cable = Cable::new();
+    let mut daemon = Host::with(&servers(real.as_ref())).serves();
+    let session = daemon.creates("vm", &["--listen", &format!("vsock-mux:{}:7179", cable.socket().display())]);
+    assert_eq!(session["endpoints"][0], "vsock:host:7179", "what the guest needs: {session}");
+    let token = session["token"].as_str().unwrap();
+    assert_eq!(daemon.ends().status, 0);
+
     let image = Image::of(&kernel).packed();
     let mut vm = Vm::boots(&cable, &image);
     nobody_is_there(&mut vm);
-
-    // A token is only known once a session is there, so this one is refused, by a harness that came late.
-    let relay = relay(7179, "vsock:host:7179", "");
-    vm.starts(&format!(
-        "{relay}date +%s\nTOOL_CLI_TOKEN=unknown tool-cli --exit-codes 2>/dev/null\necho $?\ndate +%s\n"
-    ));
-    thread::sleep(HELD_BACK);
-    let listen: Endpoint = format!("vsock-mux:{}:7179", cable.socket().display()).parse().unwrap();
-    let bridge = Bridge::start(&servers(real.as_ref()), &listen);
-    let said = vm.ends().well();
-    let numbers: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
-    assert_eq!(numbers[1], 4, "it is answered by the harness: {said}");
-    assert!(numbers[2] - numbers[0] >= HELD_BACK.as_secs() - 1, "it had to wait: {said}");
-
-    four_steps(&mut vm, &bridge.token);
+    harness_comes_late(&mut vm, &mut daemon, token);
+    four_steps(&mut vm, token);
     if real.is_some() {
-        everything(&mut vm, &bridge.token);
+        everything(&mut vm, token);
     }
-    assert_eq!(vm.runs("cat relay-7179.log").well(), "", "a harness that is a little late is not worth a word");
-
+    daemon.killed();
+    daemon.starts();
     let add = "tool-cli demo add_note '{\"text\": \"of the first machine\"}' >/dev/null";
-    assert_eq!(vm.runs(&agent(&bridge.token, add)).well(), "");
+    assert_eq!(vm.runs(&agent(token, add)).well(), "", "the harness crashed and came back, and the guest goes on");
+
     vm.loses_power();
     let mut vm = Vm::boots(&cable, &image);
-    assert_eq!(vm.runs(&relay).well(), "");
-    four_steps(&mut vm, &bridge.token);
-    let said = vm.runs(&agent(&bridge.token, "tool-cli demo list_notes '{}'")).well();
+    assert_eq!(vm.runs(&relay(7179, "vsock:host:7179", "")).well(), "");
+    four_steps(&mut vm, token);
+    let said = vm.runs(&agent(token, "tool-cli demo list_notes '{}'")).well();
     assert!(said.contains("of the first machine"), "the session and its servers went on: {said}");
-    let made = 2 + 2 + if real.is_some() { 3 } else { 0 };
-    assert_eq!(bridge.outcomes("ok"), made);
+
+    let records = daemon.host.record();
+    let went_well = records.iter().filter(|record| record["outcome"] == "ok").count();
+    assert_eq!(went_well, 5 + if real.is_some() { 3 } else { 0 }, "{records:#?}");
+    let of_a_vmm = |record: &&Value| record["type"] == "intent" && record["session"] == "vm";
+    assert_eq!(records.iter().filter(of_a_vmm).count(), went_well, "{records:#?}");
 }
 
 #[test]

@@ -58,10 +58,12 @@ impl Image {
         self.loading(&["vsock_loopback"])
     }
 
-    /// With a machine that has no vsock, though its modules are there.
+    /// Without any vsock, until a script loads the modules that `/modules/later` names, in that order.
     #[must_use]
-    pub fn without_vsock(self) -> Self {
-        fs::write(self.root().join("modules/order"), "").unwrap();
+    pub fn without_vsock_at_first(self) -> Self {
+        let modules = self.root().join("modules");
+        fs::rename(modules.join("order"), modules.join("later")).unwrap();
+        fs::write(modules.join("order"), "").unwrap();
         self
     }
 

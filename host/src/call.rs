@@ -8,8 +8,8 @@ use crate::{
     audit::{Audit, Reply},
     auth::Principal,
     gate,
+    provider::Upstream,
     resolve::{CallRequest, Resolver, Unresolved},
-    servers::Servers,
 };
 
 /// The stages that a call goes through.
@@ -20,13 +20,14 @@ pub struct Stages {
     /// Records.
     pub audit: Audit,
     /// Carries out.
-    pub servers: Servers,
+    pub upstream: Upstream,
 }
 
 impl Stages {
     /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
     pub async fn call(&self, principal: Principal, request: CallRequest, cancel: &CancellationToken) -> Reply {
-        let server = self.servers.names().find(|name| name.as_str() == request.server);
+        let servers = self.upstream.servers();
+        let server = servers.iter().find(|name| name.as_str() == request.server);
         let left = Unresolved::left(principal.clone(), &request);
         let _place = tokio::select! {
             entered = principal.session().enter(server) => match entered {
@@ -48,7 +49,7 @@ impl Stages {
             Ok(admitted) => admitted,
             Err(reply) => return reply,
         };
-        let executed = self.servers.execute(admitted, cancel).await;
+        let executed = self.upstream.execute(admitted, cancel).await;
         self.audit.close_call(executed).await
     }
 }

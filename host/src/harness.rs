@@ -16,9 +16,11 @@ use crate::{
     edge::Edge,
     limits::Limits,
     listener::Listener,
+    provider::{Guard, ToolProvider, Upstream},
     redact::Redactor,
     resolve::Resolver,
-    servers::{Launcher, Servers, ServersContext, tls},
+    secret::Secret,
+    servers::{Launcher, Servers, ServersChanged, ServersContext, tls},
     session::{
         Ended, Session, SessionName, SessionSpec, SessionView, Shares,
         connections::Connections,
@@ -40,13 +42,32 @@ pub enum OpenError {
     Listener(#[from] std::io::Error),
 }
 
+/// What became of a new configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The servers that it changed.
+    pub servers: ServersChanged,
+    /// Whether it has limits or names of hosts that hold only after a restart.
+    pub needs_restart: bool,
+}
+
+/// What the stages in front of a provider are made of.
+struct Front {
+    limits: Limits,
+    allow_hosts: Vec<String>,
+    audit: Audit,
+    budget: Budget,
+}
+
 /// A running harness.
 pub struct Harness {
     edge: Edge,
-    servers: Servers,
+    upstream: Upstream,
+    servers: Option<Servers>,
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
+    allow_hosts: Vec<String>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     sessions: Table,
@@ -62,19 +83,59 @@ impl Harness {
     /// When the record cannot be written.
     pub fn start(config: Config, journal: impl Journal + 'static, launcher: Launcher) -> std::io::Result<Self> {
         tls::install();
-        let limits = config.limits;
+        let audit = Audit::start(journal, config.limits.audit.clone())?;
+        let budget = Budget::new(config.limits.edge.held_bytes);
+        let redactor = Redactor::new(&config.gathered.secrets);
+        let limits = config.limits.clone();
+        let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
+        let servers = Servers::start(config.servers, context);
+        let front = Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget };
+        // What servers say is redacted where it comes in, and not again.
+        let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
+        harness.servers = Some(servers);
+        harness.redactor = redactor;
+        Ok(harness)
+    }
+
+    /// Starts the stages in front of a provider, and writes to this journal. The values of `secrets` are taken out of
+    /// what it answers.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn over(
+        provider: Arc<dyn ToolProvider>,
+        (limits, secrets): (Limits, &[Secret]),
+        journal: impl Journal + 'static,
+    ) -> std::io::Result<Self> {
         let audit = Audit::start(journal, limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let redactor = Redactor::new(&config.gathered.secrets);
-        let context =
-            ServersContext { limits: limits.clone(), redactor: redactor.clone(), budget: budget.clone(), launcher };
-        let servers = Servers::start(config.servers, context);
-        let resolver = Resolver::new(servers.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let stages = Stages { resolver, audit: audit.clone(), servers: servers.clone() };
-        let edge = Edge::new(stages, &limits, config.allow_hosts);
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget };
+        Ok(Self::behind(front, provider, Redactor::new(secrets)))
+    }
+
+    fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
+        let Front { limits, allow_hosts, audit, budget } = front;
+        let guard = Guard { limits: limits.calls.clone(), budget: budget.clone(), redactor: redactor.clone() };
+        let upstream = Upstream::new(provider, guard);
+        let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
+        let stages = Stages { resolver, audit: audit.clone(), upstream: upstream.clone() };
+        let edge = Edge::new(stages, &limits, allow_hosts.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (sessions, connections) = (Table::default(), Connections::new(&limits.edge));
-        Ok(Self { edge, servers, audit, redactor, limits, shutdown, tasks, sessions, connections, budget })
+        Self {
+            edge,
+            upstream,
+            servers: None,
+            audit,
+            redactor,
+            limits,
+            allow_hosts,
+            shutdown,
+            tasks,
+            sessions,
+            connections,
+            budget,
+        }
     }
 
     /// Opens a session and serves it on these listeners, until it ends.
@@ -136,16 +197,25 @@ impl Harness {
         ended
     }
 
+    /// Takes a new configuration: its servers and secrets hold at once. Without effect over another provider.
+    pub fn reload(&self, config: Config) -> Reloaded {
+        // First: what a new server says is looked through for the new values.
+        self.redactor.learn(&config.gathered.secrets);
+        let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
+        let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
+        Reloaded { servers, needs_restart: !same }
+    }
+
     /// The open sessions, by name.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionView> {
         self.sessions.view()
     }
 
-    /// The servers, for the operator's view of them.
+    /// The MCP servers, for the operator's view of them; none over another provider.
     #[must_use]
-    pub fn servers(&self) -> &Servers {
-        &self.servers
+    pub fn servers(&self) -> Option<&Servers> {
+        self.servers.as_ref()
     }
 
     /// Ends everything, in order and within a deadline.
@@ -156,7 +226,7 @@ impl Harness {
         if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
             tracing::warn!("calls were still running when the harness ended");
         }
-        self.servers.shutdown().await;
+        self.upstream.shutdown().await;
         if self.redactor.replaced() > 0 {
             let count = self.redactor.replaced();
             tracing::warn!(count, "values of configured secrets were taken out of what servers said");

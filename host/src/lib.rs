@@ -21,6 +21,7 @@ pub mod keeper;
 pub mod limits;
 pub mod listener;
 pub mod process;
+pub mod provider;
 pub mod pty;
 pub mod redact;
 pub mod report;

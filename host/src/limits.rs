@@ -12,7 +12,7 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
 /// All limits of one harness.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Of the listeners and what comes in through them.
@@ -26,7 +26,7 @@ pub struct Limits {
 }
 
 /// Limits on what a guest may send and hold.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EdgeLimits {
     /// Request head: a client of the bridge needs a few hundred bytes.
@@ -91,7 +91,7 @@ impl Default for EdgeLimits {
 }
 
 /// Limits on calls.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallLimits {
     /// Calls in flight of one session.
@@ -149,7 +149,7 @@ impl Default for CallLimits {
 }
 
 /// Limits on MCP servers.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {
     /// From start to the answer of the first request.
@@ -219,7 +219,7 @@ impl Default for ServerLimits {
 }
 
 /// Limits on the record.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditLimits {
     /// How long a call waits for its intent to be durable.

@@ -7,7 +7,7 @@ use std::{
     borrow::Cow,
     fmt,
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -21,11 +21,18 @@ pub const MIN_BYTES: usize = 8;
 /// What stands for a value.
 pub const MARK: &str = "[redacted]";
 
-/// Finds and replaces the values of configured secrets. Clones share the count.
+/// Finds and replaces the values of configured secrets. Clones share what they look for, and the count.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    finder: Option<Arc<AhoCorasick>>,
+    known: Arc<RwLock<Known>>,
     replaced: Arc<AtomicU64>,
+}
+
+/// What is looked for.
+#[derive(Default)]
+struct Known {
+    secrets: Vec<Secret>,
+    finder: Option<Arc<AhoCorasick>>,
 }
 
 /// The automaton's own text would spell the values out.
@@ -39,24 +46,34 @@ impl Redactor {
     /// Looks for these values.
     #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut values = Vec::new();
+        let redactor = Self::default();
+        redactor.learn(secrets);
+        redactor
+    }
+
+    /// Looks for these values too, from now on. None is ever forgotten: a server may still hold an old one.
+    pub fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         for secret in secrets {
-            let plain = secret.expose();
-            if plain.len() >= MIN_BYTES {
-                values.push(plain.to_owned());
-                values.extend(spellings(plain));
+            if secret.expose().len() >= MIN_BYTES && !known.secrets.contains(secret) {
+                known.secrets.push(secret.clone());
             }
+        }
+        let mut values = Vec::new();
+        for secret in &known.secrets {
+            values.push(secret.expose().to_owned());
+            values.extend(spellings(secret.expose()));
         }
         values.sort_by_key(|v| std::cmp::Reverse(v.len()));
         values.dedup();
-        let finder = if values.is_empty() { None } else { finder(&values) };
-        Self { finder: finder.map(Arc::new), replaced: Arc::default() }
+        known.finder = if values.is_empty() { None } else { finder(&values).map(Arc::new) };
     }
 
     /// The text without the values; borrowed when there is none in it.
     #[must_use]
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(finder) = &self.finder else { return Cow::Borrowed(text) };
+        let finder = self.known.read().unwrap_or_else(PoisonError::into_inner).finder.clone();
+        let Some(finder) = finder else { return Cow::Borrowed(text) };
         if !finder.is_match(text) {
             return Cow::Borrowed(text);
         }
@@ -142,5 +159,14 @@ mod tests {
         assert_eq!(redactor.scrub("pass\"word-1longer-value"), "[redacted][redacted]");
         assert_eq!(redactor.replaced(), 3);
         assert!(matches!(redactor.scrub("nothing"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_learnt_is_taken_out_by_every_clone_and_nothing_is_forgotten() {
+        let redactor = Redactor::new([&Secret::new("old-secret")]);
+        let clone = redactor.clone();
+        redactor.learn([&Secret::new("new-secret"), &Secret::new("short")]);
+        assert_eq!(clone.scrub("old-secret new-secret short"), "[redacted] [redacted] short");
+        assert_eq!(redactor.replaced(), 2);
     }
 }

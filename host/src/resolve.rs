@@ -17,8 +17,8 @@ use crate::{
     catalogue::{Catalogue, Tool},
     digest::Digest,
     limits::CallLimits,
+    provider::{OutgoingRequest, ServerName, Upstream},
     schema::Check,
-    servers::{OutgoingRequest, ServerName, Servers, Unavailable},
 };
 
 /// What a guest asked to be sent to a server, as it wrote it.
@@ -141,16 +141,16 @@ impl Unresolved {
 /// What this stage looks things up in, and by which limits.
 #[derive(Debug, Clone)]
 pub struct Resolver {
-    servers: Servers,
+    upstream: Upstream,
     limits: CallLimits,
     parsing: Budget,
 }
 
 impl Resolver {
-    /// A resolver over these servers; `parsed_bytes` is how many bytes of arguments are values at a time.
+    /// A resolver over what is upstream; `parsed_bytes` is how many bytes of arguments are values at a time.
     #[must_use]
-    pub fn new(servers: Servers, limits: CallLimits, parsed_bytes: usize) -> Self {
-        Self { servers, limits, parsing: Budget::new(parsed_bytes) }
+    pub fn new(upstream: Upstream, limits: CallLimits, parsed_bytes: usize) -> Self {
+        Self { upstream, limits, parsing: Budget::new(parsed_bytes) }
     }
 
     /// Finds what a request names, and checks its arguments.
@@ -201,20 +201,13 @@ impl Resolver {
         _principal: &Principal,
         server: &str,
     ) -> Result<(ServerName, Arc<Catalogue>), ErrorObject> {
-        let known = self.servers.names().find(|name| name.as_str() == server).cloned();
-        let name = known.ok_or_else(|| self.no_such_server(server))?;
-        match self.servers.ready(server, self.limits.server_wait).await {
-            Some(Ok(catalogue)) => Ok((name, catalogue)),
-            Some(Err(Unavailable(why))) => Err(ErrorObject::new(Reason::ServerUnavailable, why.to_string())),
-            None => Err(self.no_such_server(server)),
+        let names = self.upstream.servers();
+        let known = names.iter().find(|name| name.as_str() == server).cloned();
+        let name = known.ok_or_else(|| no_such_server(&names, server))?;
+        match self.upstream.catalogue(&name, self.limits.server_wait).await {
+            Ok(catalogue) => Ok((name, catalogue)),
+            Err(why) => Err(ErrorObject::new(Reason::ServerUnavailable, why.to_string())),
         }
-    }
-
-    fn no_such_server(&self, server: &str) -> ErrorObject {
-        let names: Vec<&str> = self.servers.names().map(ServerName::as_str).collect();
-        let connected = if names.is_empty() { "(none)".to_owned() } else { names.join(", ") };
-        let server = repeated(server);
-        ErrorObject::new(Reason::UnknownServer, format!("Server \"{server}\" not found. Connected: {connected}"))
     }
 
     async fn check_arguments(
@@ -239,6 +232,13 @@ impl Resolver {
         let work = tokio::task::spawn_blocking(move || checked(server, &tool, &label, &text));
         work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))
     }
+}
+
+fn no_such_server(names: &[ServerName], server: &str) -> ErrorObject {
+    let names: Vec<&str> = names.iter().map(ServerName::as_str).collect();
+    let connected = if names.is_empty() { "(none)".to_owned() } else { names.join(", ") };
+    let server = repeated(server);
+    ErrorObject::new(Reason::UnknownServer, format!("Server \"{server}\" not found. Connected: {connected}"))
 }
 
 /// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is

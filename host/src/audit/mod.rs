@@ -28,8 +28,8 @@ use crate::{
     auth::Principal,
     gate::{Decision, Verdict},
     limits::AuditLimits,
+    provider::{Executed, Outgoing, OutgoingRequest, ServerName},
     resolve::Unresolved,
-    servers::{Executed, Outgoing, OutgoingRequest, ServerName},
     session::{Ended, OverLimit, SessionName, SessionSpec, random_text},
 };
 use record::{Arguments, Intent, Outcome, Record, Refused, digest_text, short_name};
@@ -145,7 +145,7 @@ impl Audit {
         }
         let (server, request) = call.into_request();
         let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now() };
-        Ok(Admitted { outgoing: Outgoing { server, request }, receipt })
+        Ok(Admitted { outgoing: Outgoing::new(server, request), receipt })
     }
 
     /// Records a call that could not be resolved, and gives its reply.

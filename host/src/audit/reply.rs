@@ -4,8 +4,8 @@ use footbridge_proto::rpc::{ErrorObject, Reason};
 
 use super::{Receipt, record};
 use crate::{
+    provider::{NoAnswer, NotSent, Outcome, RawResult},
     resolve::no_such_resource,
-    servers::{NoAnswer, NotSent, Outcome, RawResult},
 };
 
 /// What MCP servers answer for a resource that they do not have (MCP 2025-11-25, resources, error handling).

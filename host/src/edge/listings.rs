@@ -10,12 +10,7 @@ use futures::future::join_all;
 use serde_json::value::RawValue;
 
 use crate::{
-    auth::Principal,
-    call::Stages,
-    catalogue::Catalogue,
-    limits::CallLimits,
-    resolve::find_tool,
-    servers::{ServerName, ServerState},
+    auth::Principal, call::Stages, catalogue::Catalogue, limits::CallLimits, provider::ServerName, resolve::find_tool,
 };
 
 type Listed = Result<Box<RawValue>, ErrorObject>;
@@ -27,19 +22,15 @@ pub(super) fn info() -> Box<RawValue> {
 
 /// `listServers`: those that are starting get a moment, all at once.
 pub(super) async fn servers(stages: &Stages, limits: &CallLimits) -> Box<RawValue> {
-    let names: Vec<&ServerName> = stages.servers.names().collect();
+    let names = stages.upstream.servers();
     let entries = names.iter().map(|name| async {
-        let ready = stages.servers.ready(name.as_str(), limits.list_wait).await;
-        match ready {
-            Some(Ok(catalogue)) => server_entry(name, &catalogue),
-            _ => ServerEntry {
+        match stages.upstream.catalogue(name, limits.list_wait).await {
+            Ok(catalogue) => server_entry(name, &catalogue),
+            Err(why) => ServerEntry {
                 name: name.to_string(),
                 tool_count: 0,
                 examples: Vec::new(),
-                status: Some(match stages.servers.state(name.as_str()) {
-                    Some(ServerState::Starting) => ServerStatus::Starting,
-                    _ => ServerStatus::Unavailable,
-                }),
+                status: Some(if why.is_starting() { ServerStatus::Starting } else { ServerStatus::Unavailable }),
             },
         }
     });

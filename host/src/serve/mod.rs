@@ -26,7 +26,7 @@ use crate::{
     audit::FileJournal,
     config::{Config, Variables, folders::Folders, folders::make_private, load},
     control::{self, server::Control},
-    harness::Harness,
+    harness::{Harness, Reloaded},
     report,
     servers::Launcher,
     store::Store,
@@ -88,7 +88,7 @@ async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders) {
     let (files, folder) = (files.to_vec(), folders.config.clone());
     let read = tokio::task::spawn_blocking(move || load(&files, &folder, &Variables::of_this_process())).await;
     match read {
-        Ok(Ok(config)) => sessions.reload(config).await,
+        Ok(Ok(config)) => take(sessions, config),
         Ok(Err(mistakes)) => {
             for mistake in &mistakes.0 {
                 tracing::error!(%mistake, "the configuration has a mistake");
@@ -96,6 +96,17 @@ async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders) {
             tracing::error!("the configuration was not read again: everything stays as it was");
         }
         Err(error) => tracing::error!(%error, "the configuration could not be read again"),
+    }
+}
+
+fn take(sessions: &Sessions, config: Config) {
+    for note in &config.notes {
+        tracing::warn!(%note, "the configuration has something odd");
+    }
+    let Reloaded { servers, needs_restart } = sessions.harness().reload(config);
+    tracing::info!(?servers, "the configuration was read again");
+    if needs_restart {
+        tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
     }
 }
 

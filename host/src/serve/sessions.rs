@@ -20,7 +20,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{folder, wish::Wish};
 use crate::{
-    config::Config,
     control::wire::{CreateSession, Kind, Refusal},
     digest::Digest,
     harness::Harness,
@@ -77,6 +76,10 @@ impl Sessions {
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         }))
+    }
+
+    pub(super) fn harness(&self) -> &Harness {
+        &self.0.harness
     }
 
     /// Makes a session and gives its token.
@@ -206,9 +209,6 @@ impl Sessions {
             }
         });
     }
-
-    /// Takes over what another configuration says.
-    pub(super) async fn reload(&self, _config: Config) {}
 
     /// Names of all sessions.
     pub(super) fn names(table: &Table) -> BTreeSet<String> {

@@ -20,9 +20,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    NoAnswer, NotSent, Outcome, OutgoingRequest, RawResult, ServerName,
+    CallEvent, NoAnswer, NotSent, Outcome, OutgoingRequest, RawResult, ServerName,
     connection::Live,
-    events::CallEvent,
     ticket::{Answer, Ticket},
 };
 use crate::limits::CallLimits;
@@ -146,18 +145,15 @@ fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Optio
 
 fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
     match ended {
-        Ended::Answered(Answer::Result(text, _)) if text.get().len() > limit => Outcome::TooLarge { limit },
-        Ended::Answered(Answer::Result(text, held)) => match shape(&text) {
-            Shape::Result => Outcome::Result(RawResult { text, held }),
-            Shape::AsksForInput => Outcome::ServerError {
-                code: -32603,
-                message: format!(
-                    "Server \"{server}\" asked for more input before it could answer, which is not passed on. Call \
-                     the tool with complete arguments, or ask the operator"
-                ),
-            },
-            Shape::NotAnObject => Outcome::Unknown(NoAnswer::Unusable),
+        // The stage in front checks its size and that it is an object.
+        Ended::Answered(Answer::Result(text, _)) if asks_for_input(&text) => Outcome::ServerError {
+            code: -32603,
+            message: format!(
+                "Server \"{server}\" asked for more input before it could answer, which is not passed on. Call the \
+                 tool with complete arguments, or ask the operator"
+            ),
         },
+        Ended::Answered(Answer::Result(text, held)) => Outcome::Result(RawResult { text, held }),
         Ended::Answered(Answer::Error { code, message }) => Outcome::ServerError { code, message },
         Ended::Answered(Answer::TooLarge) => Outcome::TooLarge { limit },
         Ended::Answered(Answer::Unusable) => Outcome::Unknown(NoAnswer::Unusable),
@@ -174,28 +170,17 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
     }
 }
 
-enum Shape {
-    Result,
-    AsksForInput,
-    NotAnObject,
-}
-
 /// A light look at a result: no tree is built.
-fn shape(text: &RawValue) -> Shape {
+fn asks_for_input(text: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Top<'a> {
         #[serde(default, borrow)]
         result_type: Option<&'a RawValue>,
     }
-    if !text.get().starts_with('{') {
-        return Shape::NotAnObject;
-    }
     // Members that appear twice do not parse here; such a result still goes on as it is.
-    match serde_json::from_str::<Top<'_>>(text.get()) {
-        Ok(Top { result_type: Some(kind) }) if kind.get() == "\"input_required\"" => Shape::AsksForInput,
-        _ => Shape::Result,
-    }
+    let top = serde_json::from_str::<Top<'_>>(text.get());
+    top.is_ok_and(|top| top.result_type.is_some_and(|kind| kind.get() == "\"input_required\""))
 }
 
 #[cfg(test)]
@@ -208,11 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_an_object_that_asks_for_nothing() {
+    fn a_result_asks_for_nothing() {
         assert!(matches!(judged(r#"{"content":[]}"#), Outcome::Result(_)));
         assert!(matches!(judged(r#"{"resultType":"complete","resultType":"complete"}"#), Outcome::Result(_)));
-        assert!(matches!(judged("[]"), Outcome::Unknown(NoAnswer::Unusable)));
-        assert!(matches!(judged(&format!("{{\"a\":\"{}\"}}", "x".repeat(100))), Outcome::TooLarge { limit: 100 }));
         let asks = judged(r#"{"resultType":"input_required","inputRequests":{}}"#);
         assert!(matches!(asks, Outcome::ServerError { message, .. } if message.contains("asked for more input")));
     }

@@ -6,10 +6,8 @@
 use std::time::Duration;
 
 use super::skim::Skim;
-use crate::budget::{Budget, Held};
+use crate::budget::{Budget, Held, UNCOUNTED_BYTES};
 
-/// Messages up to this size are not taken from the budget: nearly all are smaller, and reading is bounded anyway.
-const FREE_BYTES: usize = 64 * 1024;
 /// How much a large message grows at a time.
 const STEP_BYTES: usize = 1024 * 1024;
 /// How much of a dropped message stays, for the log.
@@ -103,7 +101,7 @@ impl Gather {
             return Err(Dropped::TooLong);
         }
         let target = needed.next_power_of_two().min(needed.next_multiple_of(STEP_BYTES)).min(self.room.limit);
-        if needed > FREE_BYTES && needed > self.held_bytes {
+        if needed > UNCOUNTED_BYTES && needed > self.held_bytes {
             let more = target - self.held_bytes;
             let taken = match self.room.budget.take(more) {
                 Ok(taken) => taken,

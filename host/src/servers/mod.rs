@@ -1,8 +1,8 @@
 //! MCP servers: started, watched, listed, called and ended.
 //!
-//! [`Servers`] is the handle of all of them; it is cheap to clone. One supervisor task owns each server. A call comes
-//! in as an [`Admitted`] and leaves as an [`Executed`]; there is no other way to send one, and
-//! none is ever sent twice.
+//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`ToolProvider`] that `footbridge run`
+//! has. One supervisor task owns each server. A call comes in as an [`Outgoing`], which only an admission holds; there
+//! is no other way to send one, and none is ever sent twice.
 //!
 //! Life of a server: starting, ready, unavailable, and starting again at its next use; see [`ServerState`]. A server
 //! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
@@ -17,7 +17,6 @@ mod body;
 mod call;
 mod client;
 mod connection;
-mod events;
 mod gather;
 mod http;
 mod launch;
@@ -25,8 +24,8 @@ mod lines;
 mod listing;
 mod message;
 mod noise;
-mod outcome;
 mod restarts;
+mod roster;
 mod skim;
 mod spec;
 mod sse;
@@ -43,7 +42,7 @@ mod watched;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -51,16 +50,27 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use events::CallEvent;
 pub use launch::Launcher;
-pub use outcome::*;
+pub use roster::ServersChanged;
 pub use spec::*;
-pub use status::{ServerReport, ServerState, Unavailable};
+pub use status::{ServerReport, ServerState};
 
-use crate::{audit::Admitted, budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};
-use restarts::Restarts;
+pub use crate::provider::{
+    BadServerName, CallEvent, Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, ServerName,
+    Unavailable,
+};
+
+use crate::{
+    budget::Budget,
+    catalogue::Catalogue,
+    limits::Limits,
+    provider::{CallContext, ToolProvider},
+    redact::Redactor,
+};
+use futures::future::BoxFuture;
+use roster::Roster;
 use status::{Published, Shared};
-use supervisor::{Command, Supervisor};
+use supervisor::Command;
 
 /// Commands that may wait for one supervisor; more of them would say the same.
 const COMMANDS: usize = 16;
@@ -88,7 +98,7 @@ pub struct Servers {
 
 #[derive(Debug)]
 struct Inner {
-    servers: BTreeMap<ServerName, Handle>,
+    roster: Roster,
     context: Arc<ServersContext>,
     stop: CancellationToken,
     tracker: TaskTracker,
@@ -96,8 +106,13 @@ struct Inner {
 
 #[derive(Debug)]
 struct Handle {
+    spec: ServerSpec,
     shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
+    /// Ends it.
+    stop: CancellationToken,
+    /// Cancelled when it has ended.
+    ended: CancellationToken,
 }
 
 impl Servers {
@@ -106,31 +121,21 @@ impl Servers {
     pub fn start(specs: Vec<ServerSpec>, context: ServersContext) -> Self {
         let context = Arc::new(context);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
-        let specs: BTreeMap<_, _> = specs.into_iter().map(|spec| (spec.name.clone(), spec)).collect();
-        let servers = specs.into_iter().map(|(name, spec)| {
-            let shared = Arc::new(Shared::new(&name, &context.limits));
-            let (sender, commands) = mpsc::channel(COMMANDS);
-            let supervisor = Supervisor {
-                choice: spec.protocol,
-                spec,
-                context: Arc::clone(&context),
-                shared: Arc::clone(&shared),
-                commands,
-                stop: stop.clone(),
-                tracker: tracker.clone(),
-                restarts: Restarts::new(),
-                last: None,
-            };
-            tracker.spawn(supervisor.run());
-            (name, Handle { shared, commands: sender })
-        });
-        let servers = servers.collect();
-        Self { inner: Arc::new(Inner { servers, context, stop, tracker }) }
+        let roster = Roster::new(Arc::clone(&context), stop.clone(), tracker.clone());
+        roster.replace(specs);
+        Self { inner: Arc::new(Inner { roster, context, stop, tracker }) }
+    }
+
+    /// Puts these servers in the place of those that are: unchanged ones go on, changed ones are ended and started
+    /// afresh, the others end. Returns at once.
+    pub fn replace(&self, specs: Vec<ServerSpec>) -> ServersChanged {
+        self.inner.roster.replace(specs)
     }
 
     /// The names of all servers, sorted.
-    pub fn names(&self) -> impl ExactSizeIterator<Item = &ServerName> {
-        self.inner.servers.keys()
+    #[must_use]
+    pub fn names(&self) -> Arc<[ServerName]> {
+        Arc::clone(&self.inner.roster.current().names)
     }
 
     /// How a server is now.
@@ -145,21 +150,6 @@ impl Servers {
         Some(handle.ready(Instant::now() + wait).await)
     }
 
-    /// Carries a call out, once. Cancelling `cancel` tells the server.
-    pub async fn execute(&self, admitted: Admitted, cancel: &CancellationToken) -> Executed {
-        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, None)).await
-    }
-
-    /// As [`Self::execute`]; what happens before the answer goes to `events`, as far as it keeps up.
-    pub async fn execute_watched(
-        &self,
-        admitted: Admitted,
-        cancel: &CancellationToken,
-        events: mpsc::Sender<CallEvent>,
-    ) -> Executed {
-        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, Some(events))).await
-    }
-
     /// Ends a server's connection, if it has one, and starts it afresh. False if there is no such server.
     pub async fn restart(&self, name: &str) -> bool {
         match self.handle(name) {
@@ -171,7 +161,8 @@ impl Servers {
     /// All that the operator may see, in the order of names.
     #[must_use]
     pub fn report(&self) -> Vec<ServerReport> {
-        self.inner.servers.values().map(|handle| handle.report(&self.inner.context)).collect()
+        let current = self.inner.roster.current();
+        current.servers.values().map(|handle| handle.report(&self.inner.context)).collect()
     }
 
     /// Ends all servers, side by side, and waits for it. What is not done within the deadline is left to the drop of
@@ -185,17 +176,15 @@ impl Servers {
         }
     }
 
-    /// Sends what was admitted. Private: an [`Outgoing`] comes out of an admission and nowhere else.
+    /// Sends what was admitted.
     async fn send(
         &self,
         outgoing: Outgoing,
         cancel: &CancellationToken,
         events: Option<mpsc::Sender<CallEvent>>,
     ) -> Outcome {
-        let Outgoing { server, request } = outgoing;
-        let Some(handle) = self.handle(server.as_str()) else {
-            let text = format!("Server \"{server}\" is not available: it is not configured any more");
-            return Outcome::NotSent(NotSent::Unavailable(text));
+        let Some(handle) = self.handle(outgoing.server().as_str()) else {
+            return Outcome::NotSent(NotSent::Unavailable(not_configured(outgoing.server()).to_string()));
         };
         let limits = &self.inner.context.limits.calls;
         let _place = match place(&handle.shared.places, limits.busy_after, cancel).await {
@@ -203,31 +192,48 @@ impl Servers {
             Err(why) => return Outcome::NotSent(why),
         };
         let Published { state, live, turn } = handle.shared.published.borrow().clone();
+        // Once more: this is what the connection offers that the call goes to, and it waited for its place.
         if let ServerState::Ready(catalogue) = &state
-            && !is_current(catalogue, &request)
+            && !outgoing.is_current(catalogue)
         {
             return Outcome::NotSent(NotSent::Changed);
         }
         match live {
-            Some(live) => call::carry_out(&live, request, limits, cancel, events).await,
+            Some(live) => call::carry_out(&live, outgoing.into_parts().1, limits, cancel, events).await,
             None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
         }
     }
 
-    fn handle(&self, name: &str) -> Option<&Handle> {
+    fn handle(&self, name: &str) -> Option<Arc<Handle>> {
         let name: ServerName = name.parse().ok()?;
-        self.inner.servers.get(&name)
+        self.inner.roster.current().servers.get(&name).cloned()
     }
 }
 
-/// Whether a tool is still what the call was decided about.
-fn is_current(catalogue: &Catalogue, request: &OutgoingRequest) -> bool {
-    match request {
-        OutgoingRequest::CallTool { name, definition, .. } => {
-            catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
-        }
-        OutgoingRequest::ReadResource { .. } => true,
+impl ToolProvider for Servers {
+    fn servers(&self) -> Arc<[ServerName]> {
+        self.names()
     }
+
+    fn catalogue<'a>(
+        &'a self,
+        server: &'a ServerName,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+        Box::pin(async move { self.ready(server.as_str(), wait).await.unwrap_or_else(|| Err(not_configured(server))) })
+    }
+
+    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move { self.send(outgoing, &context.cancel, context.events.into_watcher()).await })
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Self::shutdown(self))
+    }
+}
+
+fn not_configured(server: &ServerName) -> Unavailable {
+    Unavailable::because(format!("Server \"{server}\" is not available: it is not configured any more"))
 }
 
 /// A place among the calls in flight on one server.
@@ -259,7 +265,7 @@ impl Handle {
             let now = published.borrow_and_update().state.clone();
             match now {
                 ServerState::Ready(catalogue) => return Ok(catalogue),
-                ServerState::Unavailable(why) => return Err(Unavailable(why)),
+                ServerState::Unavailable(why) => return Err(Unavailable::because(why)),
                 ServerState::Starting => {}
             }
             match tokio::time::timeout_at(deadline, published.changed()).await {
@@ -288,7 +294,7 @@ impl Handle {
 
     fn still_starting(&self) -> Unavailable {
         let text = format!("Server \"{}\" is not available: it is still starting; try again", self.shared.name);
-        Unavailable(text.into())
+        Unavailable::starting(text)
     }
 
     fn report(&self, context: &ServersContext) -> ServerReport {

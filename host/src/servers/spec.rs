@@ -2,46 +2,13 @@
 //!
 //! Only the operator's configuration makes one; nothing that a guest or a server sent ever does.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::path::PathBuf;
 
-use footbridge_proto::text::needs_escape;
-
+use super::ServerName;
 use crate::secret::Secret;
 
-/// The name of a server: what a guest types.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServerName(String);
-
-/// Why a text is no server name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a server's name has 1 to 64 bytes, no control or invisible characters, and does not start with \"-\"")]
-pub struct BadServerName;
-
-impl FromStr for ServerName {
-    type Err = BadServerName;
-
-    fn from_str(text: &str) -> Result<Self, BadServerName> {
-        let fits = (1..=64).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(needs_escape);
-        if fits { Ok(Self(text.to_owned())) } else { Err(BadServerName) }
-    }
-}
-
-impl ServerName {
-    /// The name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ServerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// One server of the configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSpec {
     /// Its name.
     pub name: ServerName,
@@ -52,7 +19,7 @@ pub struct ServerSpec {
 }
 
 /// How a server is reached.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportSpec {
     /// A program of ours that speaks on its standard input and output.
     Stdio(StdioSpec),
@@ -61,7 +28,7 @@ pub enum TransportSpec {
 }
 
 /// A program to start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioSpec {
     /// The program, looked up in PATH unless it has a slash.
     pub command: String,
@@ -74,7 +41,7 @@ pub struct StdioSpec {
 }
 
 /// A URL to call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSpec {
     /// `https:`, or `http:` to a loopback address.
     pub url: reqwest::Url,

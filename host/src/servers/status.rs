@@ -1,9 +1,6 @@
 //! What is known of a server: for guests its state, for the operator everything.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -20,18 +17,6 @@ pub enum ServerState {
     /// No; why, for the guest: no path, no address, no environment.
     Unavailable(Arc<str>),
 }
-
-/// Why a server cannot be used, for the guest: it names the server, the cause and the next step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable(pub Arc<str>);
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unavailable {}
 
 /// All that the operator may see of one server. Texts of the server are escaped.
 #[derive(Debug, Clone)]

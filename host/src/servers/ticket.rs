@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::events::CallEvent;
+use super::CallEvent;
 use crate::budget::Held;
 
 const WAITING: u8 = 0;

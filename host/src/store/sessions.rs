@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sqlx::{FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{Problem, Store, StoreError};
 use crate::{
@@ -88,16 +88,14 @@ impl Store {
     /// [`Problem::Taken`] where there is one of this name, or whatever keeps it from being written. It is not there
     /// then.
     pub async fn add_session(&self, session: &StoredSession) -> Result<(), StoreError> {
-        let add = async {
-            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
-            insert(&mut transaction, session).await?;
-            for (position, listen) in (0..).zip(&session.listens) {
-                insert_listen(&mut transaction, &session.name, position, listen).await?;
-            }
-            transaction.commit().await?;
-            Ok(())
-        };
-        add.await.map_err(|problem: Problem| self.failed(problem))
+        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let added = add(&mut connection, session).await;
+        if added.is_err() {
+            // A commit that fails has ended its transaction already, which sqlx does not know: the connection would be
+            // of no more use.
+            connection.close_on_drop();
+        }
+        added.map_err(|problem| self.failed(problem))
     }
 
     /// Gives a session another token; says whether there is such a session.
@@ -138,6 +136,17 @@ impl Store {
         };
         read.await.map_err(|problem: Problem| self.failed(problem))
     }
+}
+
+/// All of a session, or nothing.
+async fn add(connection: &mut SqliteConnection, session: &StoredSession) -> Result<(), Problem> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    insert(&mut transaction, session).await?;
+    for (position, listen) in (0..).zip(&session.listens) {
+        insert_listen(&mut transaction, &session.name, position, listen).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
 }
 
 async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> Result<(), Problem> {

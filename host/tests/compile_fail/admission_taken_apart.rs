@@ -2,7 +2,7 @@
 
 use footbridge::{
     audit::{Admitted, Receipt},
-    servers::Outgoing,
+    provider::Outgoing,
 };
 
 fn taken_apart(admitted: Admitted) -> (Outgoing, Receipt) {

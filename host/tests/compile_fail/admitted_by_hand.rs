@@ -2,7 +2,7 @@
 
 use footbridge::{
     audit::{Admitted, Receipt},
-    servers::Outgoing,
+    provider::Outgoing,
 };
 
 fn admitted(outgoing: Outgoing, receipt: Receipt) -> Admitted {

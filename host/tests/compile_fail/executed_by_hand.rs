@@ -2,7 +2,7 @@
 
 use footbridge::{
     audit::Receipt,
-    servers::{Executed, Outcome},
+    provider::{Executed, Outcome},
 };
 
 fn written(receipt: Receipt, outcome: Outcome) -> Executed {

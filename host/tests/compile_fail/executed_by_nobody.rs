@@ -2,7 +2,7 @@
 
 use footbridge::{
     audit::Admitted,
-    servers::{Executed, NoAnswer, Outcome},
+    provider::{Executed, NoAnswer, Outcome},
 };
 
 async fn pretended(admitted: Admitted) -> Executed {

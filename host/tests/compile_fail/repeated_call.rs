@@ -1,11 +1,11 @@
 //! One admission for two calls.
 
-use footbridge::{audit::Admitted, servers::Servers};
+use footbridge::{audit::Admitted, provider::Upstream};
 use tokio_util::sync::CancellationToken;
 
-async fn twice(servers: &Servers, admitted: Admitted, cancel: &CancellationToken) {
-    servers.execute(admitted, cancel).await;
-    servers.execute(admitted, cancel).await;
+async fn twice(upstream: &Upstream, admitted: Admitted, cancel: &CancellationToken) {
+    upstream.execute(admitted, cancel).await;
+    upstream.execute(admitted, cancel).await;
 }
 
 fn main() {}

@@ -3,7 +3,7 @@
 use footbridge::{
     gate::Verdict,
     resolve::ResolvedCall,
-    servers::{OutgoingRequest, ServerName},
+    provider::{OutgoingRequest, ServerName},
 };
 
 fn of_a_call(call: ResolvedCall) -> (ServerName, OutgoingRequest) {

@@ -4,7 +4,7 @@ use footbridge::{
     auth::Principal,
     digest::Digest,
     resolve::ResolvedCall,
-    servers::{OutgoingRequest, ServerName},
+    provider::{OutgoingRequest, ServerName},
 };
 
 fn resolved(principal: Principal, server: ServerName, request: OutgoingRequest) -> ResolvedCall {

@@ -1,10 +1,10 @@
 //! Something sent to a server with no admission.
 
-use footbridge::servers::{Outgoing, Servers};
+use footbridge::provider::{Outgoing, Upstream};
 use tokio_util::sync::CancellationToken;
 
-async fn sent(servers: &Servers, outgoing: Outgoing, cancel: &CancellationToken) {
-    servers.send(outgoing, cancel, None).await;
+async fn sent(upstream: &Upstream, outgoing: Outgoing, cancel: &CancellationToken) {
+    upstream.send(outgoing, cancel, None).await;
 }
 
 fn main() {}

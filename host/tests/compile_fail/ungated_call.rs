@@ -1,10 +1,10 @@
 //! A call that nobody decided about.
 
-use footbridge::{resolve::ResolvedCall, servers::Servers};
+use footbridge::{resolve::ResolvedCall, provider::Upstream};
 use tokio_util::sync::CancellationToken;
 
-async fn ungated(servers: &Servers, call: ResolvedCall, cancel: &CancellationToken) {
-    servers.execute(call, cancel).await;
+async fn ungated(upstream: &Upstream, call: ResolvedCall, cancel: &CancellationToken) {
+    upstream.execute(call, cancel).await;
 }
 
 fn main() {}

@@ -1,10 +1,10 @@
 //! A call that was decided about and not recorded.
 
-use footbridge::{gate::Verdict, servers::Servers};
+use footbridge::{gate::Verdict, provider::Upstream};
 use tokio_util::sync::CancellationToken;
 
-async fn unrecorded(servers: &Servers, verdict: Verdict, cancel: &CancellationToken) {
-    servers.execute(verdict, cancel).await;
+async fn unrecorded(upstream: &Upstream, verdict: Verdict, cancel: &CancellationToken) {
+    upstream.execute(verdict, cancel).await;
 }
 
 fn main() {}

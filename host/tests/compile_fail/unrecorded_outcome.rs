@@ -1,6 +1,6 @@
 //! A result that reaches the guest before it is recorded.
 
-use footbridge::servers::{Executed, Outcome};
+use footbridge::provider::{Executed, Outcome};
 
 fn unrecorded(executed: Executed) -> Outcome {
     executed.into_parts().1

@@ -6,7 +6,7 @@ use footbridge::{
     digest::Digest,
     gate::Policy,
     harness::OpenError,
-    listener::{Listen, Listeners},
+    listener::{Listen, Listener, Listeners},
     session::{Ended, SessionName, SessionSpec, new_token},
 };
 use serde_json::json;
@@ -24,12 +24,16 @@ fn name() -> SessionName {
     "test".parse().unwrap()
 }
 
+fn anywhere() -> Listener {
+    Listeners::default().bind(&Listen::at("tcp:127.0.0.1:0".parse().unwrap())).unwrap()
+}
+
 /// A call that has reached its server.
 fn sent(bridge: &Bridge, body: &str) -> Client {
     let mut client = bridge.connect();
     client.send(bridge.request(body));
     // From here on it has been admitted.
-    let runs = || bridge.harness(async |harness| harness.servers().report()[0].in_flight == 1);
+    let runs = || bridge.harness(async |harness| harness.servers().unwrap().report()[0].in_flight == 1);
     eventually(|| runs().then_some(()));
     client
 }
@@ -81,7 +85,7 @@ fn a_session_ends_when_its_time_is_over() {
     let expires = Some(SystemTime::now() + Duration::from_millis(300));
     let spec = SessionSpec { expires, ..SessionSpec::new("brief".parse().unwrap(), &token, Policy::Open) };
     bridge.harness(async |harness| {
-        let listener = Listeners::default().bind(&Listen::at("tcp:127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = anywhere();
         harness.open(spec, vec![listener]).unwrap();
     });
     let ended = bridge.until_recorded(|line| line["type"] == "session_ended");
@@ -93,7 +97,7 @@ fn a_session_ends_when_its_time_is_over() {
 fn a_name_is_one_sessions() {
     let bridge = Bridge::start();
     let taken = bridge.harness(async |harness| {
-        let listener = Listeners::default().bind(&Listen::at("tcp:127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = anywhere();
         harness.open(SessionSpec::new(name(), &new_token().unwrap(), Policy::Open), vec![listener])
     });
     assert!(matches!(taken, Err(OpenError::Taken(taken)) if taken == name()));

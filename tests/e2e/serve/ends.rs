@@ -57,7 +57,7 @@ fn revoking_cuts_connections_cancels_calls_and_removes_the_socket() {
     let mut idle = UnixStream::connect(socket(&guest)).unwrap();
     idle.set_read_timeout(Some(PATIENCE)).unwrap();
     let ran = daemon.host.session(&["revoke", "one"]);
-    assert_eq!((ran.status, ran.stderr.as_str()), (0, "footbridge: session one has ended\n"), "{ran:?}");
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, "session one has ended\n"), "{ran:?}");
     assert!(!socket(&guest).exists() && !socket(&guest).parent().unwrap().parent().unwrap().exists());
     assert_eq!(tape.hears("notifications/cancelled"), id);
     // Cut, by an end or by a reset.

@@ -64,7 +64,8 @@ fn a_session_that_cannot_be_stored_is_not_created() {
     assert!(list.contains("\"before\"") && !list.contains("\"one\""), "{list}");
     running.hears("room\n");
     running.stderr.shows("room done");
-    assert_eq!(host.session(&["create", "one"]).status, 0, "it recovers by itself");
+    let ran = host.session(&["create", "one"]);
+    assert_eq!(ran.status, 0, "it recovers by itself: {ran:?}");
     running.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(running.ends().status, 0);
 }

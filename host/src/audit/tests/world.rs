@@ -1,7 +1,7 @@
 //! The real stages in front of a small MCP server, which notes every call that reaches it, and how long the record
 //! was at that moment.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use footbridge_proto::rpc::ErrorObject;
 use serde_json::{Value, value::RawValue};
@@ -15,12 +15,11 @@ use crate::{
     call::Stages,
     gate::{self, Policy, Verdict},
     limits::{CallLimits, Limits},
+    provider::{Executed, Guard, RawResult, Upstream},
     redact::Redactor,
     resolve::{CallRequest, Resolver, Target},
     secret::Secret,
-    servers::{
-        Executed, Launcher, ProtocolChoice, RawResult, ServerSpec, Servers, ServersContext, StdioSpec, TransportSpec,
-    },
+    servers::{Launcher, ProtocolChoice, ServerSpec, Servers, ServersContext, StdioSpec, TransportSpec},
 };
 
 /// An MCP server with one tool, `note`. A call waits while the file `$HOLD` exists.
@@ -54,7 +53,7 @@ pub(super) struct Left {
 
 pub(super) struct World {
     folder: tempfile::TempDir,
-    servers: Servers,
+    upstream: Upstream,
     resolver: Resolver,
 }
 
@@ -84,8 +83,10 @@ impl World {
         };
         let servers = Servers::start(vec![spec], context);
         let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };
-        let resolver = Resolver::new(servers.clone(), limits, 1 << 20);
-        Self { folder, servers, resolver }
+        let guard = Guard { limits: limits.clone(), budget: Budget::new(1 << 20), redactor: Redactor::default() };
+        let upstream = Upstream::new(Arc::new(servers), guard);
+        let resolver = Resolver::new(upstream.clone(), limits, 1 << 20);
+        Self { folder, upstream, resolver }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -114,14 +115,14 @@ impl World {
     }
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
-        let (resolver, servers) = (self.resolver.clone(), self.servers.clone());
-        let stages = Stages { resolver, audit: audit.clone(), servers };
+        let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
+        let stages = Stages { resolver, audit: audit.clone(), upstream };
         stages.call(principal(), request, &CancellationToken::new()).await.into_answer()
     }
 
     /// What comes after the admission.
     pub(super) async fn execute(&self, admitted: Admitted) -> Executed {
-        self.servers.execute(admitted, &CancellationToken::new()).await
+        self.upstream.execute(admitted, &CancellationToken::new()).await
     }
 
     /// As far as the gate.
@@ -151,7 +152,7 @@ impl World {
     }
 
     pub(super) async fn end(self) {
-        self.servers.shutdown().await;
+        self.upstream.shutdown().await;
     }
 }
 

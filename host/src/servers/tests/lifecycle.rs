@@ -61,7 +61,7 @@ async fn servers_that_do_not_listen_are_ended_side_by_side_and_by_force() {
     }
     let servers = stage.start();
     let mut pids = Vec::new();
-    for name in servers.names() {
+    for name in servers.names().iter() {
         servers.ready(name.as_str(), LONG).await.unwrap().unwrap();
     }
     pids.extend(servers.report().iter().filter_map(|report| report.pid));

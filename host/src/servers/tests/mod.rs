@@ -6,6 +6,7 @@ mod http;
 mod http_server;
 mod lifecycle;
 mod real;
+mod replaced;
 mod trouble;
 
 use std::{path::PathBuf, process::Command, sync::OnceLock, time::Duration};
@@ -133,7 +134,7 @@ fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
         _ => (Digest::of("unknown"), false),
     };
     let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers };
-    Outgoing { server: "x".parse().unwrap(), request }
+    Outgoing::new("x".parse().unwrap(), request)
 }
 
 async fn call(servers: &Servers, tool: &str, arguments: Value) -> Outcome {

@@ -1,4 +1,4 @@
-//! What goes to an MCP server, and what became of it.
+//! What goes to a provider, and what became of it.
 
 use serde_json::value::RawValue;
 
@@ -6,20 +6,56 @@ use super::ServerName;
 use crate::{
     audit::{Admitted, Receipt},
     budget::Held,
+    catalogue::Catalogue,
     digest::Digest,
 };
 
-/// A call on its way out. It comes out of an [`Admitted`] and nowhere else.
+/// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// The server.
-    pub server: ServerName,
-    /// What to send.
-    pub request: OutgoingRequest,
+    server: ServerName,
+    request: OutgoingRequest,
 }
 
-/// What is sent to a server. It is sent once, whatever happens.
+impl Outgoing {
+    /// For the audit stage, which makes admissions.
+    pub(crate) fn new(server: ServerName, request: OutgoingRequest) -> Self {
+        Self { server, request }
+    }
+
+    /// The server it goes to.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// What to send.
+    #[must_use]
+    pub fn request(&self) -> &OutgoingRequest {
+        &self.request
+    }
+
+    /// Takes it apart, to send what is in it.
+    #[must_use]
+    pub fn into_parts(self) -> (ServerName, OutgoingRequest) {
+        (self.server, self.request)
+    }
+
+    /// Whether a tool is still what the call was decided about.
+    #[must_use]
+    pub fn is_current(&self, catalogue: &Catalogue) -> bool {
+        match &self.request {
+            OutgoingRequest::CallTool { name, definition, .. } => {
+                catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
+            }
+            OutgoingRequest::ReadResource { .. } => true,
+        }
+    }
+}
+
+/// What is sent to a server. It is sent once, whatever happens. More kinds may come.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OutgoingRequest {
     /// `tools/call`.
     CallTool {
@@ -63,12 +99,20 @@ pub enum Outcome {
     Unknown(NoAnswer),
 }
 
+impl Outcome {
+    /// For a request of a kind that the server has nothing for.
+    #[must_use]
+    pub fn not_offered(server: &ServerName) -> Self {
+        Self::NotSent(NotSent::Unavailable(format!("Server \"{server}\" does not offer this. Nothing was sent")))
+    }
+}
+
 /// A result as raw JSON, and the bytes it holds.
 #[derive(Debug)]
 pub struct RawResult {
-    /// The text.
+    /// The text: a JSON object of MCP, such as `{"content": [...]}`.
     pub text: Box<RawValue>,
-    /// Its part of the budget.
+    /// Its part of the budget, where the provider took it; otherwise it is taken for it.
     pub held: Option<Held>,
 }
 
@@ -109,7 +153,7 @@ pub enum NoAnswer {
     Busy,
 }
 
-/// A call that was carried out, or not, and its receipt. Only the servers stage makes one, from an [`Admitted`].
+/// A call that was carried out, or not, and its receipt. Only [`super::Upstream`] makes one, from an [`Admitted`].
 #[derive(Debug)]
 pub struct Executed {
     receipt: Receipt,

@@ -1,0 +1,64 @@
+//! What is behind the stages: anything that has tools and carries calls out.
+//!
+//! [`ToolProvider`] is what it has to be able to do. [`crate::servers::Servers`] is one: MCP servers. [`Upstream`] is
+//! the stage in front of any of them: it alone takes an [`Admitted`](crate::audit::Admitted) apart, so no provider
+//! sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that a
+//! definition is still the one that was decided about, the limit on results, the budget, the time, and that a panic
+//! ends one call and no more.
+
+mod events;
+mod name;
+mod outcome;
+mod upstream;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+pub use events::{CallEvent, Events};
+pub use name::{BadServerName, ServerName, Unavailable};
+pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};
+pub use upstream::{Guard, Upstream};
+
+use crate::catalogue::Catalogue;
+
+/// Servers with tools, by name.
+///
+/// Methods may run side by side. What they say goes to guests as it is, so it holds no path, no address and no
+/// credential of the host.
+pub trait ToolProvider: Send + Sync + 'static {
+    /// The names of all servers, sorted. The set may change while the harness runs.
+    fn servers(&self) -> Arc<[ServerName]>;
+
+    /// What a server offers now. One that is starting gets up to `wait`; with none it is only looked at.
+    ///
+    /// # Errors
+    /// [`Unavailable`] with the text for the guest.
+    fn catalogue<'a>(
+        &'a self,
+        server: &'a ServerName,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>>;
+
+    /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
+    /// server whose catalogue has resources or templates; for any other request that it does not know a provider
+    /// gives [`Outcome::not_offered`].
+    ///
+    /// When `context.cancel` is cancelled nobody waits any more: end soon, and say what became of the call.
+    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome>;
+
+    /// Ends what it has running, within a deadline of its own. Called once, when the harness ends.
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What goes with a call.
+#[derive(Debug, Clone)]
+pub struct CallContext {
+    /// Cancelled when the client left.
+    pub cancel: CancellationToken,
+    /// Where signs of life go.
+    pub events: Events,
+}

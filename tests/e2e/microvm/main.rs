@@ -1,5 +1,5 @@
-//! Guests in real virtual machines, which reach the harness over vsock: `calls` and `echo` go to the host, and
-//! `listening` is AF_VSOCK on both ends, inside a guest.
+//! Guests in real virtual machines, which reach the harness over vsock: `calls` and `echo` go to the host,
+//! `listening` is AF_VSOCK on both ends, inside a guest, and `recipe` is what the documentation tells people to type.
 //!
 //! Each boot costs seconds of both cores, so one machine serves several checks.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
@@ -7,6 +7,7 @@
 mod calls;
 mod echo;
 mod listening;
+mod recipe;
 
 /// A line of shell that starts the relay and waits until it listens.
 fn relay(port: u16, to: &str, more: &str) -> String {

@@ -35,7 +35,7 @@ pub const VM_PATIENCE: Duration = Duration::from_secs(150);
 pub const SERIES: [&str; 2] = ["6.1", "6.12"];
 
 /// Memory of a machine.
-const MEMORY: &str = "512M";
+const MEMORY: &str = "768M";
 
 /// What `scripts/microvm` installed.
 #[derive(Debug, Clone)]
@@ -75,7 +75,9 @@ impl Kernel {
         self.series
     }
 
-    fn own_folder(&self) -> PathBuf {
+    /// The folder of its `vmlinuz` and `modules`.
+    #[must_use]
+    pub fn own_folder(&self) -> PathBuf {
         self.folder.join(format!("linux-{}", self.series))
     }
 
@@ -87,12 +89,20 @@ impl Kernel {
         self.own_folder().join("modules")
     }
 
-    fn busybox(&self) -> PathBuf {
-        self.folder.join("bin/busybox")
+    /// A static busybox.
+    #[must_use]
+    pub fn busybox(&self) -> PathBuf {
+        self.programs().join("busybox")
+    }
+
+    /// The folder of the programs that were installed for machines.
+    #[must_use]
+    pub fn programs(&self) -> PathBuf {
+        self.folder.join("bin")
     }
 
     fn daemon(&self) -> PathBuf {
-        self.folder.join("bin/vhost-device-vsock")
+        self.programs().join("vhost-device-vsock")
     }
 }
 

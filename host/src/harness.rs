@@ -197,6 +197,11 @@ impl Harness {
         ended
     }
 
+    /// Records the end of a session that is not open here: it ended while no harness was running.
+    pub fn ended_meanwhile(&self, name: &SessionName, why: Ended) {
+        self.audit.session_ended(name, why);
+    }
+
     /// Takes a new configuration: its servers and secrets hold at once. Without effect over another provider.
     pub fn reload(&self, config: Config) -> Reloaded {
         // First: what a new server says is looked through for the new values.

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::socket::{getsockopt, sockopt};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{json, value::RawValue};
 
@@ -36,6 +37,14 @@ pub enum ClientError {
         .0.display()
     )]
     Refused(PathBuf),
+    /// Whoever listens there is not this user.
+    #[error("what answers at {} is a process of user {uid}, not yours: nothing was sent to it; find out who put it there", path.display())]
+    Impostor {
+        /// The socket.
+        path: PathBuf,
+        /// Who listens.
+        uid: u32,
+    },
     /// It speaks another protocol.
     #[error("the running footbridge ({version}) speaks another protocol than this one ({ours}): restart it with the same version", ours = env!("CARGO_PKG_VERSION"))]
     OtherProtocol {
@@ -86,6 +95,8 @@ impl Client {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
             _ => io_error(error),
         })?;
+        // In a folder such as /tmp anybody could have been there first.
+        check_listener(&stream, nix::unistd::geteuid().as_raw(), path)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(io_error)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(io_error)?;
         let nobody = Harness { harness: String::new(), version: String::new(), protocol: PROTOCOL, pid: 0 };
@@ -136,6 +147,29 @@ impl Client {
     }
 }
 
+fn check_listener(stream: &UnixStream, ours: u32, path: &Path) -> Result<(), ClientError> {
+    let listener = getsockopt(stream, sockopt::PeerCredentials);
+    match listener.map_err(io::Error::from) {
+        Ok(listener) if listener.uid() == ours => Ok(()),
+        Ok(listener) => Err(ClientError::Impostor { path: path.to_owned(), uid: listener.uid() }),
+        Err(source) => Err(ClientError::Io { path: path.to_owned(), source }),
+    }
+}
+
 fn hung_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_of_another_user_is_told_nothing() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let own = nix::unistd::geteuid().as_raw();
+        check_listener(&ours, own, Path::new("/x")).unwrap();
+        let text = check_listener(&ours, own + 1, Path::new("/x")).unwrap_err().to_string();
+        assert!(text.contains("/x") && text.contains(&format!("user {own}")), "{text}");
+    }
 }

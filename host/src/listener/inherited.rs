@@ -61,8 +61,8 @@ impl Passed {
         let own = text(&self.pid).and_then(|pid| pid.parse().ok()) == Some(own_pid);
         let count = text(&self.count).and_then(|count| count.parse::<RawFd>().ok()).filter(|_| own);
         let count = count.ok_or("systemd passed no sockets to this process; start it from a .socket unit")?;
-        let names = text(&self.names).unwrap_or_default();
-        let names = names.split(':').filter(|name| !name.is_empty()).chain(std::iter::repeat(NAMELESS));
+        let names = text(&self.names);
+        let names = names.iter().flat_map(|names| names.split(':')).chain(std::iter::repeat(NAMELESS));
         let mut numbers = (0..count).zip(names).filter(|(_, has)| *has == name).map(|(n, _)| n.saturating_add(FIRST));
         match (numbers.next(), numbers.next()) {
             (Some(number), None) => Ok(number),
@@ -165,6 +165,7 @@ mod tests {
         assert!(three.number_of("other", 7).unwrap_err().contains("no socket of that name"));
         assert_eq!(passed("7", "1", None).number_of("unknown", 7), Ok(3));
         assert_eq!(passed("7", "2", Some("a")).number_of("unknown", 7), Ok(4));
+        assert_eq!(passed("7", "3", Some("a::b")).number_of("b", 7), Ok(5), "one without a name counts");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `footbridge serve`: the daemon, many sessions.
 //!
-//! Order of a start: the lock of the state folder, the store, the record, the control socket, the stages and servers,
+//! Order of a start: the lock of the state folder, the store, the control socket, the record, the stages and servers,
 //! the sessions of the store; then it is ready. Order of the end, on SIGTERM or SIGINT: no new commands, no new
 //! connections, what runs gets a moment, servers end, the record and the store are closed. SIGHUP reads the
 //! configuration again; one with a mistake changes nothing.
@@ -28,7 +28,7 @@ use crate::{
     control::{self, server::Control},
     harness::{Harness, Reloaded},
     report,
-    servers::Launcher,
+    servers::{Launcher, ServerName},
     store::Store,
 };
 use lock::StateLock;
@@ -53,10 +53,10 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     make_private(&folders.state)?;
     let _lock = StateLock::take(&folders.state)?;
     let store = Store::open(&folders.state).await?;
-    let journal = FileJournal::create(&folders.state.join("audit"))?;
-    tracing::info!(record = %journal.path().display(), "calls are recorded");
     let socket = control::of_serve(&folders.runtime);
     let control = Control::bind(&socket)?;
+    let journal = FileJournal::create(&folders.state.join("audit"))?;
+    tracing::info!(record = %journal.path().display(), "calls are recorded");
     let harness =
         Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
     let sessions = Sessions::new(harness, store, &folders.runtime);
@@ -104,10 +104,15 @@ fn take(sessions: &Sessions, config: Config) {
         tracing::warn!(%note, "the configuration has something odd");
     }
     let Reloaded { servers, needs_restart } = sessions.harness().reload(config);
-    tracing::info!(?servers, "the configuration was read again");
+    let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
+    tracing::info!(added, removed, restarted, "the configuration was read again");
     if needs_restart {
         tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
     }
+}
+
+fn names(servers: &[ServerName]) -> String {
+    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What a signal asks for.

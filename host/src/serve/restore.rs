@@ -41,7 +41,10 @@ impl Sessions {
             match fate(&stored) {
                 Ok(Fate::Ended(why)) => {
                     tracing::warn!(session = %name, why = why.as_str(), "a session ended while no daemon was running");
-                    self.end(&mut table, &name, why).await?;
+                    self.0.harness.ended_meanwhile(&name, why);
+                    if let Err(error) = self.end(&mut table, &name, why).await {
+                        tracing::error!(session = %name, %error, "it is still in the store");
+                    }
                 }
                 Ok(Fate::Goes(process)) => self.open_again(&mut table, Kept::new(stored), process),
                 Err(error) => {

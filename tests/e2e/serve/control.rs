@@ -54,24 +54,27 @@ fn another_user_does_not_get_in_even_where_the_file_would_let_them() {
         return skipped(TEST, "needs root to become another user");
     }
     let mut daemon = Host::with(&Servers::none()).serves();
-    let host = &daemon.host;
-    let program = host.path().join("footbridge");
-    fs::copy(programs::footbridge(), &program).unwrap();
+    let folder = daemon.host.path().to_owned();
+    let socket = daemon.host.runtime().join("serve/control.sock");
+    // By another process: one that is started meanwhile would inherit the open file, and nobody could run it.
+    let copied = Command::new("cp").args([programs::footbridge(), programs::tool_cli()]).arg(&folder).status();
+    assert!(copied.unwrap().success());
     let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    open(&program, 0o755);
-    let as_nobody = || {
-        let mut command = Command::new(&program);
-        command.args(["session", "list"]).env_clear().env("FOOTBRIDGE_RUNTIME", host.runtime()).env("HOME", "/");
+    let as_nobody = |program: &str, words: &[&str]| {
+        let mut command = Command::new(folder.join(program));
+        command.args(words).env_clear().env("FOOTBRIDGE_RUNTIME", folder.join("rt")).env("HOME", "/");
+        command.env("TOOL_CLI_SOCKET", &socket).env("TOOL_CLI_TOKEN", "fbt_x");
         command.uid(NOBODY).gid(NOBODY).current_dir("/");
         Running::start(&mut command).ends()
     };
-    open(host.path(), 0o711);
-    as_nobody().fails(1, &["Permission denied"]);
-    let socket = host.runtime().join("serve/control.sock");
-    open(&host.runtime(), 0o711);
-    open(&host.runtime().join("serve"), 0o711);
+    open(&folder, 0o711);
+    as_nobody("footbridge", &["session", "list"]).fails(1, &["Permission denied"]);
+    open(&folder.join("rt"), 0o711);
+    open(&folder.join("rt/serve"), 0o711);
     open(&socket, 0o666);
-    as_nobody().fails(1, &["hung up"]);
+    as_nobody("footbridge", &["session", "list"]).fails(1, &["a process of user 0, not yours"]);
+    // Whoever does not ask whose it is gets nowhere either.
+    assert_eq!(as_nobody("tool-cli", &[]).status, 1);
     daemon.process().stderr.shows("a process of user 65534");
 }
 
@@ -83,4 +86,21 @@ fn a_command_in_the_sandbox_of_a_run_does_not_get_in() {
     // Hidden; and outside of `net`, where nothing is, `none` promises nothing.
     let ran = daemon.host.runs_script(&format!("test -e {} || echo hidden", socket.display()));
     assert_eq!(ran.well(), "hidden\n");
+}
+
+#[test]
+fn an_ordinary_user_has_a_daemon_of_their_own() {
+    if !nix::unistd::geteuid().is_root() {
+        // Then every test here is one of an ordinary user.
+        return;
+    }
+    let daemon = Host::with(&Servers::none().misbehaving("ok", &["ok"])).as_user(NOBODY).serves();
+    let guest = daemon.opens("one", &[]);
+    assert_eq!(daemon.list().len(), 1);
+    // Others do not take it for their own, root neither.
+    let mut command = list(&daemon);
+    command.uid(0).gid(0);
+    Running::start(&mut command).ends().fails(1, &["a process of user 65534, not yours"]);
+    assert_eq!(daemon.rotates("one").len(), guest.token.len());
+    assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
 }

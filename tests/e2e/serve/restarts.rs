@@ -70,6 +70,9 @@ fn what_ended_meanwhile_is_ended_and_said() {
     let names: Vec<_> = daemon.list().iter().map(|session| session["name"].clone()).collect();
     assert_eq!(names, ["stays"]);
     assert!(!daemon.host.own_socket("short").parent().unwrap().exists());
+    let record = daemon.host.record();
+    let ended: Vec<_> = record.iter().filter(|line| line["type"] == "session_ended").collect();
+    assert_eq!(ended.len(), 2, "{ended:?}");
     let said = daemon.ends().stderr;
     assert!(said.contains("short") && said.contains("expired"), "{said}");
     assert!(said.contains("with") && said.contains("process_gone"), "{said}");

@@ -82,3 +82,20 @@ fn a_configuration_that_does_not_parse_changes_nothing_and_says_so() {
     assert!(weather(&guest).contains("Bern"));
     fs::write(&file, good).unwrap();
 }
+
+#[test]
+fn a_new_configuration_holds_at_once_and_what_it_does_not_touch_goes_on() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let _noted = guest.runs(&["demo", "add_note", r#"{"text":"kept"}"#]).well();
+    let servers = Servers::demo().misbehaving("second", &["ok"]);
+    fs::write(daemon.host.servers_file(), servers.text(daemon.host.path())).unwrap();
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("added=\"second\" removed=\"\" restarted=\"\"");
+    assert!(guest.runs(&["second", "add", r#"{"a":1,"b":2}"#]).well().contains('3'));
+    assert!(guest.runs(&["demo", "list_notes", "{}"]).well().contains("kept"), "the same server process");
+    fs::write(daemon.host.servers_file(), Servers::demo().text(daemon.host.path())).unwrap();
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("removed=\"second\"");
+    guest.runs(&["second", "add", r#"{"a":1,"b":2}"#]).fails(1, &["\"second\" not found"]);
+}

@@ -31,18 +31,12 @@ fn a_damaged_or_newer_store_stops_the_start_and_stays_as_it_is() {
     assert_eq!(guest.posts(LIST).status, 200);
 }
 
-#[test]
-fn a_session_that_cannot_be_stored_is_not_created() {
-    let test = "a_session_that_cannot_be_stored_is_not_created";
-    if !nix::unistd::geteuid().is_root() {
-        return skipped(test, "needs root to mount a small file system");
-    }
-    let host = Host::with(&Servers::none());
+/// A daemon whose state is on a small file system of its own, which fills up and is emptied as the test says.
+fn on_a_small_disk(host: &Host, before: &str) -> Running {
     fs::create_dir(host.state()).unwrap();
     let serve = host.serve_of();
-    // A small file system of its own for the state, that fills up and is emptied as the test says.
     let script = format!(
-        "mount -t tmpfs -o size=512k,mode=700 tmpfs {0}; exec 3<&0; \
+        "mount -t tmpfs -o size=512k,mode=700 tmpfs {0}; {before} exec 3<&0; \
          (while read -r line; do case $line in full) cat /dev/zero >{0}/fill;; room) rm {0}/fill;; esac; \
          echo $line done; done) <&3 >&2 & exec \"$@\" 3<&- <&-",
         host.state().display()
@@ -51,7 +45,28 @@ fn a_session_that_cannot_be_stored_is_not_created() {
     command.args(["--mount", "sh", "-c", &script, "sh"]);
     command.arg(serve.get_program()).args(serve.get_args()).env_clear().current_dir(host.work());
     command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut running = Running::start(&mut command);
+    Running::start(&mut command)
+}
+
+#[test]
+fn a_daemon_does_not_start_on_a_full_disk_and_says_why() {
+    let test = "a_daemon_does_not_start_on_a_full_disk_and_says_why";
+    if !nix::unistd::geteuid().is_root() {
+        return skipped(test, "needs root to mount a small file system");
+    }
+    let host = Host::with(&Servers::none());
+    let ran = on_a_small_disk(&host, &format!("cat /dev/zero >{}/fill;", host.state().display())).ends();
+    ran.fails(125, &["serve.lock", "No space left on device"]);
+}
+
+#[test]
+fn a_session_that_cannot_be_stored_is_not_created() {
+    let test = "a_session_that_cannot_be_stored_is_not_created";
+    if !nix::unistd::geteuid().is_root() {
+        return skipped(test, "needs root to mount a small file system");
+    }
+    let host = Host::with(&Servers::none());
+    let mut running = on_a_small_disk(&host, "");
     running.stderr.shows("footbridge: ready");
     assert_eq!(host.session(&["create", "before"]).status, 0);
     running.hears("full\n");

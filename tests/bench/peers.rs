@@ -1,6 +1,7 @@
 //! The relay and what else carries a TCP port to a Unix socket, each started in front of one harness.
 
 use std::{
+    collections::HashMap,
     fs,
     io::{BufRead, BufReader},
     net::{TcpListener, TcpStream},
@@ -87,20 +88,27 @@ impl Carrier {
         Ok(stream)
     }
 
-    /// Processor time so far, user and system, of its threads and of the processes it has for connections.
-    pub(crate) fn processor(&self) -> Result<Duration, Failure> {
+    /// Processor time so far, user and system, of each of its threads and of the processes it has for connections.
+    pub(crate) fn processor(&self) -> Result<HashMap<String, u64>, Failure> {
         let mut all = vec![self.child.id()];
-        let mut total = 0;
+        let mut spent = HashMap::new();
         while let Some(pid) = all.pop() {
-            for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-                let task = task?.path();
-                let times = fs::read_to_string(task.join("schedstat"))?;
-                total += times.split(' ').next().ok_or("no time")?.parse::<u64>()?;
-                let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+            // What is left of an earlier connection may end meanwhile.
+            for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+                let Ok(times) = fs::read_to_string(task.path().join("schedstat")) else { continue };
+                spent.insert(task.path().display().to_string(), times.split(' ').next().ok_or("no time")?.parse()?);
+                let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
                 all.extend(children.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
             }
         }
-        Ok(Duration::from_nanos(total))
+        Ok(spent)
+    }
+
+    /// Processor time since `before`, of all that are there now.
+    pub(crate) fn processor_since(&self, before: &HashMap<String, u64>) -> Result<Duration, Failure> {
+        let now = self.processor()?;
+        let spent = now.iter().map(|(task, spent)| spent.saturating_sub(before.get(task).copied().unwrap_or(0)));
+        Ok(Duration::from_nanos(spent.sum()))
     }
 
     /// Resident memory in bytes.

@@ -4,7 +4,6 @@
 //! else holds on either is an error: clients would reach them. Once bound, no error ends the loop.
 
 use std::{
-    cell::RefCell,
     io,
     net::{Ipv6Addr, SocketAddr},
     rc::Rc,
@@ -22,9 +21,10 @@ use tokio::{
 };
 
 use crate::{
-    pump::{self, Limits, SCRATCH_BYTES, Scratch},
+    pump::{self, Limits},
     reach::Reach,
     refuse, say,
+    scratch::Scratch,
     stream::Stream,
 };
 
@@ -94,7 +94,7 @@ impl Relay {
     pub(crate) fn new(reach: Rc<Reach>, max_connections: usize) -> Self {
         Self {
             reach,
-            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+            scratch: Scratch::new(),
             places: Arc::new(Semaphore::new(max_connections)),
             refusal: refuse::answer(),
         }

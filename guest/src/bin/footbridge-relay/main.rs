@@ -6,6 +6,7 @@
 //! 125 the harness is gone, 126 the command cannot be run, 127 there is no such command.
 
 mod args;
+mod direction;
 mod init;
 mod lifeline;
 mod listen;
@@ -13,6 +14,7 @@ mod mux;
 mod pump;
 mod reach;
 mod refuse;
+mod scratch;
 mod signals;
 mod stream;
 mod terminal;

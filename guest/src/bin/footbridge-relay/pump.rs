@@ -2,26 +2,23 @@
 //!
 //! A direction waits for its source without holding a buffer, reads into the one scratch of the relay, and writes. What
 //! did not fit is spilled into memory of its own, and nothing more is read until that is written, which is the
-//! back-pressure. A direction that ends tells its sink, and sets the other one a limit on silence: short once the
-//! local client is gone, since the harness must learn that; longer once the harness is, since the client may still
-//! read. A broken connection sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own
-//! direction: the other one may still carry an answer.
+//! back-pressure. Many bytes go through a pipe instead where that is cheaper (`scratch`).
+//!
+//! A direction that ends tells its sink, and sets the other one a limit on silence: short once the local client is gone,
+//! since the harness must learn that; longer once the harness is, since the client may still read. A broken connection
+//! sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own direction: the other one may
+//! still carry an answer.
 
-use std::{
-    cell::{Cell, RefCell},
-    io,
-    time::Duration,
+use std::{io, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    direction::Direction,
+    scratch::{MANY_BYTES, Pipe, Scratch},
+    stream::Stream,
 };
 
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep, sleep_until},
-};
-
-use crate::stream::Stream;
-
-/// How much one read takes.
-pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
 /// How much a direction moves before others get their turn.
 const TURN_BYTES: usize = 512 << 10;
 
@@ -45,9 +42,6 @@ impl Limits {
     };
 }
 
-/// The relay's one buffer; nobody holds it across an await.
-pub(crate) type Scratch = RefCell<Box<[u8]>>;
-
 /// How the client stood when both directions had ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
@@ -68,31 +62,6 @@ pub(crate) async fn join(client: &Stream, harness: &Stream, scratch: &Scratch, l
     match up {
         Ok(End::SinkBroke) => Client::Sending,
         Ok(End::SourceEnded | End::Silence) | Err(_) => Client::Done,
-    }
-}
-
-/// How one direction stands, for the other to see.
-#[derive(Default)]
-struct Direction {
-    /// Once it ended: how long the other one may be silent.
-    ended: Cell<Option<Duration>>,
-    end: Notify,
-}
-
-impl Direction {
-    fn end(&self, grace: Duration) {
-        self.ended.set(Some(grace));
-        self.end.notify_one();
-    }
-
-    /// Resolves when it has ended and its grace has passed. Asked anew after each byte, so it measures silence.
-    async fn silent(&self) {
-        loop {
-            match self.ended.get() {
-                Some(grace) => return sleep(grace).await,
-                None => self.end.notified().await,
-            }
-        }
     }
 }
 
@@ -119,6 +88,8 @@ enum Moved {
     All(usize),
     /// The sink is full; this is left.
     Spill(Vec<u8>),
+    /// The same, in a pipe.
+    Held(Pipe),
     /// There was nothing to read.
     Nothing,
     /// There will be nothing more.
@@ -135,8 +106,15 @@ impl Pump<'_> {
 
     async fn copy(&self, mut first_byte: Option<Instant>) -> io::Result<End> {
         let mut turn = 0;
+        let mut many = false;
         loop {
-            match self.step()? {
+            let moved = if many { self.splice()? } else { self.step()? };
+            many = match moved {
+                Moved::All(bytes) => bytes >= MANY_BYTES,
+                Moved::Spill(_) | Moved::Held(_) => true,
+                Moved::Nothing | Moved::End(_) => many,
+            };
+            match moved {
                 Moved::All(bytes) => {
                     first_byte = None;
                     turn += bytes;
@@ -144,6 +122,11 @@ impl Pump<'_> {
                 Moved::Spill(rest) => {
                     first_byte = None;
                     if self.sink.write_all(&rest).await.is_err() {
+                        return Ok(End::SinkBroke);
+                    }
+                }
+                Moved::Held(pipe) => {
+                    if self.pour_all(pipe).await.is_err() {
                         return Ok(End::SinkBroke);
                     }
                 }
@@ -162,8 +145,9 @@ impl Pump<'_> {
         }
     }
 
+    /// By the buffer.
     fn step(&self) -> io::Result<Moved> {
-        let mut scratch = self.scratch.borrow_mut();
+        let mut scratch = self.scratch.bytes.borrow_mut();
         let read = match self.source.try_read(&mut scratch) {
             Ok(0) => return Ok(Moved::End(End::SourceEnded)),
             Ok(read) => read,
@@ -175,6 +159,33 @@ impl Pump<'_> {
             Ok(wrote) => Ok(Moved::Spill(scratch[wrote..read].to_vec())),
             Err(_) => Ok(Moved::End(End::SinkBroke)),
         }
+    }
+
+    /// By a pipe, or where that cannot be by the buffer.
+    fn splice(&self) -> io::Result<Moved> {
+        let Some(mut pipe) = self.scratch.pipe(self.source, self.sink) else { return self.step() };
+        let moved = match pipe.fill(self.source) {
+            Ok(0) => Moved::End(End::SourceEnded),
+            Ok(read) => match pipe.pour(self.sink) {
+                Ok(true) => Moved::All(read),
+                Ok(false) => return Ok(Moved::Held(pipe)),
+                Err(e) if self.scratch.is_refusal(&e) => return pipe.empty().map(Moved::Spill),
+                Err(_) => return Ok(Moved::End(End::SinkBroke)),
+            },
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Moved::Nothing,
+            Err(e) if self.scratch.is_refusal(&e) => return self.step(),
+            Err(e) => return Err(e),
+        };
+        self.scratch.put_back(pipe);
+        Ok(moved)
+    }
+
+    async fn pour_all(&self, mut pipe: Pipe) -> io::Result<()> {
+        while !pipe.pour(self.sink)? {
+            self.sink.writable().await?;
+        }
+        self.scratch.put_back(pipe);
+        Ok(())
     }
 
     /// Waits for something to read; false when there was silence for too long.
@@ -214,7 +225,7 @@ mod tests {
     ) -> Client {
         let (client, near_client) = UnixStream::pair().unwrap();
         let (harness, near_harness) = UnixStream::pair().unwrap();
-        let scratch = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
+        let scratch = Scratch::new();
         let copy = async {
             let (client, harness) = (Stream::Unix(near_client), Stream::Unix(near_harness));
             join(&client, &harness, &scratch, limits).await

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use footbridge_proto::rpc::{ErrorObject, Reason, Response};
 
-use crate::{pump::Scratch, stream::Stream};
+use crate::{scratch::Scratch, stream::Stream};
 
 /// How much of a request is read after the answer, so that the client sees the answer and not a reset.
 const DRAIN_BYTES: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub(crate) async fn drain(client: &Stream, scratch: &Scratch) {
     let all = async {
         let mut left = DRAIN_BYTES;
         while left > 0 && client.readable().await.is_ok() {
-            let read = client.try_read(&mut scratch.borrow_mut());
+            let read = client.try_read(&mut scratch.bytes.borrow_mut());
             match read {
                 Ok(read @ 1..) => left = left.saturating_sub(read),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}

@@ -4,14 +4,21 @@
 //! end alone. Through a VMM it cannot: most close the whole connection, and an answer on its way is lost.
 
 use std::{
+    fs::File,
     io,
     net::{Ipv6Addr, SocketAddr},
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
 use footbridge_proto::endpoint::{Endpoint, TcpHost};
-use nix::sys::socket;
-use tokio::net::{TcpStream, UnixStream};
+use nix::{
+    fcntl::{SpliceFFlags, splice},
+    sys::socket,
+};
+use tokio::{
+    io::Interest,
+    net::{TcpStream, UnixStream},
+};
 
 use crate::{mux, vsock};
 
@@ -109,6 +116,22 @@ impl Stream {
         Ok(done)
     }
 
+    /// Moves what is there into a pipe by reference, at most `most` bytes.
+    pub(crate) fn try_splice_to(&self, pipe: &OwnedFd, most: usize) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_io(Interest::READABLE, || moved(stream, pipe, most)),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Moves what fits out of a pipe by reference, at most `most` bytes.
+    pub(crate) fn try_splice_from(&self, pipe: &File, most: usize) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || moved(pipe, stream, most)),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Writes all of it.
     pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         loop {
@@ -130,4 +153,8 @@ impl Stream {
         };
         let _ = socket::shutdown(fd, socket::Shutdown::Write);
     }
+}
+
+fn moved(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> {
+    Ok(splice(from, None, to, None, most, SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK)?)
 }

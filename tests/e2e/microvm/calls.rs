@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use footbridge_tests::{
-    Daemon, Host, Real, Servers,
+    Daemon, Host, Real, Servers, Tape,
     microvm::{Cable, Image, Kernel, Vm},
 };
 use serde_json::{Value, json};
@@ -14,10 +14,13 @@ use crate::{FOUR_STEPS, FOUR_STEPS_SAY, agent, relay};
 /// listens, so the relay has to try more than once.
 const HELD_BACK: Duration = Duration::from_secs(3);
 
-fn servers(everything: Option<&Real>) -> Servers {
+/// The demo server, one that never answers a call, one that answers with 8 MB, and a real one if there is one.
+fn servers(tape: &Tape, everything: Option<&Real>) -> Servers {
+    let servers = Servers::demo().recording("slow", &["never-answers-call"], tape);
+    let servers = servers.misbehaving("long", &["long-result", "8000000"]);
     match everything {
-        Some(everything) => Servers::demo().and("everything", json!({"command": everything.program()})),
-        None => Servers::demo(),
+        Some(everything) => servers.and("everything", json!({"command": everything.program()})),
+        None => servers,
     }
 }
 
@@ -65,12 +68,19 @@ fn harness_comes_late(vm: &mut Vm, daemon: &mut Daemon, token: &str) {
     assert_eq!(vm.runs("cat relay-7179.log").well(), "", "a harness that is a little late is not worth a word");
 }
 
+/// Starts a call that gets no answer, and waits until the server has it.
+fn waits_for_an_answer(vm: &mut Vm, token: &str, tape: &mut Tape) -> String {
+    let call = "tool-cli slow echo '{}' >/dev/null 2>&1 &\necho $! >waiting";
+    assert_eq!(vm.runs(&agent(token, call)).well(), "");
+    tape.hears("tools/call")
+}
+
 fn tools(series: &'static str) {
     let test = "tools_over_vsock";
     let Some(kernel) = Kernel::of(test, series) else { return };
     let real = Real::server(&format!("{test} (Linux {series})"), "mcp-server-everything");
-    let cable = Cable::new();
-    let mut daemon = Host::with(&servers(real.as_ref())).serves();
+    let (cable, mut tape) = (Cable::new(), Tape::new());
+    let mut daemon = Host::with(&servers(&tape, real.as_ref())).serves();
     let session = daemon.creates("vm", &["--listen", &format!("vsock-mux:{}:7179", cable.socket().display())]);
     assert_eq!(session["endpoints"][0], "vsock:host:7179", "what the guest needs: {session}");
     let token = session["token"].as_str().unwrap();
@@ -84,23 +94,36 @@ fn tools(series: &'static str) {
     if real.is_some() {
         everything(&mut vm, token);
     }
+    let length = vm.runs(&agent(token, "tool-cli long echo '{}' | wc -c")).well();
+    assert!(length.trim().parse::<u32>().unwrap() >= 8_000_000, "{length}");
     daemon.killed();
     daemon.starts();
     let add = "tool-cli demo add_note '{\"text\": \"of the first machine\"}' >/dev/null";
     assert_eq!(vm.runs(&agent(token, add)).well(), "", "the harness crashed and came back, and the guest goes on");
 
+    let call = waits_for_an_answer(&mut vm, token, &mut tape);
+    assert_eq!(vm.runs("kill -KILL $(cat waiting)").well(), "");
+    assert_eq!(tape.hears("notifications/cancelled"), call, "a client that left cancelled its call");
+    let call = waits_for_an_answer(&mut vm, token, &mut tape);
     vm.loses_power();
+    assert_eq!(tape.hears("notifications/cancelled"), call, "and so does the end of its machine");
+
     let mut vm = Vm::boots(&cable, &image);
     assert_eq!(vm.runs(&relay(7179, "vsock:host:7179", "")).well(), "");
     four_steps(&mut vm, token);
     let said = vm.runs(&agent(token, "tool-cli demo list_notes '{}'")).well();
     assert!(said.contains("of the first machine"), "the session and its servers went on: {said}");
+    all_is_recorded(&daemon.host.record(), 6 + if real.is_some() { 3 } else { 0 });
+}
 
-    let records = daemon.host.record();
-    let went_well = records.iter().filter(|record| record["outcome"] == "ok").count();
-    assert_eq!(went_well, 5 + if real.is_some() { 3 } else { 0 }, "{records:#?}");
-    let of_a_vmm = |record: &&Value| record["type"] == "intent" && record["session"] == "vm";
-    assert_eq!(records.iter().filter(of_a_vmm).count(), went_well, "{records:#?}");
+/// Each call has an intent of the session and an outcome: so many went well, and two were cancelled.
+fn all_is_recorded(records: &[Value], good: usize) {
+    let count = |member: &str, value: &str| records.iter().filter(|record| record[member] == value).count();
+    assert_eq!((count("outcome", "ok"), count("detail", "cancelled")), (good, 2), "{records:#?}");
+    assert_eq!(count("type", "intent"), good + 2, "{records:#?}");
+    let mut intents = records.iter().filter(|record| record["type"] == "intent");
+    let is_vmm = |peer: &Value| peer.as_str().is_some_and(|peer| peer.starts_with("vmm:uid="));
+    assert!(intents.all(|intent| intent["session"] == "vm" && is_vmm(&intent["peer"])), "{records:#?}");
 }
 
 #[test]

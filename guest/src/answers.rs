@@ -3,8 +3,17 @@
 //! More lenient than what a bridge writes (`footbridge_proto::wire`): both generations of bridges and words of a
 //! later version must pass. What is not needed is not looked at; what is needed and of another type is an error.
 
-use serde::Deserialize;
+use base64::{
+    Engine as _,
+    engine::{
+        DecodePaddingMode,
+        general_purpose::{GeneralPurpose, GeneralPurposeConfig},
+    },
+};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
+
+pub use base64::DecodeError;
 
 /// Result of `listServers`.
 #[derive(Debug, Deserialize)]
@@ -85,25 +94,105 @@ pub struct CallResult {
     pub structured_content: Option<Box<RawValue>>,
 }
 
-/// One block of a [`CallResult`], as far as printing it needs to know.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Block {
-    /// `text`, `image`, `audio`, `resource` or another.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The text of a text block.
-    #[serde(default)]
-    pub text: Option<String>,
-    /// The base64 of an image or audio block.
-    #[serde(default)]
-    pub data: Option<String>,
-    /// What the data is.
-    #[serde(default)]
+impl CallResult {
+    /// The blocks of its content, read.
+    pub fn blocks(&self) -> impl Iterator<Item = Block> {
+        self.content.iter().map(|raw| Block::read(raw))
+    }
+
+    /// The texts among them, one after the other on lines of their own.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.blocks().filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The structured result as a `T`, where the tool gives one.
+    ///
+    /// # Errors
+    /// When it is no `T`.
+    pub fn structured<T: DeserializeOwned>(&self) -> serde_json::Result<Option<T>> {
+        self.structured_content.as_ref().map(|raw| serde_json::from_str(raw.get())).transpose()
+    }
+}
+
+/// One block of a [`CallResult`].
+#[derive(Debug)]
+pub enum Block {
+    /// A text.
+    Text(String),
+    /// An image.
+    Image(Data),
+    /// A sound.
+    Audio(Data),
+    /// A resource that came along.
+    Resource(Content),
+    /// A block of another kind, or of an odd shape, as its text.
+    Other(Box<RawValue>),
+}
+
+/// Bytes in a [`Block`].
+#[derive(Debug)]
+pub struct Data {
+    /// The bytes in base64, as they came.
+    pub base64: String,
+    /// What they are, such as `image/png`.
     pub mime_type: Option<String>,
-    /// The contents of an embedded resource.
-    #[serde(default)]
-    pub resource: Option<Content>,
+}
+
+impl Data {
+    /// The bytes.
+    ///
+    /// # Errors
+    /// When it is not base64.
+    pub fn bytes(&self) -> Result<Vec<u8>, DecodeError> {
+        decode(&self.base64)
+    }
+}
+
+/// Reads base64, with or without padding.
+///
+/// # Errors
+/// When it is none.
+pub fn decode(base64: &str) -> Result<Vec<u8>, DecodeError> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &base64::alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    LENIENT.decode(base64.trim_ascii())
+}
+
+impl Block {
+    /// Reads a block of a result's content.
+    #[must_use]
+    pub fn read(raw: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Members {
+            #[serde(rename = "type")]
+            kind: String,
+            #[serde(default)]
+            text: Option<String>,
+            #[serde(default)]
+            data: Option<String>,
+            #[serde(default)]
+            mime_type: Option<String>,
+            #[serde(default)]
+            resource: Option<Content>,
+        }
+        let read = serde_json::from_str::<Members>(raw.get()).ok().and_then(|members| {
+            let Members { kind, text, data, mime_type, resource } = members;
+            let data = data.map(|base64| Data { base64, mime_type });
+            match kind.as_str() {
+                "text" => text.map(Self::Text),
+                "image" => data.map(Self::Image),
+                "audio" => data.map(Self::Audio),
+                "resource" => resource.map(Self::Resource),
+                _ => None,
+            }
+        });
+        read.unwrap_or_else(|| Self::Other(raw.to_owned()))
+    }
 }
 
 /// Result of `readResource`.
@@ -129,6 +218,16 @@ pub struct Content {
     /// Its bytes in base64.
     #[serde(default)]
     pub blob: Option<String>,
+}
+
+impl Content {
+    /// Its bytes, where it has a blob.
+    ///
+    /// # Errors
+    /// When that is not base64.
+    pub fn bytes(&self) -> Result<Option<Vec<u8>>, DecodeError> {
+        self.blob.as_deref().map(decode).transpose()
+    }
 }
 
 /// Result of `listResources`.
@@ -161,4 +260,37 @@ pub struct ResourceSummary {
     /// What it says of itself.
     #[serde(default)]
     pub description: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str) -> CallResult {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn blocks_are_read_by_their_kind_and_odd_ones_kept() {
+        let result = result(
+            r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"eA==","mimeType":"image/png"},
+                {"type":"audio","data":"eA"},{"type":"resource","resource":{"uri":"a:b","blob":"eA=="}},
+                {"type":"new","x":1e400},{"type":"text"},7,{"type":"text","text":"b"}]}"#,
+        );
+        let blocks: Vec<Block> = result.blocks().collect();
+        assert!(matches!(&blocks[0], Block::Text(text) if text == "a"));
+        assert!(matches!(&blocks[1], Block::Image(data) if data.bytes().unwrap() == b"x" && data.mime_type.is_some()));
+        assert!(matches!(&blocks[2], Block::Audio(data) if data.bytes().unwrap() == b"x"));
+        assert!(matches!(&blocks[3], Block::Resource(part) if part.bytes().unwrap().unwrap() == b"x"));
+        assert!(matches!(&blocks[4], Block::Other(raw) if raw.get() == r#"{"type":"new","x":1e400}"#));
+        assert!(matches!((&blocks[5], &blocks[6]), (Block::Other(_), Block::Other(_))));
+        assert_eq!(result.text(), "a\nb");
+    }
+
+    #[test]
+    fn a_structured_result_is_read_as_a_type() {
+        let result = result(r#"{"content":[],"structuredContent":{"n":3}}"#);
+        assert_eq!(result.structured::<Value>().unwrap().unwrap()["n"], 3);
+        assert!(result.structured::<Vec<u8>>().is_err());
+    }
 }

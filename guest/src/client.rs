@@ -5,27 +5,32 @@
 //! not call `getBridgeInfo` first: it would cost a second round trip each time, the answers of both generations are
 //! read alike, and a server that is no bridge shows as such in its first answer.
 
-use std::{io, time::Instant};
+use std::{
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use footbridge_proto::{
+    endpoint::{EndpointError, SocketPath},
     rpc::{Request, Response},
-    wire::{MAX_REQUEST_BYTES, method},
+    token::Token,
+    wire::MAX_REQUEST_BYTES,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{json, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
-    answers::{CallResult, ResourceContents, ServerList, Tool, ToolList},
     error::ClientError,
     http::{self, HttpError},
-    settings::{Settings, SettingsError},
+    settings::{Settings, SettingsError, Target},
     wire::Wire,
 };
 
 /// Longest part of a foreign body that an error quotes.
 const QUOTED_BYTES: usize = 4096;
 
-/// A client of one bridge.
+/// A client of one bridge. What it can ask for by name is in `methods`.
 #[derive(Debug, Clone)]
 pub struct Client {
     settings: Settings,
@@ -45,6 +50,29 @@ impl Client {
     /// [`SettingsError`], naming the variable.
     pub fn from_env() -> Result<Self, SettingsError> {
         Settings::from_env().map(Self::new)
+    }
+
+    /// A client of the bridge on a Unix socket, with the default timeout.
+    ///
+    /// # Errors
+    /// [`EndpointError`] when the path is not absolute or too long.
+    pub fn unix(path: impl Into<PathBuf>, token: Token) -> Result<Self, EndpointError> {
+        Ok(Self::new(Settings::of(Target::Unix(SocketPath::new(path)?), token)))
+    }
+
+    /// A client of the bridge on a TCP port, with the default timeout. The host is an address or a name.
+    ///
+    /// # Errors
+    /// [`SettingsError::Host`] when it can be neither.
+    pub fn tcp(host: &str, port: u16, token: Token) -> Result<Self, SettingsError> {
+        Ok(Self::new(Settings::of(Target::tcp(host, port)?, token)))
+    }
+
+    /// The same, with another limit on the time that one request may take.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
     }
 
     /// What it was made with.
@@ -81,46 +109,6 @@ impl Client {
     ) -> Result<T, ClientError> {
         let raw = self.request(method, params)?;
         parse_result(method, &raw)
-    }
-
-    /// The servers that this session sees.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn list_servers(&mut self) -> Result<ServerList, ClientError> {
-        self.request_as(method::LIST_SERVERS, &json!({}))
-    }
-
-    /// The tools of a server.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn list_tools(&mut self, server: &str) -> Result<ToolList, ClientError> {
-        self.request_as(method::LIST_TOOLS, &json!({ "server": server }))
-    }
-
-    /// A tool in full.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn describe_tool(&mut self, server: &str, tool: &str) -> Result<Tool, ClientError> {
-        self.request_as(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
-    }
-
-    /// Calls a tool. The arguments are sent as they are written, numbers of any size included.
-    ///
-    /// # Errors
-    /// [`ClientError`]; a tool that reports an error is not one, see [`CallResult::is_error`].
-    pub fn call_tool(&mut self, server: &str, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
-        self.request_as(method::CALL_TOOL, &CallParams { server, tool, arguments })
-    }
-
-    /// Reads a resource.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn read_resource(&mut self, server: &str, uri: &str) -> Result<ResourceContents, ClientError> {
-        self.request_as(method::READ_RESOURCE, &json!({ "server": server, "uri": uri }))
     }
 
     fn exchange(&self, body: &[u8]) -> Result<http::Answer, ClientError> {

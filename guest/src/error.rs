@@ -4,7 +4,10 @@
 
 use std::{io, time::Duration};
 
-use footbridge_proto::{rpc::ErrorObject, wire::MAX_REQUEST_BYTES};
+use footbridge_proto::{
+    rpc::{ErrorObject, Reason},
+    wire::MAX_REQUEST_BYTES,
+};
 
 /// Why a request brought no result.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,66 @@ pub enum ClientError {
     Refused(Box<ErrorObject>),
 }
 
+impl ClientError {
+    /// The bridge's own error, where it sent one.
+    #[must_use]
+    pub fn object(&self) -> Option<&ErrorObject> {
+        match self {
+            Self::Refused(error) => Some(error),
+            Self::Status { error, .. } => error.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The JSON-RPC code of the bridge's error.
+    #[must_use]
+    pub fn code(&self) -> Option<i64> {
+        self.object().map(|error| error.code)
+    }
+
+    /// Why the bridge refused, where it says so in a word that is known. Bridges of generation 0 never do.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        self.object()?.reason()
+    }
+
+    /// What to find the call by in the harness's record.
+    #[must_use]
+    pub fn audit_id(&self) -> Option<&str> {
+        self.object()?.data.as_ref()?.get("auditId")?.as_str()
+    }
+
+    /// When to ask again, where waiting helps: the bridge did not send the call on.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.object()?.data.as_ref()?.get("retryAfterMs")?.as_u64().map(Duration::from_millis)
+    }
+
+    /// Whether what was asked may have happened all the same. If not, it can be asked again.
+    #[must_use]
+    pub fn may_have_happened(&self) -> bool {
+        match self {
+            Self::Params(_) | Self::RequestTooLarge(_) | Self::Connect { .. } | Self::Unauthorized => false,
+            Self::TimedOut { sent, .. } => *sent,
+            Self::Cut { .. } | Self::AnswerTooLarge(_) | Self::WrongId { .. } | Self::Shape { .. } => true,
+            Self::NotBridge(_) => true,
+            Self::Status { error: Some(error), .. } => object_may_have_happened(error),
+            Self::Status { status, error: None, .. } => *status >= 500 && *status != 503,
+            Self::Refused(error) => object_may_have_happened(error),
+        }
+    }
+}
+
+/// Without a reason nobody knows: bridges of generation 0 send none.
+fn object_may_have_happened(error: &ErrorObject) -> bool {
+    match error.reason() {
+        Some(reason) => {
+            matches!(reason, Reason::OutcomeUnknown | Reason::ProviderError | Reason::TooLarge | Reason::Internal)
+        }
+        None => !matches!(error.code, -32700..=-32600 if error.code != -32603),
+    }
+}
+
 fn connect_message(target: &str, source: &io::Error) -> String {
     match source.kind() {
         io::ErrorKind::ConnectionRefused => format!(
@@ -118,5 +181,40 @@ fn next_step(status: u16) -> &'static str {
         429 | 503 => "Try again later",
         502 => "The relay cannot reach the harness: check that it still runs",
         _ => "Look into the harness's log",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> ClientError {
+        ClientError::Refused(Box::new(serde_json::from_str(text).unwrap()))
+    }
+
+    #[test]
+    fn what_a_bridge_says_for_programs_is_read() {
+        let error = refused(
+            r#"{"code":-32002,"message":"no","data":{"reason":"rate_limited","retryAfterMs":40,"auditId":"x"}}"#,
+        );
+        assert_eq!((error.code(), error.reason()), (Some(-32002), Some(Reason::RateLimited)));
+        assert_eq!((error.audit_id(), error.retry_after()), (Some("x"), Some(Duration::from_millis(40))));
+        let older = refused(r#"{"code":-32602,"message":"no"}"#);
+        assert_eq!(
+            (older.code(), older.reason(), older.audit_id(), older.retry_after()),
+            (Some(-32602), None, None, None)
+        );
+    }
+
+    #[test]
+    fn what_cannot_have_happened_may_be_asked_again() {
+        let of = |code: i64, reason: &str| {
+            refused(&format!(r#"{{"code":{code},"message":"no","data":{{"reason":"{reason}"}}}}"#)).may_have_happened()
+        };
+        assert!(of(-32004, "outcome_unknown") && of(-32603, "provider_error") && of(-31999, "a later word"));
+        assert!(!of(-32602, "unknown_tool") && !of(-32002, "rate_limited") && !of(-32005, "audit_unavailable"));
+        assert!(refused(r#"{"code":-32603,"message":"it failed"}"#).may_have_happened());
+        assert!(!refused(r#"{"code":-32602,"message":"no such tool"}"#).may_have_happened());
+        assert!(!ClientError::TimedOut { after: Duration::ZERO, sent: false }.may_have_happened());
     }
 }

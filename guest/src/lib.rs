@@ -5,9 +5,18 @@
 //! image.
 //!
 //! ```no_run
-//! use footbridge_guest::{Client, answers::ServerList};
+//! use footbridge_guest::Client;
+//! use serde_json::json;
+//!
 //! let mut client = Client::from_env()?;
-//! let servers: ServerList = client.list_servers()?;
+//! for server in client.servers()? {
+//!     println!("{} has {} tools", server.name, server.tool_count);
+//! }
+//! match client.call("weather", "get_weather", &json!({"city": "Bern"})) {
+//!     Ok(result) if result.is_error => println!("the tool failed: {}", result.text()),
+//!     Ok(result) => println!("{}", result.text()),
+//!     Err(error) => println!("{error} ({:?}, record {:?})", error.reason(), error.audit_id()),
+//! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -20,10 +29,12 @@ pub mod answers;
 pub mod client;
 mod error;
 mod http;
+mod methods;
 pub mod settings;
 pub mod sys;
 mod wire;
 
 pub use client::Client;
 pub use error::ClientError;
+pub use footbridge_proto::{rpc::Reason, token::Token};
 pub use settings::{Settings, SettingsError, Target};

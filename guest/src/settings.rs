@@ -26,6 +26,18 @@ pub enum Target {
 }
 
 impl Target {
+    /// TCP on a host, which is an address (in brackets or not) or a name, and a port.
+    ///
+    /// # Errors
+    /// [`SettingsError::Host`].
+    pub fn tcp(host: &str, port: u16) -> Result<Self, SettingsError> {
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        if bare.is_empty() || !bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:%".contains(&b)) {
+            return Err(SettingsError::Host(host.to_owned()));
+        }
+        Ok(Self::Tcp { host: bare.to_owned(), port })
+    }
+
     /// What goes into the `Host` header: the host and port, or the fixed `localhost` of a Unix socket.
     #[must_use]
     pub fn host_header(&self) -> String {
@@ -58,6 +70,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// A target and a token, with the default timeout.
+    #[must_use]
+    pub fn of(target: Target, token: Token) -> Self {
+        Self { target, token: Some(token), timeout: Duration::from_millis(vars::DEFAULT_TIMEOUT_MS) }
+    }
+
     /// Reads this process's environment.
     ///
     /// # Errors
@@ -91,12 +109,8 @@ fn target(get: Get<'_>) -> Result<Target, SettingsError> {
         return SocketPath::new(path).map(Target::Unix).map_err(SettingsError::Socket);
     }
     let host = host.unwrap_or_else(|| vars::DEFAULT_HOST.to_owned());
-    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(&host).to_owned();
-    if !bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:%".contains(&b)) {
-        return Err(SettingsError::Host(host));
-    }
     let port = port.and_then(|text| text.trim().parse().ok()).filter(|port| *port != 0).unwrap_or(vars::DEFAULT_PORT);
-    Ok(Target::Tcp { host: bare, port })
+    Target::tcp(&host, port)
 }
 
 fn token(get: Get<'_>) -> Result<Option<Token>, SettingsError> {

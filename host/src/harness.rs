@@ -15,7 +15,7 @@ use crate::{
     digest::Digest,
     edge::Edge,
     limits::Limits,
-    listener::Listener,
+    listener::{Listener, Listeners},
     provider::{Guard, ToolProvider, Upstream},
     redact::Redactor,
     resolve::Resolver,
@@ -73,6 +73,7 @@ pub struct Harness {
     sessions: Table,
     connections: Connections,
     budget: Budget,
+    sockets: Listeners,
 }
 
 impl Harness {
@@ -104,7 +105,8 @@ impl Harness {
     /// When the record cannot be written.
     pub fn over(
         provider: Arc<dyn ToolProvider>,
-        (limits, secrets): (Limits, &[Secret]),
+        limits: Limits,
+        secrets: &[Secret],
         journal: impl Journal + 'static,
     ) -> std::io::Result<Self> {
         let audit = Audit::start(journal, limits.audit.clone())?;
@@ -135,7 +137,14 @@ impl Harness {
             sessions,
             connections,
             budget,
+            sockets: Listeners::default(),
         }
+    }
+
+    /// What binds the listeners of its sessions.
+    #[must_use]
+    pub fn listeners(&self) -> &Listeners {
+        &self.sockets
     }
 
     /// Opens a session and serves it on these listeners, until it ends.
@@ -228,6 +237,8 @@ impl Harness {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        // A port is bound again only after it was let go of.
+        let _ = tokio::time::timeout(DRAIN, self.sockets.released()).await;
         if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
             tracing::warn!("calls were still running when the harness ended");
         }

@@ -10,6 +10,7 @@
 //!
 //! It refuses to know what the program is for.
 
+mod afterwards;
 mod channel;
 mod command;
 mod exec;
@@ -33,6 +34,7 @@ use tokio::process::Child;
 
 pub use command::{KeptCommand, Stream};
 use order::{Report, Request};
+pub(crate) use refusal::namespaces_hint;
 pub use refusal::{Refusal, Step};
 pub(crate) use watch::keep;
 

@@ -36,6 +36,7 @@ pub struct Host {
     env: Vec<(OsString, OsString)>,
     user: Option<u32>,
     bin: PathBuf,
+    work: Option<PathBuf>,
 }
 
 impl Host {
@@ -54,6 +55,7 @@ impl Host {
             env: Vec::new(),
             user: None,
             bin: programs::folder(),
+            work: None,
         };
         let home = std::env::var_os("HOME").unwrap_or_else(|| "/".into());
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
@@ -91,6 +93,12 @@ impl Host {
     #[must_use]
     pub fn settings(self, text: &str) -> Self {
         self.config("footbridge.toml", text)
+    }
+
+    /// In another working folder.
+    #[must_use]
+    pub fn working_in(self, folder: impl Into<PathBuf>) -> Self {
+        Self { work: Some(folder.into()), ..self }
     }
 
     /// With one more configuration file.
@@ -164,7 +172,7 @@ impl Host {
     #[must_use]
     pub fn footbridge(&self, words: &[&OsStr]) -> Command {
         let mut command = Command::new(self.bin.join("footbridge"));
-        command.args(words).env_clear().current_dir(self.work());
+        command.args(words).env_clear().current_dir(self.work.clone().unwrap_or_else(|| self.work()));
         command.env("FOOTBRIDGE_STATE", self.state()).env("FOOTBRIDGE_RUNTIME", self.runtime());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(user) = self.user {

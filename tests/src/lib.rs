@@ -13,6 +13,7 @@
 )]
 
 mod daemon;
+mod engine;
 mod guest;
 mod host;
 pub mod microvm;
@@ -28,6 +29,7 @@ pub mod vectors;
 use std::time::Duration;
 
 pub use daemon::{Daemon, goes};
+pub use engine::Engine;
 pub use guest::{Address, Answer, Guest, Sent};
 pub use host::{Bridge, Host, NOBODY};
 pub use person::Person;
@@ -38,3 +40,8 @@ pub use tape::Tape;
 
 /// Longest that a test waits for something that should happen at once, on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The README's Rust, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

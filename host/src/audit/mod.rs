@@ -7,6 +7,7 @@
 mod journal;
 mod record;
 mod reply;
+mod volatile;
 mod writer;
 
 use std::{
@@ -23,6 +24,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 pub use journal::{FileJournal, Journal, OpenError};
 pub use reply::Reply;
+pub use volatile::VolatileJournal;
 
 use crate::{
     auth::Principal,

@@ -77,6 +77,13 @@ struct RunArgs {
     /// What isolates CMD
     #[arg(long, value_enum, default_value = "net")]
     sandbox: Sandbox,
+    /// The image of CMD's container; it must be there, it is not fetched
+    #[arg(long, required_if_eq_any([("sandbox", "podman"), ("sandbox", "docker")]), value_parser = image)]
+    image: Option<String>,
+    /// An argument for the engine's `run`, as --engine-arg=--memory=2g; those before an argument `run` go before the
+    /// engine's `run`
+    #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
+    engine_args: Vec<OsString>,
     /// Which calls may be made
     #[arg(long, value_name = "NAME", value_parser = ["open"], default_value = "open")]
     policy: String,
@@ -141,7 +148,8 @@ pub fn main() -> i32 {
         Ok(status) => status,
         Err(error) => {
             report::error(&error);
-            let mistaken = error.is::<ConfigError>() || error.is::<EnvironmentError>();
+            let mistaken =
+                error.is::<ConfigError>() || error.is::<EnvironmentError>() || error.is::<run::NeedsContainer>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }
@@ -164,6 +172,15 @@ fn label(text: &str) -> Result<(String, String), NoLabel> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or(NoLabel)?;
     Ok((key.to_owned(), value.to_owned()))
 }
+
+fn image(text: &str) -> Result<String, NoImage> {
+    if text.is_empty() || text.starts_with('-') { Err(NoImage) } else { Ok(text.to_owned()) }
+}
+
+/// Not the name of an image.
+#[derive(Debug, thiserror::Error)]
+#[error("write a name such as debian:12")]
+struct NoImage;
 
 /// A label without a key or a value.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,8 @@
 //! The harness's end of its control socket.
 //!
 //! A connection is checked the moment it is accepted, then read line by line: one request, one answer. At most
-//! [`MAX_CLIENTS`] at a time; more are cut off. Nothing of a request is logged.
+//! [`MAX_CLIENTS`] are served at a time, others wait; of more than [`MAX_CONNECTIONS`] each is cut off. Nothing of a
+//! request is logged.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -26,8 +27,11 @@ use crate::{
     listener::{AcceptError, BindError, Listen, Listener, Listeners, Stream},
 };
 
-/// Connections at a time.
+/// Connections that are served at a time: each may hold a request and an answer.
 const MAX_CLIENTS: usize = 16;
+
+/// Connections at a time, with those that wait.
+const MAX_CONNECTIONS: usize = 128;
 
 /// How long a connection may be silent, and how long an answer may take to be read.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -110,14 +114,21 @@ impl Control {
                 }
                 continue;
             }
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+            if clients.len() >= MAX_CONNECTIONS {
+                tracing::warn!("too many commands at once: one was cut off");
+                continue;
+            }
+            let places = Arc::clone(&places);
             let handler = Arc::clone(&handler);
             let shutdown = shutdown.clone();
             clients.spawn(async move {
+                let _place = tokio::select! {
+                    place = places.acquire_owned() => place,
+                    () = shutdown.cancelled() => return,
+                };
                 if let Err(error) = converse(stream, &*handler, &shutdown).await {
                     tracing::debug!(%error, "a command's connection ended early");
                 }
-                drop(place);
             });
         }
         drop(self.listener);

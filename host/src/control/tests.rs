@@ -119,19 +119,32 @@ async fn rubbish_long_lines_and_half_lines_end_their_connection_alone() {
 }
 
 #[tokio::test]
-async fn beyond_a_number_of_clients_more_are_cut_off_and_the_end_waits_for_none_for_long() {
+async fn beyond_a_number_of_clients_more_wait_and_then_are_cut_off() {
     let world = World::start();
     let path = world.path.clone();
     let clients = move || {
         let mut held: Vec<Client> = (0..16).map(|_| Client::connect(&path).unwrap()).collect();
-        let error = Client::connect(&path).unwrap_err();
-        assert!(matches!(error, ClientError::Refused(_)), "{error}");
-        drop(held.pop());
-        // Its place is free as soon as the server has seen that it left.
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| Client::connect(&path).unwrap());
+            held.pop();
+            held.push(waits.join().unwrap());
+        });
+        // They are accepted in the order that they come in.
+        let idle: Vec<Blocking> = (0..112).map(|_| Blocking::connect(&path).unwrap()).collect();
+        let mut cut = Blocking::connect(&path).unwrap();
+        cut.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        assert_eq!(cut.read(&mut [0]).unwrap(), 0);
+        drop(idle);
+        held.pop();
+        // There is room again as soon as the server has seen that they left.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while Client::connect(&path).is_err() {
-            assert!(std::time::Instant::now() < until, "no place became free");
-        }
+        let client = loop {
+            match Client::connect(&path) {
+                Ok(client) => break client,
+                Err(error) => assert!(std::time::Instant::now() < until, "{error}"),
+            }
+        };
+        held.push(client);
         held
     };
     let mut held = spawn_blocking(clients).await.unwrap();

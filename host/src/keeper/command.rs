@@ -15,7 +15,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::order::{Opening, Order, Report, Slot};
+use super::order::{Afterwards, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
 use super::{Kept, SpawnError, channel};
 use crate::hidden::KEEPER;
 use crate::sandbox::net::Isolation;
@@ -44,6 +44,7 @@ pub struct KeptCommand {
     order: Order,
     streams: [Stream; 3],
     local_terminal: Option<OwnedFd>,
+    more: Vec<OwnedFd>,
 }
 
 impl KeptCommand {
@@ -55,8 +56,11 @@ impl KeptCommand {
             folder: None,
             inherited: Inherited::of_this_process(),
             isolation: None,
+            target: Target::Group,
+            afterwards: None,
         };
-        Self { helper: PathBuf::from("/proc/self/exe"), order, streams: Default::default(), local_terminal: None }
+        let helper = PathBuf::from("/proc/self/exe");
+        Self { helper, order, streams: Default::default(), local_terminal: None, more: Vec::new() }
     }
 
     /// Adds arguments.
@@ -99,6 +103,33 @@ impl KeptCommand {
 
     pub(crate) fn isolated(mut self, isolation: Isolation) -> Self {
         self.order.isolation = Some(isolation);
+        self.order.target = Target::Program;
+        self
+    }
+
+    /// Says that the program only wraps another one, its single child: that one gets the signals and the terminal.
+    pub(crate) fn wrapper(mut self) -> Self {
+        self.order.target = Target::Child;
+        self
+    }
+
+    /// Gives the program these descriptors besides its three streams, with the numbers of [`KeptCommand::NUMBERS`].
+    pub(crate) fn more(mut self, descriptors: [OwnedFd; MORE]) -> Self {
+        self.more = descriptors.into();
+        self
+    }
+
+    /// The numbers that the program knows the descriptors of [`KeptCommand::more`] by.
+    pub(crate) const NUMBERS: [RawFd; MORE] = [FIRST_MORE, FIRST_MORE + 1];
+
+    /// A command that the keeper runs when the program ends, however it does, before it kills what is left: for
+    /// programs that have others run what matters, out of reach.
+    pub(crate) fn afterwards(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
+        self.order.afterwards = words.split_first().map(|(program, args)| Afterwards {
+            program: program.clone(),
+            args: args.to_owned(),
+            env: env.to_owned(),
+        });
         self
     }
 
@@ -114,7 +145,8 @@ impl KeptCommand {
         let order = channel::file_of(&self.order).map_err(pipes)?;
         let opening = Opening { streams: wires.slots, local_terminal: self.local_terminal.is_some() };
         let mut descriptors: Vec<RawFd> = vec![order.as_raw_fd()];
-        descriptors.extend(wires.given.iter().chain(&self.local_terminal).map(AsRawFd::as_raw_fd));
+        let others = wires.given.iter().chain(&self.local_terminal).chain(&self.more);
+        descriptors.extend(others.map(AsRawFd::as_raw_fd));
         channel::send(&ours, &opening, &descriptors).map_err(pipes)?;
         let keeper = tokio::process::Command::new(&self.helper)
             .arg0("footbridge")
@@ -126,7 +158,7 @@ impl KeptCommand {
             .process_group(0)
             .spawn()
             .map_err(SpawnError::Keeper)?;
-        drop((order, wires.given));
+        drop((order, wires.given, self.more));
         let [stdin, stdout, stderr] = wires.ends;
         let mut kept = Kept {
             stdin: stdin.and_then(End::sender),

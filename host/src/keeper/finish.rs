@@ -5,6 +5,7 @@
 //! goes on until there is no child. Only processes that the kernel forbids to kill (another user's) are left.
 
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,7 +15,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 /// Longest pause between two rounds, in milliseconds.
-const LONGEST_PAUSE: u16 = 64;
+pub(super) const LONGEST_PAUSE: u16 = 64;
 
 /// How a process ended, if this is news of its end.
 pub(super) fn ending_of(program: Pid, status: WaitStatus) -> Option<Ending> {
@@ -52,12 +53,32 @@ pub(super) fn reap(program: Pid) -> Reaped {
     }
 }
 
+/// Waits until there is no child left, or until it has waited this long; says how the program ended if it did so.
+pub(super) fn none_left_within(limit: Duration, program: Pid, signals: &SignalFd) -> (bool, Option<Ending>) {
+    let deadline = Instant::now() + limit;
+    let mut ending = None;
+    loop {
+        let reaped = reap(program);
+        ending = ending.or(reaped.program);
+        if reaped.none_left || Instant::now() >= deadline {
+            return (reaped.none_left, ending);
+        }
+        pause(LONGEST_PAUSE, signals);
+    }
+}
+
+/// Waits for news of a child, at most this many milliseconds.
+pub(super) fn pause(milliseconds: u16, signals: &SignalFd) {
+    let _woken_or_not = poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], PollTimeout::from(milliseconds));
+    while let Ok(Some(_no_longer_of_interest)) = signals.read_signal() {}
+}
+
 /// Kills until there is no child left; says how the program ended if it did so meanwhile.
 ///
 /// `signals` tells when a child ends.
 pub(super) fn end_all(program: Pid, signals: &SignalFd) -> Option<Ending> {
     let mut ending = None;
-    let mut pause = 1;
+    let mut milliseconds = 1;
     loop {
         let all_refused = kill_descendants();
         let reaped = reap(program);
@@ -65,9 +86,8 @@ pub(super) fn end_all(program: Pid, signals: &SignalFd) -> Option<Ending> {
         if reaped.none_left || all_refused {
             return ending;
         }
-        let _woken_or_not = poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], PollTimeout::from(pause));
-        while let Ok(Some(_no_longer_of_interest)) = signals.read_signal() {}
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause(milliseconds, signals);
+        milliseconds = (milliseconds * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -94,7 +114,8 @@ fn descendants_of(root: Pid) -> Vec<Pid> {
     found
 }
 
-fn children_of(parent: Pid) -> Vec<Pid> {
+/// The children of a process, as far as the kernel tells.
+pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for thread in threads.flatten() {

@@ -17,6 +17,31 @@ pub(super) enum Slot {
     Terminal,
 }
 
+/// The number of the first descriptor that a program gets beyond its three streams.
+pub(super) const FIRST_MORE: i32 = 64;
+
+/// Most descriptors that a program can get beyond its three streams.
+pub(super) const MORE: usize = 2;
+
+/// Who takes the signals that are meant for the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Target {
+    /// The program's whole group.
+    Group,
+    /// The program alone, which passes them on: the first process of a pid namespace.
+    Program,
+    /// The program's child: the program only wraps it. The terminal is the child's to take, too.
+    Child,
+}
+
+/// A command that is run when the program ends, however it does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Afterwards {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+}
+
 /// Everything the keeper needs to know to start the program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
@@ -26,9 +51,12 @@ pub(super) struct Order {
     pub(super) folder: Option<OsString>,
     pub(super) inherited: Inherited,
     pub(super) isolation: Option<Isolation>,
+    pub(super) target: Target,
+    pub(super) afterwards: Option<Afterwards>,
 }
 
-/// The first message, with the order's file, the given streams and then the local terminal as descriptors.
+/// The first message, with the order's file, the given streams, the local terminal, and then what else the program
+/// gets as descriptors.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Opening {
     pub(super) streams: [Slot; 3],

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{PtyMaster, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::resource::{Resource, setrlimit};
@@ -20,7 +20,7 @@ use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::channel;
 use super::exec::execute;
-use super::order::{Order, Report, Slot};
+use super::order::{FIRST_MORE, Order, Report, Slot, Target};
 use super::refusal::{Refusal, Step};
 use crate::sandbox::net::Isolation;
 use crate::sys::{self, Inherited};
@@ -38,6 +38,8 @@ pub(super) struct Hands<'a> {
     pub(super) given: Vec<OwnedFd>,
     /// The terminal that the program's own is to look like.
     pub(super) local_terminal: Option<&'a OwnedFd>,
+    /// What else the program gets.
+    pub(super) more: Vec<OwnedFd>,
 }
 
 /// Becomes the program, or says why not.
@@ -46,13 +48,14 @@ pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallib
     if let Some(isolation) = &order.isolation {
         isolation.enter()?;
     }
-    place_streams(&hands)?;
+    place_streams(&hands, order.target)?;
     enter_folder(order)?;
     restore(&order.inherited)?;
     sys::close_on_exec_above_stderr().map_err(Refusal::at(Step::Descriptors))?;
     if order.isolation.is_some() {
         Isolation::give_up_privileges()?;
     }
+    pass_on(&hands.more)?;
     tie_to_keeper(hands.refusals)?;
     let program = order.program.to_string_lossy().into_owned();
     Err(Refusal::at(Step::Program(program))(execute(order)))
@@ -68,9 +71,21 @@ fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), Refusal> {
     if gone { Err(Refusal::at(Step::Tie)(Errno::EPIPE)) } else { Ok(()) }
 }
 
-fn place_streams(hands: &Hands<'_>) -> Result<(), Refusal> {
+/// Makes copies that stay open when the program is executed, with numbers that are agreed on.
+fn pass_on(more: &[OwnedFd]) -> Result<(), Refusal> {
+    for (descriptor, number) in more.iter().zip(FIRST_MORE..) {
+        let got = fcntl(descriptor, FcntlArg::F_DUPFD(number)).map_err(Refusal::at(Step::Descriptors))?;
+        if got != number {
+            return Err(Refusal::at(Step::Descriptors)(Errno::EBUSY));
+        }
+    }
+    Ok(())
+}
+
+fn place_streams(hands: &Hands<'_>, target: Target) -> Result<(), Refusal> {
     let needs_terminal = hands.streams.contains(&Slot::Terminal);
-    let terminal = if needs_terminal { Some(own_terminal(hands).map_err(Refusal::at(Step::Terminal))?) } else { None };
+    let own = || own_terminal(hands, target).map_err(Refusal::at(Step::Terminal));
+    let terminal = if needs_terminal { Some(own()?) } else { None };
     let mut given = hands.given.iter();
     for (number, slot) in hands.streams.iter().enumerate() {
         let source = match slot {
@@ -88,10 +103,10 @@ fn place_streams(hands: &Hands<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A new terminal, the controlling one of this session; its other end goes to the harness.
+/// A new terminal, the controlling one of this session unless a child shall have it; its other end goes to the harness.
 ///
 /// It is made here, not in the harness, so that in a sandbox it belongs to the sandbox's own /dev/pts.
-fn own_terminal(hands: &Hands<'_>) -> nix::Result<OwnedFd> {
+fn own_terminal(hands: &Hands<'_>, target: Target) -> nix::Result<OwnedFd> {
     let master: PtyMaster = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
     unlockpt(&master)?;
     let name = ptsname_r(&master)?;
@@ -100,7 +115,9 @@ fn own_terminal(hands: &Hands<'_>) -> nix::Result<OwnedFd> {
         tcsetattr(&slave, SetArg::TCSANOW, &tcgetattr(local)?)?;
         sys::copy_window_size(local, &slave)?;
     }
-    sys::take_controlling_terminal(&slave)?;
+    if target != Target::Child {
+        sys::take_controlling_terminal(&slave)?;
+    }
     channel::send(hands.channel, &Report::Terminal, &[master.as_raw_fd()])?;
     Ok(slave)
 }

@@ -134,7 +134,7 @@ impl Refusal {
 }
 
 /// Names the settings that forbid user namespaces, those that do so here first.
-fn namespaces_hint() -> String {
+pub(crate) fn namespaces_hint() -> String {
     const FORBIDDING: [(&str, &str, &str); 3] = [
         ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
         ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),

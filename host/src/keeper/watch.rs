@@ -18,8 +18,8 @@ use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::{ForkResult, Pid, dup2_stdin, pipe2, read};
 
 use super::channel;
-use super::finish::{Ending, end_all, reap};
-use super::order::{Opening, Order, Report, Request, Slot};
+use super::finish::{Ending, children_of, end_all, reap};
+use super::order::{Afterwards, Opening, Order, Report, Request, Slot, Target};
 use super::program::{Hands, become_program};
 use super::refusal::{Refusal, Step};
 use crate::sandbox::net::Isolation;
@@ -38,8 +38,8 @@ pub(crate) fn keep() -> i32 {
 
 struct Keeper {
     program: Pid,
-    /// Signals go to the program's group; in a pid namespace to its first process, which passes them on.
-    whole_group: bool,
+    target: Target,
+    afterwards: Option<Afterwards>,
     channel: OwnedFd,
     signals: SignalFd,
     /// Open until the program runs.
@@ -74,8 +74,9 @@ fn start() -> nix::Result<Keeper> {
         Ok(ForkResult::Child) => {
             drop(starting);
             let local_terminal = local_terminal.as_ref();
+            let more = descriptors.collect();
             let hands =
-                Hands { channel: &channel, refusals: &refusals, streams: opening.streams, given, local_terminal };
+                Hands { channel: &channel, refusals: &refusals, streams: opening.streams, given, local_terminal, more };
             let Err(refusal) = become_program(&order, hands);
             refuse(&refusal, refusals)
         }
@@ -83,9 +84,9 @@ fn start() -> nix::Result<Keeper> {
             // From here on nobody of the same user may look into the environment that the order holds.
             set_dumpable(false)?;
             let local_terminal = local_terminal.and_then(|fd| tcgetattr(&fd).ok().map(|state| (fd, state)));
-            let whole_group = order.isolation.is_none();
             let starting = Some(File::from(starting));
-            Ok(Keeper { program: child, whole_group, channel, signals, starting, local_terminal })
+            let Order { target, afterwards, .. } = order;
+            Ok(Keeper { program: child, target, afterwards, channel, signals, starting, local_terminal })
         }
         Err(refusal) => {
             let _harness_may_be_gone = channel::send(&channel, &Report::Refused(refusal), &[]);
@@ -119,7 +120,7 @@ impl Keeper {
         if ending.is_some() {
             self.settle_start();
         }
-        let ending = end_all(self.program, &self.signals).or(ending);
+        let ending = self.end(ending.is_some()).or(ending);
         let (report, status) = match ending {
             Some(Ending::Exited(code)) => (Report::Exited(code), code),
             Some(Ending::Signaled(signal)) => (Report::Signaled(signal), 128 + signal),
@@ -128,6 +129,17 @@ impl Keeper {
         let _harness_may_be_gone = channel::send(&self.channel, &report, &[]);
         self.restore_local_terminal();
         status
+    }
+
+    /// Leaves nothing behind; says how the program ended if it did so meanwhile.
+    fn end(&self, has_ended: bool) -> Option<Ending> {
+        let ordered = self.afterwards.as_ref().and_then(|afterwards| {
+            if !has_ended {
+                let _it_may_just_have = kill(self.program, Signal::SIGTERM);
+            }
+            afterwards.run(self.program, &self.signals)
+        });
+        end_all(self.program, &self.signals).or(ordered)
     }
 
     /// Undoes the raw mode that a harness left behind; one that lives does so itself, after the last output.
@@ -222,10 +234,17 @@ impl Keeper {
     }
 
     fn forward(&self, signal: Signal) {
-        let to = if self.whole_group { Pid::from_raw(-self.program.as_raw()) } else { self.program };
-        if kill(to, signal) == Err(Errno::ESRCH) {
-            // Not yet the leader of its group.
-            let _it_may_have_ended = kill(self.program, signal);
+        match self.target {
+            Target::Group if kill(Pid::from_raw(-self.program.as_raw()), signal) != Err(Errno::ESRCH) => {}
+            // Not yet the leader of its group, where it is a group.
+            Target::Group | Target::Program => {
+                let _it_may_have_ended = kill(self.program, signal);
+            }
+            Target::Child => {
+                for child in children_of(self.program) {
+                    let _it_may_have_ended = kill(child, signal);
+                }
+            }
         }
     }
 }

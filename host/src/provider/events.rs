@@ -1,5 +1,7 @@
 //! What happens between sending a call and its answer, for whoever watches that call.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use tokio::sync::mpsc;
 
 use crate::redact::Redactor;
@@ -21,30 +23,45 @@ pub enum CallEvent {
 /// Where a provider tells what happens. Clones tell the same watcher.
 #[derive(Debug, Clone, Default)]
 pub struct Events {
-    watcher: Option<mpsc::Sender<CallEvent>>,
+    watched: Option<Arc<Watched>>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    watcher: mpsc::Sender<CallEvent>,
     redactor: Redactor,
+    furthest: Mutex<f64>,
 }
 
 impl Events {
-    pub(super) fn new(watcher: Option<mpsc::Sender<CallEvent>>, redactor: Redactor) -> Self {
-        Self { watcher, redactor }
+    pub(super) fn new(watcher: Option<mpsc::Sender<CallEvent>>, redactor: &Redactor) -> Self {
+        let furthest = Mutex::new(f64::NEG_INFINITY);
+        let watched = watcher.map(|watcher| Arc::new(Watched { watcher, redactor: redactor.clone(), furthest }));
+        Self { watched }
     }
 
     /// Whether anybody watches.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        self.watcher.is_some()
+        self.watched.is_some()
     }
 
-    /// Tells how far the call is. A watcher that does not keep up misses some: progress is worth nothing later.
+    /// Tells how far the call is; what goes back is not told. A watcher that does not keep up misses some: progress is
+    /// worth nothing later.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(watcher) = &self.watcher else { return };
-        let message = message.map(|text| self.redactor.scrub(text).into_owned());
+        let Some(Watched { watcher, redactor, furthest }) = self.watched.as_deref() else { return };
+        let mut furthest = furthest.lock().unwrap_or_else(PoisonError::into_inner);
+        if !progress.is_finite() || progress <= *furthest {
+            return;
+        }
+        *furthest = progress;
+        let message = message.map(|text| redactor.scrub(text).into_owned());
+        let total = total.filter(|total| total.is_finite());
         let _missed = watcher.try_send(CallEvent::Progress { progress, total, message });
     }
 
-    /// The watcher itself, for a provider that has taken the values of secrets out already.
+    /// The watcher itself, for a provider that has done all this already.
     pub(crate) fn into_watcher(self) -> Option<mpsc::Sender<CallEvent>> {
-        self.watcher
+        self.watched.map(|watched| watched.watcher.clone())
     }
 }

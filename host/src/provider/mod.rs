@@ -1,14 +1,19 @@
 //! What is behind the stages: anything that has tools and carries calls out.
 //!
-//! [`ToolProvider`] is what it has to be able to do. [`crate::servers::Servers`] is one: MCP servers. [`Upstream`] is
-//! the stage in front of any of them: it alone takes an [`Admitted`](crate::audit::Admitted) apart, so no provider
-//! sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that a
-//! definition is still the one that was decided about, the limit on results, the budget, the time, and that a panic
+//! [`ToolProvider`] is what it has to be able to do. [`crate::servers::Servers`] is one: MCP servers. [`InProcess`] has
+//! functions of this process, and [`Several`] makes one of many.
+//!
+//! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::audit::Admitted) apart, so
+//! no provider sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that
+//! a definition is still the one that was decided about, the limit on results, the budget, the time, and that a panic
 //! ends one call and no more.
 
 mod events;
+mod in_process;
 mod name;
 mod outcome;
+mod several;
+mod tool;
 mod upstream;
 
 use std::{sync::Arc, time::Duration};
@@ -17,8 +22,11 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use events::{CallEvent, Events};
+pub use in_process::{BadTools, InProcess, InProcessBuilder};
 pub use name::{BadServerName, ServerName, Unavailable};
 pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};
+pub use several::Several;
+pub use tool::{ToolContext, ToolDefinition, ToolResult};
 pub use upstream::{Guard, Upstream};
 
 use crate::catalogue::Catalogue;
@@ -51,6 +59,28 @@ pub trait ToolProvider: Send + Sync + 'static {
     /// Ends what it has running, within a deadline of its own. Called once, when the harness ends.
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+impl<P: ToolProvider + ?Sized> ToolProvider for Arc<P> {
+    fn servers(&self) -> Arc<[ServerName]> {
+        (**self).servers()
+    }
+
+    fn catalogue<'a>(
+        &'a self,
+        server: &'a ServerName,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+        (**self).catalogue(server, wait)
+    }
+
+    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
+        (**self).call(outgoing, context)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        (**self).shutdown()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The stage that carries admitted calls out, over any provider.
 //!
 //! Failure paths, each an outcome that is recorded: the server is not there or its tool changed (nothing is sent); the
-//! provider panics; it neither answers nor ends in time; its result is no object, too large, or finds no room.
+//! provider panics; it neither answers nor ends in time, or the harness ends first; its result is no object, too large, or finds no room.
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -45,6 +45,7 @@ pub struct Guard {
 pub struct Upstream {
     provider: Arc<dyn ToolProvider>,
     guard: Arc<Guard>,
+    over: CancellationToken,
 }
 
 impl fmt::Debug for Upstream {
@@ -57,7 +58,7 @@ impl Upstream {
     /// The stage in front of this provider.
     #[must_use]
     pub fn new(provider: Arc<dyn ToolProvider>, guard: Guard) -> Self {
-        Self { provider, guard: Arc::new(guard) }
+        Self { provider, guard: Arc::new(guard), over: CancellationToken::new() }
     }
 
     /// The names of all servers, sorted.
@@ -72,7 +73,7 @@ impl Upstream {
     /// [`Unavailable`] with the text for the guest.
     pub async fn catalogue(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
         let asked = AssertUnwindSafe(async { self.provider.catalogue(server, wait).await }).catch_unwind();
-        match timeout(wait + GRACE, asked).await {
+        match timeout(wait.saturating_add(GRACE), asked).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_panic)) => {
                 tracing::error!(%server, "the provider panicked when it was asked what it offers");
@@ -99,9 +100,10 @@ impl Upstream {
         Executed::by(admitted, |outgoing| self.send(outgoing, cancel, Some(events))).await
     }
 
-    /// Ends the provider.
+    /// Ends the provider, and then every call that it has left running.
     pub async fn shutdown(&self) {
         self.provider.shutdown().await;
+        self.over.cancel();
     }
 
     /// Sends what was admitted. Private: an [`Outgoing`] comes out of an admission and nowhere else.
@@ -120,7 +122,7 @@ impl Upstream {
             return Outcome::NotSent(NotSent::Cancelled);
         }
         let server = outgoing.server().clone();
-        let events = Events::new(watcher, self.guard.redactor.clone());
+        let events = Events::new(watcher, &self.guard.redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {
@@ -144,7 +146,8 @@ impl Upstream {
     /// Ends when a provider should have ended by itself, and did not.
     async fn overdue(&self, cancel: &CancellationToken) -> NoAnswer {
         tokio::select! {
-            () = tokio::time::sleep(self.guard.limits.total_time + GRACE) => NoAnswer::Timeout,
+            () = tokio::time::sleep(self.guard.limits.total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
+            () = self.over.cancelled() => NoAnswer::ServerGone,
             () = async {
                 cancel.cancelled().await;
                 tokio::time::sleep(GRACE).await;
@@ -195,3 +198,6 @@ fn scrubbed(redactor: &Redactor, result: RawResult) -> Result<RawResult, NoAnswe
     let text = RawValue::from_string(clean).map_err(|_| NoAnswer::Unusable)?;
     Ok(RawResult { text, ..result })
 }
+
+#[cfg(test)]
+mod tests;

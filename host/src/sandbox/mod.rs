@@ -3,6 +3,9 @@
 //! Each kind of sandbox gives a [`crate::keeper::KeptCommand`], ready for streams and spawning. A sandbox knows paths
 //! and names and nothing of sessions, servers or policies.
 
+pub mod bwrap;
+pub mod container;
+pub mod engine;
 mod environment;
 mod filter;
 mod identity;

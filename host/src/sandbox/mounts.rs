@@ -11,6 +11,7 @@
 //! passed over.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -90,7 +91,7 @@ pub(super) fn furnish(isolation: &Isolation) -> Result<(), Refusal> {
         .map_err(Refusal::at(Step::Propagation))?;
     let shown = Path::new(&isolation.shown);
     let real = resolve(shown).and_then(|real| real.ok_or(Errno::ENOENT)).map_err(showing(shown))?;
-    let hidden = paths_to_hide(isolation)?;
+    let hidden = paths_to_hide(&isolation.hidden_folders, &isolation.hidden_files)?;
     pin_ancestors(&hidden)?;
     let shown = Held::open(real).map_err(showing(shown))?;
     let (folders, files): (Vec<_>, Vec<_>) = hidden.into_iter().partition(|path| path.is_dir());
@@ -113,13 +114,13 @@ fn hold(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Held>, Refusal> 
 }
 
 /// What the hidden paths lead to, without what is below others of them. A missing folder is made first.
-fn paths_to_hide(isolation: &Isolation) -> Result<BTreeSet<PathBuf>, Refusal> {
+pub(super) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<BTreeSet<PathBuf>, Refusal> {
     let mut all = BTreeSet::new();
-    for path in isolation.hidden_folders.iter().map(Path::new) {
+    for path in folders.iter().map(Path::new) {
         make_folder(path).map_err(hiding(path))?;
         all.extend(resolve(path).map_err(hiding(path))?);
     }
-    for path in isolation.hidden_files.iter().map(Path::new) {
+    for path in files.iter().map(Path::new) {
         let real = resolve(path).map_err(hiding(path))?;
         all.extend(real.filter(|real| !PRIVATE.iter().any(|folder| real.starts_with(folder))));
     }

@@ -51,6 +51,20 @@ pub struct View {
     pub socket_folder: PathBuf,
 }
 
+impl View {
+    /// What shows as empty where it exists: what is asked for, and the usual doors out.
+    pub(super) fn all_hidden_files(&self) -> Vec<OsString> {
+        let mut all = strings(&self.hidden_files);
+        all.extend(DOORS.map(OsString::from));
+        all.extend(multiplexers(nix::unistd::geteuid().as_raw()));
+        all
+    }
+}
+
+pub(super) fn strings(paths: &[PathBuf]) -> Vec<OsString> {
+    paths.iter().map(|path| path.clone().into_os_string()).collect()
+}
+
 /// The view and the identity, as the keeper is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Isolation {
@@ -70,16 +84,11 @@ pub fn command(
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
     view: &View,
 ) -> KeptCommand {
-    let strings = |paths: &[PathBuf]| paths.iter().map(|path| path.clone().into_os_string()).collect::<Vec<_>>();
-    let uid = nix::unistd::geteuid().as_raw();
-    let mut hidden_files = strings(&view.hidden_files);
-    hidden_files.extend(DOORS.map(OsString::from));
-    hidden_files.extend(multiplexers(uid));
     let isolation = Isolation {
         hidden_folders: strings(&view.hidden_folders),
-        hidden_files,
+        hidden_files: view.all_hidden_files(),
         shown: view.socket_folder.clone().into_os_string(),
-        uid,
+        uid: nix::unistd::geteuid().as_raw(),
         gid: nix::unistd::getegid().as_raw(),
     };
     Kept::command(program).args(args).isolated(isolation)

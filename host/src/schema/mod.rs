@@ -1,7 +1,7 @@
 //! Checking arguments against the schema of a tool, within bounds.
 //!
 //! The schema comes from an untrusted server and the arguments from a hostile guest. What a check can cost at most is
-//! counted before it runs ([`cost`]); patterns run in linear time; a `$ref` that leaves the schema is refused, never
+//! counted before it runs (`cost`); patterns run in linear time; a `$ref` that leaves the schema is refused, never
 //! fetched; and deep recursion gets a stack of its own.
 
 mod cost;

@@ -71,9 +71,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     tasks.spawn(control.serve(Arc::new(sessions.clone()), shutdown.clone()));
     report::note(&format!("footbridge: ready: {restored} sessions, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);
-    while signals.next().await == Asked::Reload {
-        reload(&sessions, &serve.files, folders).await;
-    }
+    until_the_end(&mut signals, || reload(&sessions, &serve.files, folders)).await;
     tracing::info!("ending");
     supervisor::notify(supervisor::STOPPING);
     shutdown.cancel();
@@ -81,6 +79,21 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     tasks.wait().await;
     sessions.stop().await;
     Ok(())
+}
+
+/// Waits for the signal to end. One that comes while the configuration is read counts at once.
+async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: impl Fn() -> F) {
+    let mut asked = signals.next().await;
+    while asked == Asked::Reload {
+        let read = tokio::select! {
+            next = signals.next() => Some(next),
+            () = reload() => None,
+        };
+        asked = match read {
+            Some(next) => next,
+            None => signals.next().await,
+        };
+    }
 }
 
 /// Reads the configuration again.

@@ -15,7 +15,10 @@ use std::{
 };
 
 use footbridge_proto::{endpoint::Endpoint, token::Token};
-use tokio::sync::Mutex;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep_until},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{folder, wish::Wish};
@@ -28,6 +31,9 @@ use crate::{
     session::{Ended, SessionName, SessionSpec, new_token},
     store::{Problem, Store, StoreError, StoredSession},
 };
+
+/// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
+const MAX_SESSIONS: usize = 1000;
 
 /// All sessions of one daemon. Clones are the same.
 #[derive(Clone)]
@@ -90,6 +96,10 @@ impl Sessions {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
             return Err(Refusal::new(Kind::Taken, message));
         }
+        if table.len() >= MAX_SESSIONS {
+            let message = format!("there are {MAX_SESSIONS} sessions, and no more are kept: revoke some");
+            return Err(Refusal::new(Kind::Failed, message));
+        }
         let placed = wish.place(asked, &self.0.runtime);
         let made = match placed {
             Ok(()) => self.make(&wish).await,
@@ -149,7 +159,7 @@ impl Sessions {
     /// Gives a session another token.
     pub(super) async fn rotate(&self, name: &SessionName) -> Result<(Token, StoredSession), Refusal> {
         let mut table = self.0.table.lock().await;
-        let kept = table.get_mut(name).ok_or_else(|| no_such(name))?;
+        let kept = table.get_mut(name).filter(|kept| !kept.over.is_cancelled()).ok_or_else(|| no_such(name))?;
         let token = new_token().map_err(|error| Refusal::new(Kind::Failed, error.to_string()))?;
         let digest = Digest::of(token.expose());
         self.0.store.set_token(name, digest).await.map_err(|error| not_stored(&error))?;
@@ -190,7 +200,7 @@ impl Sessions {
     /// Ends a session when its time is over or its process is gone.
     pub(super) fn watch(&self, kept: &Kept, process: Option<ProcessWatch>) {
         let left = kept.stored.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
-        let until = left.and_then(|left| tokio::time::Instant::now().checked_add(left));
+        let until = left.and_then(|left| Instant::now().checked_add(left));
         if until.is_none() && process.is_none() {
             return;
         }
@@ -199,12 +209,14 @@ impl Sessions {
             let why = tokio::select! {
                 () = over.cancelled() => return,
                 () = sessions.0.shutdown.cancelled() => return,
-                () = async { match until { Some(until) => tokio::time::sleep_until(until).await, None => std::future::pending().await } } => Ended::Expired,
-                () = async { match &process { Some(process) => process.ended().await, None => std::future::pending().await } } => Ended::ProcessGone,
+                () = time_over(until) => Ended::Expired,
+                () = gone(process.as_ref()) => Ended::ProcessGone,
             };
             let mut table = sessions.0.table.lock().await;
             // The name may be another session's by now.
-            if !over.is_cancelled() && let Err(error) = sessions.end(&mut table, &name, why).await {
+            if !over.is_cancelled()
+                && let Err(error) = sessions.end(&mut table, &name, why).await
+            {
                 tracing::error!(session = %name, %error, "a session that ended is still in the store");
             }
         });
@@ -227,6 +239,20 @@ impl Sessions {
         inner.harness.stop().await;
         inner.listeners.released().await;
         inner.store.close().await;
+    }
+}
+
+async fn time_over(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn gone(process: Option<&ProcessWatch>) {
+    match process {
+        Some(process) => process.ended().await,
+        None => std::future::pending().await,
     }
 }
 

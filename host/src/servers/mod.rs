@@ -1,6 +1,6 @@
 //! MCP servers: started, watched, listed, called and ended.
 //!
-//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`ToolProvider`] that `footbridge run`
+//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`crate::provider::ToolProvider`] that `footbridge run`
 //! has. One supervisor task owns each server. A call comes in as an [`Outgoing`], which only an admission holds; there
 //! is no other way to send one, and none is ever sent twice.
 //!
@@ -10,7 +10,7 @@
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`,
 //! `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
-//! `listing`, `restarts`, `noise`, `stderr`.
+//! `listing`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
 
 mod address;
 mod body;
@@ -24,6 +24,7 @@ mod lines;
 mod listing;
 mod message;
 mod noise;
+mod provided;
 mod restarts;
 mod roster;
 mod skim;
@@ -60,14 +61,8 @@ pub use crate::provider::{
     Unavailable,
 };
 
-use crate::{
-    budget::Budget,
-    catalogue::Catalogue,
-    limits::Limits,
-    provider::{CallContext, ToolProvider},
-    redact::Redactor,
-};
-use futures::future::BoxFuture;
+use crate::{budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};
+use provided::not_configured;
 use roster::Roster;
 use status::{Published, Shared};
 use supervisor::Command;
@@ -208,32 +203,6 @@ impl Servers {
         let name: ServerName = name.parse().ok()?;
         self.inner.roster.current().servers.get(&name).cloned()
     }
-}
-
-impl ToolProvider for Servers {
-    fn servers(&self) -> Arc<[ServerName]> {
-        self.names()
-    }
-
-    fn catalogue<'a>(
-        &'a self,
-        server: &'a ServerName,
-        wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
-        Box::pin(async move { self.ready(server.as_str(), wait).await.unwrap_or_else(|| Err(not_configured(server))) })
-    }
-
-    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move { self.send(outgoing, &context.cancel, context.events.into_watcher()).await })
-    }
-
-    fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(Self::shutdown(self))
-    }
-}
-
-fn not_configured(server: &ServerName) -> Unavailable {
-    Unavailable::because(format!("Server \"{server}\" is not available: it is not configured any more"))
 }
 
 /// A place among the calls in flight on one server.

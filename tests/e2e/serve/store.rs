@@ -69,18 +69,23 @@ fn a_session_that_cannot_be_stored_is_not_created() {
     let mut running = on_a_small_disk(&host, "");
     running.stderr.shows("footbridge: ready");
     assert_eq!(host.session(&["create", "before"]).status, 0);
+    assert_eq!(host.session(&["create", "other"]).status, 0);
     running.hears("full\n");
     running.stderr.shows("full done");
     let ran = host.session(&["create", "one"]);
     ran.fails(1, &["nothing was changed", "state.db", "disk is full", "make room"]);
     host.session(&["rotate", "before"]).fails(1, &["nothing was changed", "disk is full"]);
     assert!(!host.own_socket("one").parent().unwrap().exists());
-    let list = host.session(&["list", "--json"]).well();
-    assert!(list.contains("\"before\"") && !list.contains("\"one\""), "{list}");
+    host.session(&["revoke", "other"]).fails(1, &["has ended, but would be back", "make room", "revoke it again"]);
+    assert!(!host.own_socket("other").exists());
+    host.session(&["rotate", "other"]).fails(1, &["no session other"]);
+    let list = host.session(&["list"]).well();
+    assert!(list.contains("before") && list.contains("closed") && !list.contains("one"), "{list}");
     running.hears("room\n");
     running.stderr.shows("room done");
     let ran = host.session(&["create", "one"]);
     assert_eq!(ran.status, 0, "it recovers by itself: {ran:?}");
+    assert_eq!(host.session(&["revoke", "other"]).status, 0);
     running.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(running.ends().status, 0);
 }

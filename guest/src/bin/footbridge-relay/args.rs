@@ -28,6 +28,7 @@ Usage:
   --ready-fd N             once listening, write the address and a line's end to descriptor N and close it
   --lifeline-grace TIME    with CMD: how long the harness may be gone before CMD is ended, 10s by default;
                            0 never ends it
+  --path-first DIR         with CMD: put DIR before all others on CMD's PATH
   -h, --help               show this
   -V, --version            show the version
 
@@ -55,6 +56,8 @@ pub(crate) struct Options {
     pub(crate) patience: Duration,
     /// Zero means for ever.
     pub(crate) lifeline_grace: Duration,
+    /// What goes first on the command's PATH.
+    pub(crate) path_first: Option<OsString>,
     /// Empty where there is none.
     pub(crate) command: Vec<OsString>,
 }
@@ -114,6 +117,7 @@ struct Typed {
     max_connections: Option<usize>,
     patience: Option<Duration>,
     lifeline_grace: Option<Duration>,
+    path_first: Option<OsString>,
     command: Vec<OsString>,
 }
 
@@ -142,6 +146,7 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
             Some(Arg::Long("lifeline-grace")) => {
                 typed.lifeline_grace = Some(duration("--lifeline-grace", parser.value()?.string()?)?);
             }
+            Some(Arg::Long("path-first")) => typed.path_first = Some(parser.value()?),
             Some(other) => return Err(other.unexpected().into()),
         }
     }
@@ -177,6 +182,7 @@ impl Typed {
             max_connections: self.max_connections.unwrap_or(DEFAULT_CONNECTIONS),
             patience: self.patience.unwrap_or(DEFAULT_PATIENCE),
             lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
+            path_first: self.path_first,
             command: self.command,
         })
     }

@@ -6,7 +6,7 @@
 //! pid 1. The relay is a subreaper, so that orphans come to it elsewhere too.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -68,6 +68,14 @@ pub(crate) enum End {
     Lifeline,
 }
 
+/// What the command is told of where it is.
+pub(crate) struct Place<'a> {
+    /// Where the relay listens.
+    pub(crate) address: SocketAddr,
+    /// What goes first on its PATH.
+    pub(crate) path_first: Option<&'a OsStr>,
+}
+
 /// The running command.
 pub(crate) struct Child {
     pid: Pid,
@@ -77,14 +85,14 @@ pub(crate) struct Child {
 
 impl Child {
     /// Starts the command with the port in its environment.
-    pub(crate) fn spawn(words: &[OsString], address: SocketAddr, open_files: (u64, u64)) -> Result<Self, CommandError> {
+    pub(crate) fn spawn(words: &[OsString], place: &Place<'_>, open_files: (u64, u64)) -> Result<Self, CommandError> {
         // Where the kernel has no subreapers, orphans go to the real init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let foreground = terminal::is_ours();
         let (name, rest) = words.split_first().map_or((OsString::new(), words), |(name, rest)| (name.clone(), rest));
         let mut command = Command::new(&name);
         command.args(rest);
-        set_environment(&mut command, address);
+        set_environment(&mut command, place);
         sys::start_afresh(&mut command, foreground, open_files);
         match command.spawn() {
             Ok(child) => Ok(Self { pid: pid_of(&child), foreground }),
@@ -179,7 +187,19 @@ fn low_byte(status: i32) -> u8 {
     u8::try_from(status & 0xff).unwrap_or(u8::MAX)
 }
 
-fn set_environment(command: &mut Command, address: SocketAddr) {
+/// The PATH before which `first` goes, where there is none.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+fn set_environment(command: &mut Command, place: &Place<'_>) {
+    let address = place.address;
+    if let Some(first) = place.path_first {
+        let rest = std::env::var_os("PATH").filter(|path| !path.is_empty());
+        let mut path = first.to_owned();
+        path.push(":");
+        path.push(rest.unwrap_or_else(|| DEFAULT_PATH.into()));
+        command.env("PATH", path);
+    }
+
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(OWN_PREFIX.as_bytes()) {
             command.env_remove(name);

@@ -134,7 +134,8 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: (u64, 
             _ = signals.next() => Ok(0),
         };
     }
-    let child = init::Child::spawn(&options.command, address, open_files)?;
+    let place = init::Place { address, path_first: options.path_first.as_deref() };
+    let child = init::Child::spawn(&options.command, &place, open_files)?;
     // The relay itself starts nothing any more.
     let _ = nix::sys::prctl::set_no_new_privs();
     tokio::select! {

@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     #[error("cannot write {path}: {source}. {then}", path = path.display())]
     Out { path: PathBuf, source: io::Error, then: &'static str },
     #[error("the result's data is not base64, so nothing was written: {0}")]
-    Base64(#[from] base64::DecodeError),
+    Base64(#[from] footbridge_guest::answers::DecodeError),
     #[error("cannot write to standard output: {0}")]
     Stdout(#[source] io::Error),
     /// The tool reported an error, which has been printed.
@@ -68,11 +68,7 @@ impl Failure {
 
     /// What a program reads: the bridge's own error where there is one.
     pub(crate) fn to_json(&self) -> Value {
-        let bridge = match self {
-            Self::Client { source: ClientError::Refused(error), .. } => Some(error.as_ref()),
-            Self::Client { source: ClientError::Status { error, .. }, .. } => error.as_deref(),
-            _ => None,
-        };
+        let bridge = if let Self::Client { source, .. } = self { source.object() } else { None };
         let code = bridge.map(|error| error.code);
         let data = bridge.and_then(|error| error.data.clone());
         let status = match self {

@@ -3,16 +3,10 @@
 //! In a pipe and in a file a block is its text, or its JSON indented, as recorded. On a terminal an image, audio or
 //! blob is one line. A result that is exactly one of these goes into a file as its bytes.
 
-use base64::{Engine, engine::DecodePaddingMode, engine::general_purpose::GeneralPurposeConfig};
-use footbridge_guest::answers::{Block, CallResult, Content, ResourceContents};
+use footbridge_guest::answers::{Block, CallResult, Content, Data, DecodeError, ResourceContents, decode};
 use serde_json::value::RawValue;
 
 use crate::layout;
-
-const BASE64: base64::engine::GeneralPurpose = base64::engine::GeneralPurpose::new(
-    &base64::alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// One part of a result.
 enum Part {
@@ -59,9 +53,9 @@ impl Rendered {
     }
 
     /// What a file gets.
-    pub(crate) fn bytes(&self) -> Result<Vec<u8>, base64::DecodeError> {
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, DecodeError> {
         match self.parts.as_slice() {
-            [Part::Data { base64, .. }] => BASE64.decode(base64.trim_ascii()),
+            [Part::Data { base64, .. }] => decode(base64),
             _ => Ok(self.text(false).into_bytes()),
         }
     }
@@ -82,16 +76,16 @@ impl Part {
 }
 
 fn block(raw: Box<RawValue>) -> Part {
-    let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { return Part::Json(raw) };
-    let data = match block.kind.as_str() {
-        "text" => return block.text.map_or(Part::Json(raw), Part::Text),
-        "image" | "audio" => block.data.map(|data| (block.kind, block.mime_type, data)),
-        "resource" => block.resource.and_then(|r| Some(("resource".to_owned(), r.mime_type, r.blob?))),
-        _ => None,
-    };
-    match data {
-        Some((kind, mime_type, base64)) => Part::Data { kind: named(&kind, mime_type), base64, json: raw },
-        None => Part::Json(raw),
+    let data =
+        |kind: &str, Data { base64, mime_type }: Data, json| Part::Data { kind: named(kind, mime_type), base64, json };
+    match Block::read(&raw) {
+        Block::Text(text) => Part::Text(text),
+        Block::Image(image) => data("image", image, raw),
+        Block::Audio(audio) => data("audio", audio, raw),
+        Block::Resource(Content { blob: Some(base64), mime_type, .. }) => {
+            data("resource", Data { base64, mime_type }, raw)
+        }
+        Block::Resource(_) | Block::Other(_) => Part::Json(raw),
     }
 }
 

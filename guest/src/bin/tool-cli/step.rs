@@ -109,7 +109,7 @@ fn help() -> Result<(), Failure> {
     output::print(USAGE)?;
     let Ok(mut settings) = Settings::from_env() else { return Ok(()) };
     settings.timeout = HELP_PATIENCE;
-    match Client::new(settings).list_servers() {
+    match Client::new(settings).request_as::<ServerList>(method::LIST_SERVERS, &json!({})) {
         Ok(list) => output::print(&format!("\n{}", show::servers(&list))),
         Err(_) => Ok(()),
     }
@@ -159,14 +159,12 @@ impl Asked {
     fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
         loop {
             let error = match self.client.request(method, params) {
-                Err(ClientError::Refused(error)) if error.reason() == Some(Reason::RateLimited) => error,
+                Err(error) if error.reason() == Some(Reason::RateLimited) => error,
                 other => return other,
             };
-            let retry_after = error.data.as_ref().and_then(|data| data["retryAfterMs"].as_u64());
-            let pause = retry_after.map(Duration::from_millis);
-            match pause.filter(|pause| Instant::now() + *pause < self.deadline) {
+            match error.retry_after().filter(|pause| Instant::now() + *pause < self.deadline) {
                 Some(pause) => thread::sleep(pause),
-                None => return Err(ClientError::Refused(error)),
+                None => return Err(error),
             }
         }
     }

@@ -1,0 +1,87 @@
+//! What a bridge can be asked for, by name: each is one request and one answer.
+
+use footbridge_proto::wire::method;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::to_raw_value};
+
+use crate::{
+    answers::{
+        CallResult, Content, ResourceList, ResourceSummary, Server, ServerList, TemplateList, Tool, ToolList,
+        ToolSummary,
+    },
+    client::{CallParams, Client},
+    error::ClientError,
+};
+
+impl Client {
+    /// The servers that this session sees.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn servers(&mut self) -> Result<Vec<Server>, ClientError> {
+        self.request_as::<ServerList>(method::LIST_SERVERS, &json!({})).map(|list| list.servers)
+    }
+
+    /// The tools of a server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn tools(&mut self, server: &str) -> Result<Vec<ToolSummary>, ClientError> {
+        self.request_as::<ToolList>(method::LIST_TOOLS, &json!({ "server": server })).map(|list| list.tools)
+    }
+
+    /// A tool in full, with its schemas.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn describe(&mut self, server: &str, tool: &str) -> Result<Tool, ClientError> {
+        self.request_as(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
+    }
+
+    /// Calls a tool, once. The arguments are anything that is a JSON object; a [`serde_json::value::RawValue`] is sent
+    /// as it is written, numbers of any size included.
+    ///
+    /// # Errors
+    /// [`ClientError`]; its [`ClientError::may_have_happened`] says whether the call may be repeated. A tool that
+    /// reports an error is a result, see [`CallResult::is_error`].
+    pub fn call(
+        &mut self,
+        server: &str,
+        tool: &str,
+        arguments: &(impl Serialize + ?Sized),
+    ) -> Result<CallResult, ClientError> {
+        let arguments = to_raw_value(arguments).map_err(ClientError::Params)?;
+        self.request_as(method::CALL_TOOL, &CallParams { server, tool, arguments: &arguments })
+    }
+
+    /// The resources of a server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn resources(&mut self, server: &str) -> Result<Vec<ResourceSummary>, ClientError> {
+        let params = json!({ "server": server });
+        self.request_as::<ResourceList>(method::LIST_RESOURCES, &params).map(|list| list.resources)
+    }
+
+    /// The resource templates of a server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn templates(&mut self, server: &str) -> Result<Vec<ResourceSummary>, ClientError> {
+        let params = json!({ "server": server });
+        self.request_as::<TemplateList>(method::LIST_RESOURCE_TEMPLATES, &params).map(|list| list.templates)
+    }
+
+    /// Reads a resource, and gives its parts.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn read(&mut self, server: &str, uri: &str) -> Result<Vec<Content>, ClientError> {
+        #[derive(Deserialize)]
+        struct Parts {
+            contents: Vec<Content>,
+        }
+        let params = json!({ "server": server, "uri": uri });
+        self.request_as::<Parts>(method::READ_RESOURCE, &params).map(|parts| parts.contents)
+    }
+}

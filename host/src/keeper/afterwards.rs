@@ -1,0 +1,51 @@
+//! What is done for a program that has others run what matters, as the client of a container engine does.
+//!
+//! The engine is told to end the container first, while all of its helpers live and can put their affairs in order.
+//! Then there is a moment in which they end by themselves. If they do not, they are killed, and the engine is told once
+//! more, since a client that was about to start a container may have done so. Nothing here waits without a limit.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
+
+use super::finish::{Ending, LONGEST_PAUSE, end_all, none_left_within, pause};
+use super::order::Afterwards;
+
+/// How long the command may take. A healthy engine needs a tenth of a second.
+const COMMAND: Duration = Duration::from_secs(20);
+
+/// How long the engine's helpers have to end by themselves.
+const HELPERS: Duration = Duration::from_secs(5);
+
+impl Afterwards {
+    /// Has everything ended in order; says how the program ended if it did so meanwhile.
+    pub(super) fn run(&self, program: Pid, signals: &SignalFd) -> Option<Ending> {
+        self.run_command(signals);
+        let (none_left, ending) = none_left_within(HELPERS, program, signals);
+        if none_left {
+            return ending;
+        }
+        let killed = end_all(program, signals);
+        self.run_command(signals);
+        ending.or(killed)
+    }
+
+    fn run_command(&self, signals: &SignalFd) {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Without the program there is nothing more that could be done.
+        let Ok(mut child) = command.spawn() else { return };
+        let deadline = Instant::now() + COMMAND;
+        while let Ok(None) = child.try_wait() {
+            if Instant::now() >= deadline {
+                let _it_may_just_have_ended = child.kill();
+                let _it_is_killed = child.wait();
+                return;
+            }
+            pause(LONGEST_PAUSE, signals);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The command while it runs: it is started, gets the signals that this process gets, and has its end waited for.
+
+use std::io::PipeReader;
+
+use nix::sys::signal::Signal;
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::pipe::Receiver,
+    signal::unix::{Signal as UnixSignal, SignalKind, signal},
+};
+
+use crate::{
+    keeper::{Kept, KeptCommand, SpawnError, Stream},
+    pty::Local,
+    sandbox::bwrap::BwrapError,
+};
+
+/// What is ready to be started.
+pub(super) struct Prepared {
+    pub(super) command: KeptCommand,
+    pub(super) local: Option<Local>,
+    /// Where the sandbox says that the command's init runs, if it says so.
+    pub(super) ready: Option<PipeReader>,
+}
+
+/// Starts the command, passes signals on, and waits until nothing of it is left.
+pub(super) async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
+    let Prepared { command, local, ready } = prepared;
+    let (command, local) = match local {
+        Some(local) => {
+            let [stdin, stdout, stderr] = local.streams();
+            (command.streams(stdin, stdout, stderr).local_terminal(local.duplicate()?), Some(local))
+        }
+        None => (command.streams(Stream::Inherit, Stream::Inherit, Stream::Inherit), None),
+    };
+    // Before the command starts: from then on whoever sends a signal expects it to get there.
+    let mut signals = Signals::listen()?;
+    let mut spawning = std::pin::pin!(command.spawn());
+    let mut early = None;
+    let spawned = loop {
+        tokio::select! {
+            spawned = &mut spawning => break spawned,
+            // The first is for the command, which may run already; a second is for a start that hangs.
+            signal = signals.next() => if early.replace(signal).is_some() {
+                return Ok(128 + signal as i32);
+            },
+        }
+    };
+    let mut kept = match spawned {
+        Ok(kept) => kept,
+        Err(SpawnError::Refused(refusal)) => {
+            crate::report::error(&anyhow::Error::new(refusal.clone()));
+            return Ok(refusal.exit_code());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let terminal = kept.terminal.take();
+    let ended = async {
+        if let Some(ready) = ready {
+            early = wait_for_init(ready, &mut signals, early).await?;
+        }
+        if let Some(signal) = early {
+            kept.signal(signal);
+        }
+        wait(&mut kept, &mut signals).await
+    };
+    match (local, terminal) {
+        (Some(local), Some(terminal)) => local.attach(terminal)?.carry(ended).await?,
+        _ => ended.await,
+    }
+}
+
+/// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one
+/// ends it all.
+async fn wait_for_init(
+    ready: PipeReader,
+    signals: &mut Signals,
+    mut early: Option<Signal>,
+) -> anyhow::Result<Option<Signal>> {
+    let mut ready = Receiver::from_owned_fd(ready.into())?;
+    let mut said = [0; 64];
+    let mut heard = std::pin::pin!(ready.read(&mut said));
+    loop {
+        tokio::select! {
+            count = &mut heard => return if count? > 0 { Ok(early) } else { Err(BwrapError::NotStarted.into()) },
+            signal = signals.next() => if early.replace(signal).is_some() {
+                anyhow::bail!("interrupted twice before the sandbox was there");
+            },
+        }
+    }
+}
+
+/// The signals that are passed on to the command.
+struct Signals {
+    interrupt: UnixSignal,
+    terminate: UnixSignal,
+    hangup: UnixSignal,
+    quit: UnixSignal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => Signal::SIGINT,
+            Some(()) = self.terminate.recv() => Signal::SIGTERM,
+            Some(()) = self.hangup.recv() => Signal::SIGHUP,
+            Some(()) = self.quit.recv() => Signal::SIGQUIT,
+            // Their streams never end.
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// Waits for the end, and passes on what asks for it.
+async fn wait(kept: &mut Kept, signals: &mut Signals) -> anyhow::Result<i32> {
+    loop {
+        let signal = tokio::select! {
+            ended = kept.wait() => return Ok(ended?.code()),
+            signal = signals.next() => signal,
+        };
+        kept.signal(signal);
+    }
+}

@@ -1,0 +1,189 @@
+//! The container engines: which there are, how they are called, and whether they answer.
+//!
+//! Nothing of it knows containers. What an engine says when it refuses is passed on as an error's text, which is escaped
+//! where it is printed.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// How long an engine may take to answer a question.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How much of what an engine says is passed on, in bytes.
+const MESSAGE: usize = 2048;
+
+/// The word that parts the engine's own arguments from those of its `run`.
+pub(super) const RUN: &str = "run";
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Podman.
+    Podman,
+    /// Docker.
+    Docker,
+}
+
+impl Kind {
+    /// The program.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Docker => "docker",
+        }
+    }
+
+    /// What only this engine needs: Podman can hand its own environment and proxies to containers.
+    pub(super) fn own_args(self) -> &'static [&'static str] {
+        match self {
+            Self::Podman => &["--env-host=false", "--http-proxy=false"],
+            Self::Docker => &[],
+        }
+    }
+
+    /// Keys that would leave the container running and its terminal behind.
+    pub(super) fn detach_keys(self) -> &'static str {
+        match self {
+            Self::Podman => "--detach-keys=",
+            // Empty means its default; these are three that nobody types.
+            Self::Docker => "--detach-keys=ctrl-^,ctrl-^,ctrl-^",
+        }
+    }
+
+    pub(super) fn removal(self) -> &'static [&'static str] {
+        match self {
+            Self::Podman => &["rm", "--force", "--volumes", "--time", "0"],
+            Self::Docker => &["rm", "--force", "--volumes"],
+        }
+    }
+}
+
+/// Why there is no container.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The program is not there.
+    #[error("cannot find {0} on PATH: install it, or use --sandbox net, which needs no program")]
+    Missing(&'static str),
+    /// It cannot be run.
+    #[error("cannot run {name}: {source}")]
+    NotRun {
+        /// The program.
+        name: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It does not answer at all.
+    #[error("{name} does not answer within {}: see whether `{name} version` does", PATIENCE.as_secs())]
+    Silent {
+        /// The program.
+        name: &'static str,
+    },
+    /// It refuses even to say its version.
+    #[error("{name} does not work here; try `{name} version`; it says:\n{message}")]
+    Refuses {
+        /// The program.
+        name: &'static str,
+        /// What it says.
+        message: String,
+    },
+    /// It has no such image.
+    #[error(
+        "{name} has no image {image:?}: get it with `{name} pull {image}`, or build it, for this user; it says:\n{message}"
+    )]
+    NoImage {
+        /// The program.
+        name: &'static str,
+        /// The image.
+        image: String,
+        /// What it says.
+        message: String,
+    },
+    /// A path that its arguments cannot hold.
+    #[error(
+        "{name} cannot mount {path:?}: a comma, a quote or a line's end in a path splits its arguments; move the folder"
+    )]
+    Path {
+        /// The program.
+        name: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// A name that would be a pattern.
+    #[error("--env {0} ends in *, which engines take for a pattern; name each variable")]
+    Pattern(String),
+}
+
+/// An engine and how it is to be called.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(super) kind: Kind,
+    pub(super) program: PathBuf,
+    /// Before `run`, and before any other verb.
+    pub(super) global: Vec<OsString>,
+    /// After `run`.
+    pub(super) own: Vec<OsString>,
+}
+
+impl Engine {
+    /// Parts `--engine-arg`s: all are for the engine's `run`, but for those before the word `run`, if it is there.
+    #[must_use]
+    pub fn new(kind: Kind, program: PathBuf, args: &[OsString]) -> Self {
+        let (global, own) = match args.iter().position(|arg| arg == RUN) {
+            Some(at) => (args[..at].to_vec(), args[at + 1..].to_vec()),
+            None => (Vec::new(), args.to_vec()),
+        };
+        Self { kind, program, global, own }
+    }
+
+    /// Which one it is.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// Checks that the engine answers and has the image.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn check(&self, image: &str, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
+        let name = self.name();
+        let Err(message) = self.asks(&["image", "inspect", "--format", "{{.Id}}", image], env).await? else {
+            return Ok(());
+        };
+        match self.asks(&["version"], env).await? {
+            Ok(()) => Err(EngineError::NoImage { name, image: image.to_owned(), message }),
+            Err(message) => Err(EngineError::Refuses { name, message }),
+        }
+    }
+
+    /// Whether it says yes, or what it says instead.
+    async fn asks(&self, words: &[&str], env: &[(OsString, OsString)]) -> Result<Result<(), String>, EngineError> {
+        let name = self.name();
+        let mut command = Command::new(&self.program);
+        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+        command.args(&self.global).args(words).stdin(Stdio::null()).kill_on_drop(true);
+        let answer = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = answer.map_err(|_| EngineError::Silent { name })?;
+        let output = output.map_err(|source| EngineError::NotRun { name, source })?;
+        let told = String::from_utf8_lossy(&output.stderr[..output.stderr.len().min(MESSAGE)]).trim().to_owned();
+        Ok(if output.status.success() { Ok(()) } else { Err(told) })
+    }
+
+    /// Says whose a status of 125 may be.
+    pub fn explain_failure(&self) {
+        let name = self.name();
+        let text = format!(
+            "footbridge: {name} ended with 125: unless that was the command's own status, {name} says above what it \
+             could not do; --engine-arg tells it what this machine needs\n"
+        );
+        // Without a standard error there is nobody to tell.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}

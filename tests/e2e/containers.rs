@@ -1,0 +1,267 @@
+//! `footbridge run --sandbox podman` and `docker`, with images made from static programs: what a container sees, and
+//! that nothing of it stays, whoever is killed.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{collections::BTreeSet, time::Instant};
+
+use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes};
+use nix::sys::signal::Signal;
+
+trait Shell {
+    fn shell(&self, script: &str) -> Running;
+    fn shells(&self, script: &str) -> Ran;
+}
+
+impl Shell for Host {
+    fn shell(&self, script: &str) -> Running {
+        self.starts(&["sh", "-c", script])
+    }
+
+    fn shells(&self, script: &str) -> Ran {
+        self.shell(script).ends()
+    }
+}
+
+/// The way from nothing to a call, in an image that holds nothing at all.
+fn the_four_steps_work(engine: &Engine) {
+    let host = engine.host(Engine::NOTHING);
+    assert!(host.runs(&["tool-cli"]).well().contains("demo"));
+    assert!(host.runs(&["tool-cli", "demo"]).well().contains("get_weather"));
+    assert!(host.runs(&["tool-cli", "demo", "get_weather"]).well().contains("city"));
+    let weather = host.runs(&["tool-cli", "demo", "get_weather", r#"{"city": "Zürich"}"#]).well();
+    assert!(weather.contains("temperature"), "{weather}");
+    let intents = host.record().iter().filter(|line| line["type"] == "intent").count();
+    assert_eq!(intents, 1);
+    engine.leaves_nothing_behind();
+}
+
+fn the_status_is_that_of_the_command(engine: &Engine) {
+    let host = engine.host(Engine::TOOLS);
+    for (script, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
+        assert_eq!(host.shells(script).status, status, "{script}");
+    }
+    host.runs(&["no-such-program"]).fails(127, &["no-such-program"]);
+    host.runs(&["/bin"]).fails(126, &["/bin"]);
+}
+
+#[test]
+fn an_image_with_nothing_in_it_reaches_tools() {
+    let Some(engine) = Engine::podman("an_image_with_nothing_in_it_reaches_tools") else { return };
+    the_four_steps_work(&engine);
+}
+
+#[test]
+fn docker_does_the_same() {
+    let Some(engine) = Engine::docker("docker_does_the_same") else { return };
+    the_four_steps_work(&engine);
+    the_status_is_that_of_the_command(&engine);
+}
+
+#[test]
+fn statuses_streams_and_signals_pass_through_podman() {
+    let Some(engine) = Engine::podman("statuses_streams_and_signals_pass_through_podman") else { return };
+    the_status_is_that_of_the_command(&engine);
+    let host = engine.host(Engine::TOOLS);
+    let much: String = (0..300_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+    let mut running = host.shell("cat; echo its end >&2; exit 4");
+    running.hears(&much);
+    let ran = running.ends();
+    assert_eq!((ran.status, ran.stderr.as_str()), (4, "its end\n"));
+    assert!(ran.stdout == much, "{} bytes came back", ran.stdout.len());
+    for (signal, name) in [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT"), (Signal::SIGHUP, "HUP")] {
+        let script = format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
+        let mut running = host.shell(&script);
+        running.stdout.shows("ready\n");
+        running.signal(signal);
+        let ran = running.ends();
+        assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()));
+    }
+    engine.leaves_nothing_behind();
+}
+
+#[test]
+fn a_container_has_its_one_port_and_nothing_of_the_host() {
+    let Some(engine) = Engine::podman("a_container_has_its_one_port_and_nothing_of_the_host") else { return };
+    let host = engine.host(Engine::TOOLS);
+    let script = "sed 1,2d /proc/net/dev | sed 's/:.*//; s/ //g'; nc -w 2 192.0.2.1 9 </dev/null || echo no way out; \
+                  grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs' /proc/self/status | sed 's/.*\t//'; \
+                  touch /x 2>/dev/null || echo read-only; touch /run/footbridge/x 2>/dev/null || echo this too; \
+                  touch /tmp/x && echo a place to write; ls /run/footbridge; ls /run/footbridge/bin; \
+                  head -n 1 /proc/1/cmdline | grep -o footbridge-relay | head -n 1";
+    let ran = host.shells(script);
+    let none = "0000000000000000\n".repeat(5);
+    let expected = format!(
+        "lo\nno way out\n{none}1\nread-only\nthis too\na place to write\nbin\nfootbridge.sock\nfootbridge.sock.lock\n\
+         footbridge-relay\ntool-cli\nfootbridge-relay\n"
+    );
+    assert_eq!(ran.stdout, expected, "{ran:?}");
+
+    let host = host.env("EDITOR", "vi").env("ASKED", "for").env("HTTPS_PROXY", "http://user:pass@192.0.2.1:9");
+    let host = host.option("--env=ASKED").option("--env=GIVEN=a b").option("--env=UNSET");
+    let printed = host.runs(&["env"]).well();
+    let names: BTreeSet<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
+    let expected =
+        ["ASKED", "GIVEN", "HOME", "HOSTNAME", "PATH", "TERM", "TOOL_CLI_PORT", "TOOL_CLI_TOKEN", "container"];
+    assert_eq!(names, BTreeSet::from(expected), "{printed}");
+    assert!(printed.contains("ASKED=for\n") && printed.contains("GIVEN=a b\n"), "{printed}");
+    let path = printed.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
+    assert!(path.starts_with("/run/footbridge/bin:/"), "{path}");
+    assert!(!printed.contains(host.path().to_str().unwrap()), "a path of the host: {printed}");
+}
+
+#[test]
+fn users_that_are_strangers_to_the_host_reach_tools() {
+    let Some(engine) = Engine::podman("users_that_are_strangers_to_the_host_reach_tools") else { return };
+    let script =
+        "id -u; tool-cli demo list_cities '{}' | head -n 1; cat /run/footbridge/footbridge.sock.lock && echo no";
+    let host = engine.host(Engine::TOOLS).option("--engine-arg=--user=4321");
+    assert_eq!(host.shells(script).stdout, "4321\n{\n");
+    // As without root: user 0 inside is a stranger outside.
+    let mapped = ["--engine-arg=--uidmap=0:100000:65536", "--engine-arg=--gidmap=0:100000:65536"];
+    let host = mapped.iter().fold(engine.host(Engine::TOOLS), Host::option);
+    assert_eq!(host.shells(script).stdout, "0\n{\n");
+}
+
+#[test]
+fn the_token_is_in_no_argument_of_any_process() {
+    let Some(engine) = Engine::podman("the_token_is_in_no_argument_of_any_process") else { return };
+    let host = engine.host(Engine::TOOLS);
+    let mut running = host.shell("echo $TOOL_CLI_TOKEN; read end");
+    let token = running.stdout.line();
+    assert!(token.starts_with("fbt_") && token.len() > 40, "{token}");
+    assert!(engine.init().arguments.contains("footbridge-relay --path-first"), "the container runs");
+    assert_eq!(processes::with_argument(&token), Vec::<String>::new());
+    assert_eq!(running.ends().status, 1);
+}
+
+/// Processes that try to outlive the command.
+const LEAVERS: &str = "trap '' TERM HUP INT; sleep 600 & (sleep 600 &) ; echo ready; read end; exit 5";
+
+#[test]
+fn nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed() {
+    let name = "nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed";
+    let Some(engine) = Engine::podman(name) else { return };
+    let host = engine.host(Engine::TOOLS);
+    let start = || {
+        let mut running = host.shell(LEAVERS);
+        running.stdout.shows("ready\n");
+        let init = engine.init();
+        assert!(init.arguments.contains("footbridge-relay"), "{init:?}");
+        (running, init)
+    };
+    let (running, init) = start();
+    assert_eq!(running.ends().status, 5);
+    init.ends();
+    engine.leaves_nothing_behind();
+    assert!(host.run_folders().is_empty());
+
+    let (running, init) = start();
+    let client = format!("{} ", engine.names());
+    let all = processes::naming(host.path());
+    let client = all.iter().find(|p| p.arguments.contains("podman ") && p.arguments.contains(&client)).unwrap();
+    client.kill();
+    assert_eq!(running.ends().status, 137, "the client's end");
+    init.ends();
+    engine.leaves_nothing_behind();
+    assert!(host.run_folders().is_empty());
+
+    let (mut running, init) = start();
+    running.killed();
+    init.ends();
+    engine.leaves_nothing_behind();
+    host.leaves_nothing_behind();
+    // What is left is its folder, which the next run sweeps up.
+    assert_eq!(host.run_folders().len(), 1);
+    assert_eq!(host.shells("exit 0").status, 0);
+    assert!(host.run_folders().is_empty());
+}
+
+#[test]
+fn nothing_is_left_when_the_harness_is_killed_while_a_container_starts() {
+    let name = "nothing_is_left_when_the_harness_is_killed_while_a_container_starts";
+    let Some(engine) = Engine::podman(name) else { return };
+    let host = engine.host(Engine::TOOLS);
+    // The keeper, the engine's client, and its helper, which starts the container.
+    for (folder, stage) in [(host.path(), "__keeper"), (host.path(), " run --rm "), (engine.path(), "conmon ")] {
+        let mut running = host.shell("sleep 600");
+        let deadline = Instant::now() + PATIENCE;
+        while !processes::naming(folder).iter().any(|process| process.arguments.contains(stage)) {
+            assert!(Instant::now() < deadline, "{stage} does not show");
+        }
+        running.killed();
+        let killed = Instant::now();
+        host.leaves_nothing_behind();
+        engine.leaves_nothing_behind();
+        println!("{stage:?}: nothing left after {:?}", killed.elapsed());
+    }
+}
+
+#[test]
+fn a_relay_that_nobody_ends_ends_with_its_lifeline() {
+    let Some(engine) = Engine::podman("a_relay_that_nobody_ends_ends_with_its_lifeline") else { return };
+    let host = engine.host(Engine::TOOLS);
+    let mut running = host.shell("trap '' TERM; echo ready; sleep 600 & wait; sleep 600");
+    running.stdout.shows("ready\n");
+    let init = engine.init();
+    // The keeper first, and with it the client: nobody is left to tell the engine.
+    let all = processes::naming(host.path());
+    let keeper = all.iter().find(|process| process.arguments.contains("__keeper") && is_above(process.pid, &engine));
+    keeper.unwrap().kill();
+    running.killed();
+    init.ends();
+    engine.leaves_nothing_behind();
+}
+
+/// Whether the process has a child that is the engine's client.
+fn is_above(pid: i32, engine: &Engine) -> bool {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let mut children = children.split_whitespace().filter_map(|child| processes::open(child.parse().ok()?));
+    children.any(|child| child.arguments.contains(&engine.names()))
+}
+
+#[test]
+fn a_person_s_container_has_a_terminal() {
+    let Some(engine) = Engine::podman("a_person_s_container_has_a_terminal") else { return };
+    let host = engine.host(Engine::TOOLS).env("TERM", "vt100");
+    let mut person = Person::new();
+    // The engine tells the container's terminal its size a moment after the start.
+    let script = "until stty size | grep '33 77'; do sleep 0.05; done; echo $TERM; trap 'echo stopped; exit 9' INT; read line; echo \"heard $line\"; \
+                  tool-cli demo list_cities '{}' | head -n 2; while :; do sleep 0.05; done";
+    let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
+    person.sees("33 77\r\nvt100\r\n");
+    person.types("hello\r");
+    person.sees("heard hello\r\n");
+    person.sees("\"cities\"");
+    person.types("\u{3}");
+    person.sees("stopped");
+    assert_eq!(running.status().code(), Some(9));
+    engine.leaves_nothing_behind();
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_next_step() {
+    let demo = || Host::with(&Servers::demo());
+    demo().sandbox("podman").runs(&["true"]).fails(2, &["--image"]);
+    demo().option("--image=x").runs(&["true"]).fails(2, &["--sandbox podman"]);
+    demo().option("--engine-arg=--rm").runs(&["true"]).fails(2, &["--sandbox podman"]);
+    let nothing = tempfile::tempdir().unwrap();
+    for engine in ["podman", "docker"] {
+        let host = demo().sandbox(engine).option("--image=x").env("PATH", nothing.path());
+        host.runs(&["true"]).fails(125, &[&format!("cannot find {engine} on PATH"), "--sandbox net"]);
+        // One that refuses everything, with an escape sequence for whoever reads it.
+        let program = nothing.path().join("bin").join(engine);
+        std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+        std::fs::write(&program, "#!/bin/sh\nprintf 'no \\033[31mdaemon\\n' >&2\nexit 1\n").unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let ran = host.env("PATH", program.parent().unwrap()).runs(&["true"]);
+        ran.fails(125, &[&format!("{engine} does not work here"), &format!("{engine} version"), "no "]);
+        assert!(!ran.stderr.contains('\u{1b}'), "{ran:?}");
+    }
+    let Some(engine) = Engine::podman("what_is_missing_is_named_with_the_next_step") else { return };
+    engine.host("no-such-image").runs(&["true"]).fails(125, &["podman pull no-such-image"]);
+    let host = engine.host(Engine::TOOLS).option("--engine-arg=--no-such-flag");
+    host.runs(&["true"]).fails(125, &["no-such-flag", "podman ended with 125", "--engine-arg"]);
+    let entry = serde_json::json!({"command": "false", "env": {"KEY": "${SECRET}"}});
+    let host = Host::with(&Servers::none().and("x", entry)).sandbox("podman").option("--image=x").env("SECRET", "s");
+    host.option("--env=SECRET").runs(&["true"]).fails(2, &["--env SECRET would show"]);
+}

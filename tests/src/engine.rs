@@ -1,0 +1,209 @@
+//! A container engine with a store of its own, so that nobody's images and containers are touched, and images made from
+//! static programs, so that no registry is needed.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Command, Output},
+    time::Instant,
+};
+
+use tempfile::TempDir;
+
+use crate::{Host, PATIENCE, Servers, processes, programs, skipped};
+
+/// Programs of the image [`Engine::TOOLS`], all of them busybox.
+const APPLETS: [&str; 14] =
+    ["sh", "cat", "env", "grep", "head", "id", "ls", "mount", "nc", "ps", "sed", "sleep", "stty", "touch"];
+
+/// A container engine. When it goes, none of its containers may be left.
+#[derive(Debug)]
+pub struct Engine {
+    name: &'static str,
+    global: Vec<String>,
+    run: Vec<String>,
+    store: TempDir,
+}
+
+impl Engine {
+    /// An image with nothing in it.
+    pub const NOTHING: &'static str = "footbridge-test-nothing";
+
+    /// An image with busybox in it and nothing else.
+    pub const TOOLS: &'static str = "footbridge-test-tools";
+
+    /// Podman, or nothing and the reason why the test was skipped.
+    #[must_use]
+    pub fn podman(test: &str) -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() {
+            // Without root it needs ranges of users that a test cannot take for itself.
+            skipped(test, "Podman in a store of its own needs root");
+            return None;
+        }
+        let store = tempfile::Builder::new().prefix("fb-store-").tempdir().unwrap();
+        let folder = |name: &str| store.path().join(name).display().to_string();
+        let (root, runroot, tmpdir) = (folder("root"), folder("runroot"), folder("tmp"));
+        let global = ["--root", &root, "--runroot", &runroot, "--tmpdir", &tmpdir, "--storage-driver", "vfs"];
+        let global = global.map(String::from).into();
+        let mut engine = Self { name: "podman", global, run: Vec::new(), store };
+        engine.prepare(test).then_some(())?;
+        let plain = engine.tries();
+        if plain.status.success() {
+            return Some(engine);
+        }
+        // What a machine with cgroups of both versions at once needs.
+        engine.global.extend(["--runtime", "runc"].map(String::from));
+        engine.run = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"].map(String::from).into();
+        if engine.tries().status.success() {
+            return Some(engine);
+        }
+        skipped(test, &format!("podman runs no container here: {}", last_line(&plain)));
+        None
+    }
+
+    /// Docker, or nothing and the reason why the test was skipped.
+    #[must_use]
+    pub fn docker(test: &str) -> Option<Self> {
+        let store = tempfile::tempdir().unwrap();
+        let engine = Self { name: "docker", global: Vec::new(), run: Vec::new(), store };
+        match Command::new("docker").arg("version").output() {
+            Err(error) => skipped(test, &format!("docker: {error}")),
+            Ok(answer) if !answer.status.success() => skipped(test, &format!("no Docker: {}", last_line(&answer))),
+            Ok(_) => return engine.prepare(test).then_some(engine),
+        }
+        None
+    }
+
+    /// Makes the images.
+    fn prepare(&self, test: &str) -> bool {
+        let busybox = Path::new("/bin/busybox");
+        let unmet = if !is_static(&programs::relay()) || !is_static(&programs::tool_cli()) {
+            "the guest's programs are not static: run scripts/build and set FOOTBRIDGE_BIN_DIR".to_owned()
+        } else if !is_static(busybox) {
+            "there is no static busybox (package busybox-static)".to_owned()
+        } else {
+            self.builds(busybox)
+        };
+        if !unmet.is_empty() {
+            skipped(test, &unmet);
+        }
+        unmet.is_empty()
+    }
+
+    /// Builds the images; says what is wrong if it cannot.
+    fn builds(&self, busybox: &Path) -> String {
+        let folder = self.store.path().join("image");
+        let bin = folder.join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::copy(busybox, bin.join("busybox")).unwrap();
+        for applet in APPLETS {
+            symlink("busybox", bin.join(applet)).unwrap();
+        }
+        let texts = [(Self::NOTHING, "LABEL nothing=in-it"), (Self::TOOLS, "COPY bin /bin")];
+        for (image, line) in texts {
+            let file = folder.join(image);
+            fs::write(&file, format!("FROM scratch\n{line}\n")).unwrap();
+            let (file, folder) = (file.display().to_string(), folder.display().to_string());
+            let built = self.command(&["build", "--quiet", "--tag", image, "--file", &file, &folder]).output();
+            match built {
+                Err(error) => return format!("{}: {error}", self.name),
+                Ok(output) if !output.status.success() => return format!("{}: {}", self.name, last_line(&output)),
+                Ok(_) => {}
+            }
+        }
+        String::new()
+    }
+
+    fn tries(&self) -> Output {
+        let mut words = vec!["run", "--rm", "--network=none"];
+        words.extend(self.run.iter().map(String::as_str));
+        words.extend([Self::TOOLS, "/bin/sh", "-c", "exit 0"]);
+        self.command(&words).output().unwrap()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.name);
+        command.args(&self.global).args(words);
+        command
+    }
+
+    /// What it says to these words.
+    #[must_use]
+    pub fn says(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Somebody with the demo server who runs commands in containers of this image.
+    #[must_use]
+    pub fn host(&self, image: &str) -> Host {
+        let mut host = Host::with(&Servers::demo()).sandbox(self.name).option("--image").option(image);
+        for word in self.global.iter().chain([&"run".to_owned()]).chain(&self.run) {
+            host = host.option(format!("--engine-arg={word}"));
+        }
+        host
+    }
+
+    /// The words that call it, as in a shell.
+    #[must_use]
+    pub fn words(&self) -> (String, String) {
+        (self.global.join(" "), self.run.join(" "))
+    }
+
+    /// The first process of its only container.
+    #[must_use]
+    pub fn init(&self) -> processes::Process {
+        let pid = self.says(&["inspect", "--format", "{{.State.Pid}}", &self.names()]);
+        processes::open(pid.parse().unwrap()).unwrap()
+    }
+
+    /// The names of all containers, running or not.
+    #[must_use]
+    pub fn names(&self) -> String {
+        self.says(&["ps", "--all", "--filter", "name=footbridge-run-", "--format", "{{.Names}}"])
+    }
+
+    /// Waits until it has no container, and nothing of one.
+    #[track_caller]
+    pub fn leaves_nothing_behind(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
+        let store = self.path().display().to_string();
+        while !self.names().is_empty() || mounts().contains(&store) {
+            assert!(Instant::now() < deadline, "left behind: {} {}", self.names(), mounts());
+        }
+        let left = processes::left_of(self.path());
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+
+    /// Where its store is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.name == "podman" {
+            // Also where a test failed; a test that did not has left nothing.
+            let _nothing_to_remove = self.command(&["rm", "--all", "--force", "--time", "0"]).output();
+            processes::end_all(self.store.path());
+        }
+    }
+}
+
+fn last_line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.trim().lines().last().unwrap_or("no reason given").to_owned()
+}
+
+/// Whether a program needs nothing else to run.
+fn is_static(program: &Path) -> bool {
+    let holds = |bytes: &[u8], text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    let loader = |bytes: &[u8]| holds(bytes, b"/ld-linux") || holds(bytes, b"/ld-musl");
+    // The name of the loader stands in the first kilobytes.
+    fs::read(program).is_ok_and(|bytes| !loader(&bytes[..bytes.len().min(8192)]))
+}

@@ -29,14 +29,6 @@ pub fn misbehaving_server() -> PathBuf {
     beside_the_tests().join("misbehaving-server")
 }
 
-/// An example of one of the crates, which cargo builds along with all tests.
-#[must_use]
-pub fn example(name: &str) -> PathBuf {
-    let path = beside_the_tests().join("examples").join(name);
-    assert!(path.is_file(), "{} is missing: run cargo build --workspace --examples", path.display());
-    path
-}
-
 /// The program of other tests, by their crate and name, if cargo has built it since its source last changed. Of several
 /// the newest, since cargo keeps those of before.
 #[must_use]
@@ -52,17 +44,26 @@ pub fn tests(of: &str, name: &str) -> Option<PathBuf> {
     (changed(&program) >= newest).then_some(program)
 }
 
-/// When a file, or any file below a folder, last changed.
+/// When a file, or the newest file below a folder, last changed.
 fn changed(path: &Path) -> Option<SystemTime> {
-    let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| changed(&entry.path()));
-    let own = path.metadata().and_then(|meta| meta.modified()).ok();
-    below.chain([own]).max()?
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().filter_map(|entry| changed(&entry.path())).max(),
+        Err(_) => path.metadata().and_then(|meta| meta.modified()).ok(),
+    }
 }
 
 /// A program as the tests of its own crate know it, if cargo has built it.
 #[must_use]
 pub fn of_its_tests(name: &str) -> Option<PathBuf> {
     Some(beside_the_tests().join(name)).filter(|path| path.exists())
+}
+
+/// An example of one of the crates, which cargo builds along with all tests.
+#[must_use]
+pub fn example(name: &str) -> PathBuf {
+    let path = beside_the_tests().join("examples").join(name);
+    assert!(path.is_file(), "{} is missing: run cargo build --workspace --examples", path.display());
+    path
 }
 
 /// The folder that the three programs are in.

@@ -37,6 +37,9 @@ pub const SERIES: [&str; 2] = ["6.1", "6.12"];
 /// Memory of a machine.
 const MEMORY: &str = "768M";
 
+/// What the kernel is told. Emulated on a busy machine, its timer may seem not to work, and it would not boot.
+const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";
+
 /// What `scripts/microvm` installed.
 #[derive(Debug, Clone)]
 pub struct Kernel {
@@ -254,7 +257,7 @@ fn qemu(cable: &Cable, image: &Image, line: &Path) -> Command {
     command.args(["-M", "q35,accel=tcg,memory-backend=mem0"]);
     command.args(["-object", &format!("memory-backend-memfd,id=mem0,size={MEMORY},share=on")]);
     command.arg("-kernel").arg(image.kernel.vmlinuz()).arg("-initrd").arg(image.path());
-    command.args(["-append", "console=ttyS0 quiet panic=-1", "-serial", "stdio"]);
+    command.args(["-append", KERNEL_OPTIONS, "-serial", "stdio"]);
     command.args(["-chardev", &format!("socket,id=line,path={}", line.display()), "-serial", "chardev:line"]);
     command.args(["-chardev", &format!("socket,id=vsock,path={}/vhost.sock", cable.path().display())]);
     command.args(["-device", "vhost-user-vsock-pci,chardev=vsock"]);

@@ -46,13 +46,13 @@ impl Line {
     }
 
     /// Sends a script, which must not be long.
-    pub(super) fn send(&mut self, script: &str) -> io::Result<()> {
+    fn send(&mut self, script: &str) -> io::Result<()> {
         assert!(script.len() <= LONGEST_SCRIPT, "a script of {} bytes", script.len());
         write!(self.0.get_mut(), "{}\n{script}", script.len())
     }
 
     /// Waits for its end.
-    pub(super) fn answer(&mut self, deadline: Instant) -> io::Result<Ran> {
+    fn answer(&mut self, deadline: Instant) -> io::Result<Ran> {
         let text = self.text(deadline)?;
         let odd = || io::Error::other(format!("it said {text:?}"));
         let numbers: Vec<usize> = text.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| odd())?;

@@ -195,22 +195,6 @@ impl Vm {
         })
     }
 
-    /// Starts a script whose end [`Self::ends`] waits for.
-    #[track_caller]
-    pub fn starts(&mut self, script: &str) {
-        self.line.send(script).unwrap_or_else(|error| panic!("{error} in the machine, at {script}"));
-    }
-
-    /// Waits for the end of a script that was started.
-    #[track_caller]
-    #[must_use]
-    pub fn ends(&mut self) -> Ran {
-        self.line.answer(Instant::now() + VM_PATIENCE).unwrap_or_else(|error| {
-            self.qemu.killed();
-            panic!("{error} in the machine\n{}", self.console())
-        })
-    }
-
     /// Ends it as a loss of power would.
     pub fn loses_power(mut self) {
         self.qemu.killed();

@@ -16,6 +16,7 @@ mod daemon;
 mod engine;
 mod guest;
 mod host;
+pub mod microvm;
 mod person;
 pub mod processes;
 pub mod programs;

@@ -1,6 +1,9 @@
 //! Where the programs under test are: in the folder that `FOOTBRIDGE_BIN_DIR` names, or where cargo puts them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 /// The program `footbridge`.
 #[must_use]
@@ -34,10 +37,45 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
+/// The program of other tests, by their crate and name, if cargo has built it since its source last changed. Of several
+/// the newest, since cargo keeps those of before.
+#[must_use]
+pub fn tests(of: &str, name: &str) -> Option<PathBuf> {
+    let built = std::fs::read_dir(beside_the_tests().join("deps")).ok()?.flatten().filter(|entry| {
+        let file = entry.file_name();
+        let hash = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-'));
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    });
+    let program = built.map(|entry| entry.path()).max_by_key(|path| changed(path))?;
+    let sources = [format!("{of}/src"), format!("{of}/tests/{name}"), format!("{of}/tests/{name}.rs")];
+    let newest = sources.iter().map(|source| changed(&repository().join(source))).max()?;
+    (changed(&program) >= newest).then_some(program)
+}
+
+/// When a file, or any file below a folder, last changed.
+fn changed(path: &Path) -> Option<SystemTime> {
+    let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| changed(&entry.path()));
+    let own = path.metadata().and_then(|meta| meta.modified()).ok();
+    below.chain([own]).max()?
+}
+
+/// A program as the tests of its own crate know it, if cargo has built it.
+#[must_use]
+pub fn of_its_tests(name: &str) -> Option<PathBuf> {
+    Some(beside_the_tests().join(name)).filter(|path| path.exists())
+}
+
 /// The folder that the three programs are in.
 #[must_use]
 pub fn folder() -> PathBuf {
     footbridge().parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// Whether the search path has a program of this name.
+#[must_use]
+pub fn on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 /// The top of the repository.

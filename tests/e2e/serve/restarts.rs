@@ -117,3 +117,54 @@ fn a_folder_that_is_lost_with_the_runtime_folder_is_made_again() {
     daemon.starts();
     assert_eq!(guest.asks("listServers", json!({}))["result"]["servers"][0]["name"], "demo");
 }
+
+#[test]
+fn modes_users_and_virtual_machines_are_kept_too() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut daemon = Host::with(&Servers::none()).serves();
+    let vm = daemon.host.work().join("v.sock");
+    let created = daemon.creates("vm", &["--listen", &format!("vsock-mux:{}:7179", vm.display())]);
+    assert_eq!(created["endpoints"][0], "vsock:host:7179", "as the guest goes there");
+    let token = created["token"].as_str().unwrap();
+    let socket = daemon.host.work().join("v.sock_7179");
+    let uid = nix::unistd::geteuid().as_raw().to_string();
+    let mapped = daemon.opens("mapped", &["--socket-mode", "0666", "--allow-uid", &uid, "--allow-uid", "100000"]);
+    let before = daemon.list();
+    for _ in 0..2 {
+        let mode = fs::metadata(daemon.host.own_socket("mapped")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o666);
+        assert_eq!(footbridge_tests::Guest::at_socket(&socket, token).posts(LIST).status, 200);
+        assert_eq!(mapped.posts(LIST).status, 200);
+        let shown = daemon.host.session(&["show", "mapped"]).well();
+        assert!(shown.contains("mode 0666, for uid") && shown.contains("100000"), "{shown}");
+        assert_eq!(daemon.list(), before);
+        daemon.killed();
+        daemon.starts();
+    }
+}
+
+#[test]
+fn a_folder_that_was_mounted_before_leads_to_the_daemon_that_came_after() {
+    if !nix::unistd::geteuid().is_root() {
+        let test = "a_folder_that_was_mounted_before_leads_to_the_daemon_that_came_after";
+        return footbridge_tests::skipped(test, "needs root to mount a folder");
+    }
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let there = daemon.host.work().join("there");
+    fs::create_dir(&there).unwrap();
+    let script =
+        r#"mount --bind -o ro "$1" "$2" && echo ready; read -r go; exec "$3" demo get_weather '{"city":"Bern"}'"#;
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "sh", "-c", script, "sh"]).arg(daemon.host.own_socket("one").parent().unwrap()).arg(&there);
+    inside.arg(footbridge_tests::programs::tool_cli()).env("TOOL_CLI_TOKEN", &guest.token);
+    inside.env("TOOL_CLI_SOCKET", there.join("footbridge.sock"));
+    let mut inside = footbridge_tests::Running::start(&mut inside);
+    inside.stdout.shows("ready\n");
+    // Not by `killed`, which looks for whatever names the folder: that is `inside`.
+    daemon.process().killed();
+    daemon.starts();
+    inside.hears("go\n");
+    let ran = inside.ends();
+    assert!(ran.status == 0 && ran.stdout.contains("Bern"), "{ran:?}");
+}

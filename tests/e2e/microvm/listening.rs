@@ -15,7 +15,8 @@ const OTHERS: [(&str, &str); 2] = [("host", "listener"), ("guest", "relay_bytes"
 
 /// Starts a daemon and waits until it is ready.
 const SERVE: &str = "
-    footbridge serve --config /servers.json 2>serve.log &
+    : >serve.log
+    footbridge serve --config /servers.json 2>>serve.log &
     until grep -q ready serve.log; do sleep 0.1; done
 ";
 

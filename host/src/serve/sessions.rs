@@ -74,8 +74,8 @@ impl Kept {
 impl Sessions {
     pub(super) fn new(harness: Harness, store: Store, runtime: &Path) -> Self {
         Self(Arc::new(Inner {
+            listeners: harness.listeners().clone(),
             harness,
-            listeners: Listeners::default(),
             store,
             runtime: runtime.to_owned(),
             table: Mutex::default(),

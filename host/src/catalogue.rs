@@ -17,6 +17,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     digest::Digest,
+    gate::{Effects, SessionRules, Subject},
     limits::ServerLimits,
     schema::{BadSchema, InputSchema},
 };
@@ -25,9 +26,10 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Catalogue {
     tools: BTreeMap<String, Arc<Tool>>,
-    resources: BTreeMap<String, Box<RawValue>>,
-    templates: BTreeMap<String, Box<RawValue>>,
+    resources: BTreeMap<String, Arc<RawValue>>,
+    templates: BTreeMap<String, Arc<RawValue>>,
     bytes: usize,
+    listed_only: bool,
 }
 
 /// A tool as its server defined it.
@@ -38,6 +40,7 @@ pub struct Tool {
     structured: bool,
     definition: Box<RawValue>,
     digest: Digest,
+    effects: Effects,
     schema: OnceLock<Result<InputSchema, BadSchema>>,
 }
 
@@ -131,10 +134,39 @@ impl Catalogue {
     pub fn templates(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.templates.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
     }
+
+    /// Whether its server may be asked for a resource. It may serve more than it lists, by its templates or unlisted,
+    /// so one that lists anything is asked for everything; but not where some of its resources are hidden.
+    #[must_use]
+    pub fn may_have_resource(&self, uri: &str) -> bool {
+        let lists_any = self.resources.len() + self.templates.len() > 0;
+        if self.listed_only { self.resources.contains_key(uri) } else { lists_any }
+    }
+
+    /// What these rules leave to be seen of it, as if there were no more.
+    ///
+    /// Where they may hide resources, only those that are listed can be read, and there are no templates: what is not
+    /// listed would be asked of the server, and the time that takes would tell it from what is hidden.
+    #[must_use]
+    pub fn seen_by(&self, rules: &SessionRules, server: &str) -> Self {
+        let listed_only = rules.hides_resources_of(server);
+        let shown_tool = |tool: &Tool| rules.shows(&rules.tool(server, tool.name(), tool.effects()));
+        let tools = self.tools.iter().filter(|(_, tool)| shown_tool(tool));
+        let resources = self.resources.iter().filter(|(uri, _)| rules.shows(&Subject::resource(server, uri)));
+        let templates = self.templates.iter().filter(|_| !listed_only);
+        let keep = |(key, raw): (&String, &Arc<RawValue>)| (key.clone(), Arc::clone(raw));
+        Self {
+            tools: tools.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
+            resources: resources.map(keep).collect(),
+            templates: templates.map(keep).collect(),
+            bytes: self.bytes,
+            listed_only,
+        }
+    }
 }
 
 fn add_keyed(
-    entries: &mut BTreeMap<String, Box<RawValue>>,
+    entries: &mut BTreeMap<String, Arc<RawValue>>,
     key: &'static str,
     raw: Box<RawValue>,
     limits: &ServerLimits,
@@ -149,7 +181,7 @@ fn add_keyed(
     if entries.len() >= limits.entries {
         return Err(BadEntry::TooMany(limits.entries));
     }
-    entries.insert(name, raw);
+    entries.insert(name, raw.into());
     Ok(())
 }
 
@@ -220,6 +252,7 @@ impl Tool {
             structured: given.is_object("outputSchema"),
             definition: shown_definition(&given, description.as_deref()),
             digest: definition_digest(&given),
+            effects: Effects::from_annotations(given.get("annotations")),
             schema: OnceLock::new(),
             name,
             description,
@@ -260,6 +293,12 @@ impl Tool {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// What it can do, by its annotations.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.effects
     }
 
     /// Its input schema, compiled at the first call and kept.

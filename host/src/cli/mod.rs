@@ -74,8 +74,8 @@ struct RunArgs {
     /// engine's `run`
     #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
     engine_args: Vec<OsString>,
-    /// Which calls may be made
-    #[arg(long, value_name = "NAME", value_parser = ["open"], default_value = "open")]
+    /// Which calls may be made: open, readonly, ask, or a policy of footbridge.toml
+    #[arg(long, value_name = "NAME", default_value = "open")]
     policy: String,
     /// A variable that CMD gets too, with this value or its own
     #[arg(long, value_name = "NAME[=VALUE]")]

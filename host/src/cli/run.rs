@@ -63,7 +63,7 @@ fn asked(text: OsString) -> Asked {
 
 /// Logs go to standard error, which is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for
 /// more.
-fn start_log() {
+pub(super) fn start_log() {
     let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }

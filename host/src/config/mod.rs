@@ -28,6 +28,7 @@ use crate::{
     servers::ServerSpec,
 };
 use places::File;
+use settings::Settings;
 
 /// All that the files say together.
 #[derive(Debug, Clone, Default)]
@@ -175,13 +176,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
         }
         Some("toml") => {
             let file = File::new(&real, &text);
-            let table = file.parse().map_err(|mistake| vec![mistake])?;
-            // By themselves, so that a mistake elsewhere leaves none of theirs unsaid, and the other way round.
-            let found = policies::read(file, &table);
-            let settings = match settings::read(file, table) {
-                Ok(settings) => settings,
-                Err(mistakes) => return Err(mistakes.into_iter().chain(found.mistakes).collect()),
-            };
+            let (settings, found) = read_settings(file)?;
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
             for policy in found.policies {
@@ -193,8 +188,28 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             }
             // Of a later file first: the first that is about a tool holds.
             parts.labelled.splice(0..0, found.labelled);
-            if found.mistakes.is_empty() { Ok(()) } else { Err(found.mistakes) }
+            Ok(())
         }
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+/// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs unsaid,
+/// and the other way round.
+fn read_settings(file: File<'_>) -> Result<(Settings, policies::Found), Vec<Mistake>> {
+    let table = file.parse().map_err(|mistake| vec![mistake])?;
+    let mut found = policies::read(file, &table);
+    let mistakes = std::mem::take(&mut found.mistakes);
+    match settings::read(file, table) {
+        Ok(settings) if mistakes.is_empty() => Ok((settings, found)),
+        Ok(_) => Err(mistakes),
+        Err(others) => Err(others.into_iter().chain(mistakes).collect()),
+    }
+}
+
+/// The policies of a settings file, for tests.
+#[cfg(test)]
+pub(crate) fn policies_of(text: &str) -> Result<Policies, Vec<Mistake>> {
+    let (_, found) = read_settings(File::new(Path::new("f.toml"), text))?;
+    Ok(Policies::new(found.policies, found.labelled))
 }

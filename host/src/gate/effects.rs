@@ -64,7 +64,9 @@ impl Effects {
     /// `destructive` unless it says that it is not; `egress` unless it says that its world is closed.
     #[must_use]
     pub fn from_annotations(annotations: Option<&RawValue>) -> Self {
-        let hints: Hints<'_> = annotations.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        // A list would be read as an object's members in their order.
+        let object = annotations.filter(|raw| raw.get().starts_with('{'));
+        let hints: Hints<'_> = object.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let says = |hint: Option<&RawValue>, word: &str| hint.is_some_and(|raw| raw.get() == word);
         let mut effects = match (says(hints.read_only, "true"), says(hints.destructive, "false")) {
             (true, _) => vec![Effect::Read],

@@ -104,21 +104,49 @@ impl SessionRules {
         self.hides && self.rules().any(|(_, rule)| about(rule))
     }
 
-    /// Whether the session may know that there is this server: unless a rule hides all of it, and none before shows
-    /// some of it. Asked of the name alone, so that a hidden server is neither waited for nor started.
+    /// Whether the session may know that there is this server. Asked of the name alone, so that a hidden server is
+    /// neither waited for nor started.
     #[must_use]
     pub fn shows_server(&self, server: &str) -> bool {
-        let about = self.rules().filter(|(_, rule)| rule.is_about_server(server) && rule.conditions.is_empty());
-        let mut deciding = about.filter(|(_, rule)| rule.says != Says::Hide || rule.is_about_whole_servers());
-        !self.hides || deciding.next().is_none_or(|(_, rule)| rule.says != Says::Hide)
+        self.hides_server(server).is_none()
     }
 
-    /// Whether the session may know that there is this. Rules with conditions on arguments are passed over: what is
-    /// seen must not hang on them.
+    /// The rule that hides a whole server, unless one before it says something else of any part of it.
+    #[must_use]
+    pub fn hides_server(&self, server: &str) -> Option<&Rule> {
+        let about = |rule: &&Rule| rule.is_about_server(server) && rule.conditions.is_empty();
+        let deciding = |rule: &&Rule| about(rule) && (rule.says != Says::Hide || rule.is_about_whole_servers());
+        let first = self.rules().map(|(_, rule)| rule).filter(|_| self.hides).find(deciding);
+        first.filter(|rule| rule.says == Says::Hide)
+    }
+
+    /// Whether the session may know that there is this.
     #[must_use]
     pub fn shows(&self, subject: &Subject<'_>) -> bool {
-        let mut deciding = self.rules().filter(|(_, rule)| rule.conditions.is_empty() && rule.is_about(subject));
-        !self.hides || deciding.next().is_none_or(|(_, rule)| rule.says != Says::Hide)
+        self.hides_this(subject).is_none()
+    }
+
+    /// The rule that hides this. Rules with conditions on arguments are passed over: what is seen must not hang on
+    /// them.
+    #[must_use]
+    pub fn hides_this(&self, subject: &Subject<'_>) -> Option<&Rule> {
+        let deciding = |rule: &&Rule| rule.conditions.is_empty() && rule.is_about(subject);
+        let first = self.rules().map(|(_, rule)| rule).filter(|_| self.hides).find(deciding);
+        first.filter(|rule| rule.says == Says::Hide)
+    }
+
+    /// What may be decided about this, by its arguments. The last is what is decided where no condition holds.
+    #[must_use]
+    pub fn outlook(&self, subject: &Subject<'_>) -> Vec<Decision> {
+        let mut all = Vec::new();
+        for (_, rule) in self.rules().filter(|(_, rule)| rule.is_about(subject)) {
+            all.push(decision_of(rule));
+            if rule.conditions.is_empty() {
+                return all;
+            }
+        }
+        all.push(Decision::Ask);
+        all
     }
 
     /// Evaluates the conditions of the rules that are about this, where there are any.
@@ -133,13 +161,16 @@ impl SessionRules {
     pub fn decide(&self, subject: &Subject<'_>, tested: &Tested) -> Decided {
         let first = self.rules().find(|(at, rule)| tested.holds(*at, rule) && rule.is_about(subject));
         let Some((_, rule)) = first else { return Decided { decision: Decision::Ask, rule: None } };
-        let decision = match rule.says {
-            Says::Allow => Decision::Allow,
-            Says::Ask => Decision::Ask,
-            // What is hidden does not resolve. If it came here all the same, it would not leave.
-            Says::Deny | Says::Hide => Decision::Deny,
-        };
-        Decided { decision, rule: Some(Arc::clone(&rule.id)) }
+        Decided { decision: decision_of(rule), rule: Some(Arc::clone(&rule.id)) }
+    }
+}
+
+fn decision_of(rule: &Rule) -> Decision {
+    match rule.says {
+        Says::Allow => Decision::Allow,
+        Says::Ask => Decision::Ask,
+        // What is hidden does not resolve. If it came here all the same, it would not leave.
+        Says::Deny | Says::Hide => Decision::Deny,
     }
 }
 

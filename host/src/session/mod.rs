@@ -4,6 +4,7 @@
 //! because what it was for is gone. Its token may be replaced any number of times while it is open.
 
 pub mod connections;
+mod ended;
 mod name;
 mod over;
 mod reach;
@@ -27,6 +28,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{budget, digest::Digest, gate::Policy, limits::CallLimits, servers::ServerName};
+pub use ended::Ended;
 pub use name::{BadSessionName, Labels, NoRandomness, SessionName, new_token, random_text};
 pub use over::OverLimit;
 pub use reach::Reach;
@@ -63,29 +65,6 @@ pub struct Shares {
     pub connections: connections::Share,
     /// Of the bytes held.
     pub bytes: budget::Share,
-}
-
-/// Why a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The operator revoked it.
-    Revoked,
-    /// Its time is over.
-    Expired,
-    /// The process that it was opened for is gone.
-    ProcessGone,
-}
-
-impl Ended {
-    /// The word for it in records.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Revoked => "revoked",
-            Self::Expired => "expired",
-            Self::ProcessGone => "process_gone",
-        }
-    }
 }
 
 /// One sandbox's right to call, and what it is using.

@@ -130,11 +130,12 @@ impl Reader<'_> {
         Ok(Test::Range(min, max))
     }
 
-    /// A value of TOML as JSON has it. Dates, and numbers that are none, are not there.
+    /// A value of TOML as JSON has it. Numbers that are none are not there.
     fn value(&self, value: Value) -> Result<serde_json::Value, Vec<Mistake>> {
         match value {
             Value::Float(float) if !float.is_finite() => Err(vec![self.wrong("JSON has no such number")]),
-            Value::Datetime(_) => Err(vec![self.wrong("JSON has no dates: write a text in quotes")]),
+            // As a call would have it.
+            Value::Datetime(date) => Ok(date.to_string().into()),
             Value::Array(items) => {
                 let items: Result<Vec<_>, _> = items.into_iter().map(|item| self.value(item)).collect();
                 items.map(serde_json::Value::Array)

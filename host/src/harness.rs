@@ -14,6 +14,7 @@ use crate::{
     config::Config,
     digest::Digest,
     edge::Edge,
+    gate::Policies,
     limits::Limits,
     listener::{Listener, Listeners},
     provider::{Guard, ToolProvider, Upstream},
@@ -47,6 +48,8 @@ pub enum OpenError {
 pub struct Reloaded {
     /// The servers that it changed.
     pub servers: ServersChanged,
+    /// Sessions whose policy it does not have any more: they keep what they had.
+    pub policy_gone: Vec<SessionName>,
     /// Whether it has limits or names of hosts that hold only after a restart.
     pub needs_restart: bool,
 }
@@ -211,13 +214,28 @@ impl Harness {
         self.audit.session_ended(name, why);
     }
 
-    /// Takes a new configuration: its servers and secrets hold at once. Without effect over another provider.
+    /// Takes a new configuration: its policies hold at once, and its servers and secrets too, except over another
+    /// provider.
     pub fn reload(&self, config: Config) -> Reloaded {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
+        let policy_gone = self.replace_policies(&config.policies);
         let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
-        Reloaded { servers, needs_restart: !same }
+        Reloaded { servers, policy_gone, needs_restart: !same }
+    }
+
+    /// Gives each session the policy of its name anew; those that have none any more keep their own.
+    fn replace_policies(&self, policies: &Policies) -> Vec<SessionName> {
+        let mut gone = Vec::new();
+        for SessionView { spec, .. } in self.sessions.view() {
+            let Some(open) = self.sessions.get(&spec.name) else { continue };
+            match policies.get(spec.policy.name()) {
+                Ok(policy) => open.session.set_policy(policy),
+                Err(_) => gone.push(spec.name),
+            }
+        }
+        gone
     }
 
     /// The open sessions, by name.

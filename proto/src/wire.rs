@@ -25,8 +25,11 @@ pub mod method {
     /// A resource's contents.
     pub const READ_RESOURCE: &str = "readResource";
 
+    /// What the gate would say of a call, without making it. Ours: other bridges do not have it.
+    pub const CHECK_CALL: &str = "checkCall";
+
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 8] = [
+    pub const ALL: [&str; 9] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -35,6 +38,7 @@ pub mod method {
         LIST_RESOURCES,
         LIST_RESOURCE_TEMPLATES,
         READ_RESOURCE,
+        CHECK_CALL,
     ];
 }
 
@@ -76,6 +80,7 @@ pub fn bridge_info(name: &str, version: &str) -> Value {
             },
             "resources": {"list": true, "templates": true, "read": true},
             "cancellation": {"providerAbortSignal": true},
+            "footbridge": {"checkCall": true},
         },
     })
 }
@@ -132,6 +137,19 @@ pub struct ToolList {
     pub server: String,
     /// Sorted by name.
     pub tools: Vec<ToolEntry>,
+}
+
+/// Result of `checkCall`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedCall {
+    /// `allow`, `ask` or `deny`.
+    pub decision: String,
+    /// The policy, where it says that guests may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The rule that decides, where one matches and guests may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// Result of `listResources`.

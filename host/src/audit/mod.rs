@@ -30,11 +30,11 @@ use crate::{
     auth::Principal,
     gate::{Decision, Verdict},
     limits::AuditLimits,
-    provider::{Executed, Outgoing, OutgoingRequest, ServerName},
+    provider::{self, Executed, Outgoing, OutgoingRequest, ServerName},
     resolve::Unresolved,
     session::{Ended, OverLimit, SessionName, SessionSpec, random_text},
 };
-use record::{Arguments, Intent, Outcome, Record, Refused, digest_text, short_name};
+use record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused, digest_text, short_name};
 use writer::{Queue, Writer};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
@@ -57,6 +57,20 @@ pub struct Receipt {
     server: ServerName,
     resource: Option<String>,
     since: Instant,
+    principal: Principal,
+    result_limit: Option<u64>,
+}
+
+impl Receipt {
+    /// Counts what the guest is about to get; false where that is more than its session has left.
+    fn spend(&self, outcome: &provider::Outcome) -> bool {
+        let bytes = match outcome {
+            provider::Outcome::Result(result) => result.text.get().len(),
+            provider::Outcome::ServerError { message, .. } => message.len(),
+            _ => return true,
+        };
+        self.principal.session().results().spend(bytes, self.result_limit).is_ok()
+    }
 }
 
 /// The audit stage. Clones share one writer.
@@ -86,7 +100,7 @@ impl Audit {
     pub(crate) fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
         let record = Record::Session {
             session: session.name.to_string(),
-            policy: session.policy.name(),
+            policy: session.policy.name().to_owned(),
             listeners: listeners.iter().map(ToString::to_string).collect(),
             labels: session.labels.clone(),
         };
@@ -109,13 +123,18 @@ impl Audit {
         drop(self.queue.push_kept(Record::SessionEnded { session: session.to_string(), why: why.as_str() }));
     }
 
-    /// Records an intent, and lets the call go once that is durable.
+    /// Records an intent, and lets the call go once that is durable. Whatever was not allowed is recorded as refused.
     ///
     /// # Errors
     /// The reply of a call that must not leave.
     pub async fn admit(&self, verdict: Verdict) -> Result<Admitted, Reply> {
         match verdict.decision() {
             Decision::Allow => {}
+            // The place to ask a person. Until somebody can be asked, it is a refusal.
+            Decision::Ask | Decision::Deny => return Err(self.deny(&verdict, reply::denied(&verdict)).await),
+        }
+        if let Err(error) = spend_arguments(&verdict) {
+            return Err(self.deny(&verdict, error).await);
         }
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
         let (kind, name, resource) = match verdict.call().request() {
@@ -133,20 +152,22 @@ impl Audit {
             name: short_name(&name),
             arguments: Arguments { digest: digest_text(digest), bytes },
             definition: call.definition().map(digest_text),
-            decision: verdict.decision().as_str(),
-            policy: verdict.policy().name(),
+            decided: decided_line(&verdict),
         };
         if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
+            call.principal().session().arguments().give_back(bytes);
             return Err(unavailable(Some(&id)));
         }
+        let result_limit = verdict.policy().settings().result_bytes;
         let call = verdict.into_call();
         // Compared here again: the session may have ended since its token was shown, or the token was replaced.
         if !call.principal().is_current() {
             drop(self.queue.push_outcome(Outcome::not_sent(&id, "the session or its token ended")));
             return Err(Reply::refusal(session_over().with("auditId", id)));
         }
+        let principal = call.principal().clone();
         let (server, request) = call.into_request();
-        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now() };
+        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
         Ok(Admitted { outgoing: Outgoing::new(server, request), receipt })
     }
 
@@ -155,14 +176,44 @@ impl Audit {
         let Unresolved { principal, server, target, error } = unresolved;
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let refused = Refused {
-            id: id.clone(),
+            id,
             session: session_of(&principal),
             peer: principal.peer().to_string(),
             kind: target.kind(),
             server: short_name(&server),
             name: short_name(target.name()),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+            arguments: None,
+            decided: None,
         };
+        self.refused(refused, error).await
+    }
+
+    /// Records a call that was refused after it was decided, and gives its reply.
+    async fn deny(&self, verdict: &Verdict, error: ErrorObject) -> Reply {
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let call = verdict.call();
+        let (kind, name) = match call.request() {
+            OutgoingRequest::CallTool { name, .. } => ("tool", name),
+            OutgoingRequest::ReadResource { uri } => ("resource", uri),
+        };
+        let (digest, bytes) = call.arguments();
+        let refused = Refused {
+            id,
+            session: session_of(call.principal()),
+            peer: call.principal().peer().to_string(),
+            kind,
+            server: call.server().to_string(),
+            name: short_name(name),
+            reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+            arguments: Some(Arguments { digest: digest_text(digest), bytes }),
+            decided: Some(decided_line(verdict)),
+        };
+        self.refused(refused, error).await
+    }
+
+    async fn refused(&self, refused: Refused, error: ErrorObject) -> Reply {
+        let id = refused.id.clone();
         if self.durable(self.queue.push(Record::Refused(Box::new(refused)))).await {
             Reply::refusal(error.with("auditId", id))
         } else {
@@ -181,9 +232,16 @@ impl Audit {
     /// Records what became of a call, and gives its reply.
     pub async fn close_call(&self, executed: Executed) -> Reply {
         let (receipt, outcome) = executed.into_parts();
-        let line = reply::outcome_line(&receipt, &outcome);
-        let recorded = self.durable(Some(self.queue.push_outcome(line))).await;
-        if recorded { Reply::of(&receipt, outcome) } else { Reply::unrecorded(&receipt, &outcome) }
+        let mut line = reply::outcome_line(&receipt, &outcome);
+        let within = receipt.spend(&outcome);
+        if !within {
+            line.detail = Some("kept back: over the session's budget".to_owned());
+        }
+        match self.durable(Some(self.queue.push_outcome(line))).await {
+            true if within => Reply::of(&receipt, outcome),
+            true => Reply::kept_back(&receipt),
+            false => Reply::unrecorded(&receipt, &outcome),
+        }
     }
 
     /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
@@ -197,6 +255,25 @@ impl Audit {
                 receiver.try_recv().is_ok()
             }
         }
+    }
+}
+
+/// Counts the arguments of a call that is about to leave.
+fn spend_arguments(verdict: &Verdict) -> Result<(), ErrorObject> {
+    let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
+    if session.results().is_all_of(settings.result_bytes) {
+        return Err(reply::spent("results"));
+    }
+    let (_, bytes) = verdict.call().arguments();
+    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| reply::spent("arguments"))
+}
+
+fn decided_line(verdict: &Verdict) -> DecidedLine {
+    DecidedLine {
+        decision: verdict.decision().as_str(),
+        policy: verdict.policy().name().to_owned(),
+        rule: verdict.rule().map(str::to_owned),
+        effects: verdict.call().effects().words(),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) enum Record {
     /// The harness starts to write here.
     Started { version: &'static str, pid: u32 },
     /// A session begins: a token for these listeners.
-    Session { session: String, policy: &'static str, listeners: Vec<String>, labels: BTreeMap<String, String> },
+    Session { session: String, policy: String, listeners: Vec<String>, labels: BTreeMap<String, String> },
     /// A session has one more listener, which could not be bound when it began.
     SessionListens { session: String, listener: String },
     /// A session's token was replaced.
@@ -43,7 +43,7 @@ pub(super) enum Record {
     Intent(Box<Intent>),
     /// What became of a call.
     Outcome(Outcome),
-    /// A call was refused before it was decided.
+    /// A call was refused, before it was decided or because of that.
     Refused(Box<Refused>),
     /// Calls over a limit, counted.
     Limited { session: String, reason: &'static str, count: u64 },
@@ -60,8 +60,19 @@ pub(super) struct Intent {
     pub(super) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) definition: Option<String>,
+    #[serde(flatten)]
+    pub(super) decided: DecidedLine,
+}
+
+/// What the gate said of a call.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct DecidedLine {
     pub(super) decision: &'static str,
-    pub(super) policy: &'static str,
+    pub(super) policy: String,
+    /// None where no rule matched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rule: Option<String>,
+    pub(super) effects: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -96,6 +107,10 @@ pub(super) struct Refused {
     pub(super) server: String,
     pub(super) name: String,
     pub(super) reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arguments: Option<Arguments>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) decided: Option<DecidedLine>,
 }
 
 /// A name from a guest, short enough for a record.
@@ -152,6 +167,8 @@ mod tests {
             server: "s".into(),
             name: name.clone(),
             reason: "unknown_tool",
+            arguments: None,
+            decided: None,
         }));
         let text = Line::new(1, DateTime::UNIX_EPOCH, record).text();
         assert!(!text.trim_end().chars().any(needs_escape), "{text}");

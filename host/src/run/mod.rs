@@ -9,7 +9,7 @@ mod guest;
 mod plan;
 mod supervise;
 
-use std::ffi::OsString;
+use std::{ffi::OsString, sync::Arc};
 
 use anyhow::Context as _;
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
@@ -61,7 +61,7 @@ pub struct Run {
     /// The operator's configuration.
     pub config: Config,
     /// Which calls may be made.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// What isolates the command.
     pub sandbox: Sandbox,
     /// The image of a container.

@@ -57,9 +57,10 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let control = Control::bind(&socket)?;
     let journal = FileJournal::create(&folders.state.join("audit"))?;
     tracing::info!(record = %journal.path().display(), "calls are recorded");
+    let policies = serve.config.policies.clone();
     let harness =
         Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
-    let sessions = Sessions::new(harness, store, &folders.runtime);
+    let sessions = Sessions::new(harness, store, &folders.runtime, policies);
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {
@@ -116,7 +117,11 @@ fn take(sessions: &Sessions, config: Config) {
     for note in &config.notes {
         tracing::warn!(%note, "the configuration has something odd");
     }
-    let Reloaded { servers, needs_restart } = sessions.harness().reload(config);
+    sessions.set_policies(config.policies.clone());
+    let Reloaded { servers, policy_gone, needs_restart } = sessions.harness().reload(config);
+    for session in policy_gone {
+        tracing::warn!(%session, "its policy is not in the configuration any more: it keeps the one it had until a restart");
+    }
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again");
     if needs_restart {

@@ -1,13 +1,13 @@
 //! A session as asked for, made sense of: names, addresses, times and processes are checked before anything is made.
 
-use std::{collections::BTreeSet, io, path::Path, time::Duration};
+use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 
 use footbridge_proto::endpoint::Endpoint;
 
 use super::folder;
 use crate::{
     control::wire::{CreateSession, Kind, Refusal},
-    gate::Policy,
+    gate::{Policies, Policy},
     listener::{Access, Listen},
     process::{ProcessIdentity, ProcessWatch},
     session::{Labels, SessionName},
@@ -26,7 +26,7 @@ const MAX_LABELS: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct Wish {
     pub(super) name: SessionName,
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
     pub(super) labels: Labels,
     pub(super) ttl: Option<Duration>,
     pub(super) process: Option<(ProcessIdentity, ProcessWatch)>,
@@ -39,7 +39,7 @@ fn invalid(message: impl Into<String>) -> Refusal {
 
 impl Wish {
     /// Makes sense of a request.
-    pub(super) fn read(asked: &CreateSession) -> Result<Self, Refusal> {
+    pub(super) fn read(asked: &CreateSession, policies: &Policies) -> Result<Self, Refusal> {
         let name: SessionName = asked.name.parse().map_err(|error| invalid(format!("{:?}: {error}", asked.name)))?;
         let bytes: usize = asked.labels.iter().map(|(key, value)| key.len() + value.len()).sum();
         if bytes > MAX_LABELS {
@@ -49,7 +49,7 @@ impl Wish {
             return Err(invalid(format!("at most {MAX_NAMED} of --listen, --allow-uid and --peer-cid each")));
         }
         Ok(Self {
-            policy: policy(&asked.policy)?,
+            policy: policies.get(&asked.policy).map_err(|error| invalid(error.to_string()))?,
             labels: asked.labels.clone(),
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
@@ -67,14 +67,6 @@ impl Wish {
         }
         Ok(())
     }
-}
-
-/// The policy of this name.
-pub(super) fn policy(name: &str) -> Result<Policy, Refusal> {
-    if name == Policy::Open.name() {
-        return Ok(Policy::Open);
-    }
-    Err(invalid(format!("there is no policy {name:?}: there is {:?}", Policy::Open.name())))
 }
 
 fn ttl(millis: u64) -> Result<Duration, Refusal> {
@@ -127,7 +119,7 @@ mod tests {
         let mut asked =
             CreateSession { name: "one".into(), policy: "open".into(), socket_mode: 0o600, ..CreateSession::default() };
         change(&mut asked);
-        Wish::read(&asked)
+        Wish::read(&asked, &Policies::default())
     }
 
     fn refused(change: impl FnOnce(&mut CreateSession), part: &str) {

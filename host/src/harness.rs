@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    audit::{Audit, Journal},
+    audit::{Audit, AuditSettings, Recorder},
     budget::Budget,
     call::Stages,
     config::Config,
@@ -47,7 +47,7 @@ pub enum OpenError {
 pub struct Reloaded {
     /// The servers that it changed.
     pub servers: ServersChanged,
-    /// Whether it has limits or names of hosts that hold only after a restart.
+    /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
     pub needs_restart: bool,
 }
 
@@ -67,6 +67,7 @@ pub struct Harness {
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
+    record: AuditSettings,
     allow_hosts: Vec<String>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
@@ -77,16 +78,18 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Starts the stages and the servers, and writes to this journal. Only [`Launcher::Kept`] keeps the promise that
+    /// Starts the stages and the servers, and writes as this says, or to this journal. Only [`Launcher::Kept`] keeps the promise that
     /// no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(config: Config, journal: impl Journal + 'static, launcher: Launcher) -> std::io::Result<Self> {
+    pub fn start(config: Config, recorder: impl Into<Recorder>, launcher: Launcher) -> std::io::Result<Self> {
         tls::install();
-        let audit = Audit::start(journal, config.limits.audit.clone())?;
-        let budget = Budget::new(config.limits.edge.held_bytes);
         let redactor = Redactor::new(&config.gathered.secrets);
+        crate::log::hide(&redactor);
+        let recorder = recorder.into().secrets(redactor.clone()).launcher(launcher.clone());
+        let audit = Audit::start(recorder, config.limits.audit.clone())?;
+        let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
         let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
@@ -95,10 +98,11 @@ impl Harness {
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         harness.servers = Some(servers);
         harness.redactor = redactor;
+        harness.record = config.audit;
         Ok(harness)
     }
 
-    /// Starts the stages in front of a provider, and writes to this journal. The values of `secrets` are taken out of
+    /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets` are taken out of
     /// what it answers.
     ///
     /// # Errors
@@ -107,12 +111,13 @@ impl Harness {
         provider: Arc<dyn ToolProvider>,
         limits: Limits,
         secrets: &[Secret],
-        journal: impl Journal + 'static,
+        recorder: impl Into<Recorder>,
     ) -> std::io::Result<Self> {
-        let audit = Audit::start(journal, limits.audit.clone())?;
+        let redactor = Redactor::new(secrets);
+        let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let front = Front { limits, allow_hosts: Vec::new(), audit, budget };
-        Ok(Self::behind(front, provider, Redactor::new(secrets)))
+        Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
@@ -131,6 +136,7 @@ impl Harness {
             audit,
             redactor,
             limits,
+            record: AuditSettings::default(),
             allow_hosts,
             shutdown,
             tasks,
@@ -198,7 +204,8 @@ impl Harness {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
+        let same =
+            config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.audit == self.record;
         Reloaded { servers, needs_restart: !same }
     }
 

@@ -1,5 +1,6 @@
 //! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
 
+mod audit;
 mod config;
 mod run;
 
@@ -29,6 +30,8 @@ const EXAMPLES: &str = "Examples:
   footbridge run --config servers.json -- bash
   footbridge run --config servers.json --env MODEL -- my-agent --task 'tidy up'
   footbridge config check --config servers.json
+  footbridge audit tail --follow
+  footbridge audit verify
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -40,6 +43,9 @@ Inside the sandbox:
 enum Command {
     /// Run one command in a sandbox that reaches tools through one port
     Run(RunArgs),
+    /// Read and check the record of every call
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -113,6 +119,7 @@ pub fn main() -> i32 {
     };
     let done = match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Audit(command) => audit::main(command),
         Command::Config(command) => config::main(command),
         Command::DemoServer => demo_server(),
     };
@@ -120,8 +127,10 @@ pub fn main() -> i32 {
         Ok(status) => status,
         Err(error) => {
             report::error(&error);
-            let mistaken =
-                error.is::<ConfigError>() || error.is::<EnvironmentError>() || error.is::<run::NeedsContainer>();
+            let mistaken = error.is::<ConfigError>()
+                || error.is::<EnvironmentError>()
+                || error.is::<run::NeedsContainer>()
+                || error.is::<audit::NoChain>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }
@@ -157,6 +166,11 @@ fn demo_server() -> anyhow::Result<i32> {
     let (input, output) = (std::io::stdin().lock(), std::io::stdout());
     crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
     Ok(0)
+}
+
+#[cfg(test)]
+pub(crate) fn audit_columns() -> &'static [&'static str] {
+    &audit::COLUMNS
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use anyhow::Context as _;
-use tracing_subscriber::EnvFilter;
 
 use super::{RunArgs, load_config};
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
 };
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
-    start_log();
+    crate::log::start();
     let given = args.image.is_some() || !args.engine_args.is_empty();
     if given && args.sandbox.engine().is_none() {
         return Err(NeedsContainer.into());
@@ -55,11 +54,4 @@ fn asked(text: OsString) -> Asked {
         None => (&bytes[..], None),
     };
     Asked { name: String::from_utf8_lossy(name).into_owned(), value }
-}
-
-/// Logs go to standard error, which is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for
-/// more.
-fn start_log() {
-    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }

@@ -19,7 +19,7 @@ use std::{
 use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
-use crate::{limits::Limits, servers::ServerSpec};
+use crate::{audit::AuditSettings, limits::Limits, servers::ServerSpec};
 
 /// All that the files say together.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,8 @@ pub struct Config {
     pub gathered: Gathered,
     /// Limits, with those of the files.
     pub limits: Limits,
+    /// Of the record.
+    pub audit: AuditSettings,
     /// Names that a `Host` header may give besides loopback.
     pub allow_hosts: Vec<String>,
     /// The files that were read.
@@ -145,6 +147,7 @@ fn add_file(
             let settings = settings::read(&real, &text)?;
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
+            config.audit = settings.audit;
             Ok(())
         }
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),

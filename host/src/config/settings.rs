@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::Mistake;
-use crate::limits::Limits;
+use crate::{audit::AuditSettings, limits::Limits};
 
 /// What `footbridge.toml` may say.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -17,6 +17,7 @@ use crate::limits::Limits;
 pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) edge: Edge,
+    pub(super) audit: AuditSettings,
 }
 
 /// Settings of the listeners.

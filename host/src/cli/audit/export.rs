@@ -58,7 +58,7 @@ enum Format {
   footbridge audit export > record.jsonl
   footbridge audit export --format csv --since 2026-11-01 --until 2026-12-01 > november.csv
   footbridge audit export --since 2h")]
-pub(super) struct ExportArgs {
+pub(in crate::cli) struct ExportArgs {
     /// One run: a folder of the audit folder, by its name or path. Default: all
     chain: Option<String>,
     /// How to write it

@@ -16,7 +16,7 @@ use crate::{
   footbridge audit show --json dZx5-Qb2c-Tw6yM3
 
 The id is the auditId of an answer, or the id that `footbridge audit tail` shows.")]
-pub(super) struct ShowArgs {
+pub(in crate::cli) struct ShowArgs {
     /// The call's id
     #[arg(allow_hyphen_values = true)]
     id: String,

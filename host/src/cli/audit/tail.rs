@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
   footbridge audit tail --follow
   footbridge audit tail --session run-4711 --type refused
   footbridge audit tail --all --lines 1000 --json")]
-pub(super) struct TailArgs {
+pub(in crate::cli) struct TailArgs {
     /// Go on showing records as they are written, of new runs too
     #[arg(long, short)]
     follow: bool,

@@ -20,7 +20,7 @@ use crate::{
 Exit status: 0 if all is as it was written, 1 if not; the first bad record is named. Whoever can write to the state
 folder could put an older copy of all of it there: only a head that was kept elsewhere shows that. Give it with --head;
 [audit] head_command hands heads to a program that keeps them.")]
-pub(super) struct VerifyArgs {
+pub(in crate::cli) struct VerifyArgs {
     /// One run: a folder of the audit folder, by its name or path. Default: all
     chain: Option<String>,
     /// All runs, which is the default

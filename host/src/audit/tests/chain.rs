@@ -64,7 +64,7 @@ impl Chain {
     }
 
     /// All lines, each with its file.
-    fn lines(&self) -> Vec<(PathBuf, String)> {
+    fn lines(&self) -> Lines {
         let of = |path: PathBuf| {
             let text = fs::read_to_string(&path).unwrap();
             text.lines().map(|line| (path.clone(), line.to_owned())).collect::<Vec<_>>()
@@ -110,45 +110,53 @@ fn a_chain_goes_through_all_its_files_and_is_signed_to_the_end() {
     }
 }
 
-/// What an edit must be called, and the records that it may be found at.
-type Named = (Vec<Kind>, [u64; 2]);
+/// Lines of a chain, each with its file.
+type Lines = Vec<(PathBuf, String)>;
+
+/// An edit of a chain at one line, what it may be called, and at which records it may be found.
+struct Edit {
+    what: &'static str,
+    lines: Lines,
+    kinds: &'static [Kind],
+    found: [u64; 2],
+}
+
+fn edits(lines: &Lines, at: usize) -> Vec<Edit> {
+    let seq = at as u64 + 1;
+    let mut edits = Vec::new();
+    let mut add = |what, kinds, found, edit: &dyn Fn(&mut Lines)| {
+        let mut lines = lines.clone();
+        edit(&mut lines);
+        edits.push(Edit { what, lines, kinds, found });
+    };
+    add("changed", &[Kind::Changed], [seq; 2], &|l| l[at].1 = l[at].1.replacen("\"mono\":", "\"mono\":1", 1));
+    add("broken", &[Kind::Changed], [seq; 2], &|l| l[at].1.truncate(20));
+    add("missing", &[Kind::Missing], [seq; 2], &|l| drop(l.remove(at)));
+    add("twice", &[Kind::Inserted], [seq, seq + 1], &|l| l.insert(at, l[at].clone()));
+    add("moved", &[Kind::Reordered], [seq; 2], &|l| {
+        (l[at].1, l[at + 1].1) = (l[at + 1].1.clone(), l[at].1.clone());
+    });
+    add("inserted", &[Kind::Inserted, Kind::Changed], [seq + 1; 2], &|l| {
+        let next = l[at].1.replacen(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1), 1);
+        l.insert(at + 1, (l[at].0.clone(), next));
+    });
+    edits
+}
 
 #[test]
 fn every_line_that_is_changed_missing_twice_moved_or_new_is_named() {
     let chain = Chain::of(12, 1_200);
     let lines = chain.lines();
-    let seq = |at: usize| at as u64 + 1;
     for at in 0..lines.len() - 2 {
-        let mut edits: Vec<(&str, Vec<(PathBuf, String)>, Named)> = Vec::new();
-        let edited = |edit: &dyn Fn(&mut Vec<(PathBuf, String)>)| {
-            let mut edited = lines.clone();
-            edit(&mut edited);
-            edited
-        };
-        let changed = edited(&|l| l[at].1 = l[at].1.replacen("\"mono\":", "\"mono\":1", 1));
-        edits.push(("changed", changed, (vec![Kind::Changed], [seq(at); 2])));
-        let broken = edited(&|l| l[at].1.truncate(20));
-        edits.push(("broken", broken, (vec![Kind::Changed], [seq(at); 2])));
-        let missing = edited(&|l| drop(l.remove(at)));
-        edits.push(("missing", missing, (vec![Kind::Missing], [seq(at); 2])));
-        let twice = edited(&|l| l.insert(at, l[at].clone()));
-        edits.push(("twice", twice, (vec![Kind::Inserted], [seq(at), seq(at) + 1])));
-        let moved = edited(&|l| {
-            l[at].1 = lines[at + 1].1.clone();
-            l[at + 1].1 = lines[at].1.clone();
-        });
-        edits.push(("moved", moved, (vec![Kind::Reordered], [seq(at); 2])));
-        let forged = lines[at].1.replacen(&format!("\"seq\":{}", seq(at)), &format!("\"seq\":{}", seq(at) + 1), 1);
-        let inserted = edited(&|l| l.insert(at + 1, (l[at].0.clone(), forged.clone())));
-        edits.push(("inserted", inserted, (vec![Kind::Inserted, Kind::Changed], [seq(at) + 1; 2])));
-        for (edit, text, (kinds, [first, last])) in edits {
-            chain.write(&text);
+        // The first and last lines of a file are also out of place elsewhere: that may be what is said.
+        let turns =
+            lines[at].0 != lines[at + 1].0 || at.checked_sub(1).is_some_and(|before| lines[before].0 != lines[at].0);
+        for Edit { what, lines, kinds, found: [first, last] } in edits(&lines, at) {
+            chain.write(&lines);
             for report in [chain.verify_alone(), chain.verify()] {
-                // What stands in another file than before is out of place there, too.
                 let (kind, found) = named(&report.problem);
-                let turned = lines[at].0 != lines[at + 1].0 || (at > 0 && lines[at - 1].0 != lines[at].0);
-                assert!(kinds.contains(&kind) || turned, "{edit} {at}: {report:?}");
-                assert!((first..=last).contains(&found), "{edit} {at}: {report:?}");
+                assert!(kinds.contains(&kind) || turns, "{what} {at}: {report:?}");
+                assert!((first..=last).contains(&found), "{what} {at}: {report:?}");
             }
         }
     }
@@ -209,12 +217,12 @@ fn files_that_are_missing_or_swapped_are_named() {
     let chain = Chain::of(20, 1_200);
     let files = chain.files();
     let aside = files[0].with_extension("aside");
-    for at in 0..files.len() - 1 {
-        fs::rename(&files[at], &aside).unwrap();
+    for file in &files[..files.len() - 1] {
+        fs::rename(file, &aside).unwrap();
         let problem = chain.verify().problem.unwrap();
         assert_eq!(problem.kind, Kind::Missing, "{problem:?}");
-        assert!(problem.what.contains(files[at].file_name().unwrap().to_str().unwrap()), "{problem:?}");
-        fs::rename(&aside, &files[at]).unwrap();
+        assert!(problem.what.contains(file.file_name().unwrap().to_str().unwrap()), "{problem:?}");
+        fs::rename(&aside, file).unwrap();
     }
     fs::rename(files.last().unwrap(), &aside).unwrap();
     assert_eq!(named(&chain.verify().problem).0, Kind::Cut);

@@ -177,6 +177,19 @@ impl Harness {
         Ok(())
     }
 
+    /// Serves an open session on one more listener. False if there is no such session: the listener is closed then.
+    ///
+    /// # Errors
+    /// When the system does not say where it listens.
+    pub fn listen(&self, name: &SessionName, listener: Listener) -> std::io::Result<bool> {
+        let endpoint = listener.endpoint()?;
+        let Some(open) = self.sessions.get(name) else { return Ok(false) };
+        self.audit.session_listens(name, &endpoint);
+        let (edge, session, shutdown) = (self.edge.clone(), Arc::clone(&open.session), self.shutdown.clone());
+        self.tasks.spawn(open.listeners.track_future(async move { edge.run(listener, session, shutdown).await }));
+        Ok(true)
+    }
+
     /// Replaces a session's token: the old one ends at once, calls that are running go on. False if there is no such
     /// session.
     #[must_use]
@@ -197,6 +210,11 @@ impl Harness {
         }
         open.listeners.wait().await;
         ended
+    }
+
+    /// Records the end of a session that is not open here: it ended while no harness was running.
+    pub fn ended_meanwhile(&self, name: &SessionName, why: Ended) {
+        self.audit.session_ended(name, why);
     }
 
     /// Takes a new configuration: its servers and secrets hold at once. Without effect over another provider.

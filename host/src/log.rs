@@ -12,9 +12,9 @@ use crate::redact::{Redactor, shapes};
 /// What is looked for in every line.
 static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// Starts to log. Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
-pub fn start() {
-    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
+/// Starts to log on standard error; `FOOTBRIDGE_LOG` says what, and otherwise this.
+pub fn start(default: &str) {
+    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Clean(io::stderr())).with_ansi(false).init();
 }
 

@@ -55,6 +55,8 @@ pub(super) enum Record {
     Ended { open: u64 },
     /// A session begins: a token for these listeners.
     Session { session: String, policy: &'static str, listeners: Vec<String>, labels: BTreeMap<String, String> },
+    /// A session has one more listener, which could not be bound when it began.
+    SessionListens { session: String, listener: String },
     /// A session's token was replaced.
     SessionRotated { session: String },
     /// A session ended.

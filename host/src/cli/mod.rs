@@ -3,6 +3,8 @@
 mod audit;
 mod config;
 mod run;
+mod serve;
+mod session;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -30,6 +32,8 @@ const EXAMPLES: &str = "Examples:
   footbridge run --config servers.json -- bash
   footbridge run --config servers.json --env MODEL -- my-agent --task 'tidy up'
   footbridge config check --config servers.json
+  footbridge serve --config servers.json
+  footbridge session create agent-1
   footbridge audit tail --follow
   footbridge audit verify
 
@@ -43,6 +47,11 @@ Inside the sandbox:
 enum Command {
     /// Run one command in a sandbox that reaches tools through one port
     Run(RunArgs),
+    /// Serve many sessions until a signal says to end
+    Serve(ServeArgs),
+    /// Open, show and end sessions of the daemon
+    #[command(subcommand)]
+    Session(session::SessionCommand),
     /// Read and check the record of every call
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -94,6 +103,22 @@ struct RunArgs {
     command: Vec<OsString>,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "SIGTERM and SIGINT end it in order; SIGHUP reads the configuration again, and one with a mistake \
+changes nothing.
+
+Examples:
+  footbridge serve --config servers.json
+  footbridge session create agent-1
+
+Exit status: 0 after a signal; 125 if it cannot start; 2 for a wrong command line or configuration."
+)]
+struct ServeArgs {
+    #[command(flatten)]
+    files: Files,
+}
+
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Read the files and say all that is wrong or odd
@@ -119,6 +144,8 @@ pub fn main() -> i32 {
     };
     let done = match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Serve(args) => serve::main(args),
+        Command::Session(command) => session::main(command),
         Command::Audit(command) => audit::main(command),
         Command::Config(command) => config::main(command),
         Command::DemoServer => demo_server(),
@@ -186,6 +213,17 @@ mod tests {
         let run = cli.find_subcommand("run").unwrap();
         for flag in run.get_arguments().filter_map(clap::Arg::get_long) {
             assert!(readme.contains(&format!("| `--{flag} ")), "the table lacks --{flag}");
+        }
+    }
+
+    #[test]
+    fn the_readme_lists_every_flag_of_session_create() {
+        let readme = include_str!("../../../README.md");
+        let cli = Cli::command();
+        let create = cli.find_subcommand("session").unwrap().find_subcommand("create").unwrap();
+        for flag in create.get_arguments().filter_map(clap::Arg::get_long) {
+            let listed = [format!("| `--{flag} "), format!("| `--{flag}`")];
+            assert!(listed.iter().any(|start| readme.contains(start)), "the table lacks --{flag}");
         }
     }
 

@@ -13,7 +13,8 @@ use crate::{
 };
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
-    crate::log::start();
+    // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
+    crate::log::start("warn,rmcp=off");
     let given = args.image.is_some() || !args.engine_args.is_empty();
     if given && args.sandbox.engine().is_none() {
         return Err(NeedsContainer.into());

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    audit::{Audit, Journal},
+    audit::{Audit, AuditSettings, Recorder},
     budget::Budget,
     call::Stages,
     config::Config,
@@ -50,7 +50,7 @@ pub struct Reloaded {
     pub servers: ServersChanged,
     /// Sessions whose policy it does not have any more: they keep what they had.
     pub policy_gone: Vec<SessionName>,
-    /// Whether it has limits or names of hosts that hold only after a restart.
+    /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
     pub needs_restart: bool,
 }
 
@@ -70,6 +70,7 @@ pub struct Harness {
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
+    record: AuditSettings,
     allow_hosts: Vec<String>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
@@ -80,16 +81,18 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Starts the stages and the servers, and writes to this journal. Only [`Launcher::Kept`] keeps the promise that
+    /// Starts the stages and the servers, and writes as this says, or to this journal. Only [`Launcher::Kept`] keeps the promise that
     /// no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(config: Config, journal: impl Journal + 'static, launcher: Launcher) -> std::io::Result<Self> {
+    pub fn start(config: Config, recorder: impl Into<Recorder>, launcher: Launcher) -> std::io::Result<Self> {
         tls::install();
-        let audit = Audit::start(journal, config.limits.audit.clone())?;
-        let budget = Budget::new(config.limits.edge.held_bytes);
         let redactor = Redactor::new(&config.gathered.secrets);
+        crate::log::hide(&redactor);
+        let recorder = recorder.into().secrets(redactor.clone()).launcher(launcher.clone());
+        let audit = Audit::start(recorder, config.limits.audit.clone())?;
+        let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
         let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
@@ -98,10 +101,11 @@ impl Harness {
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         harness.servers = Some(servers);
         harness.redactor = redactor;
+        harness.record = config.audit;
         Ok(harness)
     }
 
-    /// Starts the stages in front of a provider, and writes to this journal. The values of `secrets` are taken out of
+    /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets` are taken out of
     /// what it answers.
     ///
     /// # Errors
@@ -110,12 +114,13 @@ impl Harness {
         provider: Arc<dyn ToolProvider>,
         limits: Limits,
         secrets: &[Secret],
-        journal: impl Journal + 'static,
+        recorder: impl Into<Recorder>,
     ) -> std::io::Result<Self> {
-        let audit = Audit::start(journal, limits.audit.clone())?;
+        let redactor = Redactor::new(secrets);
+        let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let front = Front { limits, allow_hosts: Vec::new(), audit, budget };
-        Ok(Self::behind(front, provider, Redactor::new(secrets)))
+        Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
@@ -134,6 +139,7 @@ impl Harness {
             audit,
             redactor,
             limits,
+            record: AuditSettings::default(),
             allow_hosts,
             shutdown,
             tasks,
@@ -221,7 +227,8 @@ impl Harness {
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
         let policy_gone = self.replace_policies(&config.policies);
-        let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
+        let same =
+            config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.audit == self.record;
         Reloaded { servers, policy_gone, needs_restart: !same }
     }
 

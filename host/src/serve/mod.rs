@@ -23,7 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    audit::FileJournal,
+    audit::Recorder,
     config::{Config, Variables, folders::Folders, folders::make_private, load},
     control::{self, server::Control},
     harness::{Harness, Reloaded},
@@ -55,11 +55,10 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let store = Store::open(&folders.state).await?;
     let socket = control::of_serve(&folders.runtime);
     let control = Control::bind(&socket)?;
-    let journal = FileJournal::create(&folders.state.join("audit"))?;
-    tracing::info!(record = %journal.path().display(), "calls are recorded");
+    let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
     let policies = serve.config.policies.clone();
     let harness =
-        Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
+        Harness::start(serve.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
     let sessions = Sessions::new(harness, store, &folders.runtime, policies);
     let restored = match sessions.restore().await {
         Ok(count) => count,

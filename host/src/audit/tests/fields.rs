@@ -40,6 +40,7 @@ fn all() -> Vec<Record> {
             listeners: vec!["unix:/run/s.sock".into()],
             labels: [("team".to_owned(), "search".to_owned())].into(),
         },
+        Record::SessionListens { session: session(), listener: "vsock:2:7179".into() },
         Record::SessionRotated { session: session() },
         Record::Intent(Box::new(Intent {
             id: "dZx5-Qb2c-Tw6yM3".into(),
@@ -94,8 +95,27 @@ fn lines() -> Vec<Value> {
     lines
 }
 
+/// Does not build when there is a type of which [`all`] may lack one.
+fn place_in_all(record: &Record) -> usize {
+    match record {
+        Record::Started { .. } => 0,
+        Record::Session { .. } => 1,
+        Record::SessionListens { .. } => 2,
+        Record::SessionRotated { .. } => 3,
+        Record::Intent(_) => 4,
+        Record::Outcome(_) => 5,
+        Record::Refused(_) => 6,
+        Record::Limited { .. } => 7,
+        Record::SessionEnded { .. } => 8,
+        Record::Rotated { .. } => 9,
+        Record::Head { .. } => 10,
+        Record::Ended { .. } => 11,
+    }
+}
+
 #[test]
 fn the_lines_are_what_they_were() {
+    assert!(all().iter().map(place_in_all).eq(0..12));
     let now: Vec<String> = lines().iter().map(ToString::to_string).collect();
     let pinned: Vec<&str> = GOLDEN.lines().collect();
     assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));
@@ -136,6 +156,6 @@ fn an_export_as_csv_leaves_out_nothing_but_what_stands_for_itself() {
     let columns = crate::cli::audit_columns();
     let missing: Vec<&String> = fields.iter().filter(|field| !columns.contains(&field.as_str())).collect();
     let own = ["file", "genesis", "head.chain", "head.hash", "head.key", "head.seq", "head.signature", "head.time"];
-    let own = own.into_iter().chain(["head_key", "listeners", "open", "pid", "sync", "version"]);
+    let own = own.into_iter().chain(["head_key", "listener", "listeners", "open", "pid", "sync", "version"]);
     assert_eq!(missing, own.collect::<Vec<_>>());
 }

@@ -103,8 +103,27 @@ fn lines() -> Vec<Value> {
     lines
 }
 
+/// Does not build when there is a type of which [`all`] may lack one.
+fn place_in_all(record: &Record) -> usize {
+    match record {
+        Record::Started { .. } => 0,
+        Record::Session { .. } => 1,
+        Record::SessionListens { .. } => 2,
+        Record::SessionRotated { .. } => 3,
+        Record::Intent(_) => 4,
+        Record::Outcome(_) => 5,
+        Record::Refused(_) => 6,
+        Record::Limited { .. } => 7,
+        Record::SessionEnded { .. } => 8,
+        Record::Rotated { .. } => 9,
+        Record::Head { .. } => 10,
+        Record::Ended { .. } => 11,
+    }
+}
+
 #[test]
 fn the_lines_are_what_they_were() {
+    assert!(all().iter().map(place_in_all).eq(0..12));
     let now: Vec<String> = lines().iter().map(ToString::to_string).collect();
     let pinned: Vec<&str> = GOLDEN.lines().collect();
     assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));

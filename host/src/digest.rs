@@ -16,6 +16,18 @@ impl Digest {
         out.copy_from_slice(digest(&SHA256, bytes.as_ref()).as_ref());
         Self(out)
     }
+
+    /// A digest that was kept as its bytes; nothing unless there are 32.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// Its 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 impl fmt::Display for Digest {
@@ -33,6 +45,13 @@ impl fmt::Debug for Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn its_bytes_make_it_again_and_no_other_number_of_bytes_does() {
+        let digest = Digest::of("x");
+        assert_eq!(Digest::from_bytes(digest.as_bytes()), Some(digest));
+        assert_eq!(Digest::from_bytes(&[0; 31]), None);
+    }
 
     #[test]
     fn the_empty_text_has_its_known_digest() {

@@ -3,7 +3,8 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -71,6 +72,7 @@ pub struct Harness {
     redactor: Redactor,
     limits: Limits,
     allow_hosts: Vec<String>,
+    policies: RwLock<Policies>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     sessions: Table,
@@ -98,6 +100,7 @@ impl Harness {
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         harness.servers = Some(servers);
         harness.redactor = redactor;
+        harness.policies = RwLock::new(config.policies);
         Ok(harness)
     }
 
@@ -135,6 +138,7 @@ impl Harness {
             redactor,
             limits,
             allow_hosts,
+            policies: RwLock::default(),
             shutdown,
             tasks,
             sessions,
@@ -174,6 +178,19 @@ impl Harness {
         Ok(())
     }
 
+    /// Serves an open session on one more listener. False if there is no such session: the listener is closed then.
+    ///
+    /// # Errors
+    /// When the system does not say where it listens.
+    pub fn listen(&self, name: &SessionName, listener: Listener) -> std::io::Result<bool> {
+        let endpoint = listener.endpoint()?;
+        let Some(open) = self.sessions.get(name) else { return Ok(false) };
+        self.audit.session_listens(name, &endpoint);
+        let (edge, session, shutdown) = (self.edge.clone(), Arc::clone(&open.session), self.shutdown.clone());
+        self.tasks.spawn(open.listeners.track_future(async move { edge.run(listener, session, shutdown).await }));
+        Ok(true)
+    }
+
     /// Replaces a session's token: the old one ends at once, calls that are running go on. False if there is no such
     /// session.
     #[must_use]
@@ -196,19 +213,32 @@ impl Harness {
         ended
     }
 
+    /// Records the end of a session that is not open here: it ended while no harness was running.
+    pub fn ended_meanwhile(&self, name: &SessionName, why: Ended) {
+        self.audit.session_ended(name, why);
+    }
+
     /// Takes a new configuration: its policies hold at once, and its servers and secrets too, except over another
     /// provider.
     pub fn reload(&self, config: Config) -> Reloaded {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let policy_gone = self.replace_policies(&config.policies);
+        let policy_gone = self.replace_policies(config.policies);
         let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
         Reloaded { servers, policy_gone, needs_restart: !same }
     }
 
+    /// The policies of the configuration; over another provider those that are built in.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Gives each session the policy of its name anew; those that have none any more keep their own.
-    fn replace_policies(&self, policies: &Policies) -> Vec<SessionName> {
+    fn replace_policies(&self, policies: Policies) -> Vec<SessionName> {
+        // First: a session that is made meanwhile gets the new ones.
+        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
         let mut gone = Vec::new();
         for SessionView { spec, .. } in self.sessions.view() {
             let Some(open) = self.sessions.get(&spec.name) else { continue };

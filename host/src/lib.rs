@@ -35,6 +35,7 @@ pub mod call;
 pub mod catalogue;
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod demo_server;
 pub mod digest;
 pub mod edge;
@@ -44,6 +45,7 @@ pub mod hidden;
 pub mod keeper;
 pub mod limits;
 pub mod listener;
+pub mod process;
 pub mod provider;
 pub mod pty;
 pub mod redact;
@@ -53,9 +55,11 @@ pub mod run;
 pub mod sandbox;
 pub mod schema;
 pub mod secret;
+pub mod serve;
 pub mod server;
 pub mod servers;
 pub mod session;
+pub mod store;
 pub mod sys;
 
 #[cfg(test)]

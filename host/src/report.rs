@@ -20,6 +20,12 @@ pub fn error(error: &anyhow::Error) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// Prints a line for whoever is watching, on standard error.
+pub fn note(text: &str) {
+    // Without a standard error there is nobody to tell.
+    let _ = io::stderr().write_all(format!("{}\n", EscapedLines(text)).as_bytes());
+}
+
 /// Writes a result to standard output. A reader that left ends it quietly.
 ///
 /// # Errors

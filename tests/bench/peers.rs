@@ -12,6 +12,7 @@ use std::{
 };
 
 use nix::{
+    sched::{CpuSet, sched_setaffinity},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
@@ -86,6 +87,15 @@ impl Carrier {
         let stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+
+    /// Lets it run on these processors only; processes that it starts later too.
+    pub(crate) fn place(&self, on: &CpuSet) -> Result<(), Failure> {
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let id = task?.file_name().to_string_lossy().parse()?;
+            sched_setaffinity(Pid::from_raw(id), on)?;
+        }
+        Ok(())
     }
 
     /// Processor time so far, user and system, of each of its threads and of the processes it has for connections.

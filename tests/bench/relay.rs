@@ -17,12 +17,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    sys::resource::{Resource, getrlimit, setrlimit},
+    unistd::Pid,
+};
 use peers::Carrier;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 11;
 const BYTES: usize = 256 << 20;
 const BLOCK: usize = 256 << 10;
 const CLIENTS: usize = 4;
@@ -72,15 +76,29 @@ fn main() -> Result<(), Failure> {
             None => say(&format!("SKIPPED: the relay against {name}: {why}")),
         }
     }
-    let mut rounds: Vec<Vec<Figures>> = carriers.iter().map(|_| Vec::new()).collect();
     drain_backlog(&harness)?;
+    let all = sched_getaffinity(Pid::from_raw(0))?;
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::count()).find(|cpu| all.is_set(*cpu).unwrap_or(false)).ok_or("no processor")?)?;
+    // Where the system may place them, a round trip measures which processors it chose.
+    for (title, on) in [("both ends and the program on one processor", one), ("wherever the system puts them", all)] {
+        say(&format!("--- {title}"));
+        sched_setaffinity(Pid::from_raw(0), &on)?;
+        carriers.iter().try_for_each(|carrier| carrier.place(&on))?;
+        compare(&carriers, &harness)?;
+    }
+    Ok(())
+}
+
+fn compare(carriers: &[Carrier], harness: &UnixListener) -> Result<(), Failure> {
+    let mut rounds: Vec<Vec<Figures>> = carriers.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (carrier, figures) in carriers.iter().zip(&mut rounds) {
-            figures.push(measure(carrier, &harness)?);
+            figures.push(measure(carrier, harness)?);
         }
     }
     for column in COLUMNS {
-        print(column, &carriers, &rounds);
+        print(column, carriers, &rounds);
     }
     Ok(())
 }

@@ -155,7 +155,10 @@ fn folders_above_what_is_hidden_cannot_be_moved_away() {
     let place = host.path().to_owned();
     let host = host.env("FOOTBRIDGE_STATE", &state).working_in(place);
     let script = "tool-cli demo now '{}' >/dev/null; find a/b -mindepth 2 | wc -l; touch mine && echo mine; \
-                  for f in a a/b a/b/state servers.json; do mv $f x 2>/dev/null && echo moved $f; done; echo done";
+                  for f in a a/b a/b/state servers.json; do mv $f x 2>/dev/null && echo moved $f; done; \
+                  for f in a/b/state rt servers.json; do \
+                    unshare -Urm umount -l $f 2>/dev/null && echo unmounted $f; umount -l $f 2>/dev/null && echo $f; done; \
+                  echo done";
     let ran = host.runs_script(script);
     assert_eq!(ran.stdout, "0\nmine\ndone\n", "{ran:?}");
     assert!(state.join("audit").is_dir());

@@ -140,10 +140,6 @@ fn recipes_with_a_session_do_what_they_say() {
     let mine: Vec<_> = all.iter().filter(|(name, _)| name.starts_with("serve-")).collect();
     let names: Vec<&str> = mine.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["serve-bwrap", "serve-nspawn", "serve-podman", "serve-unshare"]);
-    let help = Command::new(programs::footbridge()).args(["serve", "--help"]).output().unwrap();
-    if !help.status.success() {
-        return skipped("recipes with a session", "this footbridge has no `serve` yet");
-    }
     for (name, text) in mine {
         let folder = tempfile::tempdir().unwrap();
         let Some(engine) = needs(name, folder.path()) else { continue };

@@ -146,6 +146,19 @@ impl Engine {
         host
     }
 
+    /// An image of Debian with its own programs, or nothing and the reason why the test was skipped.
+    #[must_use]
+    pub fn debian(&self, test: &str) -> Option<&'static str> {
+        let archive = std::env::var_os("FOOTBRIDGE_DEBIAN").filter(|path| Path::new(path).is_file());
+        let Some(archive) = archive else {
+            skipped(test, "no image of Debian: scripts/containers makes one, and scripts/test --fast leaves it out");
+            return None;
+        };
+        let archive = archive.into_string().unwrap();
+        let _image_id = self.says(&["import", "--quiet", &archive, "footbridge-test-debian"]);
+        Some("footbridge-test-debian")
+    }
+
     /// The words that call it, as in a shell.
     #[must_use]
     pub fn words(&self) -> (String, String) {

@@ -31,7 +31,7 @@ pub const NOBODY: u32 = 65534;
 pub struct Host {
     place: Place,
     sandbox: &'static str,
-    configs: Vec<PathBuf>,
+    pub(crate) configs: Vec<PathBuf>,
     options: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     user: Option<u32>,

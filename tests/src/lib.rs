@@ -1,6 +1,6 @@
 //! The parties of the end-to-end tests, a builder each, so that a test reads as a sentence.
 //!
-//! [`Host`] runs the real `footbridge` with folders of its own; [`Servers`] says which MCP servers stand behind it;
+//! [`Host`] runs the real `footbridge` with folders of its own, [`Daemon`] is its `serve`; [`Servers`] says which MCP servers stand behind it;
 //! [`Guest`] talks to it, with the real `tool-cli` or in plain HTTP; [`Person`] sits at a terminal; [`Tape`] is what a
 //! misbehaving server heard. Everything waits for events with a deadline, and nothing for time to pass. When a [`Host`]
 //! goes, no process that came of it may be left: that is checked at the end of every test.
@@ -12,9 +12,11 @@
     reason = "what fails here fails a test"
 )]
 
+mod daemon;
 mod engine;
 mod guest;
 mod host;
+pub mod microvm;
 mod person;
 pub mod processes;
 pub mod programs;
@@ -26,8 +28,9 @@ pub mod vectors;
 
 use std::time::Duration;
 
+pub use daemon::{Daemon, goes};
 pub use engine::Engine;
-pub use guest::{Answer, Guest, Sent};
+pub use guest::{Address, Answer, Guest, Sent};
 pub use host::{Bridge, Host, NOBODY};
 pub use person::Person;
 pub use real::{HttpServer, Real, skipped};

@@ -1,6 +1,9 @@
 //! Where the programs under test are: in the folder that `FOOTBRIDGE_BIN_DIR` names, or where cargo puts them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 /// The program `footbridge`.
 #[must_use]
@@ -26,6 +29,35 @@ pub fn misbehaving_server() -> PathBuf {
     beside_the_tests().join("misbehaving-server")
 }
 
+/// The program of other tests, by their crate and name, if cargo has built it since its source last changed. Of several
+/// the newest, since cargo keeps those of before.
+#[must_use]
+pub fn tests(of: &str, name: &str) -> Option<PathBuf> {
+    let built = std::fs::read_dir(beside_the_tests().join("deps")).ok()?.flatten().filter(|entry| {
+        let file = entry.file_name();
+        let hash = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-'));
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    });
+    let program = built.map(|entry| entry.path()).max_by_key(|path| changed(path))?;
+    let sources = [format!("{of}/src"), format!("{of}/tests/{name}"), format!("{of}/tests/{name}.rs")];
+    let newest = sources.iter().map(|source| changed(&repository().join(source))).max()?;
+    (changed(&program) >= newest).then_some(program)
+}
+
+/// When a file, or the newest file below a folder, last changed.
+fn changed(path: &Path) -> Option<SystemTime> {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().filter_map(|entry| changed(&entry.path())).max(),
+        Err(_) => path.metadata().and_then(|meta| meta.modified()).ok(),
+    }
+}
+
+/// A program as the tests of its own crate know it, if cargo has built it.
+#[must_use]
+pub fn of_its_tests(name: &str) -> Option<PathBuf> {
+    Some(beside_the_tests().join(name)).filter(|path| path.exists())
+}
+
 /// An example of one of the crates, which cargo builds along with all tests.
 #[must_use]
 pub fn example(name: &str) -> PathBuf {
@@ -38,6 +70,13 @@ pub fn example(name: &str) -> PathBuf {
 #[must_use]
 pub fn folder() -> PathBuf {
     footbridge().parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// Whether the search path has a program of this name.
+#[must_use]
+pub fn on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 /// The top of the repository.

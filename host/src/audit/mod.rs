@@ -107,6 +107,12 @@ impl Audit {
         drop(self.queue.push_kept(record));
     }
 
+    /// Records that a session has one more listener.
+    pub(crate) fn session_listens(&self, session: &SessionName, listener: &Endpoint) {
+        let record = Record::SessionListens { session: session.to_string(), listener: listener.to_string() };
+        drop(self.queue.push_kept(record));
+    }
+
     /// Records that a session's token was replaced.
     pub(crate) fn session_rotated(&self, session: &SessionName) {
         drop(self.queue.push_kept(Record::SessionRotated { session: session.to_string() }));

@@ -33,6 +33,8 @@ pub(super) enum Record {
     Started { version: &'static str, pid: u32 },
     /// A session begins: a token for these listeners.
     Session { session: String, policy: String, listeners: Vec<String>, labels: BTreeMap<String, String> },
+    /// A session has one more listener, which could not be bound when it began.
+    SessionListens { session: String, listener: String },
     /// A session's token was replaced.
     SessionRotated { session: String },
     /// A session ended.

@@ -4,10 +4,13 @@ mod config;
 mod egress;
 mod policy;
 mod run;
+mod serve;
+mod session;
 
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 use crate::{
     config::{Config, ConfigError, Variables, folders::Folders, load},
@@ -34,6 +37,8 @@ const EXAMPLES: &str = "Examples:
   footbridge config check --config servers.json
   footbridge run --policy readonly --config servers.json -- bash
   footbridge policy egress --policy readonly --config servers.json
+  footbridge serve --config servers.json
+  footbridge session create agent-1
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -45,6 +50,11 @@ Inside the sandbox:
 enum Command {
     /// Run one command in a sandbox that reaches tools through one port
     Run(RunArgs),
+    /// Serve many sessions until a signal says to end
+    Serve(ServeArgs),
+    /// Open, show and end sessions of the daemon
+    #[command(subcommand)]
+    Session(session::SessionCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -94,6 +104,22 @@ struct RunArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "SIGTERM and SIGINT end it in order; SIGHUP reads the configuration again, and one with a mistake \
+changes nothing.
+
+Examples:
+  footbridge serve --config servers.json
+  footbridge session create agent-1
+
+Exit status: 0 after a signal; 125 if it cannot start; 2 for a wrong command line or configuration."
+)]
+struct ServeArgs {
+    #[command(flatten)]
+    files: Files,
 }
 
 #[derive(Debug, Subcommand)]
@@ -177,6 +203,8 @@ pub fn main() -> i32 {
     };
     let done = match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Serve(args) => serve::main(args),
+        Command::Session(command) => session::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::DemoServer => demo_server(),
@@ -200,6 +228,12 @@ fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let config = load(&files.config, &folders.config, &Variables::of_this_process())?;
     Ok((config, folders))
+}
+
+/// Logs go to standard error; `FOOTBRIDGE_LOG` says what, and otherwise this.
+fn start_log(default: &str) {
+    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
 fn label(text: &str) -> Result<(String, String), NoLabel> {
@@ -240,6 +274,17 @@ mod tests {
         let run = cli.find_subcommand("run").unwrap();
         for flag in run.get_arguments().filter_map(clap::Arg::get_long) {
             assert!(readme.contains(&format!("| `--{flag} ")), "the table lacks --{flag}");
+        }
+    }
+
+    #[test]
+    fn the_readme_lists_every_flag_of_session_create() {
+        let readme = include_str!("../../../README.md");
+        let cli = Cli::command();
+        let create = cli.find_subcommand("session").unwrap().find_subcommand("create").unwrap();
+        for flag in create.get_arguments().filter_map(clap::Arg::get_long) {
+            let listed = [format!("| `--{flag} "), format!("| `--{flag}`")];
+            assert!(listed.iter().any(|start| readme.contains(start)), "the table lacks --{flag}");
         }
     }
 

@@ -3,9 +3,8 @@
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use anyhow::Context as _;
-use tracing_subscriber::EnvFilter;
 
-use super::{RunArgs, load_config};
+use super::{RunArgs, load_config, start_log};
 use crate::{
     run::{Run, run},
     sandbox::Asked,
@@ -13,7 +12,8 @@ use crate::{
 };
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
-    start_log();
+    // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
+    start_log("warn,rmcp=off");
     let given = args.image.is_some() || !args.engine_args.is_empty();
     if given && args.sandbox.engine().is_none() {
         return Err(NeedsContainer.into());
@@ -59,11 +59,4 @@ fn asked(text: OsString) -> Asked {
         None => (&bytes[..], None),
     };
     Asked { name: String::from_utf8_lossy(name).into_owned(), value }
-}
-
-/// Logs go to standard error, which is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for
-/// more.
-pub(super) fn start_log() {
-    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }

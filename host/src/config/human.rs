@@ -7,7 +7,7 @@ use serde::{
     de::{Error, Visitor},
 };
 
-/// Reads a duration: a number and `ms`, `s`, `m` or `h`.
+/// Reads a duration: a number and `ms`, `s`, `m`, `h` or `d`.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
@@ -16,6 +16,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         "s" => Some(Duration::from_secs(number)),
         "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
         "h" => Some(Duration::from_secs(number.checked_mul(3600)?)),
+        "d" => Some(Duration::from_secs(number.checked_mul(24 * 3600)?)),
         _ => None,
     }
 }

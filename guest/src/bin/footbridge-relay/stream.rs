@@ -90,10 +90,7 @@ impl Stream {
             Self::Tcp(stream) => stream.try_read(buffer),
             Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => stream.try_read(buffer),
         };
-        match read {
-            Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(0),
-            read => read,
-        }
+        or_ended(read)
     }
 
     /// Writes what fits, in writes of at most [`Self::max_write`] bytes, and says how much that was.
@@ -119,7 +116,7 @@ impl Stream {
     /// Moves what is there into a pipe by reference, at most `most` bytes.
     pub(crate) fn try_splice_to(&self, pipe: &OwnedFd, most: usize) -> io::Result<usize> {
         match self {
-            Self::Tcp(stream) => stream.try_io(Interest::READABLE, || moved(stream, pipe, most)),
+            Self::Tcp(stream) => or_ended(stream.try_io(Interest::READABLE, || moved(stream, pipe, most))),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -157,4 +154,12 @@ impl Stream {
 
 fn moved(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> {
     Ok(splice(from, None, to, None, most, SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK)?)
+}
+
+/// A stream that is not connected any more has ended.
+fn or_ended(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(0),
+        read => read,
+    }
 }

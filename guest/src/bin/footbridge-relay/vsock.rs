@@ -13,9 +13,9 @@ use nix::{
 };
 use tokio::net::UnixStream;
 
-/// How much the host may send before this end has read it. Kernels from 6.12.92 until 6.12.117 count every packet as
-/// if it were full, and reset a connection after some 455 small ones in a window of 256 KiB, the default; the same
-/// happens after eight times as many here. It is a limit, not memory that is set aside.
+/// How much the host may send before this end has read it. With the default of 256 KiB, kernels from 6.12.92 until
+/// 6.12.117 reset a connection after some 455 small packets that nobody has read; a larger window takes more of them.
+/// It is a limit, not memory that is set aside.
 const WINDOW_BYTES: u64 = 2 << 20;
 
 /// Most bytes of one write. More leave as several descriptors on kernels from 6.17 on, and on some before by backports;

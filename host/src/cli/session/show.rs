@@ -1,0 +1,133 @@
+//! Sessions, as people and as programs read them. What an operator wrote is escaped for people.
+
+use footbridge_proto::text::Escaped;
+use serde::Serialize;
+
+use crate::control::wire::{ListenerInfo, SessionInfo};
+
+/// One JSON object a line.
+pub(super) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
+    all.iter().map(|one| serde_json::to_string(one).map(|text| text + "\n")).collect()
+}
+
+/// A table of sessions.
+pub(super) fn table(sessions: &[SessionInfo]) -> String {
+    if sessions.is_empty() {
+        return "no session\n".to_owned();
+    }
+    let head = ["NAME", "STATE", "POLICY", "CALLS", "CONNECTIONS", "EXPIRES", "LISTENS ON"].map(str::to_owned);
+    let mut rows = vec![head];
+    for session in sessions {
+        let listens: Vec<String> = session.listeners.iter().map(endpoint).collect();
+        rows.push([
+            session.name.clone(),
+            state(session).to_owned(),
+            session.policy.clone(),
+            session.calls.to_string(),
+            session.connections.to_string(),
+            session.expires.clone().unwrap_or_else(|| "-".to_owned()),
+            listens.join(" "),
+        ]);
+    }
+    let mut widths = [0; 7];
+    for row in &rows {
+        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
+    }
+    let line = |row: &[String; 7]| {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn state(session: &SessionInfo) -> &'static str {
+    if session.closed.is_some() {
+        "closed"
+    } else if session.listeners.iter().any(|listener| listener.broken.is_some()) {
+        "broken"
+    } else {
+        "open"
+    }
+}
+
+fn endpoint(listener: &ListenerInfo) -> String {
+    match listener.peer_cid {
+        Some(cid) => format!("{} (cid {cid})", Escaped(&listener.endpoint)),
+        None => Escaped(&listener.endpoint).to_string(),
+    }
+}
+
+/// One session in full.
+pub(super) fn one(session: &SessionInfo) -> String {
+    let mut lines = vec![
+        ("session", session.name.clone()),
+        ("state", state(session).to_owned()),
+        ("policy", session.policy.clone()),
+        ("created", session.created.clone()),
+        ("expires", session.expires.clone().unwrap_or_else(|| "-".to_owned())),
+    ];
+    lines.extend(session.closed.iter().map(|why| ("closed", Escaped(why).to_string())));
+    lines.extend(session.pid.map(|pid| ("with pid", pid.to_string())));
+    lines.extend(session.labels.iter().map(|(key, value)| ("label", format!("{}={}", Escaped(key), Escaped(value)))));
+    for listener in &session.listeners {
+        let mut text = endpoint(listener);
+        listener.mode.iter().for_each(|mode| text.push_str(&format!(", mode {mode}")));
+        if !listener.allow_uids.is_empty() {
+            let uids: Vec<String> = listener.allow_uids.iter().map(ToString::to_string).collect();
+            text.push_str(&format!(", for uid {}", uids.join(", ")));
+        }
+        lines.push(("listens on", text));
+        lines.extend(listener.broken.iter().map(|why| ("  broken", Escaped(why).to_string())));
+    }
+    lines.push(("connections", session.connections.to_string()));
+    lines.push(("calls", session.calls.to_string()));
+    lines.iter().map(|(name, value)| format!("{:13}{value}\n", format!("{name}:"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> SessionInfo {
+        SessionInfo {
+            name: "agent-1".into(),
+            policy: "open".into(),
+            created: "2026-01-01T00:00:00Z".into(),
+            expires: None,
+            pid: Some(7),
+            labels: [("team".to_owned(), "\u{1b}[2J".to_owned())].into(),
+            listeners: vec![ListenerInfo {
+                endpoint: "unix:/run/x.sock".into(),
+                mode: Some("0600".into()),
+                allow_uids: vec![7, 8],
+                peer_cid: None,
+                broken: None,
+            }],
+            closed: None,
+            connections: 2,
+            calls: 1,
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_what_is_broken_shows() {
+        let mut broken = SessionInfo { name: "b".into(), ..session() };
+        broken.listeners[0].broken = Some("taken".into());
+        broken.listeners[0].peer_cid = Some(4);
+        let expected = "\
+NAME     STATE   POLICY  CALLS  CONNECTIONS  EXPIRES  LISTENS ON
+agent-1  open    open    1      2            -        unix:/run/x.sock
+b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
+";
+        assert_eq!(table(&[session(), broken]), expected);
+        assert_eq!(table(&[]), "no session\n");
+    }
+
+    #[test]
+    fn one_is_shown_in_full_and_nothing_in_it_steers_a_terminal() {
+        let text = one(&session());
+        assert!(text.contains("listens on:  unix:/run/x.sock, mode 0600, for uid 7, 8\n"), "{text}");
+        assert!(text.contains("with pid:    7\n") && !text.contains('\u{1b}'), "{text}");
+        assert!(!json_lines(&[session()]).unwrap().contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,175 @@
+//! The commands' end of a control socket: blocking, one request at a time.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nix::sys::socket::{getsockopt, sockopt};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{json, value::RawValue};
+
+use super::wire::{Harness, Hello, Kind, MAX_ANSWER, Method, PROTOCOL, Refusal};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection to a harness.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+    path: PathBuf,
+    /// Who is there.
+    pub harness: Harness,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error("no footbridge daemon is running (nobody answers at {}): start one with \"footbridge serve\"", .0.display())]
+    NotRunning(PathBuf),
+    /// It does not let us in.
+    #[error(
+        "the daemon at {} hung up: it talks only to commands of its own user, in its own user, pid and network namespaces, and to a few at a time",
+        .0.display()
+    )]
+    Refused(PathBuf),
+    /// Whoever listens there is not this user.
+    #[error("what answers at {} is a process of user {uid}, not yours: nothing was sent to it; find out who put it there", path.display())]
+    Impostor {
+        /// The socket.
+        path: PathBuf,
+        /// Who listens.
+        uid: u32,
+    },
+    /// It speaks another protocol.
+    #[error("the running footbridge ({version}) speaks another protocol than this one ({ours}): restart it with the same version", ours = env!("CARGO_PKG_VERSION"))]
+    OtherProtocol {
+        /// Its version.
+        version: String,
+    },
+    /// It says no.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// The connection broke.
+    #[error("the daemon at {} does not answer: {source}", path.display())]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+#[derive(Deserialize)]
+struct AnswerLine<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<ErrorLine>,
+}
+
+#[derive(Deserialize)]
+struct ErrorLine {
+    message: String,
+    #[serde(default)]
+    data: Option<ErrorData>,
+}
+
+#[derive(Deserialize)]
+struct ErrorData {
+    kind: Kind,
+}
+
+impl Client {
+    /// Connects, and learns who is there.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        let io_error = |source| ClientError::Io { path: path.to_owned(), source };
+        let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
+            _ => io_error(error),
+        })?;
+        // In a folder such as /tmp anybody could have been there first.
+        check_listener(&stream, nix::unistd::geteuid().as_raw(), path)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(io_error)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(io_error)?;
+        let nobody = Harness { harness: String::new(), version: String::new(), protocol: PROTOCOL, pid: 0 };
+        let mut client = Self { stream: BufReader::new(stream), path: path.to_owned(), harness: nobody };
+        let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned() };
+        client.harness = client.call(&hello).map_err(|error| match error {
+            ClientError::Io { path, source } if hung_up(&source) => ClientError::Refused(path),
+            other => other,
+        })?;
+        if client.harness.protocol != PROTOCOL {
+            return Err(ClientError::OtherProtocol { version: client.harness.version });
+        }
+        Ok(client)
+    }
+
+    /// Asks for something and waits for the answer.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn call<M: Method>(&mut self, params: &M) -> Result<M::Answer, ClientError> {
+        let line = self.exchange(M::NAME, params).map_err(|source| self.broken(source))?;
+        self.read::<M::Answer>(&line)
+    }
+
+    fn exchange<M: Method>(&mut self, method: &str, params: &M) -> io::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))?;
+        text.push(b'\n');
+        self.stream.get_mut().write_all(&text)?;
+        let mut line = Vec::new();
+        let limit = u64::try_from(MAX_ANSWER).unwrap_or(u64::MAX);
+        (&mut self.stream).take(limit).read_until(b'\n', &mut line)?;
+        if line.ends_with(b"\n") { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    fn read<A: DeserializeOwned>(&self, line: &[u8]) -> Result<A, ClientError> {
+        let bad = |error: serde_json::Error| self.broken(error.into());
+        let answer: AnswerLine<'_> = serde_json::from_slice(line).map_err(bad)?;
+        if let Some(error) = answer.error {
+            let kind = error.data.map_or(Kind::Other, |data| data.kind);
+            return Err(Refusal::new(kind, error.message).into());
+        }
+        let result = answer.result.map_or("null", RawValue::get);
+        serde_json::from_str(result).map_err(bad)
+    }
+
+    fn broken(&self, source: io::Error) -> ClientError {
+        ClientError::Io { path: self.path.clone(), source }
+    }
+}
+
+fn check_listener(stream: &UnixStream, ours: u32, path: &Path) -> Result<(), ClientError> {
+    let listener = getsockopt(stream, sockopt::PeerCredentials);
+    match listener.map_err(io::Error::from) {
+        Ok(listener) if listener.uid() == ours => Ok(()),
+        Ok(listener) => Err(ClientError::Impostor { path: path.to_owned(), uid: listener.uid() }),
+        Err(source) => Err(ClientError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_of_another_user_is_told_nothing() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let own = nix::unistd::geteuid().as_raw();
+        check_listener(&ours, own, Path::new("/x")).unwrap();
+        let text = check_listener(&ours, own + 1, Path::new("/x")).unwrap_err().to_string();
+        assert!(text.contains("/x") && text.contains(&format!("user {own}")), "{text}");
+    }
+}

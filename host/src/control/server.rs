@@ -1,0 +1,216 @@
+//! The harness's end of its control socket.
+//!
+//! A connection is checked the moment it is accepted, then read line by line: one request, one answer. At most
+//! [`MAX_CLIENTS`] are served at a time, others wait; of more than [`MAX_CONNECTIONS`] each is cut off. Nothing of a
+//! request is logged.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    peer::Home,
+    wire::{Kind, MAX_REQUEST, Refusal, Request},
+};
+use crate::{
+    config::folders::{FolderError, make_private},
+    listener::{AcceptError, BindError, Listen, Listener, Listeners, Stream},
+};
+
+/// Connections that are served at a time: each may hold a request and an answer.
+const MAX_CLIENTS: usize = 16;
+
+/// Connections at a time, with those that wait.
+const MAX_CONNECTIONS: usize = 128;
+
+/// How long a connection may be silent, and how long an answer may take to be read.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long what is being carried out may take when the harness ends.
+const LAST: Duration = Duration::from_secs(8);
+
+/// How long accepting pauses when the system has no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Carries requests out.
+pub trait Handler: Send + Sync + 'static {
+    /// Carries one out. It may be dropped when the harness ends.
+    fn handle(&self, request: Request) -> impl Future<Output = Result<serde_json::Value, Refusal>> + Send;
+}
+
+/// A control socket that is bound. Dropping it removes its file.
+#[derive(Debug)]
+pub struct Control {
+    listener: Listener,
+    home: Home,
+}
+
+/// Why there can be no control socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Its folder cannot be used.
+    #[error("cannot open the control socket: {0}")]
+    Folder(#[from] FolderError),
+    /// Its path does not fit.
+    #[error("cannot open the control socket: {0}; FOOTBRIDGE_RUNTIME names another runtime folder")]
+    Path(#[from] EndpointError),
+    /// Nothing can listen there.
+    #[error("cannot open the control socket: {0}")]
+    Bind(#[from] BindError),
+    /// This process cannot tell its own namespaces.
+    #[error("cannot tell this process's own namespaces from /proc: {0}")]
+    Home(#[from] io::Error),
+}
+
+impl Control {
+    /// Binds the socket, in a folder that only this user can enter.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub fn bind(path: &Path) -> Result<Self, ControlError> {
+        let home = Home::find()?;
+        for folder in [path.parent().and_then(Path::parent), path.parent()].into_iter().flatten() {
+            make_private(folder)?;
+        }
+        let endpoint = Endpoint::Unix(SocketPath::new(path)?);
+        Ok(Self { listener: Listeners::default().bind(&Listen::at(endpoint))?, home })
+    }
+
+    /// Answers until `shutdown`.
+    pub async fn serve(self, handler: Arc<impl Handler>, shutdown: CancellationToken) {
+        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+        let mut clients = JoinSet::new();
+        let mut refused = 0_u64;
+        loop {
+            let accepted = tokio::select! {
+                () = shutdown.cancelled() => break,
+                accepted = self.listener.accept() => accepted,
+                Some(_ended) = clients.join_next() => continue,
+            };
+            let stream = match accepted {
+                Ok((Stream::Unix(stream), _)) => stream,
+                Ok(_) | Err(AcceptError::Passing(_)) => continue,
+                Err(AcceptError::Exhausted(error)) => {
+                    tracing::warn!(%error, "no command can connect for a moment");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            if let Err(stranger) = self.home.check(&stream) {
+                refused += 1;
+                // The first, the second, the fourth: a flood of them is no flood of lines.
+                if refused.is_power_of_two() {
+                    tracing::warn!(%stranger, count = refused, "refused a connection to the control socket");
+                }
+                continue;
+            }
+            if clients.len() >= MAX_CONNECTIONS {
+                tracing::debug!("too many commands at once: one was cut off");
+                continue;
+            }
+            let places = Arc::clone(&places);
+            let handler = Arc::clone(&handler);
+            let shutdown = shutdown.clone();
+            clients.spawn(async move {
+                let _place = tokio::select! {
+                    place = places.acquire_owned() => place,
+                    () = shutdown.cancelled() => return,
+                };
+                if let Err(error) = converse(stream, &*handler, &shutdown).await {
+                    tracing::debug!(%error, "a command's connection ended early");
+                }
+            });
+        }
+        drop(self.listener);
+        // What is being carried out gets to its end: half a session would be left otherwise.
+        let all = async { while clients.join_next().await.is_some() {} };
+        if timeout(LAST, all).await.is_err() {
+            tracing::warn!("a command was still being carried out when the harness ended");
+        }
+        clients.shutdown().await;
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
+    method: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct AnswerLine<'a> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    #[serde(flatten)]
+    answer: Answered,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answered {
+    Result(serde_json::Value),
+    Error(serde_json::Value),
+}
+
+/// Answers line by line until the client leaves, or the harness ends.
+async fn converse(stream: UnixStream, handler: &impl Handler, shutdown: &CancellationToken) -> io::Result<()> {
+    let (reading, mut writing) = stream.into_split();
+    let mut reading = BufReader::new(reading);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let limit = u64::try_from(MAX_REQUEST).unwrap_or(u64::MAX);
+        let mut limited = (&mut reading).take(limit);
+        let count = tokio::select! {
+            read = timeout(PATIENCE, limited.read_until(b'\n', &mut line)) => read??,
+            () = shutdown.cancelled() => return Ok(()),
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        if !line.ends_with(b"\n") {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request was cut short or too long"));
+        }
+        let answer = answer(&line, handler).await?;
+        timeout(PATIENCE, writing.write_all(&answer)).await??;
+    }
+}
+
+async fn answer(line: &[u8], handler: &impl Handler) -> io::Result<Vec<u8>> {
+    let read: Line<'_> = serde_json::from_slice(line)?;
+    let none = RawValue::from_string("{}".to_owned())?;
+    let carried_out = match Request::read(&read.method, read.params.unwrap_or(&none)) {
+        Ok(request) => handler.handle(request).await,
+        Err(refusal) => Err(refusal),
+    };
+    let answer = match carried_out {
+        Ok(result) => Answered::Result(result),
+        Err(refusal) => {
+            Answered::Error(json!({"code": refusal.code(), "message": refusal.message, "data": {"kind": refusal.kind}}))
+        }
+    };
+    let mut text = serde_json::to_vec(&AnswerLine { jsonrpc: "2.0", id: read.id, answer })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// A typed answer as it is sent.
+///
+/// # Errors
+/// A refusal where it cannot be written as JSON, which our own types always can.
+pub fn sent<T: Serialize>(answer: T) -> Result<serde_json::Value, Refusal> {
+    serde_json::to_value(answer).map_err(|error| Refusal::new(Kind::Failed, error.to_string()))
+}

@@ -1,0 +1,100 @@
+//! One daemon a state folder: a lock on a file in it, held as long as the process lives.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+};
+
+/// The lock's name in the state folder.
+const FILE: &str = "serve.lock";
+
+/// The lock, held.
+#[derive(Debug)]
+pub(super) struct StateLock {
+    _file: Flock<File>,
+}
+
+/// The lock is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LockError {
+    /// Another daemon has it.
+    #[error(
+        "another footbridge serve{} already serves {}: stop it, or name another folder with FOOTBRIDGE_STATE",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(),
+        folder.display()
+    )]
+    Held {
+        /// The state folder.
+        folder: PathBuf,
+        /// Who, where that can be read.
+        pid: Option<u32>,
+    },
+    /// The file system refuses.
+    #[error("cannot lock {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl StateLock {
+    /// Takes the lock of a state folder and writes this process's id into it.
+    pub(super) fn take(folder: &Path) -> Result<Self, LockError> {
+        let path = folder.join(FILE);
+        let io = |source| LockError::Io { path: path.clone(), source };
+        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        let file = file.open(&path).map_err(io)?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(mut file) => {
+                let pid = format!("{}\n", std::process::id());
+                file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(io)?;
+                Ok(Self { _file: file })
+            }
+            Err((file, Errno::EWOULDBLOCK)) => Err(LockError::Held { folder: folder.to_owned(), pid: holder(file) }),
+            Err((_, errno)) => Err(io(errno.into())),
+        }
+    }
+}
+
+fn holder(file: File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_refused_and_told_who_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = StateLock::take(folder.path()).unwrap();
+        let text = StateLock::take(folder.path()).unwrap_err().to_string();
+        assert!(
+            text.contains(&format!("process {}", std::process::id())) && text.contains("FOOTBRIDGE_STATE"),
+            "{text}"
+        );
+        drop(first);
+        StateLock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path().join("target"), folder.path().join(FILE)).unwrap();
+        assert!(matches!(StateLock::take(folder.path()).unwrap_err(), LockError::Io { .. }));
+        assert!(!folder.path().join("target").exists());
+    }
+}

@@ -1,0 +1,165 @@
+//! `footbridge serve`: the daemon, many sessions.
+//!
+//! Order of a start: the lock of the state folder, the store, the control socket, the record, the stages and servers,
+//! the sessions of the store; then it is ready. Order of the end, on SIGTERM or SIGINT: no new commands, no new
+//! connections, what runs gets a moment, servers end, the record and the store are closed. SIGHUP reads the
+//! configuration again; one with a mistake changes nothing.
+//!
+//! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
+//! servers end by their keepers.
+
+mod folder;
+mod handler;
+mod lock;
+mod restore;
+mod sessions;
+mod supervisor;
+mod wish;
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    audit::FileJournal,
+    config::{Config, Variables, folders::Folders, folders::make_private, load},
+    control::{self, server::Control},
+    harness::{Harness, Reloaded},
+    report,
+    servers::{Launcher, ServerName},
+    store::Store,
+};
+use lock::StateLock;
+use sessions::Sessions;
+
+/// What to serve.
+#[derive(Debug)]
+pub struct Serve {
+    /// The files that were asked for, to read them again.
+    pub files: Vec<PathBuf>,
+    /// What they say.
+    pub config: Config,
+}
+
+/// Serves until a signal says to end.
+///
+/// # Errors
+/// When the daemon cannot start.
+pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
+    // First: whoever sends a signal from now on expects it to count.
+    let mut signals = Signals::listen()?;
+    make_private(&folders.state)?;
+    let _lock = StateLock::take(&folders.state)?;
+    let store = Store::open(&folders.state).await?;
+    let socket = control::of_serve(&folders.runtime);
+    let control = Control::bind(&socket)?;
+    let journal = FileJournal::create(&folders.state.join("audit"))?;
+    tracing::info!(record = %journal.path().display(), "calls are recorded");
+    let harness =
+        Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    let sessions = Sessions::new(harness, store, &folders.runtime);
+    let restored = match sessions.restore().await {
+        Ok(count) => count,
+        Err(error) => {
+            sessions.stop().await;
+            return Err(error.into());
+        }
+    };
+    let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+    tasks.spawn(control.serve(Arc::new(sessions.clone()), shutdown.clone()));
+    report::note(&format!("footbridge: ready: {restored} sessions, control socket {}", socket.display()));
+    supervisor::notify(supervisor::READY);
+    until_the_end(&mut signals, || reload(&sessions, &serve.files, folders)).await;
+    tracing::info!("ending");
+    supervisor::notify(supervisor::STOPPING);
+    shutdown.cancel();
+    tasks.close();
+    tasks.wait().await;
+    sessions.stop().await;
+    Ok(())
+}
+
+/// Waits for the signal to end. One that comes while the configuration is read counts at once.
+async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: impl Fn() -> F) {
+    let mut asked = signals.next().await;
+    while asked == Asked::Reload {
+        let read = tokio::select! {
+            next = signals.next() => Some(next),
+            () = reload() => None,
+        };
+        asked = match read {
+            Some(next) => next,
+            None => signals.next().await,
+        };
+    }
+}
+
+/// Reads the configuration again.
+async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders) {
+    let (files, folder) = (files.to_vec(), folders.config.clone());
+    let read = tokio::task::spawn_blocking(move || load(&files, &folder, &Variables::of_this_process())).await;
+    match read {
+        Ok(Ok(config)) => take(sessions, config),
+        Ok(Err(mistakes)) => {
+            for mistake in &mistakes.0 {
+                tracing::error!(%mistake, "the configuration has a mistake");
+            }
+            tracing::error!("the configuration was not read again: everything stays as it was");
+        }
+        Err(error) => tracing::error!(%error, "the configuration could not be read again"),
+    }
+}
+
+fn take(sessions: &Sessions, config: Config) {
+    for note in &config.notes {
+        tracing::warn!(%note, "the configuration has something odd");
+    }
+    let Reloaded { servers, policy_gone, needs_restart } = sessions.harness().reload(config);
+    let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
+    tracing::info!(added, removed, restarted, "the configuration was read again");
+    for session in policy_gone {
+        tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
+    }
+    if needs_restart {
+        tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
+    }
+}
+
+fn names(servers: &[ServerName]) -> String {
+    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    End,
+    Reload,
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => Asked::End,
+            Some(()) = self.terminate.recv() => Asked::End,
+            Some(()) = self.hangup.recv() => Asked::Reload,
+            // Their streams never end.
+            else => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What outlives a harness: `state.db` in the state folder, with the sessions of `serve`.
+//!
+//! Several harnesses may have it open at once. Every change is on disk when it is done. Nothing outside knows SQL, and
+//! no token is ever in it, only digests.
+//!
+//! Failure paths: a file that is damaged, another program's or of a newer Footbridge is refused at the start and left
+//! as it is; a change that cannot be written has not happened.
+
+mod error;
+mod open;
+mod sessions;
+
+use std::path::{Path, PathBuf};
+
+use sqlx::SqlitePool;
+
+pub use error::{Problem, StoreError};
+pub use sessions::StoredSession;
+
+/// The name of the file in the state folder.
+pub const FILE: &str = "state.db";
+
+/// The store, open. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: SqlitePool,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the store of a state folder, and makes both where they are missing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open(state: &Path) -> Result<Self, StoreError> {
+        let path = state.join(FILE);
+        let pool = open::open(state, &path).await.map_err(|problem| StoreError { path: path.clone(), problem })?;
+        Ok(Self { pool, path })
+    }
+
+    /// Closes it. What was done before is on disk either way.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    fn failed(&self, problem: impl Into<Problem>) -> StoreError {
+        StoreError { path: self.path.clone(), problem: problem.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Who reaches the control socket: a process of the same user in the same namespaces, and nobody else.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    process::Command,
+};
+
+use footbridge_tests::{Daemon, Host, NOBODY, Running, Servers, programs, skipped};
+
+const TEST: &str = "the_control_socket_is_closed";
+
+fn list(daemon: &Daemon) -> Command {
+    daemon.host.footbridge(&[OsStr::new("session"), OsStr::new("list")])
+}
+
+/// The command under `unshare` with these flags; nothing where this machine does not let us.
+fn elsewhere(daemon: &Daemon, flags: &[&str]) -> Option<Running> {
+    let may = Command::new("unshare").args(flags).arg("true").output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        skipped(TEST, &format!("unshare {} is not allowed here", flags.join(" ")));
+        return None;
+    }
+    let inner = list(daemon);
+    let mut command = Command::new("unshare");
+    command.args(flags).arg(inner.get_program()).args(inner.get_args()).env_clear().current_dir(daemon.host.work());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Some(Running::start(&mut command))
+}
+
+#[test]
+fn from_other_namespaces_of_the_same_user_nobody_gets_in() {
+    let mut daemon = Host::with(&Servers::none()).serves();
+    for (flags, which) in [
+        (&["--user", "--map-root-user"][..], "user"),
+        (&["--net"], "net"),
+        (&["--user", "--map-root-user", "--net"], "user"),
+        (&["--pid", "--fork"], "pid"),
+    ] {
+        let Some(running) = elsewhere(&daemon, flags) else { continue };
+        running.ends().fails(1, &["hung up", "its own user, in its own user, pid and network namespaces"]);
+        // The first, the second and the fourth are logged.
+        if flags.len() < 3 {
+            daemon.process().stderr.shows(&format!("another {which} namespace"));
+        }
+    }
+    assert!(daemon.list().is_empty(), "whoever belongs here still gets in");
+}
+
+#[test]
+fn another_user_does_not_get_in_even_where_the_file_would_let_them() {
+    if !nix::unistd::geteuid().is_root() {
+        return skipped(TEST, "needs root to become another user");
+    }
+    let mut daemon = Host::with(&Servers::none()).serves();
+    let folder = daemon.host.path().to_owned();
+    let socket = daemon.host.runtime().join("serve/control.sock");
+    // By another process: one that is started meanwhile would inherit the open file, and nobody could run it.
+    let copied = Command::new("cp").args([programs::footbridge(), programs::tool_cli()]).arg(&folder).status();
+    assert!(copied.unwrap().success());
+    let open = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let as_nobody = |program: &str, words: &[&str]| {
+        let mut command = Command::new(folder.join(program));
+        command.args(words).env_clear().env("FOOTBRIDGE_RUNTIME", folder.join("rt")).env("HOME", "/");
+        command.env("TOOL_CLI_SOCKET", &socket).env("TOOL_CLI_TOKEN", "fbt_x");
+        command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        Running::start(&mut command).ends()
+    };
+    open(&folder, 0o711);
+    as_nobody("footbridge", &["session", "list"]).fails(1, &["Permission denied"]);
+    open(&folder.join("rt"), 0o711);
+    open(&folder.join("rt/serve"), 0o711);
+    open(&socket, 0o666);
+    as_nobody("footbridge", &["session", "list"]).fails(1, &["a process of user 0, not yours"]);
+    // Whoever does not ask whose it is gets nowhere either.
+    assert_eq!(as_nobody("tool-cli", &[]).status, 1);
+    daemon.process().stderr.shows("a process of user 65534");
+}
+
+#[test]
+fn a_command_in_the_sandbox_of_a_run_does_not_get_in() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let socket = daemon.host.runtime().join("serve/control.sock");
+    assert!(socket.exists());
+    // Hidden; and outside of `net`, where nothing is, `none` promises nothing.
+    let ran = daemon.host.runs_script(&format!("test -e {} || echo hidden", socket.display()));
+    assert_eq!(ran.well(), "hidden\n");
+}
+
+#[test]
+fn an_ordinary_user_has_a_daemon_of_their_own() {
+    if !nix::unistd::geteuid().is_root() {
+        // Then every test here is one of an ordinary user.
+        return;
+    }
+    let daemon = Host::with(&Servers::none().misbehaving("ok", &["ok"])).as_user(NOBODY).serves();
+    let guest = daemon.opens("one", &[]);
+    assert_eq!(daemon.list().len(), 1);
+    // Others do not take it for their own, root neither.
+    let mut command = list(&daemon);
+    command.uid(0).gid(0);
+    Running::start(&mut command).ends().fails(1, &["a process of user 65534, not yours"]);
+    assert_eq!(daemon.rotates("one").len(), guest.token.len());
+    assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
+}

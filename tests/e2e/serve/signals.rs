@@ -1,0 +1,101 @@
+//! The daemon among other harnesses and under a service manager, and what signals ask of it.
+
+use std::{fs, os::unix::net::UnixDatagram};
+
+use footbridge_tests::{Host, PATIENCE, Running, Servers};
+use nix::sys::signal::Signal;
+
+use crate::{LIST, weather};
+
+#[test]
+fn a_second_one_on_the_same_state_folder_is_refused_and_told_who_is_there() {
+    let mut daemon = Host::with(&Servers::none()).serves();
+    let guest = daemon.opens("one", &[]);
+    let pid = daemon.process().pid();
+    let ran = Running::start(&mut daemon.host.serve_of()).ends();
+    ran.fails(125, &[&format!("process {pid}"), "FOOTBRIDGE_STATE"]);
+    // Nor does one with another state folder take over the control socket.
+    let mut other = daemon.host.serve_of();
+    other.env("FOOTBRIDGE_STATE", daemon.host.path().join("other"));
+    Running::start(&mut other).ends().fails(125, &["control.sock", "in use"]);
+    assert_eq!(guest.posts(LIST).status, 200);
+    assert_eq!(daemon.list().len(), 1);
+}
+
+#[test]
+fn a_run_beside_it_works_and_sees_nothing_of_it() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let script = format!(
+        "tool-cli demo get_weather '{{\"city\":\"Bern\"}}' | grep -c Bern; find {} {} -name '*.sock' -o -name '*.db' | grep -v run- | wc -l",
+        daemon.host.runtime().display(),
+        daemon.host.state().display()
+    );
+    assert_eq!(daemon.host.runs_script(&script).well(), "1\n0\n");
+    assert!(weather(&guest).contains("Bern"));
+    assert_eq!(daemon.host.record_files().len(), 2, "each has a record of its own");
+}
+
+#[test]
+fn it_ends_in_order_on_either_signal() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut daemon = Host::with(&Servers::demo()).serves();
+        let guest = daemon.opens("one", &[]);
+        assert!(weather(&guest).contains("Bern"));
+        daemon.process().signal(signal);
+        assert_eq!(daemon.process().status().code(), Some(0), "{signal}");
+        daemon.host.leaves_nothing_behind();
+        assert!(!daemon.host.own_socket("one").exists());
+        assert!(!daemon.host.runtime().join("serve/control.sock").exists());
+        daemon.starts();
+        assert_eq!(guest.posts(LIST).status, 200, "its sessions are there again");
+    }
+}
+
+#[test]
+fn a_service_manager_hears_when_it_is_ready_and_when_it_ends() {
+    let host = Host::with(&Servers::none());
+    let path = host.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut daemon = host.env("NOTIFY_SOCKET", &path).serves();
+    let hears = || {
+        let mut buffer = [0; 64];
+        let count = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    assert_eq!(hears(), "READY=1");
+    assert_eq!(daemon.ends().status, 0);
+    assert_eq!(hears(), "STOPPING=1");
+}
+
+#[test]
+fn a_configuration_that_does_not_parse_changes_nothing_and_says_so() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let file = daemon.host.servers_file();
+    let good = fs::read_to_string(&file).unwrap();
+    fs::write(&file, "{\"mcpServers\": {\"demo\": {}").unwrap();
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("everything stays as it was");
+    daemon.process().stderr.shows("servers.json");
+    assert!(weather(&guest).contains("Bern"));
+    fs::write(&file, good).unwrap();
+}
+
+#[test]
+fn a_new_configuration_holds_at_once_and_what_it_does_not_touch_goes_on() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let _noted = guest.runs(&["demo", "add_note", r#"{"text":"kept"}"#]).well();
+    let servers = Servers::demo().misbehaving("second", &["ok"]);
+    fs::write(daemon.host.servers_file(), servers.text(daemon.host.path())).unwrap();
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("added=\"second\" removed=\"\" restarted=\"\"");
+    assert!(guest.runs(&["second", "add", r#"{"a":1,"b":2}"#]).well().contains('3'));
+    assert!(guest.runs(&["demo", "list_notes", "{}"]).well().contains("kept"), "the same server process");
+    fs::write(daemon.host.servers_file(), Servers::demo().text(daemon.host.path())).unwrap();
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("removed=\"second\"");
+    guest.runs(&["second", "add", r#"{"a":1,"b":2}"#]).fails(1, &["\"second\" not found"]);
+}

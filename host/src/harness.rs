@@ -3,7 +3,8 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -72,6 +73,7 @@ pub struct Harness {
     limits: Limits,
     record: AuditSettings,
     allow_hosts: Vec<String>,
+    policies: RwLock<Policies>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     sessions: Table,
@@ -102,6 +104,7 @@ impl Harness {
         harness.servers = Some(servers);
         harness.redactor = redactor;
         harness.record = config.audit;
+        harness.policies = RwLock::new(config.policies);
         Ok(harness)
     }
 
@@ -141,6 +144,7 @@ impl Harness {
             limits,
             record: AuditSettings::default(),
             allow_hosts,
+            policies: RwLock::default(),
             shutdown,
             tasks,
             sessions,
@@ -226,14 +230,22 @@ impl Harness {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let policy_gone = self.replace_policies(&config.policies);
+        let policy_gone = self.replace_policies(config.policies);
         let same =
             config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.audit == self.record;
         Reloaded { servers, policy_gone, needs_restart: !same }
     }
 
+    /// The policies of the configuration; over another provider those that are built in.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Gives each session the policy of its name anew; those that have none any more keep their own.
-    fn replace_policies(&self, policies: &Policies) -> Vec<SessionName> {
+    fn replace_policies(&self, policies: Policies) -> Vec<SessionName> {
+        // First: a session that is made meanwhile gets the new ones.
+        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
         let mut gone = Vec::new();
         for SessionView { spec, .. } in self.sessions.view() {
             let Some(open) = self.sessions.get(&spec.name) else { continue };

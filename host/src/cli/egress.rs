@@ -126,10 +126,8 @@ impl Seen {
         let hidden_tools: usize = self.servers.iter().map(|server| server.hidden_tools).sum();
         if !self.hidden.is_empty() || hidden_tools > 0 {
             let servers = if self.hidden.is_empty() { "none".to_owned() } else { self.hidden.join(", ") };
-            let _ = write!(
-                text,
-                "\nIt does not know of {hidden_tools} other tools of these servers. Servers that it does not know of: {servers}.\n"
-            );
+            let _ =
+                write!(text, "\nHidden from it: tools of these servers: {hidden_tools}; whole servers: {servers}.\n");
         }
         for (server, why) in &self.unknown {
             let _ = write!(
@@ -159,11 +157,15 @@ impl Seen {
         let verdict = match (free, asked) {
             (0, 0) => "No tool that it can call is said to reach outside.".to_owned(),
             (0, asked) => {
-                format!("Nothing leaves through tools unless a person agrees: {asked} tools reach outside then.")
+                format!("No data leaves through tools unless a person agrees, then through {}.", tools(asked))
+            }
+            (free, 0) => {
+                format!("This is no closed sandbox: without asking anyone data can leave through {}.", tools(free))
             }
             (free, asked) => format!(
-                "This is no closed sandbox: {free} tools can carry data outside without asking anyone, and {asked} more if a \
-                 person agrees."
+                "This is no closed sandbox: without asking anyone data can leave through {}, and if a person agrees \
+                 through {asked} more.",
+                tools(free)
             ),
         };
         let resources =
@@ -212,6 +214,10 @@ impl Reached {
             "resources": self.resources.as_deref().map(words),
         })
     }
+}
+
+fn tools(count: usize) -> String {
+    if count == 1 { "1 tool".to_owned() } else { format!("{count} tools") }
 }
 
 fn in_words(effects: Effects) -> String {

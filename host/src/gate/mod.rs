@@ -230,4 +230,6 @@ pub fn decide(call: ResolvedCall) -> Verdict {
 }
 
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     folder,
     sessions::{Kept, Sessions, Table},
+    wish,
 };
 use crate::{
     listener::Listener,
@@ -72,9 +73,9 @@ impl Sessions {
     /// Opens a session that is not open, on those of its listeners that can be bound.
     fn open(&self, kept: &mut Kept) {
         kept.closed = None;
-        let policy = match self.policies().get(&kept.stored.policy) {
+        let policy = match wish::policy(&kept.stored.policy, &self.0.harness.policies()) {
             Ok(policy) => policy,
-            Err(unknown) => return close(kept, unknown.to_string()),
+            Err(refusal) => return close(kept, refusal.message),
         };
         let listeners = self.bind(kept);
         let StoredSession { name, token, labels, expires, .. } = kept.stored.clone();

@@ -49,7 +49,7 @@ impl Wish {
             return Err(invalid(format!("at most {MAX_NAMED} of --listen, --allow-uid and --peer-cid each")));
         }
         Ok(Self {
-            policy: policies.get(&asked.policy).map_err(|error| invalid(error.to_string()))?,
+            policy: policy(&asked.policy, policies)?,
             labels: asked.labels.clone(),
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
@@ -67,6 +67,19 @@ impl Wish {
         }
         Ok(())
     }
+}
+
+/// The policy of this name. One that asks a person is refused while nobody can be asked.
+pub(super) fn policy(name: &str, policies: &Policies) -> Result<Arc<Policy>, Refusal> {
+    let policy = policies.get(name).map_err(|unknown| invalid(unknown.to_string()))?;
+    if policy.can_ask() {
+        let what = format!(
+            "policy \"{name}\" asks a person about some calls, and nobody can be asked here: choose another one, or \
+             end its rules with one that denies the rest"
+        );
+        return Err(invalid(what));
+    }
+    Ok(policy)
 }
 
 fn ttl(millis: u64) -> Result<Duration, Refusal> {
@@ -131,6 +144,7 @@ mod tests {
     async fn what_makes_no_sense_is_named() {
         refused(|asked| asked.name = "A".into(), "\"A\"");
         refused(|asked| asked.policy = "lax".into(), "no policy \"lax\"");
+        refused(|asked| asked.policy = "ask".into(), "nobody can be asked");
         refused(|asked| asked.ttl_ms = Some(0), "--ttl");
         refused(|asked| asked.ttl_ms = Some(u64::MAX), "--ttl");
         refused(|asked| asked.pid = Some(i32::MAX), "no process 2147483647");

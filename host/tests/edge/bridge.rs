@@ -32,7 +32,14 @@ pub(crate) const WORKERS: &str = "harness";
 
 /// The record, in memory.
 #[derive(Debug, Clone, Default)]
-struct Records(Arc<Mutex<String>>);
+pub(crate) struct Records(Arc<Mutex<String>>);
+
+impl Records {
+    /// What was written so far, line by line.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.0.lock().unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
 
 impl Journal for Records {
     fn reserve(&mut self, _: u64) -> io::Result<()> {
@@ -130,7 +137,7 @@ impl Bridge {
 
     /// The record so far, line by line.
     pub(crate) fn records(&self) -> Vec<Value> {
-        self.records.0.lock().unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.records.lines()
     }
 
     /// Nothing was called so far, and no call was refused.
@@ -173,10 +180,15 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 fn open(harness: &Harness, session: &str) -> Door {
+    open_under(harness, session, Policy::open())
+}
+
+/// Opens a session with a policy.
+pub(crate) fn open_under(harness: &Harness, session: &str, policy: Arc<Policy>) -> Door {
     let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
     let token = new_token().unwrap();
-    harness.open(SessionSpec::new(session.parse().unwrap(), &token, Policy::open()), vec![listener]).unwrap();
+    harness.open(SessionSpec::new(session.parse().unwrap(), &token, policy), vec![listener]).unwrap();
     Door { address: tcp.primary(), token: token.expose().to_owned() }
 }
 

@@ -1,0 +1,211 @@
+//! What a guest sees of a policy: nothing of what is hidden, and a plain word about what is denied.
+
+use serde_json::{Value, json};
+
+use crate::world::{ANSWER, World, config};
+
+const READS: &str = r#"{"readOnlyHint":true,"openWorldHint":false}"#;
+const ANYTHING: &str = "{}";
+
+/// Hides a tool by name, tools by what they do, resources, and a whole server.
+const HIDING: &str = r#"
+[policies.test]
+[[policies.test.rules]]
+decision = "hide"
+server = "a"
+tool = "secret_*"
+[[policies.test.rules]]
+decision = "hide"
+server = "b"
+effects = "destructive"
+[[policies.test.rules]]
+decision = "hide"
+uri = "file:///secret/**"
+[[policies.test.rules]]
+decision = "hide"
+server = "vault"
+[[policies.test.rules]]
+decision = "allow"
+"#;
+
+/// An answer or a record's line without what differs from call to call.
+fn plain(text: &str) -> String {
+    let mut text = text.to_owned();
+    for key in ["\"auditId\":\"", "\"id\":\"", "\"time\":\"", "\"peer\":\"", "\"hash\":\"", "\"prev\":\""] {
+        while let Some(at) = text.find(key) {
+            let end = at + key.len() + text[at + key.len()..].find('"').unwrap() + 1;
+            text.replace_range(at..end, "");
+        }
+    }
+    text
+}
+
+fn requests() -> Vec<(&'static str, Value)> {
+    let mut all = vec![("listServers", json!({})), ("getBridgeInfo", json!({}))];
+    for server in ["a", "b", "vault", "nope"] {
+        for method in ["listTools", "listResources", "listResourceTemplates"] {
+            all.push((method, json!({ "server": server })));
+        }
+        for tool in ["one", "secret_one", "wipe", "nope", "t"] {
+            for method in ["describeTool", "callTool", "checkCall"] {
+                all.push((method, json!({"server": server, "tool": tool})));
+                all.push((method, json!({"server": server, "tool": tool, "arguments": [1]})));
+            }
+        }
+        let uris = ["file:///open", "file:///secret/x", "file:///secret/none", "file:///none", "file:///a/../secret/x"];
+        all.extend(uris.iter().map(|uri| ("readResource", json!({"server": server, "uri": uri}))));
+    }
+    all
+}
+
+/// The same policy, over servers that have what it hides and over servers that do not: nobody can tell which is which.
+#[test]
+fn what_is_hidden_and_what_does_not_exist_are_the_same_bytes() {
+    let full = World::with(
+        &[
+            ("a", &[("one", READS), ("secret_one", READS)], &["file:///open", "file:///secret/x"]),
+            ("b", &[("one", READS), ("wipe", ANYTHING)], &["file:///secret/x"]),
+            ("vault", &[("t", READS)], &["file:///open"]),
+        ],
+        HIDING,
+        "test",
+    );
+    let bare =
+        World::with(&[("a", &[("one", READS)], &["file:///open"]), ("b", &[("one", READS)], &[])], HIDING, "test");
+    for (method, params) in requests() {
+        let (of_full, of_bare) = (full.answer(method, &params), bare.answer(method, &params));
+        assert_eq!(plain(&of_full), plain(&of_bare), "{method} {params}");
+        let hidden = ["secret_one", "wipe", "vault", "file:///secret/x"].map(|word| format!("\"{word}\""));
+        let listing = method.starts_with("list") || method == "getBridgeInfo";
+        assert!(!listing || !hidden.iter().any(|word| of_full.contains(word.as_str())), "{method}: {of_full}");
+    }
+    // Only what is seen was called, and the record is the same but for its times and numbers.
+    assert_eq!(full.called(), bare.called());
+    let lines = |world: &World| -> Vec<String> {
+        let calls = world.records().into_iter().filter(|line| line["type"] == "intent" || line["type"] == "refused");
+        calls
+            .map(|mut line| {
+                line["seq"] = Value::Null;
+                plain(&line.to_string())
+            })
+            .collect()
+    };
+    assert_eq!(lines(&full), lines(&bare));
+    assert_eq!(full.call("a", "one", &json!({}))["result"]["content"][0]["text"], "done");
+    let read = full.asks("readResource", &json!({"server": "a", "uri": "file:///open"}));
+    assert!(read["result"].is_object(), "{read}");
+}
+
+#[test]
+fn a_call_that_is_denied_is_recorded_before_it_is_answered_and_goes_nowhere() {
+    let settings = "[policies.test]\nreveal_rules = true\n[[policies.test.rules]]\nid='no pushing'\ndecision='deny'\n\
+                    arguments=[{at='/force',equals=true}]\n[[policies.test.rules]]\ndecision='allow'\neffects='read'\n";
+    let world = World::with(&[("git", &[("log", READS), ("push", ANYTHING)], &[])], settings, "test");
+    let denied = world.call("git", "push", &json!({"force": true}));
+    let error = &denied["error"];
+    assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32001), &json!("denied_by_policy")));
+    assert_eq!((&error["data"]["rule"], &error["data"]["policy"]), (&json!("no pushing"), &json!("test")));
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("tool \"push\" on server \"git\" is denied by policy"), "{message}");
+    let line = world.records().pop().unwrap();
+    assert_eq!(line["id"], error["data"]["auditId"]);
+    for (key, value) in [
+        ("type", json!("refused")),
+        ("reason", json!("denied_by_policy")),
+        ("decision", json!("deny")),
+        ("policy", json!("test")),
+        ("rule", json!("no pushing")),
+        ("effects", json!(["write", "destructive", "egress"])),
+    ] {
+        assert_eq!(line[key], value, "{key}: {line}");
+    }
+    let asked = world.call("git", "push", &json!({"force": false}));
+    assert_eq!((&asked["error"]["code"], &asked["error"]["data"]["rule"]), (&json!(-32001), &Value::Null));
+    assert!(asked["error"]["message"].as_str().unwrap().contains("nobody can be asked"), "{asked}");
+    assert_eq!(world.called(), 0);
+    let line = world.records().pop().unwrap();
+    assert_eq!((&line["type"], &line["decision"]), (&json!("refused"), &json!("ask")));
+    assert!(world.call("git", "log", &json!({"force": false}))["result"].is_object());
+    let intent = world.records().into_iter().find(|line| line["type"] == "intent").unwrap();
+    assert_eq!((&intent["rule"], &intent["effects"]), (&json!("2"), &json!(["read"])));
+}
+
+#[test]
+fn a_check_says_what_a_call_would_hear_and_does_nothing() {
+    let settings = |reveal: bool| {
+        format!(
+            "[policies.test]\nreveal_rules = {reveal}\n[[policies.test.rules]]\nid='small'\ndecision='allow'\n\
+             arguments=[{{at='/n',range={{max=3}}}}]\n[[policies.test.rules]]\ndecision='deny'\ntool='two'\n"
+        )
+    };
+    let has: crate::world::Has<'_> = &[("s", &[("one", READS), ("two", READS)], &[])];
+    let check = |world: &World, tool: &str, arguments: Value| {
+        world.asks("checkCall", &json!({"server": "s", "tool": tool, "arguments": arguments}))
+    };
+    let quiet = World::with(has, &settings(false), "test");
+    assert_eq!(check(&quiet, "two", json!({"n": 3}))["result"], json!({"decision": "allow"}));
+    assert_eq!(check(&quiet, "two", json!({"n": 4}))["result"], json!({"decision": "deny"}));
+    assert_eq!(check(&quiet, "one", json!({}))["result"], json!({"decision": "ask"}));
+    let wrong = check(&quiet, "one", json!([]));
+    assert_eq!(wrong["error"]["data"], json!({"reason": "invalid_arguments"}), "{wrong}");
+    assert_eq!(check(&quiet, "none", json!({}))["error"]["data"]["reason"], "unknown_tool");
+    let open = World::with(has, &settings(true), "test");
+    let told = json!({"decision": "allow", "policy": "test", "rule": "small"});
+    assert_eq!(check(&open, "two", json!({"n": 3}))["result"], told);
+    assert_eq!(check(&open, "one", json!({}))["result"], json!({"decision": "ask", "policy": "test"}));
+    for world in [&quiet, &open] {
+        assert_eq!(world.called(), 0);
+        assert!(world.records().iter().all(|line| line["type"] != "refused" && line["type"] != "intent"));
+    }
+    let info = quiet.asks("getBridgeInfo", &json!({}));
+    assert!(info["result"]["operations"].as_array().unwrap().contains(&json!("checkCall")), "{info}");
+}
+
+#[test]
+fn a_budget_of_bytes_is_held() {
+    let settings =
+        "[policies.test]\nargument_bytes = 20\nresult_bytes = 100\n[[policies.test.rules]]\ndecision='allow'\n";
+    let has: crate::world::Has<'_> = &[("s", &[("t", READS)], &[])];
+    let world = World::with(has, settings, "test");
+    let spent = |answer: &Value| {
+        assert_eq!(
+            (&answer["error"]["code"], &answer["error"]["data"]["reason"]),
+            (&json!(-32002), &json!("budget_spent"))
+        );
+        assert!(answer["error"]["data"]["auditId"].is_string(), "{answer}");
+    };
+    // `{"x":"aaaaaa"}` is 14 bytes, and each answer 43.
+    assert!(world.call("s", "t", &json!({"x": "aaaaaa"}))["result"].is_object());
+    spent(&world.call("s", "t", &json!({"x": "aaaaaa"})));
+    assert_eq!(world.called(), 1, "what is over the budget does not leave");
+    let refused = world.records().pop().unwrap();
+    assert_eq!((&refused["reason"], &refused["decision"]), (&json!("budget_spent"), &json!("allow")));
+    assert!(world.call("s", "t", &json!({}))["result"].is_object());
+    let kept_back = world.call("s", "t", &json!({}));
+    spent(&kept_back);
+    assert!(kept_back["error"]["message"].as_str().unwrap().contains("The call was made"), "{kept_back}");
+    assert_eq!(world.called(), 3);
+    let outcome = world.records().pop().unwrap();
+    assert_eq!((&outcome["outcome"], &outcome["bytes"]), (&json!("ok"), &json!(ANSWER.len())), "{outcome}");
+    assert!(outcome["detail"].as_str().unwrap().contains("budget"));
+
+    let results = World::with(has, &settings.replace("100", &ANSWER.len().to_string()).replace("20", "1000"), "test");
+    assert!(results.call("s", "t", &json!({}))["result"].is_object());
+    spent(&results.call("s", "t", &json!({})));
+    assert_eq!(results.called(), 1, "nothing is left for any result");
+}
+
+#[test]
+fn a_session_gets_the_new_rules_of_its_policy_and_keeps_the_old_ones_where_there_are_none() {
+    let has: crate::world::Has<'_> = &[("s", &[("one", READS), ("two", READS)], &[])];
+    let settings = |word: &str| format!("[[policies.test.rules]]\ndecision='{word}'\ntool='one'\n");
+    let world = World::with(has, &settings("allow"), "test");
+    assert!(world.call("s", "one", &json!({}))["result"].is_object());
+    let reloaded = world.harness().reload(config(&settings("hide")).unwrap());
+    assert!(reloaded.policy_gone.is_empty());
+    assert_eq!(world.call("s", "one", &json!({}))["error"]["data"]["discoveredTools"], json!(["two"]));
+    let reloaded = world.harness().reload(config("").unwrap());
+    assert_eq!(reloaded.policy_gone.len(), 1);
+    assert_eq!(world.call("s", "one", &json!({}))["error"]["data"]["reason"], "unknown_tool");
+    assert!(config(&settings("maybe")).is_err(), "a file with a mistake is not taken");
+}

@@ -1,0 +1,142 @@
+//! Policies as the operator uses them: chosen for a run, tried out before, and refused with a clear word where they are
+//! wrong.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::ffi::OsStr;
+
+use footbridge_tests::{Host, Ran, Running, Servers};
+use serde_json::{Value, json};
+
+const RULES: &str = r#"
+[policies.careful]
+reveal_rules = true
+
+[[policies.careful.rules]]
+id = "short notes"
+decision = "allow"
+tool = "add_note"
+arguments = [{ at = "/text", length = { max = 10 } }]
+
+[[policies.careful.rules]]
+decision = "hide"
+effects = "destructive"
+
+[[policies.careful.rules]]
+decision = "allow"
+effects = "read"
+
+[[policies.careful.rules]]
+decision = "deny"
+"#;
+
+fn under(policy: &str) -> Host {
+    Host::with(&Servers::demo()).settings(RULES).option("--policy").option(policy)
+}
+
+/// `footbridge` with these words and this host's files.
+fn footbridge(host: &Host, words: &[&str]) -> Ran {
+    let servers = host.servers_file();
+    let settings = host.path().join("footbridge.toml");
+    let mut all: Vec<&OsStr> = words[..2].iter().map(OsStr::new).collect();
+    all.extend([OsStr::new("--config"), servers.as_os_str(), OsStr::new("--config"), settings.as_os_str()]);
+    all.extend(words[2..].iter().map(OsStr::new));
+    Running::start(&mut host.footbridge(&all)).ends()
+}
+
+#[test]
+fn a_readonly_run_reads_and_changes_nothing() {
+    let bridge = under("readonly").opens();
+    assert_eq!(bridge.guest.runs(&["--exit-codes", "demo", "list_notes", "{}"]).status, 0);
+    let denied = bridge.guest.runs(&["--exit-codes", "demo", "add_note", "{\"text\":\"x\"}"]);
+    denied.fails(5, &["tool \"add_note\" on server \"demo\" is denied by policy", "ask the operator"]);
+    assert!(!denied.stderr.contains("rule"), "rules are not shown unless the policy says so: {denied:?}");
+}
+
+#[test]
+fn a_run_under_rules_of_its_own_sees_and_calls_what_they_say() {
+    let bridge = under("careful").opens();
+    let tools = bridge.guest.runs(&["demo"]).well();
+    assert!(tools.contains("add_note") && !tools.contains("delete"), "{tools}");
+    assert_eq!(bridge.guest.runs(&["demo", "add_note", "{\"text\":\"short\"}"]).status, 0);
+    let long = bridge.guest.runs(&["--exit-codes", "demo", "add_note", "{\"text\":\"rather too long\"}"]);
+    long.fails(5, &["(rule \"4\" of policy \"careful\")"]);
+    bridge
+        .guest
+        .runs(&["--exit-codes", "demo", "delete_all_notes", "{}"])
+        .fails(2, &["Tool \"delete_all_notes\" not found"]);
+    let record = bridge.host.record();
+    let refused: Vec<&Value> = record.iter().filter(|line| line["type"] == "refused").collect();
+    assert_eq!((&refused[0]["rule"], &refused[0]["decision"]), (&json!("4"), &json!("deny")), "{refused:?}");
+    assert_eq!((&refused[1]["reason"], &refused[1]["rule"]), (&json!("unknown_tool"), &Value::Null), "{refused:?}");
+    let intent = record.iter().find(|line| line["type"] == "intent").unwrap();
+    assert_eq!((&intent["rule"], &intent["effects"]), (&json!("short notes"), &json!(["write"])));
+}
+
+#[test]
+fn a_run_whose_policy_asks_says_once_that_nobody_can_be_asked() {
+    let ran = under("ask").runs_script("tool-cli --exit-codes demo add_note '{\"text\":\"x\"}'");
+    ran.fails(5, &["needs a person's approval, and nobody can be asked here"]);
+    assert_eq!(ran.stderr.matches("asks a person about some calls").count(), 1, "{ran:?}");
+}
+
+#[test]
+fn a_policy_that_does_not_exist_or_is_wrong_starts_nothing() {
+    let host = under("carefull");
+    let ran = host.runs_script("echo never");
+    ran.fails(2, &["there is no policy \"carefull\"", "ask, careful, open, readonly"]);
+    assert_eq!(ran.stdout, "");
+    let host = Host::with(&Servers::demo()).settings("[[policies.a.rules]]\ndecision='allow'\ntool='[a'\n");
+    let ran = host.runs_script("echo never");
+    ran.fails(2, &["footbridge.toml:3: policies.a.rules[1].tool: \"[a\" is no pattern"]);
+    assert_eq!(ran.stdout, "", "also where nobody uses it");
+}
+
+#[test]
+fn a_call_can_be_tried_before_any_session_has_the_policy() {
+    let host = under("careful");
+    let test = |words: &[&str]| footbridge(&host, &[&["policy", "test", "--policy"], words].concat());
+    for (words, status, says) in [
+        (&["careful", "demo", "list_notes"][..], 0, "allow\nby rule \"3\" of policy \"careful\"\neffects: read\n"),
+        (&["careful", "demo", "add_note", "{\"text\":\"short\"}"], 0, "allow\nby rule \"short notes\""),
+        (&["careful", "demo", "add_note", "{\"text\":\"rather too long\"}"], 1, "deny\nby rule \"4\""),
+        (&["careful", "demo", "delete_all_notes"], 1, "hide\nby rule \"2\""),
+        (&["ask", "demo", "add_note", "{\"text\":\"x\"}"], 1, "ask\nby rule \"rest\""),
+    ] {
+        let ran = test(words);
+        assert_eq!(ran.status, status, "{words:?}: {ran:?}");
+        assert!(ran.stdout.starts_with(says), "{words:?}: {ran:?}");
+    }
+    let json: Value = serde_json::from_str(&test(&["readonly", "--json", "demo", "list_notes"]).stdout).unwrap();
+    assert_eq!(json, json!({"decision": "allow", "policy": "readonly", "rule": "reads", "effects": ["read"]}));
+    test(&["careful", "nope", "x"]).fails(2, &["no server \"nope\" is configured; there are: demo"]);
+    test(&["careful", "demo", "nope"]).fails(2, &["Tool \"nope\" not found", "add_note"]);
+    test(&["careful", "demo", "add_note", "{\"text\":5}"]).fails(2, &["do not match the input schema"]);
+    test(&["careful", "demo", "add_note", "{"]).fails(2, &["cannot be read"]);
+    test(&["nope", "demo", "add_note"]).fails(2, &["there is no policy \"nope\""]);
+    assert!(host.record().is_empty(), "nothing was called");
+}
+
+#[test]
+fn what_a_session_can_reach_is_said_in_words() {
+    let host = under("careful");
+    let egress = |policy: &str| footbridge(&host, &["policy", "egress", "--policy", policy]);
+    let careful = egress("careful").well();
+    for part in [
+        "What a session with policy \"careful\" can reach",
+        "Without asking anyone it can call:\n  demo\n",
+        "    list_notes: reads\n",
+        "Depending on the arguments, without asking anyone, it can call:\n  demo\n    add_note: changes things\n",
+        "Hidden from it: tools of these servers: 1; whole servers: none.",
+        "No tool that it can call is said to reach outside.",
+    ] {
+        assert!(careful.contains(part), "{part}: {careful}");
+    }
+    let host = Host::with(&Servers::demo().misbehaving("ok", &["ok"])).settings(RULES);
+    let open = footbridge(&host, &["policy", "egress", "--policy", "open"]);
+    assert!(open.status == 0 && open.stdout.contains("This is no closed sandbox"), "{open:?}");
+    let json = footbridge(&host, &["policy", "egress", "--policy", "ask", "--json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let demo = json["servers"].as_array().unwrap().iter().find(|server| server["name"] == "demo").unwrap();
+    let note = demo["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "add_note").unwrap();
+    assert_eq!(note["decisions"], json!(["ask"]), "{json}");
+}

@@ -3,7 +3,7 @@
 //! Bodies, long lines and results take from one budget, so that many large things at once end in `busy`, not in the
 //! kernel's out-of-memory killer. What was taken comes back when its [`Held`] is dropped.
 //!
-//! Each session has a [`Share`]: it may hold as much as it leaves for the others, and a little. So one that holds all
+//! Each session and each server has a [`Share`]: it may hold as much as it leaves for the others, and a little. So one that holds all
 //! it can leaves half, two leave a third, and so on.
 
 use std::sync::{
@@ -49,7 +49,7 @@ impl Drop for Holder {
 /// What a session may hold beyond what it leaves, bytes: one large body.
 const ALWAYS: usize = 1024 * 1024;
 
-/// The part of a [`Budget`] that one session holds.
+/// The part of a [`Budget`] that one session, or one server, holds.
 #[derive(Debug, Clone)]
 pub struct Share {
     budget: Budget,
@@ -63,6 +63,14 @@ impl Share {
     /// [`Spent`].
     pub fn take(&self, bytes: usize) -> Result<Held, Spent> {
         self.hold(self.budget.take(bytes)?)
+    }
+
+    /// Takes bytes, waiting for them; then as [`Self::take`].
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub async fn wait(&self, bytes: usize) -> Result<Held, Spent> {
+        self.hold(self.budget.wait(bytes).await?)
     }
 
     /// Counts bytes that were taken for this session elsewhere.
@@ -126,9 +134,16 @@ impl Budget {
 }
 
 impl Held {
-    /// Adds what `more` holds.
+    /// Adds what `more` holds, of the same holder.
     pub fn add(&mut self, more: Self) {
         self.permit.merge(more.permit);
+        match (&mut self.holder, more.holder) {
+            (Some(holder), Some(mut more)) if Arc::ptr_eq(&holder.of, &more.of) => {
+                holder.units += std::mem::take(&mut more.units);
+            }
+            // Bytes of somebody else count for nobody.
+            _ => {}
+        }
     }
 }
 

@@ -229,8 +229,9 @@ impl Harness {
     pub fn reload(&self, config: Config) -> Reloaded {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
-        let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
+        // Before the servers: a new one must not be reached by old rules.
         let policy_gone = self.replace_policies(config.policies);
+        let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
         let same =
             config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.audit == self.record;
         Reloaded { servers, policy_gone, needs_restart: !same }

@@ -183,8 +183,12 @@ impl Audit {
         let result_limit = verdict.policy().settings().result_bytes;
         let call = verdict.into_call();
         // Compared here again: the session may have ended since its token was shown, or the token was replaced.
-        if !call.principal().is_current() {
-            drop(self.queue.push_outcome(Outcome::not_sent(&id, "the session or its token ended")));
+        if !call.principal().is_current() || !call.is_by_current_rules() {
+            call.principal().session().arguments().give_back(bytes);
+            drop(
+                self.queue
+                    .push_outcome(Outcome::not_sent(&id, "the session, its token or its policy is another by now")),
+            );
             return Err(Reply::refusal(session_over().with("auditId", id)));
         }
         let principal = call.principal().clone();
@@ -308,7 +312,7 @@ fn session_of(principal: &Principal) -> String {
 }
 
 fn session_over() -> ErrorObject {
-    let message = "The call was not made: its session has ended, or its token was replaced";
+    let message = "The call was not made: its session has ended, or its token or policy was replaced; try again";
     ErrorObject::new(Reason::Cancelled, message)
 }
 

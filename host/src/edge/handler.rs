@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     auth::{Peer, authenticate},
+    budget::Held,
     resolve::{CallRequest, QUICK},
     servers::RawResult,
     session::{OverLimit, Session, connections::ConnectionPlace},
@@ -117,8 +118,7 @@ impl Handler {
             Ok(collected) => collected,
             Err(bad) => return bad_body(bad),
         };
-        let Parsed { id, mut request } = self.parse(bytes).await;
-        let mut held = Some(held);
+        let (Parsed { id, mut request }, mut held) = self.parse(bytes, held).await;
         if let Ok(RpcRequest::Call(call) | RpcRequest::Check(call)) = &mut request {
             call.held = held.take();
         }
@@ -133,18 +133,21 @@ impl Handler {
     }
 
     /// Reads a body. A large one is read beside the workers, so that it keeps nobody else waiting.
-    async fn parse(&self, body: Bytes) -> Parsed {
+    ///
+    /// The turns and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
+    async fn parse(&self, body: Bytes, held: Held) -> (Parsed, Option<Held>) {
         if body.len() <= QUICK {
-            return rpc::parse(&body);
+            return (rpc::parse(&body), Some(held));
         }
-        let _own = self.session.turn().await;
+        let own = self.session.turn().await;
         // Never closed; and without a turn it would only be slower.
-        let _turn = self.edge.large_bodies.acquire().await;
-        let read = tokio::task::spawn_blocking(move || rpc::parse(&body)).await;
-        read.unwrap_or_else(|_| Parsed {
-            id: None,
-            request: Err(ErrorObject::new(Reason::Internal, "The request could not be read")),
-        })
+        let turn = Arc::clone(&self.edge.large_bodies).acquire_owned().await;
+        let read = tokio::task::spawn_blocking(move || {
+            let _turns = (own, turn);
+            (rpc::parse(&body), Some(held))
+        });
+        let failed = || ErrorObject::new(Reason::Internal, "The request could not be read");
+        read.await.unwrap_or_else(|_| (Parsed { id: None, request: Err(failed()) }, None))
     }
 
     /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.

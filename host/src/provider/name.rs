@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use crate::redact::Redactor;
+
 use footbridge_proto::text::needs_escape;
 
 /// The name of a server: what a guest types.
@@ -56,6 +58,11 @@ impl Unavailable {
     #[must_use]
     pub fn starting(why: impl Into<Arc<str>>) -> Self {
         Self { why: why.into(), starting: true }
+    }
+
+    /// The same, without the values of configured secrets.
+    pub(super) fn scrubbed(self, redactor: &Redactor) -> Self {
+        Self { why: redactor.scrub(&self.why).into(), starting: self.starting }
     }
 
     /// Whether it will run without anybody doing anything.

@@ -74,7 +74,7 @@ impl Upstream {
     pub async fn catalogue(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
         let asked = AssertUnwindSafe(async { self.provider.catalogue(server, wait).await }).catch_unwind();
         match timeout(wait.saturating_add(GRACE), asked).await {
-            Ok(Ok(answer)) => answer,
+            Ok(Ok(answer)) => answer.map_err(|why| why.scrubbed(&self.guard.redactor)),
             Ok(Err(_panic)) => {
                 tracing::error!(%server, "the provider panicked when it was asked what it offers");
                 Err(Unavailable::because(format!("Server \"{server}\" is not available: it failed; ask the operator")))

@@ -117,6 +117,12 @@ impl ResolvedCall {
         &self.rules
     }
 
+    /// Whether these are still the rules of its session: a reload may have come in between.
+    #[must_use]
+    pub fn is_by_current_rules(&self) -> bool {
+        Arc::ptr_eq(&self.rules, self.principal.session().reach().rules())
+    }
+
     /// What it is about, for rules.
     #[must_use]
     pub fn subject(&self) -> Subject<'_> {
@@ -255,13 +261,17 @@ impl Resolver {
             // There are no more of these at a time than workers, so they need not wait for the large ones.
             return checked(reach.rules(), server, tool, text);
         }
-        let _own = principal.session().turn().await;
-        let _parsed = self.parsing.wait(text.len()).await.map_err(|_| {
+        let own = principal.session().turn().await;
+        let parsed = self.parsing.wait(text.len()).await.map_err(|_| {
             let label = arguments::label_of(&server, tool);
             ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
         })?;
         let (rules, tool, text) = (Arc::clone(reach.rules()), Arc::clone(tool), text.to_owned());
-        let work = tokio::task::spawn_blocking(move || checked(&rules, server, &tool, &text));
+        // The turn and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
+        let work = tokio::task::spawn_blocking(move || {
+            let _taken = (own, parsed);
+            checked(&rules, server, &tool, &text)
+        });
         work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))
     }
 }

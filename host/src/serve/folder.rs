@@ -16,8 +16,10 @@ use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
 
 use crate::{
     config::folders::{FolderError, make_private},
-    session::SessionName,
+    session::{SessionName, random_text},
 };
+
+use super::rubble;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -76,26 +78,44 @@ fn open_to_pass(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o711))
 }
 
-/// Removes the folder of a session that ended, if it had one.
+/// What the folders of sessions that ended are called until they are removed.
+const GONE: &str = ".gone-";
+
+/// Puts the folder of a session that ended aside, if it had one; [`sweep`] removes it.
 pub(super) fn remove(runtime: &Path, name: &SessionName) {
-    remove_named(&all(runtime).join(name.to_string()));
+    put_aside(runtime, &all(runtime).join(name.to_string()));
 }
 
-fn remove_named(path: &Path) {
-    match fs::remove_dir_all(path) {
+/// Puts the folders aside of sessions that are no more: a daemon was killed before it could.
+pub(super) fn remove_others(runtime: &Path, living: &BTreeSet<String>) {
+    let Ok(entries) = fs::read_dir(all(runtime)) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !name.to_str().is_some_and(|name| living.contains(name) || name.starts_with(GONE)) {
+            put_aside(runtime, &entry.path());
+        }
+    }
+}
+
+fn put_aside(runtime: &Path, path: &Path) {
+    let aside = random_text::<9>().map_err(io::Error::other).map(|random| all(runtime).join(format!("{GONE}{random}")));
+    match aside.and_then(|aside| fs::rename(path, aside)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "the folder of a session that ended cannot be removed");
+            tracing::warn!(path = %path.display(), %error, "the folder of a session that ended cannot be put aside");
         }
         _ => {}
     }
 }
 
-/// Removes the folders of sessions that are no more: a daemon was killed before it could.
-pub(super) fn sweep(runtime: &Path, living: &BTreeSet<String>) {
+/// Removes what was put aside. It may take long: a guest may have filled its folder.
+pub(super) fn sweep(runtime: &Path) {
     let Ok(entries) = fs::read_dir(all(runtime)) else { return };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_str().is_some_and(|name| living.contains(name)) {
-            remove_named(&entry.path());
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(GONE)) {
+        if let Err(error) = rubble::clear(&entry.path())
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            let path = entry.path();
+            tracing::warn!(path = %path.display(), %error, "the folder of a session that ended cannot be removed");
         }
     }
 }
@@ -115,9 +135,10 @@ mod tests {
         assert_eq!(inner.parent().unwrap().metadata().unwrap().mode() & 0o777, 0o700);
         assert_eq!(make(runtime.path(), &name).unwrap(), socket);
         assert_eq!(inner.metadata().unwrap().ino(), seen.ino());
-        sweep(runtime.path(), &["one".to_owned()].into());
+        remove_others(runtime.path(), &["one".to_owned()].into());
         assert!(inner.exists());
-        sweep(runtime.path(), &BTreeSet::new());
+        remove_others(runtime.path(), &BTreeSet::new());
+        sweep(runtime.path());
         assert!(!inner.exists());
         remove(runtime.path(), &name);
     }

@@ -12,6 +12,7 @@ mod folder;
 mod handler;
 mod lock;
 mod restore;
+mod rubble;
 mod sessions;
 mod supervisor;
 mod wish;
@@ -100,7 +101,7 @@ async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders) {
     let (files, folder) = (files.to_vec(), folders.config.clone());
     let read = tokio::task::spawn_blocking(move || load(&files, &folder, &Variables::of_this_process())).await;
     match read {
-        Ok(Ok(config)) => take(sessions, config),
+        Ok(Ok(config)) => take(sessions, config).await,
         Ok(Err(mistakes)) => {
             for mistake in &mistakes.0 {
                 tracing::error!(%mistake, "the configuration has a mistake");
@@ -111,11 +112,11 @@ async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders) {
     }
 }
 
-fn take(sessions: &Sessions, config: Config) {
+async fn take(sessions: &Sessions, config: Config) {
     for note in &config.notes {
         tracing::warn!(%note, "the configuration has something odd");
     }
-    let Reloaded { servers, policy_gone, needs_restart } = sessions.harness().reload(config);
+    let Reloaded { servers, policy_gone, needs_restart } = sessions.reload(config).await;
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again");
     for session in policy_gone {

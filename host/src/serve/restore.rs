@@ -56,7 +56,8 @@ impl Sessions {
                 }
             }
         }
-        folder::sweep(&self.0.runtime, &Self::names(&table));
+        folder::remove_others(&self.0.runtime, &Self::names(&table));
+        self.sweep();
         Ok(table.len())
     }
 

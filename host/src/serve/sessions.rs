@@ -23,9 +23,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{folder, wish::Wish};
 use crate::{
+    config::Config,
     control::wire::{CreateSession, Kind, Refusal},
     digest::Digest,
-    harness::Harness,
+    harness::{Harness, Reloaded},
     listener::{BindError, Listen, Listener, Listeners},
     process::ProcessWatch,
     session::{Ended, SessionName, SessionSpec, new_token},
@@ -84,14 +85,17 @@ impl Sessions {
         }))
     }
 
-    pub(super) fn harness(&self) -> &Harness {
-        &self.0.harness
+    /// Takes a new configuration, while no session is made.
+    pub(super) async fn reload(&self, config: Config) -> Reloaded {
+        let _no_changes = self.0.table.lock().await;
+        self.0.harness.reload(config)
     }
 
     /// Makes a session and gives its token.
     pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
-        let mut wish = Wish::read(asked, &self.0.harness.policies())?;
+        // Under the lock that a reload takes too: a session begins with policies of one configuration.
         let mut table = self.0.table.lock().await;
+        let mut wish = Wish::read(asked, &self.0.harness.policies())?;
         if table.contains_key(&wish.name) {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
             return Err(Refusal::new(Kind::Taken, message));
@@ -190,11 +194,18 @@ impl Sessions {
             kept.over.cancel();
             kept.closed = Some(format!("it has ended ({}), but is still in the store", why.as_str()));
         }
-        folder::remove(&self.0.runtime, name);
         self.0.store.remove_session(name).await?;
         table.remove(name);
+        folder::remove(&self.0.runtime, name);
+        self.sweep();
         tracing::info!(session = %name, why = why.as_str(), "a session ended");
         Ok(())
+    }
+
+    /// Removes what is left of sessions that ended, beside everything else.
+    pub(super) fn sweep(&self) {
+        let runtime = self.0.runtime.clone();
+        self.0.tasks.spawn_blocking(move || folder::sweep(&runtime));
     }
 
     /// Ends a session when its time is over or its process is gone.

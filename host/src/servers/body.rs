@@ -42,7 +42,11 @@ pub(super) enum Arrived {
 pub(super) async fn json(mut response: reqwest::Response, tap: &Tap, room: Room) -> Arrived {
     let mut gather = Gather::new(room);
     loop {
-        match response.chunk().await {
+        let chunk = tokio::select! {
+            chunk = response.chunk() => chunk,
+            () = gather.overdue() => return Arrived::NoRoom,
+        };
+        match chunk {
             Ok(Some(chunk)) => gather.push(&chunk).await,
             Ok(None) => break,
             Err(_) => return Arrived::Cut,
@@ -102,7 +106,14 @@ impl Reading {
                 return Some(Ok(event));
             }
             if self.chunk.is_empty() {
-                match self.response.chunk().await {
+                let chunk = tokio::select! {
+                    chunk = self.response.chunk() => chunk,
+                    () = self.events.overdue() => {
+                        self.events.give_up();
+                        continue;
+                    }
+                };
+                match chunk {
                     Ok(Some(chunk)) => self.chunk = chunk,
                     Ok(None) => return None,
                     Err(error) => return Some(Err(SseError::Body(Box::new(error.without_url())))),

@@ -183,7 +183,7 @@ async fn open_http(
 fn room(context: &ServersContext) -> Room {
     Room {
         limit: context.limits.servers.line_bytes,
-        budget: context.budget.clone(),
+        share: context.budget.share(),
         patience: context.limits.calls.busy_after,
     }
 }

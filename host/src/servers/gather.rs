@@ -6,20 +6,22 @@
 use std::time::Duration;
 
 use super::skim::Skim;
-use crate::budget::{Budget, Held, UNCOUNTED_BYTES};
+use crate::budget::{Held, Share, UNCOUNTED_BYTES};
 
 /// How much a large message grows at a time.
 const STEP_BYTES: usize = 1024 * 1024;
 /// How much of a dropped message stays, for the log.
 const HEAD_BYTES: usize = 256;
+/// How long a message that takes from the budget may take to arrive.
+const WHOLE: Duration = Duration::from_secs(60);
 
 /// Bounds of one message.
 #[derive(Debug, Clone)]
 pub(super) struct Room {
     /// Longest message.
     pub(super) limit: usize,
-    /// Where the bytes of large ones are taken from.
-    pub(super) budget: Budget,
+    /// Where the bytes of large ones are taken from: the server's part, so that it leaves some for others.
+    pub(super) share: Share,
     /// How long to wait for the budget.
     pub(super) patience: Duration,
 }
@@ -32,6 +34,8 @@ pub(super) struct Gather {
     held: Option<Held>,
     held_bytes: usize,
     deadline: Option<tokio::time::Instant>,
+    /// Until when a message that takes from the budget must be whole.
+    due: Option<tokio::time::Instant>,
     dropping: Option<(Skim, Dropped)>,
 }
 
@@ -56,7 +60,7 @@ pub(super) enum Dropped {
 impl Gather {
     /// Nothing has arrived.
     pub(super) fn new(room: Room) -> Self {
-        Self { room, bytes: Vec::new(), held: None, held_bytes: 0, deadline: None, dropping: None }
+        Self { room, bytes: Vec::new(), held: None, held_bytes: 0, deadline: None, due: None, dropping: None }
     }
 
     /// Whether nothing has arrived.
@@ -90,6 +94,7 @@ impl Gather {
         let bytes = std::mem::take(&mut self.bytes);
         let held = self.held.take();
         self.held_bytes = 0;
+        self.due = None;
         match self.dropping.take() {
             Some((skim, why)) => Gathered::Dropped { id: skim.id(), why, head: bytes },
             None => Gathered::Whole(bytes, held),
@@ -103,11 +108,12 @@ impl Gather {
         let target = needed.next_power_of_two().min(needed.next_multiple_of(STEP_BYTES)).min(self.room.limit);
         if needed > UNCOUNTED_BYTES && needed > self.held_bytes {
             let more = target - self.held_bytes;
-            let taken = match self.room.budget.take(more) {
+            let taken = match self.room.share.take(more) {
                 Ok(taken) => taken,
                 Err(_) => self.wait_for(more).await.ok_or(Dropped::NoRoom)?,
             };
             self.deadline = None;
+            self.due.get_or_insert_with(|| tokio::time::Instant::now() + WHOLE);
             match &mut self.held {
                 Some(held) => held.add(taken),
                 None => self.held = Some(taken),
@@ -124,7 +130,23 @@ impl Gather {
     async fn wait_for(&mut self, bytes: usize) -> Option<Held> {
         let patience = self.room.patience;
         let deadline = *self.deadline.get_or_insert_with(|| tokio::time::Instant::now() + patience);
-        tokio::time::timeout_at(deadline, self.room.budget.wait(bytes)).await.ok()?.ok()
+        tokio::time::timeout_at(deadline, self.room.share.wait(bytes)).await.ok()?.ok()
+    }
+
+    /// Waits until a message that takes from the budget is overdue: it would hold its bytes for ever.
+    pub(super) async fn overdue(&self) {
+        match self.due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives up a message that is overdue; what still comes of it streams by.
+    pub(super) fn give_up(&mut self) {
+        self.due = None;
+        if self.dropping.is_none() {
+            self.start_dropping(Dropped::NoRoom);
+        }
     }
 
     fn start_dropping(&mut self, why: Dropped) {
@@ -142,9 +164,10 @@ impl Gather {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
 
     fn gather(limit: usize, budget: usize) -> Gather {
-        Gather::new(Room { limit, budget: Budget::new(budget), patience: Duration::from_millis(10) })
+        Gather::new(Room { limit, share: Budget::new(budget).share(), patience: Duration::from_millis(10) })
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,7 +190,7 @@ mod tests {
             gather.push(&[b'x'; 1000]).await;
         }
         gather.push(b"\",\"id\":5}").await;
-        assert!(gather.bytes.len() <= HEAD_BYTES && gather.room.budget.take(1 << 20).is_ok());
+        assert!(gather.bytes.len() <= HEAD_BYTES && gather.room.share.take(1 << 20).is_ok());
         assert!(matches!(gather.finish(), Gathered::Dropped { id: Some(5), why: Dropped::TooLong, .. }));
         assert!(gather.is_empty());
     }
@@ -175,9 +198,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_without_room_is_dropped_after_a_short_wait() {
         let mut gather = gather(1 << 20, 100 * 1024);
-        let _others = gather.room.budget.take(90 * 1024).unwrap();
+        let _others = gather.room.share.take(90 * 1024).unwrap();
         gather.push(&[b' '; 80_000]).await;
         gather.push(b"{\"id\":1,").await;
         assert!(matches!(gather.finish(), Gathered::Dropped { id: Some(1), why: Dropped::NoRoom, .. }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_never_ends_gives_its_bytes_back() {
+        let mut gather = gather(1 << 20, 1 << 20);
+        gather.push(&[b'x'; 80_000]).await;
+        let start = tokio::time::Instant::now();
+        gather.overdue().await;
+        assert_eq!(start.elapsed(), WHOLE);
+        gather.give_up();
+        assert!(gather.room.share.take(1 << 20).is_ok());
+        gather.push(&[b'x'; 80_000]).await;
+        assert!(matches!(gather.finish(), Gathered::Dropped { why: Dropped::NoRoom, .. }));
     }
 }

@@ -91,7 +91,11 @@ impl Lines {
     }
 
     async fn fill(&mut self) {
-        match self.reader.read(&mut self.chunk).await {
+        let read = tokio::select! {
+            read = self.reader.read(&mut self.chunk) => read,
+            () = self.gather.overdue() => return self.gather.give_up(),
+        };
+        match read {
             Ok(0) | Err(_) => {
                 self.ended = true;
                 self.finish_line();

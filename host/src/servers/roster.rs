@@ -30,6 +30,8 @@ pub struct ServersChanged {
 pub(super) struct Current {
     pub(super) names: Arc<[ServerName]>,
     pub(super) servers: BTreeMap<ServerName, Arc<Handle>>,
+    /// Servers that were removed and have not ended.
+    ending: BTreeMap<ServerName, Arc<Handle>>,
 }
 
 /// The servers, now and later.
@@ -58,6 +60,8 @@ impl Roster {
         let mut old = current.servers.clone();
         let mut changed = ServersChanged::default();
         let specs: BTreeMap<_, _> = specs.into_iter().map(|spec| (spec.name.clone(), spec)).collect();
+        let mut ending = current.ending.clone();
+        ending.retain(|_, handle| !handle.ended.is_cancelled());
         let mut servers = BTreeMap::new();
         for (name, spec) in specs {
             let handle = match old.remove(&name) {
@@ -69,17 +73,18 @@ impl Roster {
                 }
                 None => {
                     changed.added.push(name.clone());
-                    self.start(spec, None)
+                    self.start(spec, ending.remove(&name))
                 }
             };
             servers.insert(name, handle);
         }
         for (name, gone) in old {
-            changed.removed.push(name);
             gone.stop.cancel();
+            changed.removed.push(name.clone());
+            ending.insert(name, gone);
         }
         let names = servers.keys().cloned().collect();
-        *current = Arc::new(Current { names, servers });
+        *current = Arc::new(Current { names, servers, ending });
         changed
     }
 

@@ -41,6 +41,16 @@ pub(super) struct Event {
 }
 
 impl Events {
+    /// Waits until an event that takes from the budget is overdue.
+    pub(super) async fn overdue(&self) {
+        self.data.overdue().await;
+    }
+
+    /// Gives it up.
+    pub(super) fn give_up(&mut self) {
+        self.data.give_up();
+    }
+
     /// The start of a stream.
     pub(super) fn new(room: Room) -> Self {
         let data = Gather::new(room);
@@ -138,7 +148,8 @@ mod tests {
     use crate::budget::Budget;
 
     async fn events(text: &[u8], piece: usize, limit: usize) -> Vec<(Option<String>, String)> {
-        let mut events = Events::new(Room { limit, budget: Budget::new(1 << 20), patience: Duration::from_millis(1) });
+        let mut events =
+            Events::new(Room { limit, share: Budget::new(1 << 20).share(), patience: Duration::from_millis(1) });
         let mut out = Vec::new();
         for piece in text.chunks(piece) {
             let mut rest = piece;

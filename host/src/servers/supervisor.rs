@@ -236,10 +236,12 @@ impl Supervisor {
     /// Keeps a detail for the operator, with the last words of the program.
     fn note(&self, detail: &str) {
         let last = self.shared.stderr.last_lines(1, &self.context.redactor).pop();
-        let detail = self.context.redactor.scrub(&detail[..detail.floor_char_boundary(DETAIL_BYTES)]);
+        // Cut afterwards: a secret across the cut would not be found.
+        let detail = self.context.redactor.scrub(detail);
+        let detail = &detail[..detail.floor_char_boundary(DETAIL_BYTES)];
         let detail = match last {
-            Some(line) => format!("{}; its last line on standard error: {line}", Escaped(&detail)),
-            None => Escaped(&detail).to_string(),
+            Some(line) => format!("{}; its last line on standard error: {line}", Escaped(detail)),
+            None => Escaped(detail).to_string(),
         };
         tracing::warn!(server = %self.shared.name, %detail, "trouble with an MCP server");
         self.shared.facts().last_error = Some(detail);

@@ -288,9 +288,10 @@ impl Tap {
                 }
             }
             "notifications/message" if tracing::enabled!(tracing::Level::DEBUG) => {
-                let shown = &text[..text.floor_char_boundary(1000)];
-                let shown = self.redactor.scrub(shown);
-                tracing::debug!(message = %footbridge_proto::text::Escaped(&shown), "log of an MCP server");
+                // Cut afterwards: a secret across the cut would not be found.
+                let shown = self.redactor.scrub(text);
+                let shown = &shown[..shown.floor_char_boundary(1000)];
+                tracing::debug!(message = %footbridge_proto::text::Escaped(shown), "log of an MCP server");
             }
             _ => {}
         }

@@ -83,7 +83,7 @@ pub struct Session {
     listings: DefaultDirectRateLimiter,
     in_flight: Arc<Semaphore>,
     per_server: Mutex<HashMap<ServerName, Arc<Semaphore>>>,
-    large: Semaphore,
+    large: Arc<Semaphore>,
 }
 
 /// What opens a session now.
@@ -130,7 +130,7 @@ impl Session {
             listings: RateLimiter::direct(quota(limits.listings_per_second, limits.listing_burst)),
             in_flight: Arc::new(Semaphore::new(limits.in_flight_per_session)),
             per_server: Mutex::default(),
-            large: Semaphore::new(1),
+            large: Arc::new(Semaphore::new(1)),
             limits,
             spec,
         }
@@ -231,9 +231,9 @@ impl Session {
     }
 
     /// The one turn that a session has at what takes long: others must not wait behind all that one sends.
-    pub async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Never closed; and without a turn it would only be slower.
-        self.large.acquire().await.ok()
+        Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
     fn is_open(&self) -> bool {

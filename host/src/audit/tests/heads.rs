@@ -22,8 +22,8 @@ const LONG: Duration = Duration::from_secs(30);
 struct Store(Sender<SignedHead>);
 
 impl HeadSink for Store {
-    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(self.0.send(head.clone())?)
+    fn keep(&mut self, heads: &[SignedHead]) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(heads.iter().try_for_each(|head| self.0.send(head.clone()))?)
     }
 }
 

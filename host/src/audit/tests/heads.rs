@@ -23,7 +23,10 @@ struct Store(Sender<SignedHead>);
 
 impl HeadSink for Store {
     fn keep(&mut self, heads: &[SignedHead]) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(heads.iter().try_for_each(|head| self.0.send(head.clone()))?)
+        for head in heads {
+            self.0.send(head.clone())?;
+        }
+        Ok(())
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_line_is_written_without_the_tokens_in_it() {
         let mut out = Vec::new();
-        writeln!(Clean(&mut out), "a fbt_{} b", "x".repeat(43)).unwrap();
+        Clean(&mut out).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
         assert!(!String::from_utf8(out).unwrap().contains("xxx"));
     }
 }

@@ -110,10 +110,11 @@ impl HeadKey {
     /// [`KeyError`].
     pub fn open(audit: &Path) -> Result<Self, KeyError> {
         let path = audit.join(KEY);
+        // Looked at first: whoever writes heads has made the key before.
+        let has_heads = fs::symlink_metadata(audit.join(HEADS)).is_ok_and(|meta| meta.len() > 0);
         if let Some(key) = Self::read(audit)? {
             return Ok(key);
         }
-        let has_heads = fs::symlink_metadata(audit.join(HEADS)).is_ok_and(|meta| meta.len() > 0);
         if has_heads {
             return Err(KeyError::Gone(path));
         }

@@ -20,8 +20,9 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     fcntl::{Flock, FlockArg},
-    libc::O_NOFOLLOW,
+    libc::{O_NOFOLLOW, O_NONBLOCK},
 };
 
 use super::{
@@ -37,16 +38,19 @@ use crate::{
 const WAITING: usize = 16;
 /// However many records there are, heads are not closer together than this.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// How often, and how far apart, the lock on the file of heads is tried.
+const LOCK_TRIES: u32 = 40;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Variables of the harness that the command gets.
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
 
 /// A place that keeps signed heads.
 pub trait HeadSink: Send {
-    /// Keeps a head. It may block; heads that come meanwhile wait, a few of them.
+    /// Keeps heads, the newest last: those that came while it was busy come together. It may block.
     ///
     /// # Errors
     /// Whatever keeps it from that. It is logged.
-    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>>;
+    fn keep(&mut self, heads: &[SignedHead]) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// When heads are signed.
@@ -139,13 +143,32 @@ impl Drop for Publisher {
 
 fn hand_on(heads: &Receiver<SignedHead>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
     while let Ok(head) = heads.recv() {
+        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).collect();
         for sink in &mut sinks {
-            if let Err(error) = sink.keep(&head) {
-                let count = left_out.fetch_add(1, Ordering::Relaxed) + 1;
-                tracing::warn!(%error, seq = head.seq, count, "a head of the record was not kept");
+            if let Err(error) = sink.keep(&all) {
+                let count = left_out.fetch_add(all.len() as u64, Ordering::Relaxed) + all.len() as u64;
+                tracing::warn!(%error, count, "heads of the record were not kept");
             }
         }
     }
+}
+
+/// Heads as lines of JSON.
+fn lines_of(heads: &[SignedHead]) -> serde_json::Result<String> {
+    heads.iter().map(|head| Ok(serde_json::to_string(head)? + "\n")).collect()
+}
+
+/// Locks a file that several harnesses write to; none does for long.
+fn locked(mut file: File) -> io::Result<Flock<File>> {
+    for _ in 0..LOCK_TRIES {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Ok(locked),
+            Err((back, Errno::EWOULDBLOCK)) => file = back,
+            Err((_, errno)) => return Err(errno.into()),
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"))
 }
 
 /// The file of all heads, of every chain of a state folder.
@@ -154,18 +177,15 @@ pub(super) struct HeadFile {
 }
 
 impl HeadSink for HeadFile {
-    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn keep(&mut self, heads: &[SignedHead]) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW);
-        let file = options.open(&self.path)?;
-        // Several harnesses write here.
-        let mut file = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
-        let mut line = serde_json::to_string(head)?;
-        line.push('\n');
+        options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK);
+        let mut file = locked(options.open(&self.path)?)?;
+        let mut text = lines_of(heads)?;
         if !ends_whole(&mut file)? {
-            line.insert(0, '\n');
+            text.insert(0, '\n');
         }
-        file.write_all(line.as_bytes())?;
+        file.write_all(text.as_bytes())?;
         file.sync_data()?;
         Ok(())
     }
@@ -201,11 +221,9 @@ impl HeadCommand {
 }
 
 impl HeadSink for HeadCommand {
-    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let mut line = serde_json::to_string(head)?;
-        line.push('\n');
+    fn keep(&mut self, heads: &[SignedHead]) -> Result<(), Box<dyn Error + Send + Sync>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let fed = runtime.block_on(self.launcher.feed(&self.spec, line.as_bytes(), self.time));
+        let fed = runtime.block_on(self.launcher.feed(&self.spec, lines_of(heads)?.as_bytes(), self.time));
         Ok(fed.map_err(|error| format!("head_command {}: {error}", self.spec.command))?)
     }
 }

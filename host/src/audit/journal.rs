@@ -14,7 +14,7 @@ use chrono::Utc;
 use nix::{
     errno::Errno,
     fcntl::{FallocateFlags, fallocate},
-    libc::O_NOFOLLOW,
+    libc::{O_NOFOLLOW, O_NONBLOCK},
 };
 
 use super::{head::KeyError, settings::AuditSettings};
@@ -203,7 +203,7 @@ impl Journal for FileJournal {
         let file = match begin(&path) {
             // Begun before, and then there was no room: nothing was ever written to it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                OpenOptions::new().write(true).custom_flags(O_NOFOLLOW).open(&path)?
+                OpenOptions::new().write(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&path)?
             }
             begun => begun?,
         };

@@ -56,7 +56,7 @@ pub struct Report {
     pub torn: usize,
     /// Signed heads that agree with it, those in it and those from elsewhere.
     pub heads: u64,
-    /// The last record that such a head covers; what is behind it can be cut or rewritten unseen.
+    /// The last record that such a head covers or is; what is behind it can be cut or rewritten unseen.
     pub covered: u64,
     /// Whether the key that signed was known here.
     pub key_known: bool,

@@ -184,7 +184,7 @@ impl<'k> Walk<'k> {
                 return Err(seen.problem(Kind::Forged, what));
             }
             self.report.heads += 1;
-            self.report.covered = self.report.covered.max(head.seq);
+            self.report.covered = self.report.covered.max(seen.seq);
         }
         let Some(heads) = self.heads.remove(&seen.seq) else { return Ok(false) };
         if let Some(other) = heads.iter().find(|head| head.hash != seen.hash) {

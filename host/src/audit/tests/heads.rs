@@ -22,8 +22,11 @@ const LONG: Duration = Duration::from_secs(30);
 struct Store(Sender<SignedHead>);
 
 impl HeadSink for Store {
-    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(self.0.send(head.clone())?)
+    fn keep(&mut self, heads: &[SignedHead]) -> Result<(), Box<dyn Error + Send + Sync>> {
+        for head in heads {
+            self.0.send(head.clone())?;
+        }
+        Ok(())
     }
 }
 

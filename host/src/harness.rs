@@ -3,13 +3,12 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    audit::{Audit, Journal},
+    audit::{Audit, AuditSettings, Recorder},
     budget::Budget,
     call::Stages,
     config::Config,
@@ -51,7 +50,7 @@ pub struct Reloaded {
     pub servers: ServersChanged,
     /// Sessions whose policy it does not have any more: they keep what they had.
     pub policy_gone: Vec<SessionName>,
-    /// Whether it has limits or names of hosts that hold only after a restart.
+    /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
     pub needs_restart: bool,
 }
 
@@ -71,8 +70,8 @@ pub struct Harness {
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
+    record: AuditSettings,
     allow_hosts: Vec<String>,
-    policies: RwLock<Policies>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     sessions: Table,
@@ -82,16 +81,18 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Starts the stages and the servers, and writes to this journal. Only [`Launcher::Kept`] keeps the promise that
+    /// Starts the stages and the servers, and writes as this says, or to this journal. Only [`Launcher::Kept`] keeps the promise that
     /// no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(config: Config, journal: impl Journal + 'static, launcher: Launcher) -> std::io::Result<Self> {
+    pub fn start(config: Config, recorder: impl Into<Recorder>, launcher: Launcher) -> std::io::Result<Self> {
         tls::install();
-        let audit = Audit::start(journal, config.limits.audit.clone())?;
-        let budget = Budget::new(config.limits.edge.held_bytes);
         let redactor = Redactor::new(&config.gathered.secrets);
+        crate::log::hide(&redactor);
+        let recorder = recorder.into().secrets(redactor.clone()).launcher(launcher.clone());
+        let audit = Audit::start(recorder, config.limits.audit.clone())?;
+        let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
         let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
@@ -100,11 +101,11 @@ impl Harness {
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         harness.servers = Some(servers);
         harness.redactor = redactor;
-        harness.policies = RwLock::new(config.policies);
+        harness.record = config.audit;
         Ok(harness)
     }
 
-    /// Starts the stages in front of a provider, and writes to this journal. The values of `secrets` are taken out of
+    /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets` are taken out of
     /// what it answers.
     ///
     /// # Errors
@@ -113,12 +114,13 @@ impl Harness {
         provider: Arc<dyn ToolProvider>,
         limits: Limits,
         secrets: &[Secret],
-        journal: impl Journal + 'static,
+        recorder: impl Into<Recorder>,
     ) -> std::io::Result<Self> {
-        let audit = Audit::start(journal, limits.audit.clone())?;
+        let redactor = Redactor::new(secrets);
+        let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let front = Front { limits, allow_hosts: Vec::new(), audit, budget };
-        Ok(Self::behind(front, provider, Redactor::new(secrets)))
+        Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
@@ -137,8 +139,8 @@ impl Harness {
             audit,
             redactor,
             limits,
+            record: AuditSettings::default(),
             allow_hosts,
-            policies: RwLock::default(),
             shutdown,
             tasks,
             sessions,
@@ -224,21 +226,14 @@ impl Harness {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let policy_gone = self.replace_policies(config.policies);
-        let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
+        let policy_gone = self.replace_policies(&config.policies);
+        let same =
+            config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.audit == self.record;
         Reloaded { servers, policy_gone, needs_restart: !same }
     }
 
-    /// The policies of the configuration; over another provider those that are built in.
-    #[must_use]
-    pub fn policies(&self) -> Policies {
-        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Gives each session the policy of its name anew; those that have none any more keep their own.
-    fn replace_policies(&self, policies: Policies) -> Vec<SessionName> {
-        // First: a session that is made meanwhile gets the new ones.
-        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
+    fn replace_policies(&self, policies: &Policies) -> Vec<SessionName> {
         let mut gone = Vec::new();
         for SessionView { spec, .. } in self.sessions.view() {
             let Some(open) = self.sessions.get(&spec.name) else { continue };

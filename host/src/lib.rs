@@ -45,6 +45,7 @@ pub mod hidden;
 pub mod keeper;
 pub mod limits;
 pub mod listener;
+pub mod log;
 pub mod process;
 pub mod provider;
 pub mod pty;
@@ -66,7 +67,7 @@ pub mod sys;
 #[path = "../tests/skipped/mod.rs"]
 mod skipped;
 
-pub use audit::{FileJournal, VolatileJournal};
+pub use audit::{FileJournal, Recorder, VolatileJournal};
 pub use footbridge_proto::{endpoint::Endpoint, token::Token};
 pub use gate::Policy;
 pub use limits::Limits;

@@ -1,7 +1,9 @@
 //! Taking the values of configured secrets out of what servers say.
 //!
 //! A value is looked for as it stands and as JSON would write it. Values shorter than [`MIN_BYTES`] are not looked
-//! for: they would take ordinary words with them.
+//! for: they would take ordinary words with them. What is a token by its looks is found by [`shapes`].
+
+pub mod shapes;
 
 use std::{
     borrow::Cow,
@@ -69,9 +71,21 @@ impl Redactor {
         known.finder = if values.is_empty() { None } else { finder(&values).map(Arc::new) };
     }
 
-    /// The text without the values; borrowed when there is none in it.
+    /// The text without the values, which are counted; borrowed when there is none in it.
     #[must_use]
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.replace(text, || {
+            self.replaced.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    /// As [`Self::scrub`], for what no server said: nothing is counted.
+    #[must_use]
+    pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.replace(text, || {})
+    }
+
+    fn replace<'t>(&self, text: &'t str, each: impl Fn()) -> Cow<'t, str> {
         let finder = self.known.read().unwrap_or_else(PoisonError::into_inner).finder.clone();
         let Some(finder) = finder else { return Cow::Borrowed(text) };
         if !finder.is_match(text) {
@@ -79,7 +93,7 @@ impl Redactor {
         }
         let mut out = String::with_capacity(text.len());
         finder.replace_all_with(text, &mut out, |_, _, out| {
-            self.replaced.fetch_add(1, Ordering::Relaxed);
+            each();
             out.push_str(MARK);
             true
         });

@@ -31,9 +31,17 @@ pub fn note(text: &str) {
 /// # Errors
 /// When it cannot be written for another reason, as when the disk is full.
 pub fn out(text: &str) -> io::Result<()> {
+    piece(text).map(|_| ())
+}
+
+/// As [`out`], and says whether there is still a reader.
+///
+/// # Errors
+/// As for [`out`].
+pub fn piece(text: &str) -> io::Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
     }
 }

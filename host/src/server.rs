@@ -12,7 +12,7 @@ use footbridge_proto::{
 };
 
 use crate::{
-    audit::Journal,
+    audit::Recorder,
     gate::Policy,
     harness::{Harness, OpenError},
     limits::Limits,
@@ -149,12 +149,12 @@ impl ServerBuilder {
     }
 
     /// Starts it. Every call is written to this journal before it reaches the provider, and again when it came back;
-    /// [`FileJournal`](crate::FileJournal) is the one to use.
+    /// [`FileJournal`](crate::FileJournal) is the one to use, or a [`Recorder`] for settings and signed heads.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(self, journal: impl Journal + 'static) -> std::io::Result<Server> {
-        let harness = Harness::over(self.provider, self.limits, &self.secrets, journal)?;
+    pub fn start(self, recorder: impl Into<Recorder>) -> std::io::Result<Server> {
+        let harness = Harness::over(self.provider, self.limits, &self.secrets, recorder)?;
         Ok(Server { harness, policy: self.policy })
     }
 }

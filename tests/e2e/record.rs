@@ -74,7 +74,7 @@ fn lines_are_numbered_whole_and_for_the_owner_alone() {
     assert!(fs::read_to_string(&files[0]).unwrap().ends_with("}\n"));
     let record = host.record();
     let numbers: Vec<u64> = record.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=8).collect::<Vec<u64>>());
+    assert_eq!(numbers, (1..=10).collect::<Vec<u64>>());
     assert!(record.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
     assert_eq!((&record[0]["type"], &record[1]["type"]), (&json!("started"), &json!("session")));
     let intent = &record[2];
@@ -105,7 +105,7 @@ fn names_from_inside_cannot_steer_the_terminal_of_whoever_reads_the_record() {
         host.runs_script("tool-cli $'de\\e[2Jmo' $'x\\u202ey\\u009b' '{}'; tool-cli demo $'now\\n{\"seq\":99}' '{}'");
     assert_eq!(ran.status, 1);
     let text = fs::read_to_string(&host.record_files()[0]).unwrap();
-    assert_eq!(text.lines().count(), 4, "{text}");
+    assert_eq!(text.lines().count(), 6, "{text}");
     assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
     let refused = &host.record()[2];
     assert_eq!(

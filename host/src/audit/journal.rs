@@ -1,7 +1,7 @@
-//! Where records go: a file that only grows, one per run of the harness.
+//! Where records go: a folder per run of the harness, with a file that only grows, and the next one when it is full.
 //!
 //! A commit is all or nothing: after an error the file is cut back to what was durable before, so that the next
-//! commit never lands behind half a line.
+//! commit never lands behind half a line. A full file is left as it is; where no next one can be begun, it grows on.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,12 +10,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::config::folders::{FolderError, make_private};
 use chrono::Utc;
 use nix::{
     errno::Errno,
     fcntl::{FallocateFlags, fallocate},
+    libc::O_NOFOLLOW,
 };
+
+use super::{head::KeyError, settings::AuditSettings};
+use crate::config::folders::{FolderError, make_private};
 
 /// Room that is reserved at a time beyond what is needed, bytes: reserving for every call would cost a third of a sync.
 const RESERVE_STEP: u64 = 64 * 1024;
@@ -33,6 +36,20 @@ pub trait Journal: Send {
     /// # Errors
     /// Whatever the file system says.
     fn commit(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// The name of the chain that is kept here, where the place has one.
+    fn chain(&self) -> Option<String> {
+        None
+    }
+
+    /// Where the file is full: begins the next one, with room for `bytes`, and gives its name. Everything from then on
+    /// goes there.
+    ///
+    /// # Errors
+    /// When there is no next file; everything goes on where it was.
+    fn next_file(&mut self, _bytes: u64) -> io::Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// A journal in a file.
@@ -40,6 +57,12 @@ pub trait Journal: Send {
 pub struct FileJournal {
     file: File,
     path: PathBuf,
+    chain: String,
+    /// Which file of the chain it is, from 1.
+    number: u32,
+    /// Where a file is full, bytes.
+    full: u64,
+    sync: bool,
     durable: u64,
     /// Something may be left behind what is durable.
     torn: bool,
@@ -65,26 +88,35 @@ pub enum OpenError {
     /// No random name.
     #[error(transparent)]
     Randomness(#[from] crate::session::NoRandomness),
+    /// There is no key to sign with.
+    #[error("cannot open the record: {0}")]
+    Key(#[from] KeyError),
 }
 
 impl FileJournal {
-    /// Opens a new file for one run of the harness, in a folder of its own below `audit`.
+    /// Opens a new file for one run of the harness, in a folder of its own below `audit`: synced, and full at 64 MiB.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn create(audit: &Path) -> Result<Self, OpenError> {
-        let name = format!("{}-{}", Utc::now().format("%Y%m%dT%H%M%SZ"), crate::session::random_text::<6>()?);
-        let folder = audit.join(name);
+        let chain = format!("{}-{}", Utc::now().format("%Y%m%dT%H%M%SZ"), crate::session::random_text::<6>()?);
+        let folder = audit.join(&chain);
         for folder in [audit, &folder] {
             make_private(folder)?;
         }
-        let path = folder.join("000001.jsonl");
+        let path = folder.join(file_name(1));
         let io = |source| OpenError::Io { path: path.clone(), source };
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(io)?;
-        for folder in [audit, &folder] {
-            File::open(folder).and_then(|f| f.sync_all()).map_err(io)?;
-        }
-        Ok(Self { file, path, durable: 0, reserved: 0, torn: false, can_reserve: true })
+        let file = begin(&path).map_err(io)?;
+        File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
+        let full = AuditSettings::default().file_bytes as u64;
+        let (number, durable, reserved) = (1, 0, 0);
+        Ok(Self { file, path, chain, number, full, sync: true, durable, reserved, torn: false, can_reserve: true })
+    }
+
+    /// As the settings say: whether it syncs, and where a file is full.
+    #[must_use]
+    pub fn with(self, settings: &AuditSettings) -> Self {
+        Self { full: settings.file_bytes as u64, sync: settings.sync, ..self }
     }
 
     /// Where it writes.
@@ -92,6 +124,18 @@ impl FileJournal {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The name of a chain's file with this number.
+pub(super) fn file_name(number: u32) -> String {
+    format!("{number:06}.jsonl")
+}
+
+/// Makes a file that must not be there yet, and makes its name durable.
+fn begin(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    File::open(path.parent().unwrap_or(path))?.sync_all()?;
+    Ok(file)
 }
 
 impl FileJournal {
@@ -133,7 +177,7 @@ impl Journal for FileJournal {
             self.torn = false;
         }
         let written = self.file.write_all_at(bytes, self.durable).and_then(|()| self.file.flush());
-        match written.and_then(|()| self.file.sync_data()) {
+        match written.and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) }) {
             Ok(()) => {
                 self.durable += bytes.len() as u64;
                 Ok(())
@@ -144,5 +188,31 @@ impl Journal for FileJournal {
                 Err(error)
             }
         }
+    }
+
+    fn chain(&self) -> Option<String> {
+        Some(self.chain.clone())
+    }
+
+    fn next_file(&mut self, bytes: u64) -> io::Result<Option<String>> {
+        if self.durable < self.full || self.torn {
+            return Ok(None);
+        }
+        let name = file_name(self.number + 1);
+        let path = self.path.with_file_name(&name);
+        let file = match begin(&path) {
+            // Begun before, and then there was no room: nothing was ever written to it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                OpenOptions::new().write(true).custom_flags(O_NOFOLLOW).open(&path)?
+            }
+            begun => begun?,
+        };
+        let (can_reserve, sync, full) = (self.can_reserve, self.sync, self.full);
+        let chain = self.chain.clone();
+        let (number, durable, reserved) = (self.number + 1, 0, 0);
+        let mut next = Self { file, path, chain, number, full, sync, durable, reserved, torn: false, can_reserve };
+        next.reserve(bytes)?;
+        *self = next;
+        Ok(Some(name))
     }
 }

@@ -4,9 +4,18 @@
 //! answer whose outcome (or refusal) is. Neither can be made elsewhere, so an unrecorded call or denial does not
 //! build.
 
+mod chain;
+mod head;
+mod heads;
 mod journal;
+mod pen;
+mod queue;
+pub mod read;
 mod record;
+mod recorder;
+mod redaction;
 mod reply;
+mod settings;
 mod volatile;
 mod writer;
 
@@ -22,8 +31,12 @@ use footbridge_proto::{
 };
 use tokio::{sync::oneshot, time::timeout};
 
+pub use head::{HeadKey, KeyError, SignedHead};
+pub use heads::HeadSink;
 pub use journal::{FileJournal, Journal, OpenError};
+pub use recorder::Recorder;
 pub use reply::Reply;
+pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use volatile::VolatileJournal;
 
 use crate::{
@@ -34,8 +47,10 @@ use crate::{
     resolve::Unresolved,
     session::{Ended, OverLimit, SessionName, SessionSpec, random_text},
 };
-use record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused, digest_text, short_name};
-use writer::{Queue, Writer};
+use queue::Queue;
+use record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused, digest_text};
+use redaction::Redaction;
+use writer::Writer;
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
 #[derive(Debug)]
@@ -78,17 +93,20 @@ impl Receipt {
 pub struct Audit {
     queue: Arc<Queue>,
     writer: Arc<Mutex<Writer>>,
+    redaction: Arc<Redaction>,
     limits: AuditLimits,
 }
 
 impl Audit {
-    /// Starts to write to a journal.
+    /// Starts to write: to a journal, or as a [`Recorder`] says.
     ///
     /// # Errors
     /// When not even the first line can be written.
-    pub fn start(journal: impl Journal + 'static, limits: AuditLimits) -> io::Result<Self> {
-        let (writer, queue) = Writer::start(Box::new(journal), limits.clone())?;
-        Ok(Self { queue, writer: Arc::new(Mutex::new(writer)), limits })
+    pub fn start(recorder: impl Into<Recorder>, limits: AuditLimits) -> io::Result<Self> {
+        let recorder = recorder.into();
+        let redaction = Arc::new(Redaction::new(recorder.secrets.clone(), &recorder.settings));
+        let (writer, queue) = Writer::start(recorder, limits.clone())?;
+        Ok(Self { queue, writer: Arc::new(Mutex::new(writer)), redaction, limits })
     }
 
     /// Writes what is queued and ends the writer. Blocks while it does.
@@ -102,7 +120,7 @@ impl Audit {
             session: session.name.to_string(),
             policy: session.policy.name().to_owned(),
             listeners: listeners.iter().map(ToString::to_string).collect(),
-            labels: session.labels.clone(),
+            labels: session.labels.iter().map(|(key, value)| (key.clone(), self.redaction.text(value))).collect(),
         };
         drop(self.queue.push_kept(record));
     }
@@ -149,8 +167,12 @@ impl Audit {
             peer: call.principal().peer().to_string(),
             kind,
             server: call.server().to_string(),
-            name: short_name(&name),
-            arguments: Arguments { digest: digest_text(digest), bytes },
+            name: self.redaction.text(&name),
+            arguments: Arguments {
+                digest: digest_text(digest),
+                bytes,
+                redacted: self.redaction.arguments(call.request()).await,
+            },
             definition: call.definition().map(digest_text),
             decided: decided_line(&verdict),
         };
@@ -180,8 +202,8 @@ impl Audit {
             session: session_of(&principal),
             peer: principal.peer().to_string(),
             kind: target.kind(),
-            server: short_name(&server),
-            name: short_name(target.name()),
+            server: self.redaction.text(&server),
+            name: self.redaction.text(target.name()),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
             arguments: None,
             decided: None,
@@ -204,9 +226,13 @@ impl Audit {
             peer: call.principal().peer().to_string(),
             kind,
             server: call.server().to_string(),
-            name: short_name(name),
+            name: self.redaction.text(name),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
-            arguments: Some(Arguments { digest: digest_text(digest), bytes }),
+            arguments: Some(Arguments {
+                digest: digest_text(digest),
+                bytes,
+                redacted: self.redaction.arguments(call.request()).await,
+            }),
             decided: Some(decided_line(verdict)),
         };
         self.refused(refused, error).await

@@ -1,14 +1,14 @@
-//! What a record says: one JSON object on one line.
+//! What a record says: one JSON object on one line. `docs/record.md` lists every field, and a test holds it to this.
 //!
 //! Names in it may come from a guest: they are cut to a length, and everything that could steer a terminal is escaped,
 //! so that a record can be shown as it is.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use footbridge_proto::text::needs_escape;
 use serde::Serialize;
 
+use super::head::SignedHead;
 use crate::digest::Digest;
 
 /// Longest name from a guest in a record, characters; a longer one is cut and followed by its digest.
@@ -16,13 +16,21 @@ const MAX_NAME: usize = 256;
 
 /// One line of the record.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Line {
-    /// Counts from 1 in each file, without gaps.
+pub(super) struct Line<'r> {
+    /// Counts from 1 in each chain, without gaps.
     pub(super) seq: u64,
+    /// The digest of the line before, without its line break; not in the first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prev: Option<String>,
+    /// The name of the chain, in its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) genesis: Option<&'r str>,
     /// When it was written, RFC 3339 in UTC.
-    pub(super) time: String,
+    pub(super) time: &'r str,
+    /// Microseconds since the chain began, by a clock that is never set.
+    pub(super) mono: u64,
     #[serde(flatten)]
-    pub(super) record: Record,
+    pub(super) record: &'r Record,
 }
 
 /// What happened.
@@ -30,7 +38,21 @@ pub(super) struct Line {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Record {
     /// The harness starts to write here.
-    Started { version: &'static str, pid: u32 },
+    Started {
+        version: &'static str,
+        pid: u32,
+        /// Whether records are synced to disk before anything leaves.
+        sync: bool,
+        /// The public key of the heads to come.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        head_key: Option<String>,
+    },
+    /// The first line of a further file of the chain.
+    Rotated { file: String },
+    /// A signed statement of what the line before is.
+    Head { head: SignedHead },
+    /// The harness wrote all it had to. `open` calls have no outcome.
+    Ended { open: u64 },
     /// A session begins: a token for these listeners.
     Session { session: String, policy: String, listeners: Vec<String>, labels: BTreeMap<String, String> },
     /// A session has one more listener, which could not be bound when it began.
@@ -79,6 +101,9 @@ pub(super) struct DecidedLine {
 pub(super) struct Arguments {
     pub(super) digest: String,
     pub(super) bytes: usize,
+    /// Their text without secrets, head and tail, where the settings ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) redacted: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -126,12 +151,7 @@ pub(super) fn digest_text(digest: Digest) -> String {
     format!("sha256:{digest}")
 }
 
-impl Line {
-    /// A line with its number and time.
-    pub(super) fn new(seq: u64, now: DateTime<Utc>, record: Record) -> Self {
-        Self { seq, time: now.to_rfc3339_opts(SecondsFormat::Micros, true), record }
-    }
-
+impl Line<'_> {
     /// Its text, with the line break.
     pub(super) fn text(&self) -> String {
         // Our own types always serialize.
@@ -170,11 +190,13 @@ mod tests {
             arguments: None,
             decided: None,
         }));
-        let text = Line::new(1, DateTime::UNIX_EPOCH, record).text();
+        let line =
+            Line { seq: 1, prev: None, genesis: Some("c"), time: "1970-01-01T00:00:00Z", mono: 7, record: &record };
+        let text = line.text();
         assert!(!text.trim_end().chars().any(needs_escape), "{text}");
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((value["name"].as_str(), value["type"].as_str()), (Some(name.as_str()), Some("refused")));
-        assert_eq!(value["time"], "1970-01-01T00:00:00.000000Z");
+        assert_eq!((&value["genesis"], &value["mono"]), (&"c".into(), &7.into()));
     }
 
     #[test]

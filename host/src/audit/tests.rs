@@ -1,7 +1,10 @@
 //! The record under a journal that fails, is slow, or is full: no call without a record, whatever happens.
 
+mod chain;
 mod disk;
 mod faults;
+mod fields;
+mod heads;
 mod journal;
 mod ledger;
 mod world;

@@ -1,4 +1,4 @@
-//! The one thread that writes records, and the queue in front of it.
+//! The one thread that writes records.
 //!
 //! Everything that waits is written and synced together, so concurrent calls share a sync.
 //!
@@ -6,24 +6,26 @@
 //! - An intent that cannot be written fails at once: its call does not happen.
 //! - An intent whose caller stopped waiting before it was durable is followed by a `not_sent` outcome.
 //! - An outcome that cannot be written is kept and tried again until it is; meanwhile every intent fails.
-//! - On the end, what is queued is written; outcomes that still fail are counted in an error log.
+//! - A file that is full is followed by the next one; where that cannot be begun, it grows on.
+//! - On the end, what is queued is written, and that it is the end; outcomes that still fail are counted in an error
+//!   log.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     io,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
-use chrono::Utc;
-use tokio::sync::oneshot;
-
 use super::{
-    journal::Journal,
-    record::{Line, Outcome, Record},
+    chain::Chain,
+    pen::Pen,
+    queue::{Entry, Queue},
+    record::{Outcome, Record},
+    recorder::Recorder,
 };
-use crate::limits::AuditLimits;
+use crate::{limits::AuditLimits, session::random_text};
 
 /// Pause before a failed outcome is tried again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -31,73 +33,8 @@ const RETRY: Duration = Duration::from_millis(200);
 const COUNTED_EVERY: Duration = Duration::from_secs(1);
 /// How long the end waits for outcomes that cannot be written.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
-/// Most records in one commit.
+/// Most records of a kind in one commit.
 const BATCH: usize = 256;
-
-/// Something to write, and who waits for it.
-struct Entry {
-    record: Record,
-    durable: oneshot::Sender<()>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Intents and refusals: bounded, and given up when they fail.
-    refusable: VecDeque<Entry>,
-    /// Outcomes: as many as there are calls in flight, and never given up.
-    outcomes: VecDeque<Entry>,
-    /// Refusals over a limit, by session and reason.
-    limited: BTreeMap<(String, &'static str), u64>,
-    /// Whether outcomes are waiting for a journal that refuses them.
-    stuck: bool,
-    closed: bool,
-}
-
-/// The queue in front of the writer.
-pub(super) struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-    limits: AuditLimits,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Queues an intent or a refusal. `None` when the writer is stuck, behind, or gone.
-    pub(super) fn push(&self, record: Record) -> Option<oneshot::Receiver<()>> {
-        let mut state = self.lock();
-        if state.stuck || state.closed || state.refusable.len() >= self.limits.queue {
-            return None;
-        }
-        let (durable, receiver) = oneshot::channel();
-        state.refusable.push_back(Entry { record, durable });
-        // Without the lock: the writer would wake only to wait for it.
-        drop(state);
-        self.changed.notify_one();
-        Some(receiver)
-    }
-
-    /// Queues an outcome. It is written whatever it takes.
-    pub(super) fn push_outcome(&self, outcome: Outcome) -> oneshot::Receiver<()> {
-        self.push_kept(Record::Outcome(outcome))
-    }
-
-    /// Queues a record that must not be lost. It is written whatever it takes, and nothing is admitted before.
-    pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
-        let (durable, receiver) = oneshot::channel();
-        self.lock().outcomes.push_back(Entry { record, durable });
-        self.changed.notify_one();
-        receiver
-    }
-
-    /// Counts a refusal over a limit.
-    pub(super) fn count_limited(&self, session: String, reason: &'static str) {
-        *self.lock().limited.entry((session, reason)).or_default() += 1;
-        self.changed.notify_one();
-    }
-}
 
 /// The writing thread. Dropping it writes what is queued and waits for that.
 pub(super) struct Writer {
@@ -106,14 +43,19 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread.
-    pub(super) fn start(journal: Box<dyn Journal>, limits: AuditLimits) -> io::Result<(Self, Arc<Queue>)> {
-        let queue = Arc::new(Queue { state: Mutex::default(), changed: Condvar::new(), limits: limits.clone() });
-        let mut pen = Pen { journal, seq: 0, open: 0, counted: Instant::now(), limits };
-        let started = Record::Started { version: env!("CARGO_PKG_VERSION"), pid: std::process::id() };
-        pen.commit(vec![started])?;
+    /// Starts the thread, once the first line is written.
+    pub(super) fn start(mut recorder: Recorder, limits: AuditLimits) -> io::Result<(Self, Arc<Queue>)> {
+        let queue = Arc::new(Queue::new(limits.clone()));
+        let chain = match recorder.journal.chain() {
+            Some(chain) => chain,
+            None => random_text::<12>().map_err(io::Error::other)?,
+        };
+        let (heads, sync) = (recorder.take_heads()?, recorder.settings.sync);
+        let mut pen = Pen::new(recorder.journal, Chain::new(chain), heads, limits.outcome_reserve as u64);
+        pen.begin(sync)?;
+        let clerk = Clerk { pen, open: 0, counted: Instant::now() };
         let theirs = Arc::clone(&queue);
-        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || pen.run(&theirs))?;
+        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.run(&theirs))?;
         Ok((Self { queue: Arc::clone(&queue), thread: Some(thread) }, queue))
     }
 
@@ -136,13 +78,11 @@ impl Drop for Writer {
 }
 
 /// What the thread owns.
-struct Pen {
-    journal: Box<dyn Journal>,
-    seq: u64,
+struct Clerk {
+    pen: Pen,
     /// Intents without an outcome: each has room reserved.
     open: u64,
     counted: Instant,
-    limits: AuditLimits,
 }
 
 /// What to do next.
@@ -159,16 +99,20 @@ impl Work {
     }
 }
 
-impl Pen {
+impl Clerk {
     fn run(mut self, queue: &Queue) {
         loop {
             let work = self.next(queue);
             let closed = work.closed && work.is_empty();
-            self.write_outcomes(queue, work.outcomes);
             self.write_limited(queue, work.limited);
-            self.write_refusable(queue, work.refusable);
+            self.write(queue, work.outcomes, work.refusable);
             if closed {
-                return;
+                return self.pen.finish(self.open);
+            }
+            if self.pen.head_is_due()
+                && let Err(error) = self.pen.commit(&[], Some(self.open))
+            {
+                tracing::error!(%error, "a head cannot be recorded");
             }
         }
     }
@@ -178,7 +122,8 @@ impl Pen {
         loop {
             let due = COUNTED_EVERY.saturating_sub(self.counted.elapsed());
             let count_now = !state.limited.is_empty() && (due.is_zero() || state.closed);
-            if count_now || state.closed || !state.refusable.is_empty() || !state.outcomes.is_empty() {
+            let idle = state.refusable.is_empty() && state.outcomes.is_empty();
+            if count_now || state.closed || !idle || self.pen.head_is_due() {
                 let refusable = state.refusable.len().min(BATCH);
                 let outcomes = state.outcomes.len().min(BATCH);
                 return Work {
@@ -188,12 +133,28 @@ impl Pen {
                     closed: state.closed,
                 };
             }
-            state = if state.limited.is_empty() {
-                queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                queue.changed.wait_timeout(state, due).unwrap_or_else(PoisonError::into_inner).0
+            let head = self.pen.head_wait();
+            let count = (!state.limited.is_empty()).then_some(due);
+            state = match head.into_iter().chain(count).min() {
+                None => queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(wait) => queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
             };
         }
+    }
+
+    /// Writes outcomes, and intents and refusals: all together, or, where that fails, each as far as it goes.
+    fn write(&mut self, queue: &Queue, outcomes: Vec<Entry>, refusable: Vec<Entry>) {
+        if !outcomes.is_empty() && !refusable.is_empty() {
+            let records: Vec<&Record> = outcomes.iter().chain(&refusable).map(|entry| &entry.record).collect();
+            let (closing, opening) = (count_outcomes(&outcomes), count_intents(&refusable));
+            if self.pen.commit(&records, Some(self.open.saturating_sub(closing) + opening)).is_ok() {
+                self.outcomes_are_durable(outcomes);
+                self.refusable_are_durable(queue, refusable);
+                return;
+            }
+        }
+        self.write_outcomes(queue, outcomes);
+        self.write_refusable(queue, refusable);
     }
 
     /// Writes outcomes, trying until they are durable. While it tries, nothing new is admitted.
@@ -201,10 +162,10 @@ impl Pen {
         if entries.is_empty() {
             return;
         }
-        let records: Vec<Record> = entries.iter().map(|e| e.record.clone()).collect();
-        let count = records.iter().filter(|r| matches!(r, Record::Outcome(_))).count() as u64;
+        let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
+        let count = count_outcomes(&entries);
         let mut closing = None;
-        while let Err(error) = self.commit(records.clone()) {
+        while let Err(error) = self.pen.commit(&records, None) {
             tracing::error!(%error, outcomes = count, "outcomes cannot be recorded; no call is admitted until they are");
             let mut state = queue.lock();
             state.stuck = true;
@@ -216,7 +177,11 @@ impl Pen {
             drop(queue.changed.wait_timeout(state, RETRY));
         }
         queue.lock().stuck = false;
-        self.open = self.open.saturating_sub(count);
+        self.outcomes_are_durable(entries);
+    }
+
+    fn outcomes_are_durable(&mut self, entries: Vec<Entry>) {
+        self.open = self.open.saturating_sub(count_outcomes(&entries));
         for entry in entries {
             // Whoever waited may have left; the record stands.
             let _ = entry.durable.send(());
@@ -233,7 +198,8 @@ impl Pen {
             let session = session.clone();
             Record::Limited { session, reason, count: *count }
         };
-        if let Err(error) = self.commit_beside(limited.iter().map(line).collect(), 0) {
+        let records: Vec<Record> = limited.iter().map(line).collect();
+        if let Err(error) = self.pen.commit(&records.iter().collect::<Vec<_>>(), Some(self.open)) {
             tracing::error!(%error, "counted refusals cannot be recorded");
             let mut state = queue.lock();
             if !state.closed {
@@ -247,41 +213,29 @@ impl Pen {
         if entries.is_empty() {
             return;
         }
-        let records: Vec<Record> = entries.iter().map(|e| e.record.clone()).collect();
-        let intents = records.iter().filter(|r| matches!(r, Record::Intent(_))).count() as u64;
-        if let Err(error) = self.commit_beside(records, intents) {
+        let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
+        let intents = count_intents(&entries);
+        if let Err(error) = self.pen.commit(&records, Some(self.open + intents)) {
             tracing::error!(%error, calls = intents, "calls are refused: they cannot be recorded");
             return;
         }
-        self.open += intents;
+        self.refusable_are_durable(queue, entries);
+    }
+
+    fn refusable_are_durable(&mut self, queue: &Queue, entries: Vec<Entry>) {
+        self.open += count_intents(&entries);
         for Entry { record, durable } in entries {
             if let (Err(()), Record::Intent(intent)) = (durable.send(()), record) {
                 drop(queue.push_outcome(Outcome::not_sent(&intent.id, "recorded too late")));
             }
         }
     }
+}
 
-    /// Writes records that may be given up. The room of every open outcome, and of `intents` more, stays untouched.
-    fn commit_beside(&mut self, records: Vec<Record>, intents: u64) -> io::Result<()> {
-        let (count, text) = self.lines(records);
-        self.journal.reserve((self.open + intents) * self.limits.outcome_reserve as u64 + text.len() as u64)?;
-        self.journal.commit(text.as_bytes())?;
-        self.seq += count;
-        Ok(())
-    }
+fn count_outcomes(entries: &[Entry]) -> u64 {
+    entries.iter().filter(|entry| matches!(entry.record, Record::Outcome(_))).count() as u64
+}
 
-    fn commit(&mut self, records: Vec<Record>) -> io::Result<()> {
-        let (count, text) = self.lines(records);
-        self.journal.commit(text.as_bytes())?;
-        self.seq += count;
-        Ok(())
-    }
-
-    /// How many lines, and their text.
-    fn lines(&self, records: Vec<Record>) -> (u64, String) {
-        let now = Utc::now();
-        let count = records.len() as u64;
-        let lines = records.into_iter().zip(self.seq + 1..).map(|(record, seq)| Line::new(seq, now, record).text());
-        (count, lines.collect())
-    }
+fn count_intents(entries: &[Entry]) -> u64 {
+    entries.iter().filter(|entry| matches!(entry.record, Record::Intent(_))).count() as u64
 }

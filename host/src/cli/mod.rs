@@ -1,5 +1,6 @@
 //! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
 
+mod audit;
 mod config;
 mod egress;
 mod policy;
@@ -10,7 +11,6 @@ mod session;
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     config::{Config, ConfigError, Variables, folders::Folders, load},
@@ -35,10 +35,12 @@ const EXAMPLES: &str = "Examples:
   footbridge run --config servers.json -- bash
   footbridge run --config servers.json --env MODEL -- my-agent --task 'tidy up'
   footbridge config check --config servers.json
-  footbridge run --policy readonly --config servers.json -- bash
-  footbridge policy egress --policy readonly --config servers.json
   footbridge serve --config servers.json
   footbridge session create agent-1
+  footbridge run --policy readonly --config servers.json -- bash
+  footbridge policy egress --policy readonly --config servers.json
+  footbridge audit tail --follow
+  footbridge audit verify
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -55,6 +57,9 @@ enum Command {
     /// Open, show and end sessions of the daemon
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// Read and check the record of every call
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -205,6 +210,7 @@ pub fn main() -> i32 {
         Command::Run(args) => run::main(args),
         Command::Serve(args) => serve::main(args),
         Command::Session(command) => session::main(command),
+        Command::Audit(command) => audit::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::DemoServer => demo_server(),
@@ -217,7 +223,8 @@ pub fn main() -> i32 {
                 || error.is::<EnvironmentError>()
                 || error.is::<UnknownPolicy>()
                 || error.is::<policy::NoSuchCall>()
-                || error.is::<run::NeedsContainer>();
+                || error.is::<run::NeedsContainer>()
+                || error.is::<audit::NoChain>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }
@@ -228,12 +235,6 @@ fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let config = load(&files.config, &folders.config, &Variables::of_this_process())?;
     Ok((config, folders))
-}
-
-/// Logs go to standard error; `FOOTBRIDGE_LOG` says what, and otherwise this.
-fn start_log(default: &str) {
-    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
 fn label(text: &str) -> Result<(String, String), NoLabel> {
@@ -259,6 +260,11 @@ fn demo_server() -> anyhow::Result<i32> {
     let (input, output) = (std::io::stdin().lock(), std::io::stdout());
     crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
     Ok(0)
+}
+
+#[cfg(test)]
+pub(crate) fn audit_columns() -> &'static [&'static str] {
+    &audit::COLUMNS
 }
 
 #[cfg(test)]

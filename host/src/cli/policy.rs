@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{PolicyCommand, WhichPolicy, egress, load_config, start_log};
+use super::{PolicyCommand, WhichPolicy, egress, load_config};
 use crate::{
     budget::Budget,
     catalogue::Catalogue,
@@ -31,7 +31,7 @@ pub(super) struct NoSuchCall(String);
 const NO: i32 = 1;
 
 pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
-    start_log("warn,rmcp=off");
+    crate::log::start("warn,rmcp=off");
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use anyhow::Context as _;
 
-use super::{RunArgs, load_config, start_log};
+use super::{RunArgs, load_config};
 use crate::{
     run::{Run, run},
     sandbox::Asked,
@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
-    start_log("warn,rmcp=off");
+    crate::log::start("warn,rmcp=off");
     let given = args.image.is_some() || !args.engine_args.is_empty();
     if given && args.sandbox.engine().is_none() {
         return Err(NeedsContainer.into());

@@ -2,14 +2,14 @@
 
 use anyhow::Context as _;
 
-use super::{ServeArgs, load_config, start_log};
+use super::{ServeArgs, load_config};
 use crate::{
     serve::{Serve, serve},
     sys,
 };
 
 pub(super) fn main(args: ServeArgs) -> anyhow::Result<i32> {
-    start_log("info,rmcp=off");
+    crate::log::start("info,rmcp=off");
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files)?;

@@ -23,6 +23,7 @@ use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
 use crate::{
+    audit::AuditSettings,
     gate::{Policies, Policy, policy::Labelled},
     limits::Limits,
     servers::ServerSpec,
@@ -39,6 +40,8 @@ pub struct Config {
     pub gathered: Gathered,
     /// Limits, with those of the files.
     pub limits: Limits,
+    /// Of the record.
+    pub audit: AuditSettings,
     /// Names that a `Host` header may give besides loopback.
     pub allow_hosts: Vec<String>,
     /// The policies that there are, those that are built in too.
@@ -179,6 +182,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             let (settings, found) = read_settings(file)?;
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
+            config.audit = settings.audit;
             for policy in found.policies {
                 let name = policy.name().to_owned();
                 if parts.policies.insert(name.clone(), policy).is_some() {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{Mistake, places::File};
-use crate::limits::Limits;
+use crate::{audit::AuditSettings, limits::Limits};
 
 /// What `footbridge.toml` may say.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -15,6 +15,7 @@ use crate::limits::Limits;
 pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) edge: Edge,
+    pub(super) audit: AuditSettings,
     /// Read by itself: see [`super::policies`]. Here it is only known that it may be there.
     #[serde(rename = "policies")]
     _policies: Table,

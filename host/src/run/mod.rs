@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
 use crate::{
-    audit::FileJournal,
+    audit::Recorder,
     config::{Config, folders::Folders},
     gate::Policy,
     harness::Harness,
@@ -102,10 +102,9 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let endpoint = listener.endpoint()?;
     let view = view_of(&run, folders, &folder);
     let names = run.config.gathered.names.clone();
-    let journal = FileJournal::create(&folders.state.join("audit"))?;
-    tracing::info!(record = %journal.path().display(), "calls are recorded");
+    let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
     let harness =
-        Harness::start(run.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
+        Harness::start(run.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
     let token = new_token()?;
     let spec = SessionSpec { labels: run.labels, ..SessionSpec::new(session_name(), &token, run.policy) };
     harness.open(spec, vec![listener])?;

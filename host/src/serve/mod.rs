@@ -23,7 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    audit::FileJournal,
+    audit::Recorder,
     config::{Config, Variables, folders::Folders, folders::make_private, load},
     control::{self, server::Control},
     harness::{Harness, Reloaded},
@@ -55,11 +55,11 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let store = Store::open(&folders.state).await?;
     let socket = control::of_serve(&folders.runtime);
     let control = Control::bind(&socket)?;
-    let journal = FileJournal::create(&folders.state.join("audit"))?;
-    tracing::info!(record = %journal.path().display(), "calls are recorded");
+    let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
+    let policies = serve.config.policies.clone();
     let harness =
-        Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
-    let sessions = Sessions::new(harness, store, &folders.runtime);
+        Harness::start(serve.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    let sessions = Sessions::new(harness, store, &folders.runtime, policies);
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {
@@ -116,12 +116,13 @@ fn take(sessions: &Sessions, config: Config) {
     for note in &config.notes {
         tracing::warn!(%note, "the configuration has something odd");
     }
+    sessions.set_policies(config.policies.clone());
     let Reloaded { servers, policy_gone, needs_restart } = sessions.harness().reload(config);
+    for session in policy_gone {
+        tracing::warn!(%session, "its policy is not in the configuration any more: it keeps the one it had until a restart");
+    }
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again");
-    for session in policy_gone {
-        tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
-    }
     if needs_restart {
         tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
     }

@@ -10,7 +10,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
     time::SystemTime,
 };
 
@@ -25,6 +25,7 @@ use super::{folder, wish::Wish};
 use crate::{
     control::wire::{CreateSession, Kind, Refusal},
     digest::Digest,
+    gate::Policies,
     harness::Harness,
     listener::{BindError, Listen, Listener, Listeners},
     process::ProcessWatch,
@@ -43,6 +44,7 @@ pub(super) struct Inner {
     pub(super) harness: Harness,
     pub(super) listeners: Listeners,
     pub(super) store: Store,
+    policies: RwLock<Policies>,
     pub(super) runtime: PathBuf,
     /// Held while a session is made, changed or ended: one after the other.
     pub(super) table: Mutex<Table>,
@@ -72,16 +74,27 @@ impl Kept {
 }
 
 impl Sessions {
-    pub(super) fn new(harness: Harness, store: Store, runtime: &Path) -> Self {
+    pub(super) fn new(harness: Harness, store: Store, runtime: &Path, policies: Policies) -> Self {
         Self(Arc::new(Inner {
             listeners: harness.listeners().clone(),
             harness,
             store,
+            policies: RwLock::new(policies),
             runtime: runtime.to_owned(),
             table: Mutex::default(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         }))
+    }
+
+    /// The policies that sessions may have.
+    pub(super) fn policies(&self) -> Policies {
+        self.0.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes the policies of a new configuration for sessions to come.
+    pub(super) fn set_policies(&self, policies: Policies) {
+        *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
     }
 
     pub(super) fn harness(&self) -> &Harness {
@@ -90,7 +103,7 @@ impl Sessions {
 
     /// Makes a session and gives its token.
     pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
-        let mut wish = Wish::read(asked, &self.0.harness.policies())?;
+        let mut wish = Wish::read(asked, &self.policies())?;
         let mut table = self.0.table.lock().await;
         if table.contains_key(&wish.name) {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);

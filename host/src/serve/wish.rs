@@ -70,7 +70,7 @@ impl Wish {
 }
 
 /// The policy of this name. One that asks a person is refused while nobody can be asked.
-pub(super) fn policy(name: &str, policies: &Policies) -> Result<Arc<Policy>, Refusal> {
+fn policy(name: &str, policies: &Policies) -> Result<Arc<Policy>, Refusal> {
     let policy = policies.get(name).map_err(|unknown| invalid(unknown.to_string()))?;
     if policy.can_ask() {
         let what = format!(

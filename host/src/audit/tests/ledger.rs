@@ -14,12 +14,13 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads a record; each line must be whole, and numbered without gaps.
+    /// Reads a record; each line must be whole, numbered without gaps, and the chain must hold.
     pub(super) fn read(text: String) -> Self {
         assert!(text.is_empty() || text.ends_with('\n'), "a torn line: {text}");
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let numbers = lines.iter().map(|line| line["seq"].as_u64().unwrap());
         assert!(numbers.eq(1..=lines.len() as u64), "{text}");
+        super::chain::must_verify(&text);
         Self { text, lines }
     }
 

@@ -1,0 +1,211 @@
+//! When heads are signed, and where they go.
+//!
+//! The writer signs. A thread of its own hands heads on, so that a slow place holds up no call: to the file of all
+//! heads beside the chains, to a configured command, and to whatever else the program keeps them in. A place that
+//! fails is logged and counted, and left out of that head alone.
+
+use std::{
+    error::Error,
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    fcntl::{Flock, FlockArg},
+    libc::O_NOFOLLOW,
+};
+
+use super::{
+    chain::{Chain, End, now},
+    head::{HeadKey, SignedHead},
+};
+use crate::{
+    secret::Secret,
+    servers::{Launcher, StdioSpec},
+};
+
+/// Heads that wait to be handed on; more than that, and some are left out.
+const WAITING: usize = 16;
+/// However many records there are, heads are not closer together than this.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// Variables of the harness that the command gets.
+const VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
+
+/// A place that keeps signed heads.
+pub trait HeadSink: Send {
+    /// Keeps a head. It may block; heads that come meanwhile wait, a few of them.
+    ///
+    /// # Errors
+    /// Whatever keeps it from that. It is logged.
+    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>>;
+}
+
+/// When heads are signed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schedule {
+    pub(super) records: u64,
+    pub(super) time: Duration,
+}
+
+/// The heads of one chain.
+pub(super) struct Heads {
+    key: HeadKey,
+    schedule: Schedule,
+    publisher: Publisher,
+    /// The last record that a head says something of, or that is one.
+    covered: u64,
+    tried: Instant,
+}
+
+impl Heads {
+    pub(super) fn start(key: HeadKey, schedule: Schedule, sinks: Vec<Box<dyn HeadSink>>) -> io::Result<Self> {
+        Ok(Self { key, schedule, publisher: Publisher::start(sinks)?, covered: 0, tried: Instant::now() })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        self.key.public()
+    }
+
+    /// Whether a chain that ends here wants a head.
+    pub(super) fn is_due(&self, seq: u64) -> bool {
+        self.wait(seq).is_some_and(|wait| wait.is_zero())
+    }
+
+    /// How long until it does, where there is anything new. One that could not be written is not tried again at once.
+    pub(super) fn wait(&self, seq: u64) -> Option<Duration> {
+        let Schedule { records, time } = self.schedule;
+        let pause = if seq.saturating_sub(self.covered) >= records { time.min(AT_MOST_EVERY) } else { time };
+        (seq > self.covered).then(|| pause.saturating_sub(self.tried.elapsed()))
+    }
+
+    /// Signs what the line at the end of a chain is, or would be.
+    pub(super) fn sign(&mut self, chain: &Chain, end: End) -> Option<SignedHead> {
+        self.tried = Instant::now();
+        Some(self.key.sign(chain.id(), end.seq, end.hash?, now()))
+    }
+
+    /// Hands a head on. What it says is durable, and so is everything up to `covered`.
+    pub(super) fn publish(&mut self, head: SignedHead, covered: u64) {
+        self.covered = covered;
+        self.publisher.publish(head);
+    }
+}
+
+/// The thread that hands heads on. Dropping it waits for that.
+struct Publisher {
+    sender: Option<SyncSender<SignedHead>>,
+    thread: Option<thread::JoinHandle<()>>,
+    left_out: Arc<AtomicU64>,
+}
+
+impl Publisher {
+    fn start(sinks: Vec<Box<dyn HeadSink>>) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let theirs = Arc::clone(&left_out);
+        let thread =
+            thread::Builder::new().name("audit-heads".to_owned()).spawn(move || hand_on(&receiver, sinks, &theirs))?;
+        Ok(Self { sender: Some(sender), thread: Some(thread), left_out })
+    }
+
+    fn publish(&self, head: SignedHead) {
+        let Some(sender) = &self.sender else { return };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(head) {
+            let count = self.left_out.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::warn!(count, "a head of the record was not handed on: those before it take too long");
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that hands heads on panicked");
+        }
+    }
+}
+
+fn hand_on(heads: &Receiver<SignedHead>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
+    while let Ok(head) = heads.recv() {
+        for sink in &mut sinks {
+            if let Err(error) = sink.keep(&head) {
+                let count = left_out.fetch_add(1, Ordering::Relaxed) + 1;
+                tracing::warn!(%error, seq = head.seq, count, "a head of the record was not kept");
+            }
+        }
+    }
+}
+
+/// The file of all heads, of every chain of a state folder.
+pub(super) struct HeadFile {
+    pub(super) path: PathBuf,
+}
+
+impl HeadSink for HeadFile {
+    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW);
+        let file = options.open(&self.path)?;
+        // Several harnesses write here.
+        let mut file = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
+        let mut line = serde_json::to_string(head)?;
+        line.push('\n');
+        if !ends_whole(&mut file)? {
+            line.insert(0, '\n');
+        }
+        file.write_all(line.as_bytes())?;
+        file.sync_data()?;
+        Ok(())
+    }
+}
+
+/// Whether there is no half line at the end, as a crash leaves it.
+fn ends_whole(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// A program that gets each head on its standard input.
+pub(super) struct HeadCommand {
+    spec: StdioSpec,
+    launcher: Launcher,
+    time: Duration,
+}
+
+impl HeadCommand {
+    /// None without a program.
+    pub(super) fn new(words: &[String], time: Duration, launcher: Launcher) -> Option<Self> {
+        let (command, args) = words.split_first()?;
+        let args = args.iter().map(Secret::new).collect();
+        let variable = |name: &str| Some((name.to_owned(), Secret::new(std::env::var(name).ok()?)));
+        let env = VARIABLES.iter().filter_map(|name| variable(name)).collect();
+        Some(Self { spec: StdioSpec { command: command.clone(), args, env, cwd: None }, launcher, time })
+    }
+}
+
+impl HeadSink for HeadCommand {
+    fn keep(&mut self, head: &SignedHead) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut line = serde_json::to_string(head)?;
+        line.push('\n');
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let fed = runtime.block_on(self.launcher.feed(&self.spec, line.as_bytes(), self.time));
+        Ok(fed.map_err(|error| format!("head_command {}: {error}", self.spec.command))?)
+    }
+}

@@ -1,0 +1,95 @@
+//! What puts records down: it numbers and chains them, adds heads that are due, and turns to the next file.
+
+use std::io;
+
+use super::{chain::Chain, heads::Heads, journal::Journal, record::Record};
+
+/// A journal, the chain in it, and its heads.
+pub(super) struct Pen {
+    journal: Box<dyn Journal>,
+    chain: Chain,
+    heads: Option<Heads>,
+    /// Room for each call that is open, bytes.
+    each: u64,
+    /// A file that was begun and says nothing yet.
+    begun: Option<String>,
+}
+
+impl Pen {
+    pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
+        Self { journal, chain, heads, each, begun: None }
+    }
+
+    /// Writes the first line.
+    pub(super) fn begin(&mut self, sync: bool) -> io::Result<()> {
+        let head_key = self.heads.as_ref().map(|heads| heads.key().to_owned());
+        let version = env!("CARGO_PKG_VERSION");
+        self.commit(&[&Record::Started { version, pid: std::process::id(), sync, head_key }], None)?;
+        // Known elsewhere from the start, so that not even a whole chain can go unseen.
+        let end = self.chain.end();
+        if let Some(heads) = &mut self.heads
+            && let Some(head) = heads.sign(&self.chain, end)
+        {
+            heads.publish(head, end.seq);
+        }
+        Ok(())
+    }
+
+    /// Says that this is the end, and signs it.
+    pub(super) fn finish(&mut self, open: u64) {
+        if let Err(error) = self.commit(&[&Record::Ended { open }], Some(0)) {
+            tracing::error!(%error, "the end of the record cannot be written");
+        }
+    }
+
+    pub(super) fn head_is_due(&self) -> bool {
+        self.heads.as_ref().is_some_and(|heads| heads.is_due(self.chain.end().seq))
+    }
+
+    /// How long until one is, where there is anything new.
+    pub(super) fn head_wait(&self) -> Option<std::time::Duration> {
+        self.heads.as_ref().and_then(|heads| heads.wait(self.chain.end().seq))
+    }
+
+    /// Writes records, all or none. Those that may be given up say how many calls will be open then: the room of their
+    /// outcomes stays untouched, a full file is followed by the next one, and a head goes with them where it is due.
+    pub(super) fn commit(&mut self, records: &[&Record], open: Option<u64>) -> io::Result<()> {
+        let room = open.map(|open| open * self.each);
+        if let Some(room) = room {
+            self.turn_the_page(room);
+        }
+        let mut draft = self.chain.draft();
+        if let Some(file) = &self.begun {
+            draft.add(&Record::Rotated { file: file.clone() });
+        }
+        records.iter().for_each(|record| draft.add(record));
+        let (mut head, end) = (None, draft.end());
+        let last = matches!(records, [Record::Ended { .. }]);
+        if let Some(heads) = self.heads.as_mut().filter(|heads| room.is_some() && (last || heads.is_due(end.seq))) {
+            head = heads.sign(&self.chain, end);
+        }
+        if let Some(head) = &head {
+            draft.add(&Record::Head { head: head.clone() });
+        }
+        let (text, end) = draft.finish();
+        if let Some(room) = room {
+            self.journal.reserve(room + text.len() as u64)?;
+        }
+        self.journal.commit(text.as_bytes())?;
+        self.chain.adopt(end);
+        self.begun = None;
+        if let (Some(heads), Some(head)) = (&mut self.heads, head) {
+            heads.publish(head, end.seq);
+        }
+        Ok(())
+    }
+
+    /// Goes on in the next file where this one is full. Where that fails, this one is used on.
+    fn turn_the_page(&mut self, room: u64) {
+        match self.journal.next_file(room) {
+            Ok(Some(file)) => self.begun = Some(file),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the record's next file cannot be begun; this one grows on"),
+        }
+    }
+}

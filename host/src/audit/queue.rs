@@ -1,0 +1,81 @@
+//! What waits to be written: intents and refusals, which may be given up, and outcomes, which may not.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::oneshot;
+
+use super::record::{Outcome, Record};
+use crate::limits::AuditLimits;
+
+/// Something to write, and who waits for it.
+pub(super) struct Entry {
+    pub(super) record: Record,
+    pub(super) durable: oneshot::Sender<()>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// Intents and refusals: bounded, and given up when they fail.
+    pub(super) refusable: VecDeque<Entry>,
+    /// Outcomes: as many as there are calls in flight, and never given up.
+    pub(super) outcomes: VecDeque<Entry>,
+    /// Refusals over a limit, by session and reason.
+    pub(super) limited: BTreeMap<(String, &'static str), u64>,
+    /// Whether outcomes are waiting for a journal that refuses them.
+    pub(super) stuck: bool,
+    pub(super) closed: bool,
+}
+
+/// The queue in front of the writer.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    pub(super) changed: Condvar,
+    limits: AuditLimits,
+}
+
+impl Queue {
+    /// An empty one.
+    pub(super) fn new(limits: AuditLimits) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), limits }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues an intent or a refusal. `None` when the writer is stuck, behind, or gone.
+    pub(super) fn push(&self, record: Record) -> Option<oneshot::Receiver<()>> {
+        let mut state = self.lock();
+        if state.stuck || state.closed || state.refusable.len() >= self.limits.queue {
+            return None;
+        }
+        let (durable, receiver) = oneshot::channel();
+        state.refusable.push_back(Entry { record, durable });
+        // Without the lock: the writer would wake only to wait for it.
+        drop(state);
+        self.changed.notify_one();
+        Some(receiver)
+    }
+
+    /// Queues an outcome. It is written whatever it takes.
+    pub(super) fn push_outcome(&self, outcome: Outcome) -> oneshot::Receiver<()> {
+        self.push_kept(Record::Outcome(outcome))
+    }
+
+    /// Queues a record that must not be lost. It is written whatever it takes, and nothing is admitted before.
+    pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
+        let (durable, receiver) = oneshot::channel();
+        self.lock().outcomes.push_back(Entry { record, durable });
+        self.changed.notify_one();
+        receiver
+    }
+
+    /// Counts a refusal over a limit.
+    pub(super) fn count_limited(&self, session: String, reason: &'static str) {
+        *self.lock().limited.entry((session, reason)).or_default() += 1;
+        self.changed.notify_one();
+    }
+}

@@ -1,0 +1,185 @@
+//! Chains are folders, with files that are numbered from 1; records are lines.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+/// Longest line that is read, bytes; the writer's are far shorter.
+const MAX_LINE: u64 = 1 << 20;
+
+/// The folder of one chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainFolder {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// One line as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawLine {
+    /// Its bytes, without the line break; the start of it if it is too long.
+    pub bytes: Vec<u8>,
+    /// Whether a line break ends it.
+    pub is_whole: bool,
+}
+
+/// The lines of a file.
+pub struct Lines {
+    reader: BufReader<File>,
+    /// Where the next line starts.
+    at: u64,
+}
+
+/// All chains of an audit folder, the oldest first. None where there is no folder.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn chains(audit: &Path) -> io::Result<Vec<ChainFolder>> {
+    let entries = match fs::read_dir(audit) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        // A link is no chain: nothing of ours makes one.
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            let chain = ChainFolder { name, path: entry.path() };
+            found.push((chain.began()?, chain));
+        }
+    }
+    found.sort_by(|(began, a), (other, b)| (began, &a.name).cmp(&(other, &b.name)));
+    Ok(found.into_iter().map(|(_, chain)| chain).collect())
+}
+
+/// A chain by its name, or by the path of its folder.
+#[must_use]
+pub fn find(audit: &Path, named: &str) -> Option<ChainFolder> {
+    let path = if named.contains('/') { PathBuf::from(named) } else { audit.join(named) };
+    let name = path.file_name()?.to_str()?.to_owned();
+    path.is_dir().then_some(ChainFolder { name, path })
+}
+
+impl ChainFolder {
+    /// Its files, in their order, with their numbers.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn files(&self) -> io::Result<Vec<(u32, PathBuf)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let number = name.and_then(|name| name.strip_suffix(".jsonl")).filter(|number| number.len() >= 6);
+            if let Some(number) = number.and_then(|number| number.parse().ok()) {
+                found.push((number, path));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// When its first record was written; the time in its name where that cannot be read.
+    fn began(&self) -> io::Result<String> {
+        #[derive(serde::Deserialize)]
+        struct Time {
+            time: String,
+        }
+        let first = match self.files()?.first() {
+            Some((_, path)) => Lines::open(path, 0)?.next_line()?,
+            None => None,
+        };
+        let time = first.and_then(|line| serde_json::from_slice::<Time>(&line.bytes).ok()).map(|first| first.time);
+        Ok(time.unwrap_or_else(|| spelled_out(&self.name)))
+    }
+}
+
+/// The time in a chain's name as records write times.
+fn spelled_out(name: &str) -> String {
+    match (name.get(..4), name.get(4..6), name.get(6..8), name.get(9..11), name.get(11..13), name.get(13..15)) {
+        (Some(y), Some(m), Some(d), Some(h), Some(min), Some(s)) => format!("{y}-{m}-{d}T{h}:{min}:{s}"),
+        _ => name.to_owned(),
+    }
+}
+
+impl Lines {
+    /// Opens a file, to read from this byte on.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(path: &Path, at: u64) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(at))?;
+        Ok(Self { reader: BufReader::with_capacity(64 * 1024, file), at })
+    }
+
+    /// The next line; none at the end. What is still being written comes as a line that is not whole.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<RawLine>> {
+        let mut bytes = Vec::new();
+        let mut read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut bytes)? as u64;
+        if read == 0 {
+            return Ok(None);
+        }
+        let mut is_whole = bytes.pop_if(|last| *last == b'\n').is_some();
+        if !is_whole && read == MAX_LINE {
+            let skipped = self.reader.skip_until(b'\n')? as u64;
+            // It is broken in any case; that it is not the end of the file is what counts.
+            (read, is_whole) = (read + skipped, true);
+        }
+        self.at += read;
+        Ok(Some(RawLine { bytes, is_whole }))
+    }
+
+    /// Where the next line starts.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_whole_half_and_too_long() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), [b"a\n\n", vec![b'x'; (1 << 20) + 5].as_slice(), b"\nb\nhalf"].concat()).unwrap();
+        let mut lines = Lines::open(file.path(), 0).unwrap();
+        let mut next = || lines.next_line().unwrap().map(|line| (line.bytes.len(), line.is_whole));
+        let found: Vec<_> = std::iter::from_fn(&mut next).collect();
+        assert_eq!(found, [(1, true), (0, true), (1 << 20, true), (1, true), (4, false)]);
+        assert_eq!(lines.at(), fs::metadata(file.path()).unwrap().len());
+    }
+
+    #[test]
+    fn chains_come_by_their_time_and_files_by_their_number() {
+        let audit = tempfile::tempdir().unwrap();
+        for (name, time) in
+            [("20260101T000000Z-b", "2026-01-01T00:00:00.1Z"), ("20260101T000000Z-a", "2026-01-01T00:00:00.2Z")]
+        {
+            let folder = audit.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("000001.jsonl"), format!("{{\"time\":\"{time}\"}}\n")).unwrap();
+            for other in ["000010.jsonl", "000002.jsonl", "notes.txt", "1.jsonl"] {
+                fs::write(folder.join(other), "").unwrap();
+            }
+        }
+        fs::write(audit.path().join("key"), "").unwrap();
+        let found = chains(audit.path()).unwrap();
+        let names: Vec<&str> = found.iter().map(|chain| chain.name.as_str()).collect();
+        assert_eq!(names, ["20260101T000000Z-b", "20260101T000000Z-a"]);
+        let numbers: Vec<u32> = found[0].files().unwrap().into_iter().map(|(number, _)| number).collect();
+        assert_eq!(numbers, [1, 2, 10]);
+        assert!(chains(&audit.path().join("none")).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! The fields of records, pinned: the lines themselves, and the table of `docs/record.md`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{
+    audit::{
+        chain::Chain,
+        head::SignedHead,
+        record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused},
+    },
+    digest::Digest,
+};
+
+const DOCS: &str = include_str!("../../../../docs/record.md");
+const GOLDEN: &str = include_str!("golden.jsonl");
+
+pub(super) fn limited() -> Record {
+    Record::Limited { session: "run-1".into(), reason: "rate_limited", count: 3 }
+}
+
+/// One of each, with all that it can hold.
+fn all() -> Vec<Record> {
+    let digest = format!("sha256:{}", Digest::of("x"));
+    let head = SignedHead {
+        chain: "20261122T025808Z-Ab12Cd34".into(),
+        seq: 11,
+        hash: digest.clone(),
+        time: "2026-11-22T02:58:09.000000Z".into(),
+        key: "ed25519:KEY".into(),
+        signature: "SIGNATURE".into(),
+    };
+    let session = || "run-1".to_owned();
+    let denied = digest.clone();
+    let decided = || DecidedLine {
+        decision: "deny",
+        policy: "open".into(),
+        rule: Some("reads".into()),
+        effects: vec!["read", "egress"],
+    };
+    vec![
+        Record::Started { version: "0.1.0", pid: 7, sync: true, head_key: Some("ed25519:KEY".into()) },
+        Record::Session {
+            session: session(),
+            policy: "open".into(),
+            listeners: vec!["unix:/run/s.sock".into()],
+            labels: [("team".to_owned(), "search".to_owned())].into(),
+        },
+        Record::SessionListens { session: session(), listener: "tcp:127.0.0.1:7179".into() },
+        Record::SessionRotated { session: session() },
+        Record::Intent(Box::new(Intent {
+            id: "dZx5-Qb2c-Tw6yM3".into(),
+            session: session(),
+            peer: "unix:uid=0,pid=9".into(),
+            kind: "tool",
+            server: "demo".into(),
+            name: "get_weather".into(),
+            arguments: Arguments { digest: digest.clone(), bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
+            definition: Some(digest),
+            decided: decided(),
+        })),
+        Record::Outcome(Outcome {
+            id: "dZx5-Qb2c-Tw6yM3".into(),
+            outcome: "server_error",
+            detail: Some("code -32000".into()),
+            duration_ms: 4,
+            bytes: 352,
+        }),
+        Record::Refused(Box::new(Refused {
+            id: "AAAA-Qb2c-Tw6yM3".into(),
+            session: session(),
+            peer: "unix:uid=0,pid=9".into(),
+            kind: "resource",
+            server: "demo".into(),
+            name: "note:///1".into(),
+            reason: "denied_by_policy",
+            arguments: Some(Arguments { digest: denied, bytes: 8, redacted: None }),
+            decided: Some(decided()),
+        })),
+        limited(),
+        Record::SessionEnded { session: session(), why: "expired" },
+        Record::Rotated { file: "000002.jsonl".into() },
+        Record::Head { head },
+        Record::Ended { open: 0 },
+    ]
+}
+
+/// Their lines in one chain, with times that do not change.
+fn lines() -> Vec<Value> {
+    let chain = Chain::new("20261122T025808Z-Ab12Cd34".into());
+    let mut draft = chain.draft();
+    all().iter().for_each(|record| draft.add(record));
+    let (text, _) = draft.finish();
+    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &mut lines {
+        line["time"] = "2026-11-22T02:58:08.924937Z".into();
+        line["mono"] = 1_200.into();
+        if line["prev"].is_string() {
+            line["prev"] = "sha256:PREV".into();
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_lines_are_what_they_were() {
+    let now: Vec<String> = lines().iter().map(ToString::to_string).collect();
+    let pinned: Vec<&str> = GOLDEN.lines().collect();
+    assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));
+}
+
+fn names(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
+    for (name, value) in value.as_object().unwrap() {
+        let name = format!("{prefix}{name}");
+        // Labels are named by whoever sets them.
+        match value {
+            Value::Object(_) if name != "labels" => names(&format!("{name}."), value, into),
+            _ => drop(into.insert(name)),
+        }
+    }
+}
+
+#[test]
+fn the_documented_fields_and_types_are_those_of_the_records() {
+    let mut fields = BTreeSet::new();
+    lines().iter().for_each(|line| names("", line, &mut fields));
+    assert_eq!(table("## Fields"), fields);
+    let types: BTreeSet<String> = lines().iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(table("## Types"), types);
+}
+
+/// The names in the first column of the table under a heading.
+fn table(heading: &str) -> BTreeSet<String> {
+    let section = DOCS.split(heading).nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    // The heading of the types' table is a name too.
+    rows.filter(|row| !row.starts_with("type` | what")).map(|row| row.split('`').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_export_as_csv_leaves_out_nothing_but_what_stands_for_itself() {
+    let mut fields = BTreeSet::new();
+    lines().iter().for_each(|line| names("", line, &mut fields));
+    let columns = crate::cli::audit_columns();
+    let missing: Vec<&String> = fields.iter().filter(|field| !columns.contains(&field.as_str())).collect();
+    let own = ["file", "genesis", "head.chain", "head.hash", "head.key", "head.seq", "head.signature", "head.time"];
+    let own = own.into_iter().chain(["head_key", "listener", "listeners", "open", "pid", "sync", "version"]);
+    assert_eq!(missing, own.collect::<Vec<_>>());
+}

@@ -1,0 +1,123 @@
+//! `footbridge audit`: the record as people and programs read it.
+
+mod export;
+mod show;
+mod tail;
+mod verify;
+
+use std::{io, path::PathBuf};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use crate::{
+    audit::read::{ChainFolder, chains, find},
+    config::folders::Folders,
+    report,
+};
+
+#[cfg(test)]
+pub(super) use export::COLUMNS;
+
+/// Status when something is wrong with the record, or what was asked for is not in it.
+const BAD: i32 = 1;
+/// Text is written in pieces of about this many bytes.
+const PIECE: usize = 64 * 1024;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Show the last records, and those that come
+    Tail(tail::TailArgs),
+    /// Show one call: what was decided about it, and what became of it
+    Show(show::ShowArgs),
+    /// Check that nothing in the record was changed, cut or put in
+    Verify(verify::VerifyArgs),
+    /// Write the record out as JSON lines or CSV
+    Export(export::ExportArgs),
+}
+
+pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
+    let place = Place::find()?;
+    match command {
+        AuditCommand::Tail(args) => tail::main(&args, &place),
+        AuditCommand::Show(args) => show::main(&args, &place),
+        AuditCommand::Verify(args) => verify::main(args, &place),
+        AuditCommand::Export(args) => export::main(&args, &place),
+    }
+}
+
+/// The audit folder of this user.
+struct Place {
+    audit: PathBuf,
+}
+
+impl Place {
+    fn find() -> anyhow::Result<Self> {
+        let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+        Ok(Self { audit: folders.state.join("audit") })
+    }
+
+    /// All chains, the oldest first.
+    fn chains(&self) -> anyhow::Result<Vec<ChainFolder>> {
+        chains(&self.audit).with_context(|| format!("cannot read the record in {}", self.audit.display()))
+    }
+
+    /// The chain of this name, or all.
+    fn named(&self, name: Option<&str>) -> anyhow::Result<Vec<ChainFolder>> {
+        match name {
+            None => self.chains(),
+            Some(name) => {
+                let none = || NoChain { name: name.to_owned(), audit: self.audit.clone() };
+                Ok(vec![find(&self.audit, name).ok_or_else(none)?])
+            }
+        }
+    }
+
+    /// Says that there is nothing to read.
+    fn nothing(&self) -> anyhow::Result<i32> {
+        report::error(&NoRecord(self.audit.clone()).into());
+        Ok(BAD)
+    }
+}
+
+/// Nothing was ever recorded here.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no record in {}: FOOTBRIDGE_STATE names another state folder", .0.display())]
+struct NoRecord(PathBuf);
+
+/// No such chain.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no chain {name:?} in {}: give the name of a folder there, or the path of one", audit.display())]
+pub(super) struct NoChain {
+    name: String,
+    audit: PathBuf,
+}
+
+/// Standard output for much text, until its reader leaves.
+#[derive(Default)]
+struct Printer {
+    text: String,
+    is_left: bool,
+}
+
+impl Printer {
+    /// Adds a line.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        self.text.push_str(line);
+        self.text.push('\n');
+        if self.text.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.text.is_empty() && !self.is_left {
+            self.is_left = !report::piece(&self.text)?;
+        }
+        self.text.clear();
+        Ok(())
+    }
+
+    /// Whether nobody reads any more.
+    fn is_left(&self) -> bool {
+        self.is_left
+    }
+}

@@ -1,0 +1,188 @@
+//! What the record costs: a call through the stages over a tool of this process, and many at once.
+//!
+//! Prints what a call costs with records kept in memory, written without syncing, and synced; and the rate of 32
+//! callers against one caller and against plain syncs of the same disk. It takes the folder to write to; without one,
+//! a temporary one.
+
+use std::{
+    env,
+    fs::File,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use footbridge::{
+    InProcess, Policy, Recorder, ToolContext, ToolDefinition, ToolResult, VolatileJournal,
+    audit::{Audit, AuditSettings},
+    auth::{Peer, Principal, authenticate},
+    budget::Budget,
+    call::Stages,
+    limits::{AuditLimits, CallLimits, EdgeLimits},
+    provider::{Guard, Upstream},
+    redact::Redactor,
+    resolve::{CallRequest, Resolver, Target},
+    session::{Session, SessionSpec, Shares, connections::Connections, new_token},
+};
+use http::HeaderValue;
+use serde_json::{Value, json, value::RawValue};
+use tokio_util::sync::CancellationToken;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const CALLS: usize = 5_000;
+const CALLERS: usize = 32;
+const SYNCS: usize = 500;
+
+fn main() -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let given = env::args().skip(1).find(|arg| arg != "--bench").map(PathBuf::from);
+    let base = given.unwrap_or_else(|| folder.path().to_owned());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(measure(&base))
+}
+
+async fn measure(base: &Path) -> Result<(), Failure> {
+    let unsynced = AuditSettings { sync: false, ..AuditSettings::default() };
+    let direct = direct().await;
+    say(&format!("the tool itself, called directly: {:.1} us", micros(direct)));
+    for (what, recorder) in [
+        ("kept in memory", Recorder::from(VolatileJournal::new())),
+        ("sync off", Recorder::open(&base.join("off"), &unsynced)?),
+        ("sync on", Recorder::open(&base.join("on"), &AuditSettings::default())?),
+    ] {
+        let bench = Bench::start(recorder)?;
+        let added = bench.one_caller(CALLS).await?.saturating_sub(direct);
+        say(&format!("added to a call, recorded, {what}: {:.1} us (median)", micros(added)));
+        bench.audit.close();
+    }
+    let sync = plain_sync(base)?;
+    say(&format!("one sync of a record's size: {:.0} us, so {:.0} a second", micros(sync), rate(sync)));
+    let bench = Bench::start(Recorder::open(&base.join("many"), &AuditSettings::default())?)?;
+    let (since, calls) = (Instant::now(), CALLS / 5);
+    bench.callers(1, calls).await?;
+    let one = since.elapsed() / u32::try_from(calls)?;
+    let since = Instant::now();
+    bench.callers(CALLERS, CALLS).await?;
+    let many = since.elapsed() / u32::try_from(CALLS / CALLERS * CALLERS)?;
+    bench.audit.close();
+    say(&format!("sync on, 1 caller: {:.0} calls a second; {CALLERS} callers: {:.0}", rate(one), rate(many)));
+    let (to_sync, to_one) = (rate(many) / rate(sync), rate(many) / rate(one));
+    say(&format!("{CALLERS} callers: {to_sync:.1} times one plain sync a call, {to_one:.1} times one caller"));
+    Ok(())
+}
+
+/// The stages over one tool, and somebody who may call it.
+struct Bench {
+    stages: Stages,
+    audit: Audit,
+    principal: Principal,
+}
+
+async fn tool(arguments: Value, _: ToolContext) -> ToolResult {
+    ToolResult::json(json!({"twice": arguments["n"].as_i64().unwrap_or(0) * 2}))
+}
+
+impl Bench {
+    fn start(recorder: Recorder) -> Result<Self, Failure> {
+        let tools = InProcess::new("maths").tool(ToolDefinition::new("double"), tool).build()?;
+        // Limits are for agents, not for measurements.
+        let calls = CallLimits {
+            per_second: 10_000_000,
+            burst: 10_000_000,
+            in_flight_per_session: 256,
+            in_flight_per_session_and_server: 256,
+            in_flight_per_server: 256,
+            ..CallLimits::default()
+        };
+        let (edge, budget) = (EdgeLimits::default(), Budget::new(32 << 20));
+        let guard = Guard { limits: calls.clone(), budget: budget.clone(), redactor: Redactor::default() };
+        let upstream = Upstream::new(Arc::new(tools), guard);
+        let audit = Audit::start(recorder, AuditLimits::default())?;
+        let resolver = Resolver::new(upstream.clone(), calls.clone(), edge.parsed_bytes);
+        let token = new_token()?;
+        let shares = Shares { connections: Connections::new(&edge).share(), bytes: budget.share() };
+        let session = Session::new(SessionSpec::new("bench".parse()?, &token, Policy::open()), calls, shares);
+        let header = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
+        let peer = Peer::Unix { uid: 0, pid: None };
+        let principal = authenticate(&Arc::new(session), &peer, [&header].into_iter()).map_err(|_| "not let in")?;
+        Ok(Self { stages: Stages { resolver, audit: audit.clone(), upstream }, audit, principal })
+    }
+
+    /// The median of single calls, warm.
+    async fn one_caller(&self, calls: usize) -> Result<Duration, Failure> {
+        let mut times = Vec::with_capacity(calls);
+        for n in 0..calls + calls / 10 {
+            let since = Instant::now();
+            call(&self.stages, &self.principal, n).await?;
+            times.push(since.elapsed());
+        }
+        let mut warm = times.split_off(calls / 10);
+        warm.sort();
+        Ok(warm[warm.len() / 2])
+    }
+
+    /// Calls by so many callers at once, in all.
+    async fn callers(&self, callers: usize, calls: usize) -> Result<(), Failure> {
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..callers {
+            let (stages, principal) = (self.stages.clone(), self.principal.clone());
+            tasks.spawn(async move {
+                for n in 0..calls / callers {
+                    call(&stages, &principal, n).await?;
+                }
+                Ok::<_, Failure>(())
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done??;
+        }
+        Ok(())
+    }
+}
+
+async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Failure> {
+    let arguments = Some(RawValue::from_string(format!("{{\"n\":{n}}}"))?);
+    let request =
+        CallRequest { server: "maths".to_owned(), target: Target::Tool("double".to_owned()), arguments, held: None };
+    let reply = stages.call(principal.clone(), request, &CancellationToken::new()).await;
+    reply.into_answer().map(|_| ()).map_err(|error| error.message.into())
+}
+
+/// The tool without any stage, as a program would call its own function.
+async fn direct() -> Duration {
+    let since = Instant::now();
+    for n in 0..CALLS {
+        let arguments = json!({"n": n});
+        std::hint::black_box(arguments["n"].as_i64().map(|n| json!({"twice": n * 2}).to_string()));
+    }
+    since.elapsed() / u32::try_from(CALLS).unwrap_or(1)
+}
+
+/// The median of appending and syncing as much as a record is, in a file that grows.
+fn plain_sync(base: &Path) -> Result<Duration, Failure> {
+    let file = File::create(base.join("plain"))?;
+    let (line, mut times) = ([b'x'; 400], Vec::new());
+    for n in 0..SYNCS as u64 {
+        let since = Instant::now();
+        file.write_all_at(&line, n * line.len() as u64)?;
+        file.sync_data()?;
+        times.push(since.elapsed());
+    }
+    times.sort();
+    Ok(times[times.len() / 2])
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1_000.0
+}
+
+fn rate(time: Duration) -> f64 {
+    1.0 / time.as_secs_f64()
+}
+
+#[expect(clippy::print_stdout, reason = "this is what a benchmark is for")]
+fn say(line: &str) {
+    println!("{line}");
+}

@@ -1,0 +1,188 @@
+//! The commands that read the record, on what real runs wrote.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{ffi::OsStr, fs, path::PathBuf};
+
+use footbridge_tests::{Host, Ran, Running, Servers};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// `footbridge audit` with these words, started.
+fn starts(host: &Host, words: &[&str]) -> Running {
+    let words: Vec<&OsStr> = std::iter::once("audit").chain(words.iter().copied()).map(OsStr::new).collect();
+    Running::start(&mut host.footbridge(&words))
+}
+
+fn audit(host: &Host, words: &[&str]) -> Ran {
+    starts(host, words).ends()
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// Somebody who called the demo server once, and was refused once.
+fn host() -> Host {
+    let host = Host::with(&Servers::demo());
+    let ran = host.runs_script("tool-cli demo get_weather '{\"city\":\"Bern\"}' >w; tool-cli demo nope '{}' 2>n; true");
+    assert_eq!(ran.status, 0, "{ran:?}");
+    host
+}
+
+fn id(host: &Host, kind: &str) -> String {
+    host.record().iter().find(|line| line["type"] == kind).unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_record_that_nobody_touched_verifies_and_the_first_bad_record_is_named() {
+    let host = host();
+    let good = audit(&host, &["verify"]);
+    assert_eq!((good.status, good.stderr.as_str()), (0, ""), "{good:?}");
+    assert!(good.stdout.contains("7 records; signed to the end") || good.stdout.contains("behind"), "{good:?}");
+    let found = json(&audit(&host, &["verify", "--json", "--all"]));
+    assert_eq!((&found["ok"], &found["chains"][0]["ended"]), (&true.into(), &true.into()), "{found}");
+    let path = host.record_files().remove(0);
+    let text = fs::read_to_string(&path).unwrap();
+    let intent = text.lines().position(|line| line.contains("\"intent\"")).unwrap() + 1;
+    fs::write(&path, text.replace("get_weather", "get_nothing")).unwrap();
+    let bad = audit(&host, &["verify"]);
+    assert_eq!(bad.status, 1, "{bad:?}");
+    let named = format!("000001.jsonl line {intent}, record {intent}: changed");
+    assert!(bad.stdout.contains(&named), "{named}: {bad:?}");
+    let found = json(&audit(&host, &["verify", "--json"]));
+    assert_eq!((&found["ok"], &found["chains"][0]["problem"]["seq"]), (&false.into(), &intent.into()), "{found}");
+    fs::write(&path, text.trim_end()).unwrap();
+    let torn = audit(&host, &["verify"]);
+    assert_eq!(torn.status, 0, "{torn:?}");
+    assert!(torn.stdout.contains("half a line of"), "{torn:?}");
+}
+
+#[test]
+fn a_rollback_of_everything_at_once_shows_against_a_head_kept_elsewhere() {
+    let kept = tempfile::NamedTempFile::new().unwrap();
+    let command = format!("[audit]\nhead_command = [\"sh\", \"-c\", \"cat >> {}\"]\n", kept.path().display());
+    let host = Host::with(&Servers::demo()).settings(&command);
+    assert_eq!(host.runs_script("tool-cli demo now '{}' >n").status, 0);
+    let copy = tempfile::tempdir().unwrap();
+    let copied = |from: PathBuf, to: PathBuf| {
+        let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+        assert!(status.success());
+    };
+    copied(host.state(), copy.path().join("state"));
+    assert_eq!(host.runs_script("tool-cli demo now '{}' >n").status, 0);
+    fs::remove_dir_all(host.state()).unwrap();
+    copied(copy.path().join("state"), host.state());
+    assert_eq!(audit(&host, &["verify"]).status, 0, "nothing in the folder itself shows it");
+    let shown = audit(&host, &["verify", "--head", kept.path().to_str().unwrap()]);
+    assert_eq!(shown.status, 1, "{shown:?}");
+    assert!(shown.stdout.contains("it is gone"), "{shown:?}");
+    let heads = fs::read_to_string(kept.path()).unwrap();
+    assert_eq!(heads.lines().count(), 4, "one of the start and one of the end of each: {heads}");
+    assert_eq!(audit(&host, &["verify", "--head", heads.lines().next().unwrap()]).status, 0);
+    let forged = heads.lines().next().unwrap().replacen("\"seq\":1", "\"seq\":2", 1);
+    audit(&host, &["verify", "--head", &forged]).fails(125, &["signature does not hold"]);
+}
+
+#[test]
+fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
+    let host = host().settings("[audit]\nfile_bytes = \"2 KiB\"\n");
+    let all = audit(&host, &["tail"]).well();
+    let starts_of: Vec<&str> = all.lines().map(|line| line[25..].split(' ').next().unwrap()).collect();
+    assert_eq!(starts_of, ["started", "session", "intent", "outcome", "refused", "ended", "head"], "{all}");
+    assert!(all.contains("demo/get_weather") && all.contains("unknown_tool"), "{all}");
+    let outcomes = audit(&host, &["tail", "--server", "demo", "--type", "outcome", "--json"]).well();
+    assert_eq!(serde_json::from_str::<Value>(&outcomes).unwrap()["outcome"], "ok", "{outcomes}");
+    assert_eq!(audit(&host, &["tail", "--session", "none"]).well(), "");
+    assert_eq!(audit(&host, &["tail", "-n", "2"]).well().lines().count(), 2);
+    let mut following = starts(&host, &["tail", "--follow", "-n", "1"]);
+    following.stdout.shows("head");
+    let calls = "for n in 1 2 3 4 5 6 7 8 9; do tool-cli demo now '{}' >n; done; tool-cli demo last '{}'; true";
+    assert_eq!(host.runs_script(calls).status, 0);
+    following.stdout.shows("rotated");
+    following.stdout.shows("demo/last");
+    following.signal(Signal::SIGINT);
+    let _its_signal = following.status();
+}
+
+#[test]
+fn show_tells_all_of_one_call() {
+    let host = host();
+    let id = id(&host, "intent");
+    let shown = audit(&host, &["show", &id]).well();
+    for part in ["arguments.digest      sha256:", "decision              allow", "outcome               ok"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let records: Vec<Value> = serde_json::from_str(&audit(&host, &["show", "--json", &id]).well()).unwrap();
+    assert_eq!((records.len(), &records[1]["type"]), (2, &"outcome".into()));
+    audit(&host, &["show", "nothing"]).fails(1, &["nothing", "footbridge audit tail"]);
+}
+
+#[test]
+fn an_export_is_the_record_and_its_csv_is_text_and_no_formula() {
+    let host = Host::with(&Servers::demo());
+    let ran =
+        host.runs_script("tool-cli demo '=cmd|calc' '{}'; tool-cli demo $'+1,\"a\\e' '{}'; tool-cli demo now '{}'");
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let own = fs::read_to_string(&host.record_files()[0]).unwrap();
+    assert_eq!(audit(&host, &["export"]).well(), own);
+    let csv = audit(&host, &["export", "--format", "csv"]).well();
+    let rows: Vec<&str> = csv.split("\r\n").collect();
+    assert!(rows[0].starts_with("chain,seq,time,mono,type,id,"), "{csv}");
+    assert_eq!(rows.len(), own.lines().count() + 2, "the names, the records, and nothing behind the last break");
+    assert!(csv.contains(",'=cmd|calc,") && csv.contains(",\"'+1,\"\"a\\u{1b}\","), "{csv}");
+    assert_eq!(audit(&host, &["export", "--until", "2001-01-01"]).well(), "");
+    assert_eq!(audit(&host, &["export", "--since", "1h", "--until", "2999-01-01"]).well(), own);
+    audit(&host, &["export", "--since", "yesterday"]).fails(2, &["2026-11-22T10:00:00Z"]);
+}
+
+#[test]
+fn no_secret_reaches_a_record_or_a_log() {
+    let (secret, password) = ("configured-secret-7", "hunter2-plain");
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let host = Host::with(&Servers::demo()).env("OF_A_SERVER", secret).env("FOOTBRIDGE_LOG", "trace");
+    let more = r#"{"mcpServers":{"off":{"command":"no-such-program","env":{"KEY":"${OF_A_SERVER}"}}}}"#;
+    let host = host.config("more.json", more).settings("[audit]\narguments = \"redacted\"\n");
+    let script = format!(
+        "echo $TOOL_CLI_TOKEN; tool-cli demo add_note '{{\"text\":\"a {secret} b {token} c\"}}' >n; \
+         tool-cli demo add_note '{{\"text\":\"plain\",\"db_password\":\"{password}\"}}' >n; \
+         tool-cli resource read demo note:///{token}; tool-cli demo {secret} '{{}}'; tool-cli {token} x '{{}}'; true"
+    );
+    let ran = host.runs_script(&script);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let own = ran.stdout.lines().next().unwrap();
+    let record: String = host.record_files().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(record.contains(r#"{\"text\":\"a [redacted] b [redacted] c\"}"#), "{record}");
+    assert!(record.contains("note:///[redacted]"), "{record}");
+    // What tool-cli prints is the guest's own; the harness's log is what has a level.
+    let log: String = ran.stderr.lines().filter(|line| line.contains("TRACE") || line.contains("WARN")).collect();
+    assert!(log.len() > 1_000, "{log}");
+    for value in [secret, password, token.as_str(), own] {
+        assert!(!record.contains(value), "{value}: {record}");
+        assert!(!log.contains(value), "{value}: {log}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_signed_says_what_to_do() {
+    let host = Host::with(&Servers::demo());
+    for words in [&["tail"][..], &["verify"], &["export"]] {
+        audit(&host, words).fails(1, &["no record", "FOOTBRIDGE_STATE"]);
+    }
+    assert_eq!(host.runs_script("true").status, 0);
+    audit(&host, &["verify", "nope"]).fails(2, &["nope", "give the name of a folder"]);
+    let key = host.state().join("audit/key");
+    fs::remove_file(&key).unwrap();
+    host.runs_script("echo never").fails(125, &["key", "is gone", "put it back"]);
+    let without = audit(&host, &["verify"]).well();
+    assert!(without.contains("not known here"), "{without}");
+}
+
+#[test]
+fn without_syncing_a_record_is_as_whole_and_says_so() {
+    let host = Host::with(&Servers::demo()).settings("[audit]\nsync = false\n");
+    let ran = host.runs_script("tool-cli demo now '{}' >n");
+    assert_eq!(ran.status, 0);
+    assert!(ran.stderr.contains("sync = false"), "{ran:?}");
+    assert_eq!(host.record()[0]["sync"], false);
+    assert_eq!(audit(&host, &["verify"]).status, 0);
+}

@@ -20,4 +20,5 @@ mod names;
 mod process;
 mod sessions;
 mod slowness;
+mod streaming;
 mod tokens;

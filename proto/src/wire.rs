@@ -25,7 +25,10 @@ pub mod method {
     /// A resource's contents.
     pub const READ_RESOURCE: &str = "readResource";
 
-    /// All of them, in the order `getBridgeInfo` lists them.
+    /// Waits for a person's answer to a call that needs one. Ours.
+    pub const AWAIT_APPROVAL: &str = "awaitApproval";
+
+    /// Those of the public protocol, in the order `getBridgeInfo` lists them.
     pub const ALL: [&str; 8] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,

@@ -60,18 +60,18 @@ mod tests {
     #[test]
     fn a_stream_is_for_whoever_names_it() {
         for (values, expected) in [
-            ([].as_slice(), (false, false)),
-            (&[b"*/*"], (false, true)),
-            (&[b"text/*;q=1, application/json"], (false, true)),
-            (&[b"text/event-stream"], (true, false)),
-            (&[b"application/json, Text/Event-Stream;q=0.5"], (true, true)),
-            (&[b"application/json", b"text/event-stream ; x=y"], (true, true)),
-            (&[b"text/event-stream;q=0"], (false, false)),
-            (&[b"text/event-stream; Q = 0.000, */*;q=0"], (false, false)),
-            (&[b"text/event-streams, xtext/event-stream"], (false, false)),
-            (&[b"text/event-stream;q=nan"], (true, false)),
-            (&[b",,;;,=;q=;,\ttext/event-stream"], (true, false)),
-            (&[b"\xff text/event-stream", b"application/json"], (false, true)),
+            (&[] as &[&[u8]], (false, false)),
+            (&[b"*/*".as_slice()], (false, true)),
+            (&[b"text/*;q=1, application/json".as_slice()], (false, true)),
+            (&[b"text/event-stream".as_slice()], (true, false)),
+            (&[b"application/json, Text/Event-Stream;q=0.5".as_slice()], (true, true)),
+            (&[b"application/json".as_slice(), b"text/event-stream ; x=y".as_slice()], (true, true)),
+            (&[b"text/event-stream;q=0".as_slice()], (false, false)),
+            (&[b"text/event-stream; Q = 0.000, */*;q=0".as_slice()], (false, false)),
+            (&[b"text/event-streams, xtext/event-stream".as_slice()], (false, false)),
+            (&[b"text/event-stream;q=nan".as_slice()], (true, false)),
+            (&[b",,;;,=;q=;,\ttext/event-stream".as_slice()], (true, false)),
+            (&[b"\xff text/event-stream".as_slice(), b"application/json".as_slice()], (false, true)),
         ] {
             assert_eq!(of(values), expected, "{values:?}");
         }

@@ -214,3 +214,24 @@ pub(super) fn empty(status: StatusCode) -> Response<Pieces> {
     *response.status_mut() = status;
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_many_lines_is_one_line_of_the_same_meaning() {
+        let text = "{\r\n  \"a\": \"x\\ny\",\n\t\"b\": [1.50,\r12345678901234567890]\n}";
+        let result = RawResult { text: RawValue::from_string(text.to_owned()).unwrap(), held: None };
+        let id = RawValue::from_string("7".to_owned()).unwrap();
+        let (pieces, _) = last_event(Some(&id), Ok(result));
+        let whole: Vec<u8> = pieces.into_iter().flatten().collect();
+        assert_eq!(
+            String::from_utf8(whole).unwrap(),
+            "event: result\ndata: {\"jsonrpc\":\"2.0\",\"result\":{    \"a\": \"x\\ny\", \t\"b\": [1.50, 12345678901234567890] },\"id\":7}\n\n"
+        );
+        let error = ErrorObject::new(footbridge_proto::rpc::Reason::Busy, "a\nb");
+        let (pieces, _) = last_event(None, Err(error));
+        assert_eq!(pieces.into_iter().flatten().filter(|byte| *byte == b'\n').count(), 3);
+    }
+}

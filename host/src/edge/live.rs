@@ -186,7 +186,7 @@ mod tests {
                 total: Some(2.5),
                 message: Some("a\r\n\ndata: x\u{2028}".into())
             }),
-            "event: progress\ndata: {\"message\":\"a\\r\\n\\ndata: x\u{2028}\",\"progress\":1,\"total\":2.5}\n\n"
+            "event: progress\ndata: {\"progress\":1,\"total\":2.5,\"message\":\"a\\r\\n\\ndata: x\u{2028}\"}\n\n"
         );
         assert_eq!(text(CallEvent::progress(1e300, None, None)), "event: progress\ndata: {\"progress\":1e+300}\n\n");
         assert_eq!(
@@ -201,7 +201,7 @@ mod tests {
         };
         assert_eq!(
             text(CallEvent::Approval(event)),
-            "event: approval\ndata: {\"expiresAt\":\"2026-11-22T13:43:52Z\",\"id\":\"a1\",\"state\":\"pending\",\"summary\":\"s/t\"}\n\n"
+            "event: approval\ndata: {\"id\":\"a1\",\"state\":\"pending\",\"expiresAt\":\"2026-11-22T13:43:52Z\",\"summary\":\"s/t\"}\n\n"
         );
     }
 }

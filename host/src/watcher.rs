@@ -4,7 +4,7 @@
 
 use tokio::sync::mpsc;
 
-use crate::provider::{ApprovalEvent, CallEvent};
+use crate::provider::{ApprovalEvent, CallEvent, short};
 
 /// Events that wait for a slow reader. Each has at most a few KiB.
 const WAITING: usize = 8;
@@ -49,8 +49,9 @@ impl Watcher {
     }
 
     /// Tells it about an approval. The stream of events begins with this, so it may come before the call is admitted.
-    pub fn approval(&self, event: ApprovalEvent) {
+    pub fn approval(&self, mut event: ApprovalEvent) {
         if let Some(events) = &self.events {
+            event.summary = short(event.summary);
             // No more than a few of these come, and before any progress; a reader that misses one still gets the answer.
             let _missed = events.try_send(CallEvent::Approval(event));
         }

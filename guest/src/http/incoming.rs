@@ -134,6 +134,11 @@ impl<'a, R: Read> Incoming<'a, R> {
 
     fn chunks(&mut self, take: Take<'_>) -> Result<(), HttpError> {
         loop {
+            // A stream may go on for long, and what was read of it is not kept.
+            if self.at > READ_BYTES {
+                self.held.drain(..self.at);
+                self.at = 0;
+            }
             let line = self.line(1024)?;
             let digits = line.split(';').next().unwrap_or_default().trim();
             let length = size(digits, 16)?;

@@ -133,7 +133,7 @@ impl Events {
 }
 
 /// Cuts a text to what an event may carry. Secrets are out of it before: half of one would not be found.
-fn short(mut text: String) -> String {
+pub(crate) fn short(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
         text.shrink_to_fit();

@@ -21,6 +21,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use events::short;
 pub use events::{ApprovalEvent, CallEvent, Events, LogLevel};
 pub use in_process::{BadTools, InProcess, InProcessBuilder};
 pub use name::{BadServerName, ServerName, Unavailable};

@@ -5,11 +5,7 @@
 //! not call `getBridgeInfo` first: it would cost a second round trip each time, the answers of both generations are
 //! read alike, and a server that is no bridge shows as such in its first answer.
 
-use std::{
-    io,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{io, path::PathBuf, time::Duration};
 
 use footbridge_proto::{
     endpoint::{EndpointError, SocketPath},
@@ -22,6 +18,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     error::ClientError,
+    events::Event,
     http::{self, HttpError},
     settings::{Settings, SettingsError, Target},
     wire::Wire,
@@ -35,13 +32,14 @@ const QUOTED_BYTES: usize = 4096;
 pub struct Client {
     settings: Settings,
     last_id: u64,
+    waits: bool,
 }
 
 impl Client {
     /// A client with these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings, last_id: 0 }
+        Self { settings, last_id: 0, waits: true }
     }
 
     /// A client with the settings of the environment.
@@ -68,10 +66,18 @@ impl Client {
         Ok(Self::new(Settings::of(Target::tcp(host, port)?, token)))
     }
 
-    /// The same, with another limit on the time that one request may take.
+    /// The same, with another limit on the time that one request may take; for one that is watched, on how long
+    /// nothing at all may be heard.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
+        self
+    }
+
+    /// The same, but where a person has to be asked first, the bridge answers so at once instead of waiting.
+    #[must_use]
+    pub fn without_waiting(mut self) -> Self {
+        self.waits = false;
         self
     }
 
@@ -86,12 +92,35 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn request(&mut self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+        self.send(method, params, None)
+    }
+
+    /// Sends one request and gives the result as its text. What happens before it goes to `watch`, if the bridge can
+    /// tell; every sign of life from it puts the timeout off.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn request_watched(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+        watch: &mut dyn FnMut(Event),
+    ) -> Result<Box<RawValue>, ClientError> {
+        self.send(method, params, Some(watch))
+    }
+
+    fn send(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+        watch: Option<&mut dyn FnMut(Event)>,
+    ) -> Result<Box<RawValue>, ClientError> {
         self.last_id += 1;
         let body = serde_json::to_vec(&Request::new(self.last_id, method, params)).map_err(ClientError::Params)?;
         if body.len() > MAX_REQUEST_BYTES {
             return Err(ClientError::RequestTooLarge(body.len()));
         }
-        let answer = self.exchange(&body)?;
+        let answer = self.exchange(&body, watch)?;
         if answer.status != 200 {
             return Err(refused(&answer));
         }
@@ -111,17 +140,18 @@ impl Client {
         parse_result(method, &raw)
     }
 
-    fn exchange(&self, body: &[u8]) -> Result<http::Answer, ClientError> {
+    fn exchange(&self, body: &[u8], watch: Option<&mut dyn FnMut(Event)>) -> Result<http::Answer, ClientError> {
         let Settings { target, token, timeout } = &self.settings;
-        let deadline = Instant::now() + *timeout;
-        let mut wire = Wire::connect(target, deadline).map_err(|source| match source.kind() {
+        let mut wire = Wire::connect(target, *timeout).map_err(|source| match source.kind() {
             io::ErrorKind::TimedOut => ClientError::TimedOut { after: *timeout, sent: false },
             _ => ClientError::Connect { target: target.to_string(), source },
         })?;
-        http::post(&mut wire, &target.host_header(), token.as_ref(), body).map_err(|error| match error {
-            HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => {
-                ClientError::TimedOut { after: *timeout, sent: true }
-            }
+        let ask = http::Ask { host: &target.host_header(), token: token.as_ref(), body, waits: self.waits };
+        http::post(&mut wire, &ask, watch).map_err(|error| match error {
+            HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => match wire.measures_silence() {
+                true => ClientError::Silent { after: *timeout },
+                false => ClientError::TimedOut { after: *timeout, sent: true },
+            },
             HttpError::Io(e) => ClientError::Cut { target: target.to_string(), why: e.to_string() },
             HttpError::Cut => ClientError::Cut { target: target.to_string(), why: "it closed".to_owned() },
             HttpError::TooLarge => ClientError::AnswerTooLarge(http::MAX_ANSWER_BYTES),

@@ -44,6 +44,12 @@ pub enum ClientError {
         /// Whether the request may have arrived.
         sent: bool,
     },
+    /// A call that was watched, and then nothing was heard of it, not even that it still runs.
+    #[error("{}", silence_message(*after))]
+    Silent {
+        /// The limit.
+        after: Duration,
+    },
     /// More than the client holds.
     #[error("the answer has more than {0} bytes, which is more than is read; ask for less")]
     AnswerTooLarge(usize),
@@ -126,7 +132,7 @@ impl ClientError {
             Self::Params(_) | Self::RequestTooLarge(_) | Self::Connect { .. } | Self::Unauthorized => false,
             Self::TimedOut { sent, .. } => *sent,
             Self::Cut { .. } | Self::AnswerTooLarge(_) | Self::WrongId { .. } | Self::Shape { .. } => true,
-            Self::NotBridge(_) => true,
+            Self::NotBridge(_) | Self::Silent { .. } => true,
             Self::Status { error: Some(error), .. } => object_may_have_happened(error),
             Self::Status { status, error: None, .. } => *status >= 500 && *status != 503,
             Self::Refused(error) => object_may_have_happened(error),
@@ -160,9 +166,19 @@ fn connect_message(target: &str, source: &io::Error) -> String {
     }
 }
 
+fn time(of: Duration) -> String {
+    if of.subsec_millis() == 0 { format!("{} s", of.as_secs()) } else { format!("{} ms", of.as_millis()) }
+}
+
+fn silence_message(after: Duration) -> String {
+    format!(
+        "nothing was heard of the call for {}; it was cancelled, but may have taken effect. Raise the limit with --timeout",
+        time(after)
+    )
+}
+
 fn timeout_message(after: Duration, sent: bool) -> String {
-    let limit =
-        if after.subsec_millis() == 0 { format!("{} s", after.as_secs()) } else { format!("{} ms", after.as_millis()) };
+    let limit = time(after);
     if sent {
         format!(
             "no answer within {limit}; the request was cancelled, but may have taken effect. Raise the limit with --timeout"

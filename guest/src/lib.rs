@@ -22,19 +22,23 @@
 //!
 //! - [`settings`]: where the bridge is and what token to show, from the environment.
 //! - [`client`]: one request, one answer.
+//! - [`events`]: what happens before the answer, for [`Client::call_watched`].
 //! - [`answers`]: the shapes of answers, read leniently so that both generations of bridges fit.
 //! - [`sys`]: the few calls that Rust cannot check.
 
 pub mod answers;
 pub mod client;
 mod error;
+pub mod events;
 mod http;
 mod methods;
 pub mod settings;
+mod sse;
 pub mod sys;
 mod wire;
 
 pub use client::Client;
 pub use error::ClientError;
+pub use events::Event;
 pub use footbridge_proto::{rpc::Reason, token::Token};
 pub use settings::{Settings, SettingsError, Target};

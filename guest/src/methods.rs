@@ -9,8 +9,9 @@ use crate::{
         CallResult, Content, ResourceList, ResourceSummary, Server, ServerList, TemplateList, Tool, ToolList,
         ToolSummary,
     },
-    client::{CallParams, Client},
+    client::{CallParams, Client, parse_result},
     error::ClientError,
+    events::Event,
 };
 
 impl Client {
@@ -52,6 +53,35 @@ impl Client {
     ) -> Result<CallResult, ClientError> {
         let arguments = to_raw_value(arguments).map_err(ClientError::Params)?;
         self.request_as(method::CALL_TOOL, &CallParams { server, tool, arguments: &arguments })
+    }
+
+    /// Calls a tool, once, and hears of it before it is done: progress, and a person who is asked. The timeout measures
+    /// silence then, so that a call may take as long as the bridge lets it. Bridges that tell nothing are taken too.
+    ///
+    /// ```no_run
+    /// # use footbridge_guest::{Client, Event};
+    /// # let mut client = Client::from_env()?;
+    /// let result = client.call_watched("demo", "count_slowly", &serde_json::json!({"n": 60}), |event| match event {
+    ///     Event::Progress(step) => eprintln!("{} of {:?}", step.progress, step.total),
+    ///     Event::Approval(asked) => eprintln!("{} until {:?}", asked.state, asked.expires_at),
+    ///     _ => {}
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn call_watched(
+        &mut self,
+        server: &str,
+        tool: &str,
+        arguments: &(impl Serialize + ?Sized),
+        mut watch: impl FnMut(Event),
+    ) -> Result<CallResult, ClientError> {
+        let arguments = to_raw_value(arguments).map_err(ClientError::Params)?;
+        let params = CallParams { server, tool, arguments: &arguments };
+        let raw = self.request_watched(method::CALL_TOOL, &params, &mut watch)?;
+        parse_result(method::CALL_TOOL, &raw)
     }
 
     /// The resources of a server.

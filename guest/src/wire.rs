@@ -1,4 +1,5 @@
-//! A connection to the bridge whose every read and write ends at one deadline.
+//! A connection to the bridge whose every read and write ends at one deadline, which a stream of events puts off with
+//! every byte that arrives.
 //!
 //! The clock is monotonic. A deadline that passed is an [`io::ErrorKind::TimedOut`] error, whichever call noticed.
 
@@ -15,12 +16,15 @@ use nix::sys::{
     time::{TimeVal, TimeValLike},
 };
 
-use crate::settings::Target;
+use crate::{http::Connection, settings::Target};
 
 /// A connection and its deadline.
 pub(crate) struct Wire {
     stream: Stream,
     deadline: Instant,
+    /// How long it may be silent, once that is what counts.
+    silence: Option<Duration>,
+    timeout: Duration,
 }
 
 enum Stream {
@@ -29,13 +33,19 @@ enum Stream {
 }
 
 impl Wire {
-    /// Connects before the deadline.
-    pub(crate) fn connect(target: &Target, deadline: Instant) -> io::Result<Self> {
+    /// Connects, and has this much time for all that follows.
+    pub(crate) fn connect(target: &Target, timeout: Duration) -> io::Result<Self> {
+        let deadline = Instant::now() + timeout;
         let stream = match target {
             Target::Tcp { host, port } => Stream::Tcp(connect_tcp(host, *port, deadline)?),
             Target::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
         };
-        Ok(Self { stream, deadline })
+        Ok(Self { stream, deadline, silence: None, timeout })
+    }
+
+    /// Whether time was measured by silence at last.
+    pub(crate) fn measures_silence(&self) -> bool {
+        self.silence.is_some()
     }
 }
 
@@ -49,9 +59,21 @@ impl Read for Wire {
             };
             match done {
                 Err(e) if again(&e) => {}
-                done => return done,
+                done => {
+                    if let (Ok(1..), Some(silence)) = (&done, self.silence) {
+                        self.deadline = Instant::now() + silence;
+                    }
+                    return done;
+                }
             }
         }
+    }
+}
+
+impl Connection for Wire {
+    fn measure_silence(&mut self) {
+        self.silence = Some(self.timeout);
+        self.deadline = Instant::now() + self.timeout;
     }
 }
 

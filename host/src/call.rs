@@ -12,6 +12,7 @@ use crate::{
     provider::Upstream,
     resolve::{CallRequest, Resolver, Unresolved},
     session::OverLimit,
+    watcher::Watcher,
 };
 
 /// The stages that a call goes through.
@@ -27,7 +28,13 @@ pub struct Stages {
 
 impl Stages {
     /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
-    pub async fn call(&self, principal: Principal, request: CallRequest, cancel: &CancellationToken) -> Reply {
+    pub async fn call(
+        &self,
+        principal: Principal,
+        request: CallRequest,
+        watcher: &Watcher,
+        cancel: &CancellationToken,
+    ) -> Reply {
         let servers = self.resolver.servers(&principal.session().reach());
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let left = Unresolved::left(principal.clone(), &request);
@@ -50,7 +57,10 @@ impl Stages {
             Ok(admitted) => admitted,
             Err(reply) => return reply,
         };
-        let executed = self.upstream.execute(admitted, cancel).await;
+        let executed = match watcher.events() {
+            Some(events) => self.upstream.execute_watched(admitted, cancel, events).await,
+            None => self.upstream.execute(admitted, cancel).await,
+        };
         self.audit.close_call(executed).await
     }
 

@@ -62,6 +62,7 @@ pub mod servers;
 pub mod session;
 pub mod store;
 pub mod sys;
+pub mod watcher;
 
 #[cfg(test)]
 #[path = "../tests/skipped/mod.rs"]

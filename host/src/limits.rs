@@ -52,6 +52,9 @@ pub struct EdgeLimits {
     /// How long an answer may take in all to be read: its bytes are held meanwhile.
     #[serde(deserialize_with = "duration")]
     pub answer_time: Duration,
+    /// A stream of events that has nothing to say says that it lives: hops on the way end what is idle.
+    #[serde(deserialize_with = "duration")]
+    pub heartbeat_time: Duration,
     /// Open connections of one session.
     pub connections_per_session: usize,
     /// Open connections in all.
@@ -80,6 +83,7 @@ impl Default for EdgeLimits {
             idle_time: Duration::from_secs(60),
             write_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(120),
+            heartbeat_time: Duration::from_secs(15),
             connections_per_session: 64,
             connections: 1024,
             connections_reserved: 4,

@@ -25,6 +25,9 @@ pub mod method {
     /// A resource's contents.
     pub const READ_RESOURCE: &str = "readResource";
 
+    /// Waits for a person's answer to a call that needs one. Ours.
+    pub const AWAIT_APPROVAL: &str = "awaitApproval";
+
     /// What the gate would say of a call, without making it. Ours: other bridges do not have it.
     pub const CHECK_CALL: &str = "checkCall";
 

@@ -146,7 +146,9 @@ async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Fa
     let arguments = Some(RawValue::from_string(format!("{{\"n\":{n}}}"))?);
     let request =
         CallRequest { server: "maths".to_owned(), target: Target::Tool("double".to_owned()), arguments, held: None };
-    let reply = stages.call(principal.clone(), request, &CancellationToken::new()).await;
+    let reply = stages
+        .call(principal.clone(), request, &footbridge::watcher::Watcher::silent(), &CancellationToken::new())
+        .await;
     reply.into_answer().map(|_| ()).map_err(|error| error.message.into())
 }
 

@@ -16,11 +16,12 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 #[derive(Debug)]
 pub struct Reply {
     answer: Result<RawResult, ErrorObject>,
+    admitted: bool,
 }
 
 impl Reply {
     pub(super) fn refusal(error: ErrorObject) -> Self {
-        Self { answer: Err(error) }
+        Self { answer: Err(error), admitted: false }
     }
 
     /// The answer to a call whose outcome is recorded.
@@ -29,7 +30,7 @@ impl Reply {
             Outcome::Result(result) => Ok(result),
             other => Err(error_of(receipt, &other)),
         };
-        Self { answer: answer.map_err(|error| error.with("auditId", receipt.id.as_str())) }
+        Self { answer: answer.map_err(|error| error.with("auditId", receipt.id.as_str())), admitted: true }
     }
 
     /// The answer to a call whose result is more than its session may still get.
@@ -46,7 +47,13 @@ impl Reply {
             Outcome::NotSent(_) => error_of(receipt, outcome),
             _ => ErrorObject::new(Reason::OutcomeUnknown, "The call ran, but could not be recorded; do not repeat it"),
         };
-        Self::refusal(error.with("auditId", receipt.id.as_str()))
+        Self { answer: Err(error.with("auditId", receipt.id.as_str())), admitted: true }
+    }
+
+    /// Whether it is about a call that was admitted. If not, nothing of it can have left.
+    #[must_use]
+    pub fn was_admitted(&self) -> bool {
+        self.admitted
     }
 
     /// The result as the server wrote it, or the error for the guest.

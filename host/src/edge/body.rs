@@ -1,10 +1,11 @@
-//! Bodies: collecting one within its limits, and sending one without copying what a server wrote.
+//! Bodies: collecting one within its limits, and sending one, whole or as a stream of events, without copying what a
+//! server wrote.
 
 use std::{
     collections::VecDeque,
     convert::Infallible,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -16,7 +17,10 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::head::{Refusal, RefusalBody};
+use super::{
+    head::{Refusal, RefusalBody},
+    live::{Answer, Live, Next},
+};
 use crate::{
     budget::{Held, Share},
     limits::EdgeLimits,
@@ -28,26 +32,49 @@ const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// An answer's body: pieces that go out one after the other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Pieces {
     pieces: VecDeque<Bytes>,
+    /// What gives more pieces.
+    live: Option<Box<Live>>,
     /// Given back to the budget when the answer is written, or its connection is gone.
-    _held: Vec<Held>,
+    held: Option<Held>,
+}
+
+impl Pieces {
+    /// Whether more comes than is known now.
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
 }
 
 impl Body for Pieces {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.get_mut().pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if let (true, Some(live)) = (this.pieces.is_empty(), &mut this.live) {
+            match ready!(live.poll_next(cx)) {
+                Some(Next::Event(event)) => this.pieces.push_back(event),
+                Some(Next::Result(id, answer)) => {
+                    (this.pieces, this.held) = last_event(id.as_deref(), answer);
+                    this.live = None;
+                }
+                None => this.live = None,
+            }
+        }
+        Poll::Ready(this.pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.pieces.is_empty()
+        self.pieces.is_empty() && self.live.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.is_live() {
+            return SizeHint::default();
+        }
         SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
     }
 }
@@ -101,7 +128,7 @@ fn json_response(status: StatusCode, body: Pieces) -> Response<Pieces> {
 }
 
 fn of_text(text: String) -> Pieces {
-    Pieces { pieces: VecDeque::from([Bytes::from(text)]), _held: Vec::new() }
+    Pieces { pieces: VecDeque::from([Bytes::from(text)]), ..Pieces::default() }
 }
 
 fn id_text(id: Option<&RawValue>) -> &str {
@@ -112,19 +139,56 @@ fn id_text(id: Option<&RawValue>) -> &str {
 pub(super) fn result(id: Option<&RawValue>, result: RawResult) -> Response<Pieces> {
     let RawResult { text, held } = result;
     let text: Box<str> = text.into();
-    let pieces = VecDeque::from([
+    let pieces = of_result(id, text.into_boxed_bytes().into());
+    json_response(StatusCode::OK, Pieces { pieces, held, live: None })
+}
+
+fn of_result(id: Option<&RawValue>, text: Vec<u8>) -> VecDeque<Bytes> {
+    VecDeque::from([
         Bytes::from_static(br#"{"jsonrpc":"2.0","result":"#),
-        Bytes::from(String::from(text)),
+        Bytes::from(text),
         Bytes::from(format!(r#","id":{}}}"#, id_text(id))),
-    ]);
-    json_response(StatusCode::OK, Pieces { pieces, _held: held.into_iter().collect() })
+    ])
+}
+
+/// A stream of events, the last of which is the answer.
+pub(super) fn stream(live: Live) -> Response<Pieces> {
+    let mut response = Response::new(Pieces { live: Some(Box::new(live)), ..Pieces::default() });
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The event that holds the answer. A line break in JSON is white space between two tokens, never part of a string, so
+/// a blank in its place says the same, and the data stays one line.
+fn last_event(id: Option<&RawValue>, answer: Answer) -> (VecDeque<Bytes>, Option<Held>) {
+    let (mut pieces, held) = match answer {
+        Ok(RawResult { text, held }) => {
+            let text: Box<str> = text.into();
+            let mut text: Vec<u8> = text.into_boxed_bytes().into();
+            for byte in &mut text {
+                if matches!(*byte, b'\n' | b'\r') {
+                    *byte = b' ';
+                }
+            }
+            (of_result(id, text), held)
+        }
+        Err(error) => (VecDeque::from([Bytes::from(error_text(id, &error))]), None),
+    };
+    pieces.push_front(Bytes::from_static(b"event: result\ndata: "));
+    pieces.push_back(Bytes::from_static(b"\n\n"));
+    (pieces, held)
 }
 
 /// The answer to a request that did not.
 pub(super) fn error(status: StatusCode, id: Option<&RawValue>, error: &ErrorObject) -> Response<Pieces> {
+    json_response(status, of_text(error_text(id, error)))
+}
+
+fn error_text(id: Option<&RawValue>, error: &ErrorObject) -> String {
     let error = footbridge_proto::rpc::raw(error);
-    let text = format!(r#"{{"jsonrpc":"2.0","error":{},"id":{}}}"#, error.get(), id_text(id));
-    json_response(status, of_text(text))
+    format!(r#"{{"jsonrpc":"2.0","error":{},"id":{}}}"#, error.get(), id_text(id))
 }
 
 /// The answer to a head that is refused.
@@ -149,4 +213,25 @@ pub(super) fn empty(status: StatusCode) -> Response<Pieces> {
     let mut response = Response::new(Pieces::default());
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_many_lines_is_one_line_of_the_same_meaning() {
+        let text = "{\r\n  \"a\": \"x\\ny\",\n\t\"b\": [1.50,\r12345678901234567890]\n}";
+        let result = RawResult { text: RawValue::from_string(text.to_owned()).unwrap(), held: None };
+        let id = RawValue::from_string("7".to_owned()).unwrap();
+        let (pieces, _) = last_event(Some(&id), Ok(result));
+        let whole: Vec<u8> = pieces.into_iter().flatten().collect();
+        assert_eq!(
+            String::from_utf8(whole).unwrap(),
+            "event: result\ndata: {\"jsonrpc\":\"2.0\",\"result\":{    \"a\": \"x\\ny\", \t\"b\": [1.50, 12345678901234567890] },\"id\":7}\n\n"
+        );
+        let error = ErrorObject::new(footbridge_proto::rpc::Reason::Busy, "a\nb");
+        let (pieces, _) = last_event(None, Err(error));
+        assert_eq!(pieces.into_iter().flatten().filter(|byte| *byte == b'\n').count(), 3);
+    }
 }

@@ -22,16 +22,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Edge,
+    accept::Accepts,
     body::{self, BadBody, Pieces},
+    calls::Asked,
     head::{self, Route},
     listings,
     rpc::{self, Parsed, Request as RpcRequest},
     stream::{Phase, Timed},
 };
 use crate::{
-    auth::{Peer, authenticate},
+    auth::{Peer, Principal, authenticate},
     budget::Held,
-    resolve::{CallRequest, QUICK},
+    call::Stages,
+    resolve::QUICK,
     servers::RawResult,
     session::{OverLimit, Session, connections::ConnectionPlace},
 };
@@ -80,16 +83,18 @@ impl Handler {
     async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Result<Response<Pieces>, Infallible> {
         phase.busy();
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let mut response = self.respond(request).await;
+        let mut response = self.respond(request, &phase).await;
         if chunked {
             // Whatever the answer: where its body ended may be read in two ways, so nothing after it is read at all.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        phase.answered();
+        if !response.body().is_live() {
+            phase.answered();
+        }
         Ok(response)
     }
 
-    async fn respond(&self, request: Request<Incoming>) -> Response<Pieces> {
+    async fn respond(&self, request: Request<Incoming>, phase: &Phase) -> Response<Pieces> {
         let (head, incoming) = request.into_parts();
         match head::before_auth(&head, &self.edge.allowed_hosts) {
             Ok(Route::Health) => return body::empty(StatusCode::NO_CONTENT),
@@ -118,15 +123,25 @@ impl Handler {
             Ok(collected) => collected,
             Err(bad) => return bad_body(bad),
         };
-        let (Parsed { id, mut request }, mut held) = self.parse(bytes, held).await;
-        if let Ok(RpcRequest::Call(call) | RpcRequest::Check(call)) = &mut request {
-            call.held = held.take();
-        }
-        let answer = match request {
-            Ok(request) => self.carry_out(principal, request).await,
+        let (Parsed { id, request }, held) = self.parse(bytes, held).await;
+        let listed = match request {
+            Ok(RpcRequest::Call(mut call)) => {
+                call.held = held;
+                let asked = Asked { id, accepts: Accepts::of(&head.headers), phase: phase.clone() };
+                let run = |stages: Stages, watcher, cancel| async move {
+                    stages.call(principal, call, &watcher, &cancel).await
+                };
+                return self.call(asked, run).await;
+            }
+            Ok(RpcRequest::Check(mut call)) => {
+                call.held = held;
+                let checked = self.edge.stages.check(principal, call).await;
+                checked.map(|checked| RawResult { text: raw(&checked), held: None })
+            }
+            Ok(listing) => self.list(&principal, listing).await,
             Err(error) => Err(error),
         };
-        match answer {
+        match listed {
             Ok(result) => body::result(id.as_deref(), result),
             Err(error) => body::error(StatusCode::OK, id.as_deref(), &error),
         }
@@ -158,60 +173,20 @@ impl Handler {
         }
     }
 
-    async fn carry_out(
-        &self,
-        principal: crate::auth::Principal,
-        request: RpcRequest,
-    ) -> Result<RawResult, ErrorObject> {
+    async fn list(&self, principal: &Principal, listing: RpcRequest) -> Result<RawResult, ErrorObject> {
         let stages = &self.edge.stages;
-        let request = match request {
-            RpcRequest::Call(call) => return self.call(principal, call).await,
-            RpcRequest::Check(call) => {
-                let checked = stages.check(principal, call).await?;
-                return Ok(RawResult { text: raw(&checked), held: None });
-            }
-            listing => listing,
-        };
         self.session.list().map_err(OverLimit::into_error)?;
-        let listed = match request {
+        let listed = match listing {
             RpcRequest::Call(_) | RpcRequest::Check(_) | RpcRequest::BridgeInfo => listings::info(),
-            RpcRequest::Servers => listings::servers(stages, &principal, &self.edge.calls).await,
-            RpcRequest::Tools { server } => listings::tools(stages, &principal, &server).await?,
-            RpcRequest::Tool { server, tool } => listings::tool(stages, &principal, &server, &tool).await?,
-            RpcRequest::Resources { server } => listings::resources(stages, &principal, &server).await?,
-            RpcRequest::Templates { server } => listings::templates(stages, &principal, &server).await?,
+            RpcRequest::Servers => listings::servers(stages, principal, &self.edge.calls).await,
+            RpcRequest::Tools { server } => listings::tools(stages, principal, &server).await?,
+            RpcRequest::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await?,
+            RpcRequest::Resources { server } => listings::resources(stages, principal, &server).await?,
+            RpcRequest::Templates { server } => listings::templates(stages, principal, &server).await?,
         };
         // A listing may have megabytes, and its reader all the time in the world.
         let held = self.session.shares().bytes.take(listed.get().len()).map_err(|_| busy())?;
         Ok(RawResult { text: listed, held: Some(held) })
-    }
-
-    /// Counts what an answer holds for this session: one that does not read its answers cannot take them all.
-    fn held(&self, mut answer: RawResult) -> Result<RawResult, ErrorObject> {
-        if let Some(held) = answer.held.take() {
-            let message = "The call was made, but there is no room for its answer: answers of this session are unread. \
-                           Do not repeat it blindly";
-            let no_room = |_| ErrorObject::new(Reason::OutcomeUnknown, message);
-            answer.held = Some(self.session.shares().bytes.hold(held).map_err(no_room)?);
-        }
-        Ok(answer)
-    }
-
-    /// Runs a call in a task of its own. Dropping this future cancels the call; its task still ends it properly.
-    async fn call(&self, principal: crate::auth::Principal, request: CallRequest) -> Result<RawResult, ErrorObject> {
-        let cancel = self.session.over().child_token();
-        let _guard = cancel.clone().drop_guard();
-        let stages = self.edge.stages.clone();
-        let task = self.edge.tasks.spawn(async move { stages.call(principal, request, &cancel).await });
-        match task.await {
-            Ok(reply) => self.held(reply.into_answer()?),
-            Err(error) => {
-                tracing::error!(%error, "a call's task failed");
-                let message =
-                    "Something failed in the harness; the call may have had its effect, do not repeat it blindly";
-                Err(ErrorObject::new(Reason::OutcomeUnknown, message))
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use footbridge_proto::{
     },
 };
 use futures::future::join_all;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use crate::{
     auth::Principal, call::Stages, catalogue::Catalogue, limits::CallLimits, provider::ServerName, resolve::find_tool,
@@ -17,7 +17,9 @@ type Listed = Result<Box<RawValue>, ErrorObject>;
 
 /// `getBridgeInfo`.
 pub(super) fn info() -> Box<RawValue> {
-    raw(&bridge_info("footbridge", env!("CARGO_PKG_VERSION")))
+    let mut info = bridge_info("footbridge", env!("CARGO_PKG_VERSION"));
+    info["capabilities"]["footbridge"] = json!({"streaming": true});
+    raw(&info)
 }
 
 /// `listServers`: those that are starting get a moment, all at once.

@@ -1,15 +1,19 @@
 //! The edge: from a connection to requests, and from answers back to it. HTTP/1.1 by hyper, every limit by us.
 //!
 //! A connection never owns a call. The call runs in a tracked task of its own, and the handler only holds a guard
-//! whose drop cancels it: hyper drops the handler when the client leaves.
+//! whose drop cancels it: hyper drops the handler when the client leaves. Once a stream of events has begun, the guard
+//! is in its body, which hyper drops then.
 //!
 //! Failure paths: a refused head drains what the client still sends, within limits, and answers; a broken connection
 //! ends alone; out of descriptors, accepting pauses and goes on.
 
+mod accept;
 mod body;
+mod calls;
 mod handler;
 mod head;
 mod listings;
+mod live;
 mod rpc;
 mod stream;
 

@@ -21,7 +21,8 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-pub use events::{CallEvent, Events};
+pub(crate) use events::short;
+pub use events::{ApprovalEvent, CallEvent, Events, LogLevel};
 pub use in_process::{BadTools, InProcess, InProcessBuilder};
 pub use name::{BadServerName, ServerName, Unavailable};
 pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};

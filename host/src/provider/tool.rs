@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
-use super::Events;
+use super::{Events, LogLevel};
 
 /// What a tool says of itself. Guests see all of it.
 #[derive(Debug, Clone)]
@@ -89,6 +89,11 @@ impl ToolContext {
     /// Tells whoever watches how far the call is, and how far it will go.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         self.events.progress(progress, total, message);
+    }
+
+    /// Tells whoever watches a line about the call.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        self.events.log(level, message);
     }
 }
 

@@ -125,7 +125,7 @@ impl Ticket {
         *furthest = progress;
         if let Some(events) = &self.0.events {
             // A watcher that does not keep up misses some: progress is worth nothing later.
-            let _missed = events.try_send(CallEvent::Progress { progress, total, message });
+            let _missed = events.try_send(CallEvent::progress(progress, total, message));
         }
     }
 

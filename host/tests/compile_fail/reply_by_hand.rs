@@ -3,7 +3,7 @@
 use footbridge::{audit::Reply, servers::RawResult};
 
 fn written(result: RawResult) -> Reply {
-    Reply { answer: Ok(result) }
+    Reply { answer: Ok(result), admitted: true }
 }
 
 fn main() {}

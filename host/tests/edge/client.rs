@@ -95,8 +95,8 @@ impl Client {
         self.try_answer().expect("an answer")
     }
 
-    /// The next answer; none where the connection ends instead.
-    pub(crate) fn try_answer(&mut self) -> Option<Answer> {
+    /// The next head; none where the connection ends instead.
+    pub(crate) fn head(&mut self) -> Option<String> {
         let end = loop {
             if let Some(end) = find(&self.read, b"\r\n\r\n") {
                 break end + 4;
@@ -106,7 +106,37 @@ impl Client {
                 return None;
             }
         };
-        let head = String::from_utf8(self.read.drain(..end).collect()).unwrap();
+        Some(String::from_utf8(self.read.drain(..end).collect()).unwrap())
+    }
+
+    /// The next chunk of a body; none at its end.
+    pub(crate) fn chunk(&mut self) -> Option<String> {
+        self.try_chunk().expect("the body breaks off")
+    }
+
+    /// The next chunk of a body, or its end; none where the connection ends first.
+    pub(crate) fn try_chunk(&mut self) -> Option<Option<String>> {
+        let end = loop {
+            match find(&self.read, b"\r\n") {
+                Some(end) => break end + 2,
+                None if self.more() => {}
+                None => return None,
+            }
+        };
+        let length = usize::from_str_radix(std::str::from_utf8(&self.read[..end - 2]).unwrap(), 16).unwrap();
+        while self.read.len() < end + length + 2 {
+            if !self.more() {
+                return None;
+            }
+        }
+        let chunk = self.read[end..end + length].to_vec();
+        self.read.drain(..end + length + 2);
+        Some((length > 0).then(|| String::from_utf8(chunk).unwrap()))
+    }
+
+    /// The next answer; none where the connection ends instead.
+    pub(crate) fn try_answer(&mut self) -> Option<Answer> {
+        let head = self.head()?;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = head.to_ascii_lowercase().lines().find_map(|line| {
             let value = line.strip_prefix("content-length:")?;

@@ -21,5 +21,6 @@ mod policies;
 mod process;
 mod sessions;
 mod slowness;
+mod streaming;
 mod tokens;
 mod world;

@@ -1,7 +1,7 @@
 //! The command line as typed, and what it means.
 //!
-//! `resource` is a subcommand; `--` in front makes the first word a server's name whatever it is. Everything else is
-//! a position: server, tool, arguments.
+//! `resource` and `wait` are subcommands; `--` in front makes the first word a server's name whatever it is. Everything
+//! else is a position: server, tool, arguments.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -20,6 +20,7 @@ pub(crate) enum Step {
     Resources { server: String },
     Templates { server: String },
     Read { server: String, uri: String },
+    Wait { id: String },
 }
 
 /// How to do it.
@@ -27,6 +28,7 @@ pub(crate) enum Step {
 pub(crate) struct Options {
     pub(crate) out: Option<PathBuf>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) no_wait: bool,
 }
 
 /// What shapes even the error of a command line that cannot be read, so it is looked for first.
@@ -58,6 +60,13 @@ pub(crate) enum ArgsError {
     ResourceCommand(String),
     #[error("tool-cli resource {command} needs {what}; see tool-cli --help")]
     Missing { command: &'static str, what: &'static str },
+    #[error(
+        "tool-cli wait takes the id of one approval and nothing else \
+         (a server of the name wait is reached with tool-cli -- wait)"
+    )]
+    Wait,
+    #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
+    NoWaitWithout,
     #[error("--{0} goes with tool-cli resource; see tool-cli --help")]
     ResourceOnly(&'static str),
     #[error("--out goes with a call or with tool-cli resource read: nothing was written")]
@@ -89,10 +98,17 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
     if typed.version {
         return Ok((Step::Version, typed.options));
     }
-    let resource = !typed.literal && typed.words.first().is_some_and(|word| word == "resource");
-    let (step, options) = if resource { resource_step(typed)? } else { plain_step(typed)? };
-    if options.out.is_some() && !matches!(step, Step::Call { .. } | Step::Read { .. }) {
+    let first = typed.words.first().filter(|_| !typed.literal).map(String::as_str);
+    let (step, options) = match first {
+        Some("resource") => resource_step(typed)?,
+        Some("wait") => wait_step(typed)?,
+        _ => plain_step(typed)?,
+    };
+    if options.out.is_some() && !matches!(step, Step::Call { .. } | Step::Read { .. } | Step::Wait { .. }) {
         return Err(ArgsError::OutWithout);
+    }
+    if options.no_wait && !matches!(step, Step::Call { .. } | Step::Read { .. }) {
+        return Err(ArgsError::NoWaitWithout);
     }
     Ok((step, options))
 }
@@ -111,6 +127,7 @@ fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
             Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
             Some(Arg::Long("json" | "exit-codes")) => {}
+            Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
             Some(Arg::Long("out")) => typed.options.out = Some(PathBuf::from(parser.value()?)),
             Some(Arg::Long("timeout")) => typed.options.timeout = Some(timeout(&parser.value()?.string()?)?),
             Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
@@ -137,6 +154,14 @@ fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     match words.next() {
         Some(word) => Err(ArgsError::TooMany(word)),
         None => Ok((step, typed.options)),
+    }
+}
+
+/// `wait ID`.
+fn wait_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    match (<[String; 2]>::try_from(typed.words), typed.server.or(typed.uri)) {
+        (Ok([_, id]), None) => Ok((Step::Wait { id }, typed.options)),
+        _ => Err(ArgsError::Wait),
     }
 }
 
@@ -210,6 +235,17 @@ mod tests {
         assert_eq!(step(&["--", "resource"]).unwrap().0, Step::Tools { server: "resource".into() });
         assert!(matches!(step(&["resource"]), Err(ArgsError::Missing { .. })));
         assert!(matches!(step(&["resource", "x"]), Err(ArgsError::ResourceCommand(_))));
+    }
+
+    #[test]
+    fn a_server_named_wait_is_behind_two_dashes() {
+        assert_eq!(step(&["wait", "a1"]).unwrap().0, Step::Wait { id: "a1".into() });
+        assert_eq!(step(&["--", "wait"]).unwrap().0, Step::Tools { server: "wait".into() });
+        for words in [["wait"].as_slice(), &["wait", "a", "b"], &["wait", "a", "--uri", "b"]] {
+            assert!(matches!(step(words), Err(ArgsError::Wait)), "{words:?}");
+        }
+        assert!(step(&["s", "t", "{}", "--no-wait"]).unwrap().1.no_wait);
+        assert!(matches!(step(&["s", "--no-wait"]), Err(ArgsError::NoWaitWithout)));
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub(crate) enum Failure {
     Base64(#[from] footbridge_guest::answers::DecodeError),
     #[error("cannot write to standard output: {0}")]
     Stdout(#[source] io::Error),
+    /// Nobody said yes; the state's word and what it means.
+    #[error("approval {id} is {state}: {}", approval_message(state))]
+    Approval { id: String, state: String },
     /// The tool reported an error, which has been printed.
     #[error("the tool reported an error")]
     Tool,
@@ -54,6 +57,8 @@ impl Failure {
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) | Self::Stdin(_) => ExitCode::Usage,
             Self::StdinTooLarge => ExitCode::OverLimit,
             Self::Client { source, call } => client_code(source, *call),
+            Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
+            Self::Approval { .. } => ExitCode::ApprovalPending,
             Self::Out { .. } | Self::Base64(_) | Self::Stdout(_) | Self::Tool => ExitCode::ToolError,
         }
     }
@@ -86,6 +91,14 @@ impl Failure {
     }
 }
 
+fn approval_message(state: &str) -> &'static str {
+    match state {
+        "pending" => "nobody has answered yet; wait for it again",
+        "denied" => "a person said no; the call was not made",
+        _ => "nothing was called; make the call again to ask again",
+    }
+}
+
 fn client_code(error: &ClientError, call: bool) -> ExitCode {
     match error {
         ClientError::Params(_) => ExitCode::Usage,
@@ -93,7 +106,7 @@ fn client_code(error: &ClientError, call: bool) -> ExitCode {
         ClientError::Cut { .. } if call => ExitCode::OutcomeUnknown,
         ClientError::Connect { .. } | ClientError::Cut { .. } | ClientError::NotBridge(_) => ExitCode::Unreachable,
         ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
-        ClientError::TimedOut { .. } => ExitCode::TimedOut,
+        ClientError::TimedOut { .. } | ClientError::Silent { .. } => ExitCode::TimedOut,
         ClientError::Unauthorized => ExitCode::Unauthenticated,
         ClientError::Status { status, error, .. } => status_code(*status, error.as_deref()),
         ClientError::Refused(error) => ExitCode::from_error(error.code, error.reason()),

@@ -15,7 +15,10 @@ use footbridge_proto::{
     rpc::Reason,
     wire::{MAX_REQUEST_BYTES, method},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{json, value::RawValue};
 
 use crate::{
@@ -23,6 +26,7 @@ use crate::{
     failure::Failure,
     layout,
     output::{self, OutFile},
+    progress::Line,
     render::Rendered,
     show,
 };
@@ -41,12 +45,15 @@ Usage:
   tool-cli resource list SERVER             list resources
   tool-cli resource templates SERVER        list resource templates
   tool-cli resource read SERVER URI         read a resource
+  tool-cli wait ID                          wait for a person to answer an approval, and for what comes of it
   tool-cli -- SERVER ...                    a server whose name is a subcommand
 
 Options:
   --out FILE        write the result to FILE; a single image, audio or blob as its bytes
   --json            print the raw result on one line, and errors as JSON on stderr
-  --timeout TIME    5s, 500ms or a number of seconds; 30s by default, at most 300s
+  --timeout TIME    5s, 500ms or a number of seconds; 30s by default, at most 300s. A call may take longer as long
+                    as the bridge says every 15s that it still runs: then only silence is measured
+  --no-wait         if a person has to be asked first, fail at once and name the approval
   --exit-codes      tell failures apart by exit status (also TOOL_CLI_EXIT_CODES=1)
   -h, --help        show this, and the servers if a bridge answers
   -V, --version     show the version
@@ -69,7 +76,9 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     let mut settings = Settings::from_env()?;
     settings.timeout = options.timeout.unwrap_or(settings.timeout);
     let deadline = Instant::now() + settings.timeout;
-    let mut asked = Asked { client: Client::new(settings), json: style.json, deadline };
+    let client = Client::new(settings);
+    let client = if options.no_wait { client.without_waiting() } else { client };
+    let mut asked = Asked { client, json: style.json, deadline };
     match step {
         Step::Help | Step::Version => Ok(()),
         Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ServerList| show::servers(list)),
@@ -100,6 +109,10 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
             let params = json!({ "server": server, "uri": uri });
             let (raw, result) = asked.get::<ResourceContents>(method::READ_RESOURCE, &params)?;
             asked.finish(&raw, &Rendered::resource(result), file)
+        }
+        Step::Wait { id } => {
+            let file = options.out.as_deref().map(OutFile::prepare).transpose()?;
+            asked.wait(id, file)
         }
     }
 }
@@ -134,6 +147,11 @@ fn read_stdin() -> Result<String, Failure> {
     String::from_utf8(text).map_err(|error| Failure::Stdin(io::Error::other(error.utf8_error())))
 }
 
+/// Whether a method has effects, may take long, and tells what happens meanwhile.
+fn is_call(method: &str) -> bool {
+    matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::AWAIT_APPROVAL)
+}
+
 /// The client, and how results are printed.
 struct Asked {
     client: Client,
@@ -148,9 +166,8 @@ impl Asked {
         method: &'static str,
         params: &impl Serialize,
     ) -> Result<(Box<RawValue>, T), Failure> {
-        let call = matches!(method, method::CALL_TOOL | method::READ_RESOURCE);
-        let raw = self.ask(method, params).map_err(|e| Failure::request(e, call))?;
-        let result = parse_result(method, &raw).map_err(|e| Failure::request(e, call))?;
+        let raw = self.ask(method, params).map_err(|e| Failure::request(e, is_call(method)))?;
+        let result = parse_result(method, &raw).map_err(|e| Failure::request(e, is_call(method)))?;
         Ok((raw, result))
     }
 
@@ -158,13 +175,50 @@ impl Asked {
     /// then, and a loop in a script need not know of rates. All within the timeout.
     fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
         loop {
-            let error = match self.client.request(method, params) {
+            let answer = if is_call(method) {
+                let mut line = Line::new(self.json);
+                self.client.request_watched(method, params, &mut |event| line.tell(&event))
+            } else {
+                self.client.request(method, params)
+            };
+            let error = match answer {
                 Err(error) if error.reason() == Some(Reason::RateLimited) => error,
                 other => return other,
             };
             match error.retry_after().filter(|pause| Instant::now() + *pause < self.deadline) {
                 Some(pause) => thread::sleep(pause),
                 None => return Err(error),
+            }
+        }
+    }
+
+    /// A grant may bring the result of the call that it is for; without one, its state is all there is.
+    fn wait(&mut self, id: String, file: Option<OutFile>) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        struct Waited {
+            state: Option<String>,
+            content: Option<IgnoredAny>,
+            contents: Option<IgnoredAny>,
+        }
+        let (raw, waited) = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }))?;
+        let shape = |e| Failure::request(e, true);
+        match waited {
+            Waited { contents: Some(_), .. } => {
+                let result = parse_result(method::AWAIT_APPROVAL, &raw).map_err(shape)?;
+                self.finish(&raw, &Rendered::resource(result), file)
+            }
+            Waited { state: Some(state), content: None, .. } => {
+                let granted = matches!(state.as_str(), "granted" | "used");
+                if self.json {
+                    output::print(&(layout::one_line(&raw) + "\n"))?;
+                } else if granted {
+                    output::print(&format!("approval {id} is {state}\n"))?;
+                }
+                if granted { Ok(()) } else { Err(Failure::Approval { id, state }) }
+            }
+            _ => {
+                let result = parse_result(method::AWAIT_APPROVAL, &raw).map_err(shape)?;
+                self.finish_call(&raw, result, file)
             }
         }
     }

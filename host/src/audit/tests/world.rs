@@ -20,6 +20,7 @@ use crate::{
     resolve::{CallRequest, Resolver, Target},
     secret::Secret,
     servers::{Launcher, ProtocolChoice, ServerSpec, Servers, ServersContext, StdioSpec, TransportSpec},
+    watcher::Watcher,
 };
 
 /// An MCP server with one tool, `note`. A call waits while the file `$HOLD` exists.
@@ -117,7 +118,7 @@ impl World {
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
         let stages = Stages { resolver, audit: audit.clone(), upstream };
-        stages.call(principal(), request, &CancellationToken::new()).await.into_answer()
+        stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }
 
     /// What comes after the admission.

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     digest::Digest,
-    provider::{InProcess, InProcessBuilder, OutgoingRequest, Several, ToolContext, ToolDefinition, ToolResult},
+    provider::{
+        InProcess, InProcessBuilder, LogLevel, OutgoingRequest, Several, ToolContext, ToolDefinition, ToolResult,
+    },
     secret::Secret,
 };
 
@@ -135,6 +137,7 @@ async fn progress_reaches_whoever_watches_without_secrets() {
         context.progress(1.0, Some(2.0), Some("half of very-secret-value"));
         context.progress(0.5, None, None);
         context.progress(f64::NAN, None, None);
+        context.log(LogLevel::Error, "no very-secret-value either");
         ToolResult::default()
     };
     let tools = InProcess::new("x").tool(ToolDefinition::new("tell"), tell).build().unwrap();
@@ -144,7 +147,10 @@ async fn progress_reaches_whoever_watches_without_secrets() {
     upstream.send(asked, &CancellationToken::new(), Some(sender)).await;
     let message = Some("half of [redacted]".to_owned());
     assert_eq!(events.recv().await, Some(CallEvent::Progress { progress: 1.0, total: Some(2.0), message }));
-    assert_eq!(events.recv().await, None, "progress that goes back is none");
+    let message = "no [redacted] either".to_owned();
+    let next = events.recv().await;
+    assert_eq!(next, Some(CallEvent::Log { level: LogLevel::Error, message }), "progress that goes back is none");
+    assert_eq!(events.recv().await, None);
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! Whoever waits for a call: what it hears before the answer, and whether it waits for a person.
+//!
+//! Events go over a bounded channel and are never waited for: one that does not fit is lost, the answer never is.
+
+use tokio::sync::mpsc;
+
+use crate::provider::{ApprovalEvent, CallEvent, short};
+
+/// Events that wait for a slow reader. Each has at most a few KiB.
+const WAITING: usize = 8;
+
+/// Whoever waits for a call. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Watcher {
+    events: Option<mpsc::Sender<CallEvent>>,
+    waits_for_person: bool,
+}
+
+impl Watcher {
+    /// One that hears nothing before the answer.
+    #[must_use]
+    pub fn silent() -> Self {
+        Self { events: None, waits_for_person: true }
+    }
+
+    /// One that hears events, and where they come out.
+    #[must_use]
+    pub fn listening() -> (Self, mpsc::Receiver<CallEvent>) {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        (Self { events: Some(sender), waits_for_person: true }, receiver)
+    }
+
+    /// The same, and whether it waits for a person to answer.
+    #[must_use]
+    pub fn waiting_for_person(self, waits_for_person: bool) -> Self {
+        Self { waits_for_person, ..self }
+    }
+
+    /// Whether it hears events, so that it can wait for long.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// Whether a call that needs a person may wait for one. If not it is answered `approval_required` at once.
+    #[must_use]
+    pub fn waits_for_person(&self) -> bool {
+        self.waits_for_person
+    }
+
+    /// Tells it about an approval. The stream of events begins with this, so it may come before the call is admitted.
+    pub fn approval(&self, mut event: ApprovalEvent) {
+        if let Some(events) = &self.events {
+            event.summary = short(event.summary);
+            // No more than a few of these come, and before any progress; a reader that misses one still gets the answer.
+            let _missed = events.try_send(CallEvent::Approval(event));
+        }
+    }
+
+    /// Where what a provider tells goes.
+    pub(crate) fn events(&self) -> Option<mpsc::Sender<CallEvent>> {
+        self.events.clone()
+    }
+}

@@ -2,14 +2,17 @@
 //!
 //! Each stage takes what only the one before can make. Leaving a stage out does not build.
 
+use footbridge_proto::rpc::{ErrorObject, Reason};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    approval::{Approvals, Clear, Cleared, NotCleared, Patience, Question},
     audit::{Audit, Reply},
     auth::Principal,
     gate,
     provider::Upstream,
     resolve::{CallRequest, Resolver, Unresolved},
+    session::Place,
 };
 
 /// The stages that a call goes through.
@@ -17,6 +20,8 @@ use crate::{
 pub struct Stages {
     /// Finds what a request names.
     pub resolver: Resolver,
+    /// Asks people.
+    pub approvals: Approvals,
     /// Records.
     pub audit: Audit,
     /// Carries out.
@@ -25,11 +30,18 @@ pub struct Stages {
 
 impl Stages {
     /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
-    pub async fn call(&self, principal: Principal, request: CallRequest, cancel: &CancellationToken) -> Reply {
+    /// A call that a person has to allow waits with this patience.
+    pub async fn call(
+        &self,
+        principal: Principal,
+        request: CallRequest,
+        cancel: &CancellationToken,
+        patience: &Patience,
+    ) -> Reply {
         let servers = self.upstream.servers();
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let left = Unresolved::left(principal.clone(), &request);
-        let _place = tokio::select! {
+        let place = tokio::select! {
             entered = principal.session().enter(server) => match entered {
                 Ok(place) => place,
                 Err(over) => return self.audit.over_limit(&principal, over),
@@ -44,12 +56,50 @@ impl Stages {
             () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
         let policy = call.principal().session().policy();
-        let verdict = gate::decide(policy, call);
-        let admitted = match self.audit.admit(verdict).await {
+        let (cleared, _place) = match Clear::of(gate::decide(policy, call)) {
+            Clear::Cleared(cleared) => (cleared, place),
+            Clear::Ask(question) => {
+                // A call that waits for a person keeps no place from others.
+                drop(place);
+                match self.approved(question, cancel, patience).await {
+                    Ok(approved) => approved,
+                    Err(not_cleared) => return self.audit.turn_down(*not_cleared).await,
+                }
+            }
+        };
+        let admitted = match self.audit.admit(cleared).await {
             Ok(admitted) => admitted,
             Err(reply) => return reply,
         };
         let executed = self.upstream.execute(admitted, cancel).await;
         self.audit.close_call(executed).await
+    }
+
+    /// Waits for a person, for a place again, and takes the grant, if everything is as it was when they were asked.
+    async fn approved(
+        &self,
+        question: Question,
+        cancel: &CancellationToken,
+        patience: &Patience,
+    ) -> Result<(Cleared, Place), Box<NotCleared>> {
+        let granted = self.approvals.ask(question)?.granted(cancel, patience).await?;
+        let call = granted.call();
+        let session = call.principal().session();
+        let entered = tokio::select! {
+            entered = session.enter_again(Some(call.server())) => entered,
+            () = cancel.cancelled() => {
+                let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
+                return Err(Box::new(granted.given_up(error)));
+            }
+        };
+        let place = match entered {
+            Ok(place) => place,
+            Err(over) => return Err(Box::new(granted.given_up(over.into_error()))),
+        };
+        if session.policy() != granted.verdict().policy() || !self.resolver.is_unchanged(call).await {
+            let message = "The tool or the policy changed since a person was asked, and the call was not made";
+            return Err(Box::new(granted.given_up(ErrorObject::new(Reason::DefinitionChanged, message))));
+        }
+        Ok((granted.take().await?, place))
     }
 }

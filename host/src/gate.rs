@@ -1,12 +1,14 @@
 //! Whether a call may be made. A pure function of values: no clock, no lock, no socket.
 
-use crate::resolve::ResolvedCall;
+use crate::{digest::Digest, resolve::ResolvedCall};
 
 /// A named set of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// Allows all that resolves.
     Open,
+    /// Asks a person about every call.
+    Ask,
 }
 
 impl Policy {
@@ -15,7 +17,20 @@ impl Policy {
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
+            Self::Ask => "ask",
         }
+    }
+
+    /// Whether a person may have to be asked.
+    #[must_use]
+    pub fn can_ask(self) -> bool {
+        self == Self::Ask
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Open, Self::Ask].into_iter().find(|policy| policy.name() == name)
     }
 }
 
@@ -24,6 +39,8 @@ impl Policy {
 pub enum Decision {
     /// It may be made.
     Allow,
+    /// A person has to say so first.
+    Ask,
 }
 
 impl Decision {
@@ -32,6 +49,7 @@ impl Decision {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Ask => "ask",
         }
     }
 }
@@ -63,6 +81,12 @@ impl Verdict {
         self.policy
     }
 
+    /// What is another one as soon as the policy says anything else.
+    #[must_use]
+    pub fn policy_revision(&self) -> Digest {
+        Digest::of(self.policy.name())
+    }
+
     pub(crate) fn into_call(self) -> ResolvedCall {
         self.call
     }
@@ -73,5 +97,6 @@ impl Verdict {
 pub fn decide(policy: Policy, call: ResolvedCall) -> Verdict {
     match policy {
         Policy::Open => Verdict { call, decision: Decision::Allow, policy },
+        Policy::Ask => Verdict { call, decision: Decision::Ask, policy },
     }
 }

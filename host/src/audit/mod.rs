@@ -27,8 +27,9 @@ pub use reply::Reply;
 pub use volatile::VolatileJournal;
 
 use crate::{
+    approval::{Cleared, NotCleared},
     auth::Principal,
-    gate::{Decision, Verdict},
+    digest::Digest,
     limits::AuditLimits,
     provider::{Executed, Outgoing, OutgoingRequest, ServerName},
     resolve::Unresolved,
@@ -57,6 +58,39 @@ pub struct Receipt {
     server: ServerName,
     resource: Option<String>,
     since: Instant,
+}
+
+/// A step in the life of an approval.
+#[derive(Debug, Clone)]
+pub(crate) struct ApprovalStep {
+    pub(crate) id: String,
+    pub(crate) state: &'static str,
+    pub(crate) session: String,
+    pub(crate) kind: &'static str,
+    pub(crate) server: String,
+    pub(crate) name: String,
+    pub(crate) arguments: Digest,
+    pub(crate) bytes: usize,
+    pub(crate) definition: Option<Digest>,
+    pub(crate) policy: String,
+    pub(crate) approver: Option<String>,
+}
+
+impl From<ApprovalStep> for record::Approval {
+    fn from(step: ApprovalStep) -> Self {
+        Self {
+            id: step.id,
+            state: step.state,
+            session: step.session,
+            kind: step.kind,
+            server: step.server,
+            name: short_name(&step.name),
+            arguments: Arguments { digest: digest_text(step.arguments), bytes: step.bytes },
+            definition: step.definition.map(digest_text),
+            policy: step.policy,
+            approver: step.approver,
+        }
+    }
 }
 
 /// The audit stage. Clones share one writer.
@@ -113,16 +147,15 @@ impl Audit {
     ///
     /// # Errors
     /// The reply of a call that must not leave.
-    pub async fn admit(&self, verdict: Verdict) -> Result<Admitted, Reply> {
-        match verdict.decision() {
-            Decision::Allow => {}
-        }
+    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Reply> {
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
-        let (kind, name, resource) = match verdict.call().request() {
-            OutgoingRequest::CallTool { name, .. } => ("tool", name.clone(), None),
-            OutgoingRequest::ReadResource { uri } => ("resource", uri.clone(), Some(uri.clone())),
-        };
+        let verdict = cleared.verdict();
         let call = verdict.call();
+        let (kind, name) = call.request().named();
+        let resource = match call.request() {
+            OutgoingRequest::CallTool { .. } => None,
+            OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
+        };
         let (digest, bytes) = call.arguments();
         let intent = Intent {
             id: id.clone(),
@@ -130,16 +163,18 @@ impl Audit {
             peer: call.principal().peer().to_string(),
             kind,
             server: call.server().to_string(),
-            name: short_name(&name),
+            name: short_name(name),
             arguments: Arguments { digest: digest_text(digest), bytes },
             definition: call.definition().map(digest_text),
             decision: verdict.decision().as_str(),
             policy: verdict.policy().name(),
+            approval: cleared.approval().map(|approved| approved.id.to_string()),
+            approver: cleared.approval().map(|approved| approved.approver.clone()),
         };
         if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
             return Err(unavailable(Some(&id)));
         }
-        let call = verdict.into_call();
+        let call = cleared.into_call();
         // Compared here again: the session may have ended since its token was shown, or the token was replaced.
         if !call.principal().is_current() {
             drop(self.queue.push_outcome(Outcome::not_sent(&id, "the session or its token ended")));
@@ -162,12 +197,51 @@ impl Audit {
             server: short_name(&server),
             name: short_name(target.name()),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+            approval: None,
         };
+        self.refused(refused, error).await
+    }
+
+    /// Records a call that nobody allowed, and gives its reply.
+    pub async fn turn_down(&self, call: NotCleared) -> Reply {
+        let NotCleared { verdict, error, approval } = call;
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let (kind, name) = verdict.call().request().named();
+        let refused = Refused {
+            id,
+            session: session_of(verdict.call().principal()),
+            peer: verdict.call().principal().peer().to_string(),
+            kind,
+            server: verdict.call().server().to_string(),
+            name: short_name(name),
+            reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+            approval: approval.map(|id| id.to_string()),
+        };
+        self.refused(refused, error).await
+    }
+
+    async fn refused(&self, refused: Refused, error: ErrorObject) -> Reply {
+        let id = refused.id.clone();
         if self.durable(self.queue.push(Record::Refused(Box::new(refused)))).await {
             Reply::refusal(error.with("auditId", id))
         } else {
             unavailable(Some(&id))
         }
+    }
+
+    /// Whether records can be queued right now. Nobody is asked otherwise: what they answer could not be recorded.
+    pub(crate) fn takes_records(&self) -> bool {
+        self.queue.takes_more()
+    }
+
+    /// Records a step of an approval's life. Not waited for: nothing is admitted before it is written.
+    pub(crate) fn approval_step(&self, step: ApprovalStep) {
+        drop(self.queue.push_kept(Record::Approval(Box::new(step.into()))));
+    }
+
+    /// Records that a grant is used. False if that is not durable in time: then it must not be.
+    pub(crate) async fn approval_used(&self, step: ApprovalStep) -> bool {
+        self.durable(self.queue.push(Record::Approval(Box::new(step.into())))).await
     }
 
     /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to

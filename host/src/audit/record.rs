@@ -43,8 +43,10 @@ pub(super) enum Record {
     Intent(Box<Intent>),
     /// What became of a call.
     Outcome(Outcome),
-    /// A call was refused before it was decided.
+    /// A call was refused: before it was decided, or since nobody allowed it.
     Refused(Box<Refused>),
+    /// A step in the life of an approval.
+    Approval(Box<Approval>),
     /// Calls over a limit, counted.
     Limited { session: String, reason: &'static str, count: u64 },
 }
@@ -62,6 +64,29 @@ pub(super) struct Intent {
     pub(super) definition: Option<String>,
     pub(super) decision: &'static str,
     pub(super) policy: &'static str,
+    /// The approval that it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<String>,
+    /// Who allowed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approver: Option<String>,
+}
+
+/// A step in the life of an approval.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Approval {
+    pub(super) id: String,
+    pub(super) state: &'static str,
+    pub(super) session: String,
+    pub(super) kind: &'static str,
+    pub(super) server: String,
+    pub(super) name: String,
+    pub(super) arguments: Arguments,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) definition: Option<String>,
+    pub(super) policy: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approver: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -96,6 +121,9 @@ pub(super) struct Refused {
     pub(super) server: String,
     pub(super) name: String,
     pub(super) reason: &'static str,
+    /// The approval that it waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<String>,
 }
 
 /// A name from a guest, short enough for a record.
@@ -152,6 +180,7 @@ mod tests {
             server: "s".into(),
             name: name.clone(),
             reason: "unknown_tool",
+            approval: None,
         }));
         let text = Line::new(1, DateTime::UNIX_EPOCH, record).text();
         assert!(!text.trim_end().chars().any(needs_escape), "{text}");

@@ -85,7 +85,7 @@ struct RunArgs {
     #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
     engine_args: Vec<OsString>,
     /// Which calls may be made
-    #[arg(long, value_name = "NAME", value_parser = ["open"], default_value = "open")]
+    #[arg(long, value_name = "NAME", value_parser = ["open", "ask"], default_value = "open")]
     policy: String,
     /// A variable that CMD gets too, with this value or its own
     #[arg(long, value_name = "NAME[=VALUE]")]

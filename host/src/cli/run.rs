@@ -29,7 +29,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     let env = args.env.into_iter().map(asked).collect();
     let run_this = Run {
         config,
-        policy: Policy::Open,
+        policy: Policy::named(&args.policy).unwrap_or(Policy::Ask),
         sandbox: args.sandbox,
         image: args.image,
         engine_args: args.engine_args,

@@ -19,7 +19,7 @@ use std::{
 use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
-use crate::{limits::Limits, servers::ServerSpec};
+use crate::{approval, limits::Limits, servers::ServerSpec};
 
 /// All that the files say together.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +32,8 @@ pub struct Config {
     pub limits: Limits,
     /// Names that a `Host` header may give besides loopback.
     pub allow_hosts: Vec<String>,
+    /// Who is asked for approvals.
+    pub approval: approval::Settings,
     /// The files that were read.
     pub files: Vec<PathBuf>,
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over.
@@ -145,6 +147,7 @@ fn add_file(
             let settings = settings::read(&real, &text)?;
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
+            config.approval = settings.approval.meant(&variables.all);
             Ok(())
         }
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),

@@ -29,6 +29,7 @@ use super::{
     stream::{Phase, Timed},
 };
 use crate::{
+    approval::Patience,
     auth::{Peer, authenticate},
     resolve::{CallRequest, QUICK},
     servers::RawResult,
@@ -168,6 +169,7 @@ impl Handler {
         self.session.list().map_err(OverLimit::into_error)?;
         let listed = match request {
             RpcRequest::Call(_) | RpcRequest::BridgeInfo => listings::info(),
+            RpcRequest::AwaitApproval { id } => listings::approval(stages, &principal, &id).await,
             RpcRequest::Servers => listings::servers(stages, &self.edge.calls).await,
             RpcRequest::Tools { server } => listings::tools(stages, &principal, &server).await?,
             RpcRequest::Tool { server, tool } => listings::tool(stages, &principal, &server, &tool).await?,
@@ -195,7 +197,8 @@ impl Handler {
         let cancel = self.session.over().child_token();
         let _guard = cancel.clone().drop_guard();
         let stages = self.edge.stages.clone();
-        let task = self.edge.tasks.spawn(async move { stages.call(principal, request, &cancel).await });
+        let patience = Patience { answer_after: Some(self.edge.answer_after), told: None };
+        let task = self.edge.tasks.spawn(async move { stages.call(principal, request, &cancel, &patience).await });
         match task.await {
             Ok(reply) => self.held(reply.into_answer()?),
             Err(error) => {

@@ -76,6 +76,16 @@ pub enum OutgoingRequest {
     },
 }
 
+impl OutgoingRequest {
+    /// The word for its kind in records, and what it names: a tool, or a URI.
+    pub(crate) fn named(&self) -> (&'static str, &str) {
+        match self {
+            Self::CallTool { name, .. } => ("tool", name),
+            Self::ReadResource { uri } => ("resource", uri),
+        }
+    }
+}
+
 /// What became of a call that was admitted.
 #[derive(Debug)]
 pub enum Outcome {

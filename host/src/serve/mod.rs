@@ -57,8 +57,12 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let control = Control::bind(&socket)?;
     let journal = FileJournal::create(&folders.state.join("audit"))?;
     tracing::info!(record = %journal.path().display(), "calls are recorded");
+    let asks_people = serve.config.approval.watch;
     let harness =
         Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    if asks_people {
+        harness.approvals().people_answer();
+    }
     let sessions = Sessions::new(harness, store, &folders.runtime);
     let restored = match sessions.restore().await {
         Ok(count) => count,

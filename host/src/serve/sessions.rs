@@ -91,6 +91,13 @@ impl Sessions {
     /// Makes a session and gives its token.
     pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
         let mut wish = Wish::read(asked)?;
+        if wish.policy.can_ask() && !self.harness().approvals().can_be_answered() {
+            let message = format!(
+                "policy {:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of footbridge.toml",
+                wish.policy.name()
+            );
+            return Err(Refusal::new(Kind::Invalid, message));
+        }
         let mut table = self.0.table.lock().await;
         if table.contains_key(&wish.name) {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);

@@ -71,10 +71,8 @@ impl Wish {
 
 /// The policy of this name.
 pub(super) fn policy(name: &str) -> Result<Policy, Refusal> {
-    if name == Policy::Open.name() {
-        return Ok(Policy::Open);
-    }
-    Err(invalid(format!("there is no policy {name:?}: there is {:?}", Policy::Open.name())))
+    let none = || invalid(format!("there is no policy {name:?}: there are \"open\" and \"ask\""));
+    Policy::named(name).ok_or_else(none)
 }
 
 fn ttl(millis: u64) -> Result<Duration, Refusal> {

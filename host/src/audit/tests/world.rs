@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fault, Memory};
 use crate::{
+    approval::{Approvals, Clear, Cleared, Patience},
     audit::{Admitted, Audit},
     auth::{Principal, tests::principal},
     budget::Budget,
     call::Stages,
-    gate::{self, Policy, Verdict},
+    gate::{self, Policy},
     limits::{CallLimits, Limits},
     provider::{Executed, Guard, RawResult, Upstream},
     redact::Redactor,
@@ -116,8 +117,9 @@ impl World {
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
-        let stages = Stages { resolver, audit: audit.clone(), upstream };
-        stages.call(principal(), request, &CancellationToken::new()).await.into_answer()
+        let approvals = Approvals::new(Limits::default().approval, None, audit.clone());
+        let stages = Stages { resolver, approvals, audit: audit.clone(), upstream };
+        stages.call(principal(), request, &CancellationToken::new(), &Patience::default()).await.into_answer()
     }
 
     /// What comes after the admission.
@@ -126,9 +128,12 @@ impl World {
     }
 
     /// As far as the gate.
-    pub(super) async fn verdict(&self, tag: &str) -> Verdict {
+    pub(super) async fn verdict(&self, tag: &str) -> Cleared {
         let resolved = self.resolver.resolve(principal(), request("s", "note", tag)).await;
-        gate::decide(Policy::Open, resolved.unwrap())
+        match Clear::of(gate::decide(Policy::Open, resolved.unwrap())) {
+            Clear::Cleared(cleared) => cleared,
+            Clear::Ask(question) => panic!("{question:?}"),
+        }
     }
 
     pub(super) fn principal() -> Principal {

@@ -113,14 +113,18 @@ impl<P> Book<P> {
     pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, spare: ApprovalId) -> Asked {
         self.sweep(now);
         self.remembered.retain(|(known, _)| *known == key || !known.is_same_call(&key));
-        if let Some(id) = self.live_of(&key) {
-            return Asked::Waiting(self.join(id));
+        let full = self.pending_of(key.session) >= self.limits.pending_per_session;
+        if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == key) {
+            // Behind the one that takes a grant, it would go on as a pending one.
+            let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;
+            let id = *id;
+            return if full && alone_with_a_grant { Asked::TooMany } else { Asked::Waiting(self.join(id)) };
         }
         if let Some(until) = self.denied.get(&key) {
             return Asked::Hushed(until.saturating_duration_since(now));
         }
         let remembered = self.remembered.iter().find(|(known, _)| *known == key).map(|(_, by)| Arc::clone(by));
-        if self.pending_of(key.session) >= self.limits.pending_per_session {
+        if full {
             return Asked::TooMany;
         }
         self.open(now, spare, key, about);
@@ -128,10 +132,6 @@ impl<P> Book<P> {
             self.grant(now, spare, by);
         }
         Asked::Waiting(self.join(spare))
-    }
-
-    fn live_of(&self, key: &Key) -> Option<ApprovalId> {
-        self.live.iter().find(|(_, entry)| entry.key == *key).map(|(id, _)| *id)
     }
 
     /// Those whose waiters will go on as a pending one count too.

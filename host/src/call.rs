@@ -2,7 +2,10 @@
 //!
 //! Each stage takes what only the one before can make. Leaving a stage out does not build.
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
+use footbridge_proto::{
+    rpc::{ErrorObject, Reason},
+    wire::CheckedCall,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -12,7 +15,7 @@ use crate::{
     gate,
     provider::Upstream,
     resolve::{CallRequest, Resolver, Unresolved},
-    session::Place,
+    session::{OverLimit, Place},
 };
 
 /// The stages that a call goes through.
@@ -38,7 +41,7 @@ impl Stages {
         cancel: &CancellationToken,
         patience: &Patience,
     ) -> Reply {
-        let servers = self.upstream.servers();
+        let servers = self.resolver.servers(&principal.session().reach());
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let left = Unresolved::left(principal.clone(), &request);
         let place = tokio::select! {
@@ -55,13 +58,13 @@ impl Stages {
             },
             () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
-        let policy = call.principal().session().policy();
-        let (cleared, _place) = match Clear::of(gate::decide(policy, call)) {
+        let (cleared, _place) = match Clear::of(gate::decide(call)) {
             Clear::Cleared(cleared) => (cleared, place),
+            Clear::Denied(denied) => return self.audit.turn_down(*denied).await,
             Clear::Ask(question) => {
                 // A call that waits for a person keeps no place from others.
                 drop(place);
-                match self.approved(question, cancel, patience).await {
+                match self.approved(*question, cancel, patience).await {
                     Ok(approved) => approved,
                     Err(not_cleared) => return self.audit.turn_down(*not_cleared).await,
                 }
@@ -96,10 +99,29 @@ impl Stages {
             Ok(place) => place,
             Err(over) => return Err(Box::new(granted.given_up(over.into_error()))),
         };
-        if session.policy() != granted.verdict().policy() || !self.resolver.is_unchanged(call).await {
+        if !granted.policy_is_current() || !self.resolver.is_unchanged(call).await {
             let message = "The tool or the policy changed since a person was asked, and the call was not made";
             return Err(Box::new(granted.given_up(ErrorObject::new(Reason::DefinitionChanged, message))));
         }
         Ok((granted.take().await?, place))
+    }
+
+    /// What the gate would say of a call. It counts as one against the rate, and nothing is sent or recorded.
+    ///
+    /// # Errors
+    /// What the call itself would be answered by then.
+    pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<CheckedCall, ErrorObject> {
+        let servers = self.resolver.servers(&principal.session().reach());
+        let server = servers.iter().find(|name| name.as_str() == request.server);
+        let session = principal.clone();
+        let _place = session.session().enter(server).await.map_err(OverLimit::into_error)?;
+        let call = self.resolver.resolve(principal, request).await.map_err(|unresolved| unresolved.error)?;
+        let verdict = gate::decide(call);
+        let shown = verdict.policy().settings().reveal_rules;
+        Ok(CheckedCall {
+            decision: verdict.decision().as_str().to_owned(),
+            policy: shown.then(|| verdict.policy().name().to_owned()),
+            rule: verdict.rule().filter(|_| shown).map(str::to_owned),
+        })
     }
 }

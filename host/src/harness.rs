@@ -8,13 +8,14 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    approval::{Approvals, CommandSpec},
+    approval::{self, Approvals},
     audit::{Audit, Journal},
     budget::Budget,
     call::Stages,
     config::Config,
     digest::Digest,
     edge::Edge,
+    gate::Policies,
     limits::Limits,
     listener::{Listener, Listeners},
     provider::{Guard, ToolProvider, Upstream},
@@ -48,6 +49,8 @@ pub enum OpenError {
 pub struct Reloaded {
     /// The servers that it changed.
     pub servers: ServersChanged,
+    /// Sessions whose policy it does not have any more: they keep what they had.
+    pub policy_gone: Vec<SessionName>,
     /// Whether it has limits or names of hosts that hold only after a restart.
     pub needs_restart: bool,
 }
@@ -58,7 +61,7 @@ struct Front {
     allow_hosts: Vec<String>,
     audit: Audit,
     budget: Budget,
-    approval_command: Option<CommandSpec>,
+    approval: approval::Settings,
 }
 
 /// A running harness.
@@ -67,6 +70,7 @@ pub struct Harness {
     upstream: Upstream,
     servers: Option<Servers>,
     approvals: Approvals,
+    approval: approval::Settings,
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
@@ -93,13 +97,8 @@ impl Harness {
         let limits = config.limits.clone();
         let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
-        let front = Front {
-            limits: config.limits,
-            allow_hosts: config.allow_hosts,
-            audit,
-            budget,
-            approval_command: config.approval.command,
-        };
+        let front =
+            Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget, approval: config.approval };
         // What servers say is redacted where it comes in, and not again.
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         harness.servers = Some(servers);
@@ -120,16 +119,17 @@ impl Harness {
     ) -> std::io::Result<Self> {
         let audit = Audit::start(journal, limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval_command: None };
+        let approval = approval::Settings { watch: false, command: None };
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval };
         Ok(Self::behind(front, provider, Redactor::new(secrets)))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, audit, budget, approval_command } = front;
+        let Front { limits, allow_hosts, audit, budget, approval } = front;
         let guard = Guard { limits: limits.calls.clone(), budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard);
         let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let approvals = Approvals::new(limits.approval.clone(), approval_command, audit.clone());
+        let approvals = Approvals::new(limits.approval.clone(), approval.command.clone(), audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages, &limits, allow_hosts.clone());
@@ -140,6 +140,7 @@ impl Harness {
             upstream,
             servers: None,
             approvals,
+            approval,
             audit,
             redactor,
             limits,
@@ -224,13 +225,29 @@ impl Harness {
         self.audit.session_ended(name, why);
     }
 
-    /// Takes a new configuration: its servers and secrets hold at once. Without effect over another provider.
+    /// Takes a new configuration: its policies hold at once, and its servers and secrets too, except over another
+    /// provider.
     pub fn reload(&self, config: Config) -> Reloaded {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let same = config.limits == self.limits && config.allow_hosts == self.allow_hosts;
-        Reloaded { servers, needs_restart: !same }
+        let policy_gone = self.replace_policies(&config.policies);
+        let same =
+            config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.approval == self.approval;
+        Reloaded { servers, policy_gone, needs_restart: !same }
+    }
+
+    /// Gives each session the policy of its name anew; those that have none any more keep their own.
+    fn replace_policies(&self, policies: &Policies) -> Vec<SessionName> {
+        let mut gone = Vec::new();
+        for SessionView { spec, .. } in self.sessions.view() {
+            let Some(open) = self.sessions.get(&spec.name) else { continue };
+            match policies.get(spec.policy.name()) {
+                Ok(policy) => open.session.set_policy(policy),
+                Err(_) => gone.push(spec.name),
+            }
+        }
+        gone
     }
 
     /// The open sessions, by name.

@@ -43,14 +43,14 @@ use crate::{
 /// ```
 pub struct Server {
     harness: Harness,
-    policy: Policy,
+    policy: Arc<Policy>,
 }
 
 /// What a [`Server`] is started with.
 pub struct ServerBuilder {
     provider: Arc<dyn ToolProvider>,
     limits: Limits,
-    policy: Policy,
+    policy: Arc<Policy>,
     secrets: Vec<Secret>,
 }
 
@@ -84,7 +84,7 @@ impl Server {
     /// Starts to put a server over this provider together: default limits, and a policy that allows all that resolves.
     #[must_use]
     pub fn over(provider: impl ToolProvider) -> ServerBuilder {
-        let (limits, policy) = (Limits::default(), Policy::Open);
+        let (limits, policy) = (Limits::default(), Policy::open());
         ServerBuilder { provider: Arc::new(provider), limits, policy, secrets: Vec::new() }
     }
 
@@ -106,7 +106,7 @@ impl Server {
         let listener = self.harness.listeners().bind(listen)?;
         let endpoint = listener.endpoint().map_err(OpenError::from)?;
         let token = new_token()?;
-        let spec = SessionSpec { labels, ..SessionSpec::new(name, &token, self.policy) };
+        let spec = SessionSpec { labels, ..SessionSpec::new(name, &token, Arc::clone(&self.policy)) };
         self.harness.open(spec, vec![listener])?;
         Ok(Served { endpoint, token })
     }
@@ -136,7 +136,7 @@ impl ServerBuilder {
 
     /// Which calls may be made.
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: Arc<Policy>) -> Self {
         self.policy = policy;
         self
     }

@@ -27,8 +27,11 @@ pub mod method {
     /// The state of an approval, once there is an answer or a while later. It runs nothing.
     pub const AWAIT_APPROVAL: &str = "awaitApproval";
 
+    /// What the gate would say of a call, without making it. Ours: other bridges do not have it.
+    pub const CHECK_CALL: &str = "checkCall";
+
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 9] = [
+    pub const ALL: [&str; 10] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -38,6 +41,7 @@ pub mod method {
         LIST_RESOURCE_TEMPLATES,
         READ_RESOURCE,
         AWAIT_APPROVAL,
+        CHECK_CALL,
     ];
 }
 
@@ -79,6 +83,7 @@ pub fn bridge_info(name: &str, version: &str) -> Value {
             },
             "resources": {"list": true, "templates": true, "read": true},
             "cancellation": {"providerAbortSignal": true},
+            "footbridge": {"checkCall": true},
         },
     })
 }
@@ -135,6 +140,19 @@ pub struct ToolList {
     pub server: String,
     /// Sorted by name.
     pub tools: Vec<ToolEntry>,
+}
+
+/// Result of `checkCall`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedCall {
+    /// `allow`, `ask` or `deny`.
+    pub decision: String,
+    /// The policy, where it says that guests may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The rule that decides, where one matches and guests may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// Result of `listResources`.

@@ -109,7 +109,7 @@ async fn two_sessions_of_one_harness_each_have_a_token_of_their_own() {
     let socket = bind(&at(&path)).unwrap();
     let (first, second) = (new_token().unwrap(), new_token().unwrap());
     for (name, token, listener) in [("first", &first, socket), ("second", &second, tcp)] {
-        let spec = SessionSpec::new(name.parse().unwrap(), token, Policy::Open);
+        let spec = SessionSpec::new(name.parse().unwrap(), token, Policy::open());
         harness.open(spec, vec![listener]).unwrap();
     }
     let statuses = tokio::task::spawn_blocking(move || {

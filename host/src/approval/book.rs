@@ -136,7 +136,8 @@ impl<P> Book<P> {
 
     /// Those whose waiters will go on as a pending one count too.
     fn pending_of(&self, session: u64) -> usize {
-        let counts = |entry: &&Entry<P>| entry.key.session == session && (entry.granted.is_none() || entry.waiters.len() > 1);
+        let counts =
+            |entry: &&Entry<P>| entry.key.session == session && (entry.granted.is_none() || entry.waiters.len() > 1);
         self.live.values().filter(counts).count()
     }
 
@@ -195,7 +196,13 @@ impl<P> Book<P> {
     ///
     /// # Errors
     /// The state of one that is not pending; nothing if it is not known.
-    pub(super) fn allow(&mut self, now: Instant, id: ApprovalId, by: Arc<str>, remember: bool) -> Result<(), Option<State>> {
+    pub(super) fn allow(
+        &mut self,
+        now: Instant,
+        id: ApprovalId,
+        by: Arc<str>,
+        remember: bool,
+    ) -> Result<(), Option<State>> {
         let key = self.pending(now, id)?;
         self.grant(now, id, Arc::clone(&by));
         if remember {
@@ -291,9 +298,11 @@ impl<P> Book<P> {
 
     /// A session ended: nothing of it is asked or granted any more.
     pub(super) fn end_session(&mut self, session: u64) {
-        let its = self.live.iter().filter(|(_, entry)| entry.key.session == session).map(|(id, entry)| {
-            (*id, if entry.granted.is_some() { State::Expired } else { State::Withdrawn })
-        });
+        let its = self
+            .live
+            .iter()
+            .filter(|(_, entry)| entry.key.session == session)
+            .map(|(id, entry)| (*id, if entry.granted.is_some() { State::Expired } else { State::Withdrawn }));
         for (id, state) in its.collect::<Vec<_>>() {
             self.end(id, state, None);
         }

@@ -15,7 +15,7 @@ use super::{
     view,
 };
 use crate::{
-    audit::ApprovalStep,
+    audit::{ApprovalStep, denied},
     gate::{Decision, Verdict},
     resolve::ResolvedCall,
 };
@@ -60,8 +60,10 @@ impl Cleared {
 pub enum Clear {
     /// It may be made.
     Cleared(Cleared),
+    /// It may not.
+    Denied(Box<NotCleared>),
     /// A person has to be asked.
-    Ask(Question),
+    Ask(Box<Question>),
 }
 
 /// A call that a person has to allow.
@@ -100,7 +102,11 @@ impl Clear {
     pub fn of(verdict: Verdict) -> Self {
         match verdict.decision() {
             Decision::Allow => Self::Cleared(Cleared { verdict, approval: None }),
-            Decision::Ask => Self::Ask(Question(verdict)),
+            Decision::Ask => Self::Ask(Box::new(Question(verdict))),
+            Decision::Deny => {
+                let error = denied(&verdict);
+                Self::Denied(Box::new(NotCleared { verdict, error, approval: None }))
+            }
         }
     }
 }
@@ -141,8 +147,8 @@ impl Approvals {
         let Question(verdict) = question;
         let refuse = |verdict, error| Err(Box::new(NotCleared { verdict, error, approval: None }));
         if !self.can_be_answered() {
-            let message = "This call needs the approval of a person, and nobody can be asked here: ask the operator";
-            return refuse(verdict, ErrorObject::new(Reason::ApprovalDenied, message));
+            let error = denied(&verdict);
+            return refuse(verdict, error);
         }
         if !self.0.audit.takes_records() {
             let message = "The call was not made: it cannot be recorded. Ask the operator; it can be repeated";
@@ -190,10 +196,11 @@ impl Waiting {
         self.verdict.call()
     }
 
-    /// What was decided about it.
+    /// Whether its session's policy still says what it said when a person was asked.
     #[must_use]
-    pub fn verdict(&self) -> &Verdict {
-        &self.verdict
+    pub fn policy_is_current(&self) -> bool {
+        let reach = self.call().principal().session().reach();
+        reach.rules().policy().revision() == self.key.policy
     }
 
     /// Waits until there is a grant that it may take.

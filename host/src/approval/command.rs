@@ -121,7 +121,16 @@ mod tests {
     fn only_the_two_decisions_are_answers() {
         assert_eq!(parse(b" {\"decision\":\"allow\"}\n").unwrap(), Answer::Allow { remember: false });
         assert_eq!(parse(br#"{"decision":"deny"}"#).unwrap(), Answer::Deny);
-        for other in ["", "allow", "true", "{}", r#"{"decision":"yes"}"#, r#"{"decision":"allow","x":1}"#, r#"{"decision":"ALLOW"}"#, r#"{"decision":"allow"}{"decision":"deny"}"#] {
+        for other in [
+            "",
+            "allow",
+            "true",
+            "{}",
+            r#"{"decision":"yes"}"#,
+            r#"{"decision":"allow","x":1}"#,
+            r#"{"decision":"ALLOW"}"#,
+            r#"{"decision":"allow"}{"decision":"deny"}"#,
+        ] {
             assert!(matches!(parse(other.as_bytes()), Err(NoAnswer::Unreadable)), "{other}");
         }
     }

@@ -137,9 +137,8 @@ impl Approvals {
     /// Those that are pending or granted, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<ApprovalInfo> {
-        let mut found: Vec<_> = self.with(|book, _| {
-            book.live().map(|(id, entry)| (entry.about.asked, view::info(*id, entry))).collect()
-        });
+        let mut found: Vec<_> =
+            self.with(|book, _| book.live().map(|(id, entry)| (entry.about.asked, view::info(*id, entry))).collect());
         found.sort_by_key(|(asked, _)| *asked);
         found.into_iter().map(|(_, info)| info).collect()
     }

@@ -29,7 +29,7 @@ impl Key {
             name: name.to_owned(),
             arguments: call.arguments().0,
             definition: call.definition(),
-            policy: verdict.policy_revision(),
+            policy: verdict.policy().revision(),
         }
     }
 

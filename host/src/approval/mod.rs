@@ -20,9 +20,9 @@ mod view;
 pub use clear::{Clear, Cleared, NotCleared, Patience, Question, Waiting};
 pub use command::CommandSpec;
 pub use desk::{Answer, Approvals, NotAnswered, Settings};
+use key::Key;
 pub use key::{ApprovalId, BadApprovalId};
 pub(crate) use view::Asking;
-use key::Key;
 
 /// How an approval is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,17 +39,13 @@ impl Asking {
             session: principal.session().name().to_string(),
             labels: principal.session().spec().labels.clone(),
             peer: principal.peer().to_string(),
-            effects: effects(verdict),
+            effects: verdict.call().effects().words(),
             policy: verdict.policy().name().to_owned(),
             arguments: arguments(verdict.call().request()).into(),
             asked: SystemTime::now(),
             _held: held,
         }
     }
-}
-
-fn effects(_verdict: &Verdict) -> Vec<&'static str> {
-    Vec::new()
 }
 
 /// The text that is digested, shown and sent.

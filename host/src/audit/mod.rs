@@ -24,18 +24,20 @@ use tokio::{sync::oneshot, time::timeout};
 
 pub use journal::{FileJournal, Journal, OpenError};
 pub use reply::Reply;
+pub(crate) use reply::denied;
 pub use volatile::VolatileJournal;
 
 use crate::{
-    approval::{Cleared, NotCleared},
+    approval::{ApprovalId, Cleared, NotCleared},
     auth::Principal,
     digest::Digest,
+    gate::Verdict,
     limits::AuditLimits,
-    provider::{Executed, Outgoing, OutgoingRequest, ServerName},
+    provider::{self, Executed, Outgoing, OutgoingRequest, ServerName},
     resolve::Unresolved,
     session::{Ended, OverLimit, SessionName, SessionSpec, random_text},
 };
-use record::{Arguments, Intent, Outcome, Record, Refused, digest_text, short_name};
+use record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused, digest_text, short_name};
 use writer::{Queue, Writer};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
@@ -58,6 +60,20 @@ pub struct Receipt {
     server: ServerName,
     resource: Option<String>,
     since: Instant,
+    principal: Principal,
+    result_limit: Option<u64>,
+}
+
+impl Receipt {
+    /// Counts what the guest is about to get; false where that is more than its session has left.
+    fn spend(&self, outcome: &provider::Outcome) -> bool {
+        let bytes = match outcome {
+            provider::Outcome::Result(result) => result.text.get().len(),
+            provider::Outcome::ServerError { message, .. } => message.len(),
+            _ => return true,
+        };
+        self.principal.session().results().spend(bytes, self.result_limit).is_ok()
+    }
 }
 
 /// A step in the life of an approval.
@@ -120,7 +136,7 @@ impl Audit {
     pub(crate) fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
         let record = Record::Session {
             session: session.name.to_string(),
-            policy: session.policy.name(),
+            policy: session.policy.name().to_owned(),
             listeners: listeners.iter().map(ToString::to_string).collect(),
             labels: session.labels.clone(),
         };
@@ -143,11 +159,14 @@ impl Audit {
         drop(self.queue.push_kept(Record::SessionEnded { session: session.to_string(), why: why.as_str() }));
     }
 
-    /// Records an intent, and lets the call go once that is durable.
+    /// Records an intent, and lets the call go once that is durable. Whatever was not allowed is recorded as refused.
     ///
     /// # Errors
     /// The reply of a call that must not leave.
     pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Reply> {
+        if let Err(error) = spend_arguments(cleared.verdict()) {
+            return Err(self.deny(cleared.verdict(), error, None).await);
+        }
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
         let verdict = cleared.verdict();
         let call = verdict.call();
@@ -166,22 +185,26 @@ impl Audit {
             name: short_name(name),
             arguments: Arguments { digest: digest_text(digest), bytes },
             definition: call.definition().map(digest_text),
-            decision: verdict.decision().as_str(),
-            policy: verdict.policy().name(),
-            approval: cleared.approval().map(|approved| approved.id.to_string()),
-            approver: cleared.approval().map(|approved| approved.approver.clone()),
+            decided: DecidedLine {
+                approval: cleared.approval().map(|approved| approved.id.to_string()),
+                approver: cleared.approval().map(|approved| approved.approver.clone()),
+                ..decided_line(verdict)
+            },
         };
         if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
+            call.principal().session().arguments().give_back(bytes);
             return Err(unavailable(Some(&id)));
         }
+        let result_limit = verdict.policy().settings().result_bytes;
         let call = cleared.into_call();
         // Compared here again: the session may have ended since its token was shown, or the token was replaced.
         if !call.principal().is_current() {
             drop(self.queue.push_outcome(Outcome::not_sent(&id, "the session or its token ended")));
             return Err(Reply::refusal(session_over().with("auditId", id)));
         }
+        let principal = call.principal().clone();
         let (server, request) = call.into_request();
-        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now() };
+        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
         Ok(Admitted { outgoing: Outgoing::new(server, request), receipt })
     }
 
@@ -190,14 +213,15 @@ impl Audit {
         let Unresolved { principal, server, target, error } = unresolved;
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let refused = Refused {
-            id: id.clone(),
+            id,
             session: session_of(&principal),
             peer: principal.peer().to_string(),
             kind: target.kind(),
             server: short_name(&server),
             name: short_name(target.name()),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
-            approval: None,
+            arguments: None,
+            decided: None,
         };
         self.refused(refused, error).await
     }
@@ -205,17 +229,25 @@ impl Audit {
     /// Records a call that nobody allowed, and gives its reply.
     pub async fn turn_down(&self, call: NotCleared) -> Reply {
         let NotCleared { verdict, error, approval } = call;
+        self.deny(&verdict, error, approval).await
+    }
+
+    /// Records a call that was refused after it was decided, and gives its reply.
+    async fn deny(&self, verdict: &Verdict, error: ErrorObject, approval: Option<ApprovalId>) -> Reply {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
-        let (kind, name) = verdict.call().request().named();
+        let call = verdict.call();
+        let (kind, name) = call.request().named();
+        let (digest, bytes) = call.arguments();
         let refused = Refused {
             id,
-            session: session_of(verdict.call().principal()),
-            peer: verdict.call().principal().peer().to_string(),
+            session: session_of(call.principal()),
+            peer: call.principal().peer().to_string(),
             kind,
-            server: verdict.call().server().to_string(),
+            server: call.server().to_string(),
             name: short_name(name),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
-            approval: approval.map(|id| id.to_string()),
+            arguments: Some(Arguments { digest: digest_text(digest), bytes }),
+            decided: Some(DecidedLine { approval: approval.map(|id| id.to_string()), ..decided_line(verdict) }),
         };
         self.refused(refused, error).await
     }
@@ -255,9 +287,16 @@ impl Audit {
     /// Records what became of a call, and gives its reply.
     pub async fn close_call(&self, executed: Executed) -> Reply {
         let (receipt, outcome) = executed.into_parts();
-        let line = reply::outcome_line(&receipt, &outcome);
-        let recorded = self.durable(Some(self.queue.push_outcome(line))).await;
-        if recorded { Reply::of(&receipt, outcome) } else { Reply::unrecorded(&receipt, &outcome) }
+        let mut line = reply::outcome_line(&receipt, &outcome);
+        let within = receipt.spend(&outcome);
+        if !within {
+            line.detail = Some("kept back: over the session's budget".to_owned());
+        }
+        match self.durable(Some(self.queue.push_outcome(line))).await {
+            true if within => Reply::of(&receipt, outcome),
+            true => Reply::kept_back(&receipt),
+            false => Reply::unrecorded(&receipt, &outcome),
+        }
     }
 
     /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
@@ -271,6 +310,27 @@ impl Audit {
                 receiver.try_recv().is_ok()
             }
         }
+    }
+}
+
+/// Counts the arguments of a call that is about to leave.
+fn spend_arguments(verdict: &Verdict) -> Result<(), ErrorObject> {
+    let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
+    if session.results().is_all_of(settings.result_bytes) {
+        return Err(reply::spent("results"));
+    }
+    let (_, bytes) = verdict.call().arguments();
+    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| reply::spent("arguments"))
+}
+
+fn decided_line(verdict: &Verdict) -> DecidedLine {
+    DecidedLine {
+        decision: verdict.decision().as_str(),
+        policy: verdict.policy().name().to_owned(),
+        rule: verdict.rule().map(str::to_owned),
+        effects: verdict.call().effects().words(),
+        approval: None,
+        approver: None,
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) enum Record {
     /// The harness starts to write here.
     Started { version: &'static str, pid: u32 },
     /// A session begins: a token for these listeners.
-    Session { session: String, policy: &'static str, listeners: Vec<String>, labels: BTreeMap<String, String> },
+    Session { session: String, policy: String, listeners: Vec<String>, labels: BTreeMap<String, String> },
     /// A session has one more listener, which could not be bound when it began.
     SessionListens { session: String, listener: String },
     /// A session's token was replaced.
@@ -43,7 +43,7 @@ pub(super) enum Record {
     Intent(Box<Intent>),
     /// What became of a call.
     Outcome(Outcome),
-    /// A call was refused: before it was decided, or since nobody allowed it.
+    /// A call was refused: before it was decided, because of that, or since nobody allowed it.
     Refused(Box<Refused>),
     /// A step in the life of an approval.
     Approval(Box<Approval>),
@@ -62,9 +62,20 @@ pub(super) struct Intent {
     pub(super) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) definition: Option<String>,
+    #[serde(flatten)]
+    pub(super) decided: DecidedLine,
+}
+
+/// What the gate said of a call.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct DecidedLine {
     pub(super) decision: &'static str,
-    pub(super) policy: &'static str,
-    /// The approval that it used.
+    pub(super) policy: String,
+    /// None where no rule matched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rule: Option<String>,
+    pub(super) effects: Vec<&'static str>,
+    /// The approval that it used or waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) approval: Option<String>,
     /// Who allowed it.
@@ -121,9 +132,10 @@ pub(super) struct Refused {
     pub(super) server: String,
     pub(super) name: String,
     pub(super) reason: &'static str,
-    /// The approval that it waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) approval: Option<String>,
+    pub(super) arguments: Option<Arguments>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) decided: Option<DecidedLine>,
 }
 
 /// A name from a guest, short enough for a record.
@@ -180,7 +192,8 @@ mod tests {
             server: "s".into(),
             name: name.clone(),
             reason: "unknown_tool",
-            approval: None,
+            arguments: None,
+            decided: None,
         }));
         let text = Line::new(1, DateTime::UNIX_EPOCH, record).text();
         assert!(!text.trim_end().chars().any(needs_escape), "{text}");

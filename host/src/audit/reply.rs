@@ -4,8 +4,9 @@ use footbridge_proto::rpc::{ErrorObject, Reason};
 
 use super::{Receipt, record};
 use crate::{
-    provider::{NoAnswer, NotSent, Outcome, RawResult},
-    resolve::no_such_resource,
+    gate::{Decision, Verdict},
+    provider::{NoAnswer, NotSent, Outcome, OutgoingRequest, RawResult},
+    resolve::{no_such_resource, repeated},
 };
 
 /// What MCP servers answer for a resource that they do not have (MCP 2025-11-25, resources, error handling).
@@ -29,6 +30,14 @@ impl Reply {
             other => Err(error_of(receipt, &other)),
         };
         Self { answer: answer.map_err(|error| error.with("auditId", receipt.id.as_str())) }
+    }
+
+    /// The answer to a call whose result is more than its session may still get.
+    pub(super) fn kept_back(receipt: &Receipt) -> Self {
+        let message = "The call was made, but its result is more than is left of this session's budget, and is kept \
+                       back. Do not repeat it; ask for less, or ask the operator";
+        let error = ErrorObject::new(Reason::BudgetSpent, message).with("auditId", receipt.id.as_str());
+        Self::refusal(error)
     }
 
     /// The answer to a call whose outcome could not be recorded in time.
@@ -76,6 +85,36 @@ fn error_of(receipt: &Receipt, outcome: &Outcome) -> ErrorObject {
         }
         Outcome::Unknown(why) => ErrorObject::new(Reason::OutcomeUnknown, unknown_message(*why, server.as_str())),
     }
+}
+
+/// The error for a call that the policy does not let through.
+pub(crate) fn denied(verdict: &Verdict) -> ErrorObject {
+    let server = verdict.call().server();
+    let what = match verdict.call().request() {
+        OutgoingRequest::CallTool { name, .. } => format!("tool \"{name}\" on server \"{server}\""),
+        OutgoingRequest::ReadResource { uri } => format!("resource \"{}\" on server \"{server}\"", repeated(uri)),
+    };
+    let why = match verdict.decision() {
+        Decision::Ask => "needs a person's approval, and nobody can be asked here",
+        Decision::Allow | Decision::Deny => "is denied by policy",
+    };
+    let mut message = format!("This call to {what} {why}. It was not made; ask the operator if it is needed");
+    if !verdict.policy().settings().reveal_rules {
+        return ErrorObject::new(Reason::DeniedByPolicy, message);
+    }
+    let (policy, rule) = (verdict.policy().name(), verdict.rule());
+    message.push_str(&match rule {
+        Some(rule) => format!(" (rule \"{rule}\" of policy \"{policy}\")"),
+        None => format!(" (no rule of policy \"{policy}\" matches)"),
+    });
+    ErrorObject::new(Reason::DeniedByPolicy, message).with("policy", policy).with("rule", rule)
+}
+
+/// The error for a call of a session that has nothing left.
+pub(super) fn spent(of: &str) -> ErrorObject {
+    let message =
+        format!("This session's budget for bytes of {of} does not cover this call. It was not made; ask the operator");
+    ErrorObject::new(Reason::BudgetSpent, message)
 }
 
 fn unknown_message(why: NoAnswer, server: &str) -> String {

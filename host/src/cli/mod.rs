@@ -1,6 +1,8 @@
 //! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
 
 mod config;
+mod egress;
+mod policy;
 mod run;
 mod serve;
 mod session;
@@ -12,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     config::{Config, ConfigError, Variables, folders::Folders, load},
+    gate::UnknownPolicy,
     report,
     run::Sandbox,
     sandbox::EnvironmentError,
@@ -34,6 +37,8 @@ const EXAMPLES: &str = "Examples:
   footbridge config check --config servers.json
   footbridge serve --config servers.json
   footbridge session create agent-1
+  footbridge run --policy readonly --config servers.json -- bash
+  footbridge policy egress --policy readonly --config servers.json
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -53,6 +58,9 @@ enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Try policies out, and see what they leave open
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// A small MCP server on standard input and output, to try things with
     DemoServer,
 }
@@ -84,8 +92,8 @@ struct RunArgs {
     /// engine's `run`
     #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
     engine_args: Vec<OsString>,
-    /// Which calls may be made
-    #[arg(long, value_name = "NAME", value_parser = ["open", "ask"], default_value = "open")]
+    /// Which calls may be made: open, readonly, ask, or a policy of footbridge.toml
+    #[arg(long, value_name = "NAME", default_value = "open")]
     policy: String,
     /// A variable that CMD gets too, with this value or its own
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -126,6 +134,62 @@ enum ConfigCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// Say what a policy decides about one call, without making it
+    #[command(after_help = TEST_HELP)]
+    Test {
+        #[command(flatten)]
+        which: WhichPolicy,
+        /// The server's name
+        server: String,
+        /// The tool's name
+        tool: String,
+        /// The call's arguments, a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+    /// Say what a session can reach through its tools
+    #[command(after_help = EGRESS_HELP)]
+    Egress {
+        #[command(flatten)]
+        which: WhichPolicy,
+    },
+}
+
+/// Which policy, for which session.
+#[derive(Debug, Args)]
+struct WhichPolicy {
+    #[command(flatten)]
+    files: Files,
+    /// The policy's name: open, readonly, ask, or one of footbridge.toml
+    #[arg(long, value_name = "NAME")]
+    policy: String,
+    /// A label of the session, for rules that ask for labels
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called.
+
+Examples:
+  footbridge policy test --policy readonly demo list_notes
+  footbridge policy test --policy careful demo get_weather '{\"city\":\"Bern\"}'
+
+Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
+cannot be looked at.";
+
+const EGRESS_HELP: &str = "Starts the servers to see which tools they have; no tool is called.
+
+Examples:
+  footbridge policy egress --policy readonly
+  footbridge policy egress --policy careful --label team=search --json
+
+Exit status: 0, or 1 if a server could not be looked at, and 2 for a wrong configuration.";
+
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main() -> i32 {
@@ -142,14 +206,18 @@ pub fn main() -> i32 {
         Command::Serve(args) => serve::main(args),
         Command::Session(command) => session::main(command),
         Command::Config(command) => config::main(command),
+        Command::Policy(command) => policy::main(command),
         Command::DemoServer => demo_server(),
     };
     match done {
         Ok(status) => status,
         Err(error) => {
             report::error(&error);
-            let mistaken =
-                error.is::<ConfigError>() || error.is::<EnvironmentError>() || error.is::<run::NeedsContainer>();
+            let mistaken = error.is::<ConfigError>()
+                || error.is::<EnvironmentError>()
+                || error.is::<UnknownPolicy>()
+                || error.is::<policy::NoSuchCall>()
+                || error.is::<run::NeedsContainer>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }

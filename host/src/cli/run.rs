@@ -6,7 +6,6 @@ use anyhow::Context as _;
 
 use super::{RunArgs, load_config, start_log};
 use crate::{
-    gate::Policy,
     run::{Run, run},
     sandbox::Asked,
     sys,
@@ -25,11 +24,12 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
+    let policy = config.policies.get(&args.policy)?;
     let labels = args.labels.into_iter().collect();
     let env = args.env.into_iter().map(asked).collect();
     let run_this = Run {
         config,
-        policy: Policy::named(&args.policy).unwrap_or(Policy::Ask),
+        policy,
         sandbox: args.sandbox,
         image: args.image,
         engine_args: args.engine_args,

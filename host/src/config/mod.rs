@@ -4,6 +4,8 @@
 
 pub mod folders;
 pub mod human;
+mod places;
+mod policies;
 mod secrets;
 mod servers;
 mod settings;
@@ -14,12 +16,20 @@ use std::{
     ffi::OsString,
     fmt, fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
-use crate::{approval, limits::Limits, servers::ServerSpec};
+use crate::{
+    approval,
+    gate::{Policies, Policy, policy::Labelled},
+    limits::Limits,
+    servers::ServerSpec,
+};
+use places::File;
+use settings::Settings;
 
 /// All that the files say together.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +44,8 @@ pub struct Config {
     pub allow_hosts: Vec<String>,
     /// Who is asked for approvals.
     pub approval: approval::Settings,
+    /// The policies that there are, those that are built in too.
+    pub policies: Policies,
     /// The files that were read.
     pub files: Vec<PathBuf>,
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over.
@@ -98,9 +110,9 @@ pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<C
         if given.is_empty() { defaults().into_iter().filter(|path| path.exists()).collect() } else { given.to_vec() };
     let mut config = Config::default();
     let mut mistakes = Vec::new();
-    let mut servers: BTreeMap<String, ServerSpec> = BTreeMap::new();
+    let mut parts = Parts::default();
     for path in &paths {
-        match add_file(path, variables, &mut config, &mut servers) {
+        match add_file(path, variables, &mut config, &mut parts) {
             Ok(()) => {}
             Err(found) => mistakes.extend(found),
         }
@@ -108,16 +120,38 @@ pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<C
     if !mistakes.is_empty() {
         return Err(ConfigError(mistakes));
     }
-    config.servers = servers.into_values().collect();
+    config.servers = parts.servers.into_values().collect();
+    config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
+    config.notes.extend(unmatched(&config));
     Ok(config)
 }
 
-fn add_file(
-    path: &Path,
-    variables: &Variables,
-    config: &mut Config,
-    servers: &mut BTreeMap<String, ServerSpec>,
-) -> Result<(), Vec<Mistake>> {
+/// What files add to each other.
+#[derive(Default)]
+struct Parts {
+    servers: BTreeMap<String, ServerSpec>,
+    policies: BTreeMap<String, Arc<Policy>>,
+    labelled: Vec<Labelled>,
+}
+
+/// Rules for servers that are not configured: no mistake, since policies outlive servers, and often a typing error.
+fn unmatched(config: &Config) -> Vec<Mistake> {
+    let toml = || config.files.iter().find(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let policies = config.policies.names().filter_map(|name| config.policies.get(name).ok());
+    let idle = policies.flat_map(|policy| {
+        let about_none =
+            |rule: &&crate::gate::Rule| !config.servers.iter().any(|spec| rule.is_about_server(spec.name.as_str()));
+        let note = |rule: &crate::gate::Rule| {
+            let what =
+                format!("rule {:?} of policy \"{}\" is about no server that is configured", rule.id, policy.name());
+            Mistake { file: toml().cloned().unwrap_or_default(), line: None, what }
+        };
+        policy.rules().iter().filter(about_none).map(note).collect::<Vec<_>>()
+    });
+    if config.servers.is_empty() { Vec::new() } else { idle.collect() }
+}
+
+fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut Parts) -> Result<(), Vec<Mistake>> {
     let wrong = |what: String| vec![Mistake { file: path.to_owned(), line: None, what }];
     let real = trust::check(path).map_err(|error| wrong(error.to_string()))?;
     let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
@@ -136,7 +170,7 @@ fn add_file(
             config.gathered.secrets.extend(found.gathered.secrets);
             for spec in found.servers {
                 let name = spec.name.to_string();
-                if servers.insert(name.clone(), spec).is_some() {
+                if parts.servers.insert(name.clone(), spec).is_some() {
                     let what = format!("server \"{name}\" replaces the one of an earlier file");
                     config.notes.push(Mistake { file: path.to_owned(), line: None, what });
                 }
@@ -144,12 +178,42 @@ fn add_file(
             if found.mistakes.is_empty() { Ok(()) } else { Err(found.mistakes) }
         }
         Some("toml") => {
-            let settings = settings::read(&real, &text)?;
+            let file = File::new(&real, &text);
+            let (settings, found) = read_settings(file)?;
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
             config.approval = settings.approval.meant(&variables.all);
+            for policy in found.policies {
+                let name = policy.name().to_owned();
+                if parts.policies.insert(name.clone(), policy).is_some() {
+                    let what = format!("policy \"{name}\" replaces the one of an earlier file");
+                    config.notes.push(Mistake { file: path.to_owned(), line: None, what });
+                }
+            }
+            // Of a later file first: the first that is about a tool holds.
+            parts.labelled.splice(0..0, found.labelled);
             Ok(())
         }
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+/// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs unsaid,
+/// and the other way round.
+fn read_settings(file: File<'_>) -> Result<(Settings, policies::Found), Vec<Mistake>> {
+    let table = file.parse().map_err(|mistake| vec![mistake])?;
+    let mut found = policies::read(file, &table);
+    let mistakes = std::mem::take(&mut found.mistakes);
+    match settings::read(file, table) {
+        Ok(settings) if mistakes.is_empty() => Ok((settings, found)),
+        Ok(_) => Err(mistakes),
+        Err(others) => Err(others.into_iter().chain(mistakes).collect()),
+    }
+}
+
+/// The policies of a settings file, for tests.
+#[cfg(test)]
+pub(crate) fn policies_of(text: &str) -> Result<Policies, Vec<Mistake>> {
+    let (_, found) = read_settings(File::new(Path::new("f.toml"), text))?;
+    Ok(Policies::new(found.policies, found.labelled))
 }

@@ -3,12 +3,10 @@
 //! Reading goes on after a mistake: the key it names is left out and the rest is read again, so that one look shows
 //! all of them.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{Mistake, servers::is_passed};
+use super::{Mistake, places::File, servers::is_passed};
 use crate::{approval, limits::Limits};
 
 /// What `footbridge.toml` may say.
@@ -18,6 +16,12 @@ pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) edge: Edge,
     pub(super) approval: Approval,
+    /// Read by itself: see [`super::policies`]. Here it is only known that it may be there.
+    #[serde(rename = "policies")]
+    _policies: Table,
+    /// The same.
+    #[serde(rename = "effects")]
+    _effects: Vec<Value>,
 }
 
 /// Settings of the listeners.
@@ -64,78 +68,21 @@ impl Approval {
     }
 }
 
-/// Mistakes that are reported at most; a file with more is not a settings file.
-const MAX_MISTAKES: usize = 50;
-
-/// Reads the text of a settings file.
-pub(super) fn read(path: &Path, text: &str) -> Result<Settings, Vec<Mistake>> {
-    let wrong = |line, what: String| Mistake { file: path.to_owned(), line, what };
-    let mut table: Table = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| line_at(text, span.start));
-        vec![wrong(line, format!("it does not parse: {}", error.message()))]
-    })?;
-    let mut mistakes = Vec::new();
-    loop {
-        let error = match serde_path_to_error::deserialize::<_, Settings>(Value::Table(table.clone())) {
-            Ok(settings) if mistakes.is_empty() => return Ok(settings),
-            Ok(_) => return Err(mistakes),
-            Err(error) => error,
-        };
-        let mut keys: Vec<String> = error.path().iter().map(ToString::to_string).collect();
-        let message = error.inner().message().trim().to_owned();
-        if let Some(unknown) = unknown_field(&message)
-            && keys.last().map(String::as_str) != Some(unknown)
-        {
-            keys.push(unknown.to_owned());
-        }
-        mistakes.push(wrong(find_line(text, &keys), format!("{}: {message}", keys.join("."))));
-        if !remove(&mut table, &keys) || mistakes.len() == MAX_MISTAKES {
-            return Err(mistakes);
-        }
-    }
-}
-
-fn unknown_field(message: &str) -> Option<&str> {
-    message.strip_prefix("unknown field `")?.split('`').next()
-}
-
-fn remove(table: &mut Table, keys: &[String]) -> bool {
-    match keys {
-        [] => false,
-        [last] => table.remove(last).is_some(),
-        [first, rest @ ..] => {
-            let inner = table.get_mut(first).and_then(Value::as_table_mut);
-            // An element of a list, or a path that leads nowhere: the whole key goes.
-            inner.is_some_and(|inner| remove(inner, rest)) || table.remove(first).is_some()
-        }
-    }
-}
-
-fn line_at(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
-}
-
-/// The line that sets a key, by reading the file once more for its places.
-fn find_line(text: &str, keys: &[String]) -> Option<usize> {
-    let parsed = toml::de::DeTable::parse(text).ok()?;
-    let mut table = parsed.get_ref();
-    let mut line = None;
-    for key in keys {
-        let (name, value) = table.get_key_value(key.as_str())?;
-        line = Some(line_at(text, name.span().start));
-        match value.get_ref() {
-            toml::de::DeValue::Table(inner) => table = inner,
-            _ => break,
-        }
-    }
-    line
+/// Reads a settings file, but for its policies.
+pub(super) fn read(file: File<'_>, table: Table) -> Result<Settings, Vec<Mistake>> {
+    file.read(&[], table)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{path::Path, time::Duration};
 
     use super::*;
+
+    fn read(path: &Path, text: &str) -> Result<Settings, Vec<Mistake>> {
+        let file = File::new(path, text);
+        super::read(file, file.parse().map_err(|mistake| vec![mistake])?)
+    }
 
     #[test]
     fn limits_are_read_over_their_defaults() {

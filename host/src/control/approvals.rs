@@ -10,9 +10,7 @@ use crate::approval::{Answer, ApprovalId, Approvals, NotAnswered};
 pub(crate) fn handle(approvals: &Approvals, request: Request) -> Result<Result<serde_json::Value, Refusal>, Request> {
     Ok(match request {
         Request::ListApprovals(_) => sent(approvals.list()),
-        Request::ShowApproval(asked) => {
-            id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent)
-        }
+        Request::ShowApproval(asked) => id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent),
         Request::AllowApproval(asked) => {
             answer(approvals, &asked.id, Answer::Allow { remember: asked.remember }, asked.by)
         }

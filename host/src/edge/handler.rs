@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use footbridge_proto::rpc::{ErrorObject, Reason};
+use footbridge_proto::rpc::{ErrorObject, Reason, raw};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{
     body::{Body, Incoming},
@@ -120,7 +120,7 @@ impl Handler {
         };
         let Parsed { id, mut request } = self.parse(bytes).await;
         let mut held = Some(held);
-        if let Ok(RpcRequest::Call(call)) = &mut request {
+        if let Ok(RpcRequest::Call(call) | RpcRequest::Check(call)) = &mut request {
             call.held = held.take();
         }
         let answer = match request {
@@ -164,13 +164,17 @@ impl Handler {
         let stages = &self.edge.stages;
         let request = match request {
             RpcRequest::Call(call) => return self.call(principal, call).await,
+            RpcRequest::Check(call) => {
+                let checked = stages.check(principal, call).await?;
+                return Ok(RawResult { text: raw(&checked), held: None });
+            }
             listing => listing,
         };
         self.session.list().map_err(OverLimit::into_error)?;
         let listed = match request {
-            RpcRequest::Call(_) | RpcRequest::BridgeInfo => listings::info(),
+            RpcRequest::Call(_) | RpcRequest::Check(_) | RpcRequest::BridgeInfo => listings::info(),
             RpcRequest::AwaitApproval { id } => listings::approval(stages, &principal, &id).await,
-            RpcRequest::Servers => listings::servers(stages, &self.edge.calls).await,
+            RpcRequest::Servers => listings::servers(stages, &principal, &self.edge.calls).await,
             RpcRequest::Tools { server } => listings::tools(stages, &principal, &server).await?,
             RpcRequest::Tool { server, tool } => listings::tool(stages, &principal, &server, &tool).await?,
             RpcRequest::Resources { server } => listings::resources(stages, &principal, &server).await?,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use footbridge_proto::{
     rpc::{ErrorObject, raw},
     wire::{
-        ApprovalState, EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry, ToolList, bridge_info,
+        ApprovalState, EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry,
+        ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
@@ -28,11 +29,12 @@ pub(super) fn info() -> Box<RawValue> {
 }
 
 /// `listServers`: those that are starting get a moment, all at once.
-pub(super) async fn servers(stages: &Stages, limits: &CallLimits) -> Box<RawValue> {
-    let names = stages.upstream.servers();
-    let entries = names.iter().map(|name| async {
+pub(super) async fn servers(stages: &Stages, principal: &Principal, limits: &CallLimits) -> Box<RawValue> {
+    let reach = &principal.session().reach();
+    let names = stages.resolver.servers(reach);
+    let entries = names.iter().map(|name| async move {
         match stages.upstream.catalogue(name, limits.list_wait).await {
-            Ok(catalogue) => server_entry(name, &catalogue),
+            Ok(catalogue) => server_entry(name, &reach.view(name, catalogue)),
             Err(why) => ServerEntry {
                 name: name.to_string(),
                 tool_count: 0,
@@ -55,7 +57,7 @@ fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
 
 /// `listTools`.
 pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
-    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let entry = |tool: &crate::catalogue::Tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
@@ -67,20 +69,20 @@ pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) 
 
 /// `describeTool`.
 pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Listed {
-    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     Ok(find_tool(&catalogue, &name, tool)?.definition().to_owned())
 }
 
 /// `listResources`.
 pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Listed {
-    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let resources = catalogue.resources().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&ResourceList { server: name.to_string(), resources }))
 }
 
 /// `listResourceTemplates`.
 pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Listed {
-    let (name, catalogue) = stages.resolver.catalogue(principal, server).await?;
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&TemplateList { server: name.to_string(), templates }))
 }

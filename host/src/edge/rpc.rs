@@ -21,6 +21,7 @@ pub(super) enum Request {
     Templates { server: String },
     AwaitApproval { id: String },
     Call(CallRequest),
+    Check(CallRequest),
 }
 
 /// A request, or why it is none, and the id to answer with.
@@ -118,7 +119,11 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
             return Err(envelope_error(ErrorCode::InvalidRequest, "Invalid Request"));
         }
         let arguments = arguments.map(ToOwned::to_owned);
-        Ok(Request::Call(CallRequest { server: server()?, target, arguments, held: None }))
+        Ok(CallRequest { server: server()?, target, arguments, held: None })
+    };
+    let tool_call = || {
+        server()?;
+        call(Target::Tool(required("tool", params.tool)?), params.arguments)
     };
     match name {
         method::GET_BRIDGE_INFO => Ok(Request::BridgeInfo),
@@ -128,13 +133,11 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
         method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
         method::AWAIT_APPROVAL => Ok(Request::AwaitApproval { id: required("id", params.id)? }),
-        method::CALL_TOOL => {
-            server()?;
-            call(Target::Tool(required("tool", params.tool)?), params.arguments)
-        }
+        method::CALL_TOOL => tool_call().map(Request::Call),
+        method::CHECK_CALL => tool_call().map(Request::Check),
         method::READ_RESOURCE => {
             server()?;
-            call(Target::Resource(required("uri", params.uri)?), None)
+            call(Target::Resource(required("uri", params.uri)?), None).map(Request::Call)
         }
         unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {}", repeated(unknown)))),
     }

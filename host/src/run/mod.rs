@@ -10,7 +10,7 @@ mod guest;
 mod plan;
 mod supervise;
 
-use std::ffi::OsString;
+use std::{ffi::OsString, sync::Arc};
 
 use anyhow::Context as _;
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
@@ -63,7 +63,7 @@ pub struct Run {
     /// The operator's configuration.
     pub config: Config,
     /// Which calls may be made.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// What isolates the command.
     pub sandbox: Sandbox,
     /// The image of a container.
@@ -112,7 +112,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let answering = if asks_people { Some(Answering::start(&folder, harness.approvals())?) } else { None };
     if run.policy.can_ask() && !harness.approvals().can_be_answered() {
         harness.stop().await;
-        return Err(NobodyToAsk(run.policy.name()).into());
+        return Err(NobodyToAsk(run.policy.name().to_owned()).into());
     }
     let token = new_token()?;
     let spec = SessionSpec { labels: run.labels, ..SessionSpec::new(session_name(), &token, run.policy) };
@@ -137,7 +137,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
 #[error(
     "policy {0:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of footbridge.toml"
 )]
-struct NobodyToAsk(&'static str);
+struct NobodyToAsk(String);
 
 fn session_name() -> SessionName {
     let name = format!("run-{}", std::process::id());

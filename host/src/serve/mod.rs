@@ -57,13 +57,13 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let control = Control::bind(&socket)?;
     let journal = FileJournal::create(&folders.state.join("audit"))?;
     tracing::info!(record = %journal.path().display(), "calls are recorded");
-    let asks_people = serve.config.approval.watch;
+    let (asks_people, policies) = (serve.config.approval.watch, serve.config.policies.clone());
     let harness =
         Harness::start(serve.config, journal, Launcher::Kept { helper: None }).context("cannot write the record")?;
     if asks_people {
         harness.approvals().people_answer();
     }
-    let sessions = Sessions::new(harness, store, &folders.runtime);
+    let sessions = Sessions::new(harness, policies, store, &folders.runtime);
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {
@@ -120,11 +120,14 @@ fn take(sessions: &Sessions, config: Config) {
     for note in &config.notes {
         tracing::warn!(%note, "the configuration has something odd");
     }
-    let Reloaded { servers, needs_restart } = sessions.harness().reload(config);
+    let Reloaded { servers, policy_gone, needs_restart } = sessions.reload(config);
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again");
+    for session in policy_gone {
+        tracing::warn!(%session, "its policy is not in the configuration any more: it keeps what it had");
+    }
     if needs_restart {
-        tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
+        tracing::warn!("limits, names of hosts or who is asked changed, too: they hold after a restart");
     }
 }
 

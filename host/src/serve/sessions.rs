@@ -10,7 +10,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
     time::SystemTime,
 };
 
@@ -23,9 +23,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{folder, wish::Wish};
 use crate::{
+    config::Config,
     control::wire::{CreateSession, Kind, Refusal},
     digest::Digest,
-    harness::Harness,
+    gate::{Policies, Policy, UnknownPolicy},
+    harness::{Harness, Reloaded},
     listener::{BindError, Listen, Listener, Listeners},
     process::ProcessWatch,
     session::{Ended, SessionName, SessionSpec, new_token},
@@ -41,6 +43,8 @@ pub(super) struct Sessions(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) harness: Harness,
+    /// Those of the configuration as it was read last.
+    policies: RwLock<Policies>,
     pub(super) listeners: Listeners,
     pub(super) store: Store,
     pub(super) runtime: PathBuf,
@@ -72,9 +76,10 @@ impl Kept {
 }
 
 impl Sessions {
-    pub(super) fn new(harness: Harness, store: Store, runtime: &Path) -> Self {
+    pub(super) fn new(harness: Harness, policies: Policies, store: Store, runtime: &Path) -> Self {
         Self(Arc::new(Inner {
             harness,
+            policies: RwLock::new(policies),
             listeners: Listeners::default(),
             store,
             runtime: runtime.to_owned(),
@@ -88,9 +93,21 @@ impl Sessions {
         &self.0.harness
     }
 
+    /// The policy of this name.
+    pub(super) fn policy(&self, name: &str) -> Result<Arc<Policy>, UnknownPolicy> {
+        self.0.policies.read().unwrap_or_else(PoisonError::into_inner).get(name)
+    }
+
+    /// Takes a new configuration.
+    pub(super) fn reload(&self, config: Config) -> Reloaded {
+        *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = config.policies.clone();
+        self.0.harness.reload(config)
+    }
+
     /// Makes a session and gives its token.
     pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
-        let mut wish = Wish::read(asked)?;
+        let policy = self.policy(&asked.policy).map_err(|error| Refusal::new(Kind::Invalid, error.to_string()))?;
+        let mut wish = Wish::read(asked, policy)?;
         if wish.policy.can_ask() && !self.harness().approvals().can_be_answered() {
             let message = format!(
                 "policy {:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of footbridge.toml",
@@ -153,7 +170,7 @@ impl Sessions {
         let spec = SessionSpec {
             labels: wish.labels.clone(),
             expires: stored.expires,
-            ..SessionSpec::new(wish.name.clone(), &token, wish.policy)
+            ..SessionSpec::new(wish.name.clone(), &token, Arc::clone(&wish.policy))
         };
         if let Err(error) = self.0.harness.open(spec, bound) {
             // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a restart.

@@ -1,6 +1,6 @@
 //! A session as asked for, made sense of: names, addresses, times and processes are checked before anything is made.
 
-use std::{collections::BTreeSet, io, path::Path, time::Duration};
+use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 
 use footbridge_proto::endpoint::Endpoint;
 
@@ -26,7 +26,7 @@ const MAX_LABELS: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct Wish {
     pub(super) name: SessionName,
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
     pub(super) labels: Labels,
     pub(super) ttl: Option<Duration>,
     pub(super) process: Option<(ProcessIdentity, ProcessWatch)>,
@@ -39,7 +39,7 @@ fn invalid(message: impl Into<String>) -> Refusal {
 
 impl Wish {
     /// Makes sense of a request.
-    pub(super) fn read(asked: &CreateSession) -> Result<Self, Refusal> {
+    pub(super) fn read(asked: &CreateSession, policy: Arc<Policy>) -> Result<Self, Refusal> {
         let name: SessionName = asked.name.parse().map_err(|error| invalid(format!("{:?}: {error}", asked.name)))?;
         let bytes: usize = asked.labels.iter().map(|(key, value)| key.len() + value.len()).sum();
         if bytes > MAX_LABELS {
@@ -49,7 +49,7 @@ impl Wish {
             return Err(invalid(format!("at most {MAX_NAMED} of --listen, --allow-uid and --peer-cid each")));
         }
         Ok(Self {
-            policy: policy(&asked.policy)?,
+            policy,
             labels: asked.labels.clone(),
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
@@ -67,12 +67,6 @@ impl Wish {
         }
         Ok(())
     }
-}
-
-/// The policy of this name.
-pub(super) fn policy(name: &str) -> Result<Policy, Refusal> {
-    let none = || invalid(format!("there is no policy {name:?}: there are \"open\" and \"ask\""));
-    Policy::named(name).ok_or_else(none)
 }
 
 fn ttl(millis: u64) -> Result<Duration, Refusal> {
@@ -125,7 +119,7 @@ mod tests {
         let mut asked =
             CreateSession { name: "one".into(), policy: "open".into(), socket_mode: 0o600, ..CreateSession::default() };
         change(&mut asked);
-        Wish::read(&asked)
+        Wish::read(&asked, Policy::open())
     }
 
     fn refused(change: impl FnOnce(&mut CreateSession), part: &str) {
@@ -136,7 +130,6 @@ mod tests {
     #[tokio::test]
     async fn what_makes_no_sense_is_named() {
         refused(|asked| asked.name = "A".into(), "\"A\"");
-        refused(|asked| asked.policy = "lax".into(), "no policy \"lax\"");
         refused(|asked| asked.ttl_ms = Some(0), "--ttl");
         refused(|asked| asked.ttl_ms = Some(u64::MAX), "--ttl");
         refused(|asked| asked.pid = Some(i32::MAX), "no process 2147483647");

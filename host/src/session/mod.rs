@@ -4,8 +4,11 @@
 //! because what it was for is gone. Its token may be replaced any number of times while it is open.
 
 pub mod connections;
+mod ended;
 mod name;
 mod over;
+mod reach;
+mod spending;
 pub(crate) mod table;
 
 use std::{
@@ -28,8 +31,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{budget, digest::Digest, gate::Policy, limits::CallLimits, servers::ServerName};
+pub use ended::Ended;
 pub use name::{BadSessionName, Labels, NoRandomness, SessionName, new_token, random_text};
 pub use over::OverLimit;
+pub use reach::Reach;
+pub use spending::{Exceeded, Spent};
 pub use table::SessionView;
 
 /// What a session is opened with.
@@ -40,7 +46,7 @@ pub struct SessionSpec {
     /// The digest of its token.
     pub token: Digest,
     /// Which calls it may make.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// What the operator finds it by.
     pub labels: Labels,
     /// When it ends by itself, if it does.
@@ -50,7 +56,7 @@ pub struct SessionSpec {
 impl SessionSpec {
     /// A session that this token opens, without labels and without an end. Only the token's digest is kept.
     #[must_use]
-    pub fn new(name: SessionName, token: &Token, policy: Policy) -> Self {
+    pub fn new(name: SessionName, token: &Token, policy: Arc<Policy>) -> Self {
         Self { name, token: Digest::of(token.expose()), policy, labels: Labels::new(), expires: None }
     }
 }
@@ -62,29 +68,6 @@ pub struct Shares {
     pub connections: connections::Share,
     /// Of the bytes held.
     pub bytes: budget::Share,
-}
-
-/// Why a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The operator revoked it.
-    Revoked,
-    /// Its time is over.
-    Expired,
-    /// The process that it was opened for is gone.
-    ProcessGone,
-}
-
-impl Ended {
-    /// The word for it in records.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Revoked => "revoked",
-            Self::Expired => "expired",
-            Self::ProcessGone => "process_gone",
-        }
-    }
 }
 
 /// Numbers of sessions.
@@ -100,6 +83,9 @@ pub struct Session {
     why: OnceLock<Ended>,
     limits: CallLimits,
     shares: Shares,
+    reach: RwLock<Arc<Reach>>,
+    arguments: Spent,
+    results: Spent,
     rate: DefaultDirectRateLimiter,
     listings: DefaultDirectRateLimiter,
     in_flight: Arc<Semaphore>,
@@ -142,6 +128,9 @@ impl Session {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
             until: left.and_then(|left| Instant::now().checked_add(left)),
+            reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
+            arguments: Spent::default(),
+            results: Spent::default(),
             over: CancellationToken::new(),
             why: OnceLock::new(),
             shares,
@@ -173,10 +162,28 @@ impl Session {
         &self.spec
     }
 
-    /// Which calls it may make.
+    /// What it may see and call, as it is now.
     #[must_use]
-    pub fn policy(&self) -> Policy {
-        self.spec.policy
+    pub fn reach(&self) -> Arc<Reach> {
+        Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives it another policy, for whatever is looked up from now on.
+    pub fn set_policy(&self, policy: Arc<Policy>) {
+        let reach = Arc::new(Reach::new(policy, &self.spec.labels));
+        *self.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
+    }
+
+    /// Bytes of arguments that its calls had.
+    #[must_use]
+    pub fn arguments(&self) -> &Spent {
+        &self.arguments
+    }
+
+    /// Bytes of results that it got.
+    #[must_use]
+    pub fn results(&self) -> &Spent {
+        &self.results
     }
 
     /// What it may take of what all share.

@@ -12,7 +12,7 @@ pub(crate) fn session_with(name: &str, token: &str, limits: CallLimits, expires:
         bytes: Budget::new(1 << 20).share(),
     };
     let (name, token) = (name.parse().unwrap(), Digest::of(token));
-    let spec = SessionSpec { name, token, policy: Policy::Open, labels: Labels::new(), expires };
+    let spec = SessionSpec { name, token, policy: Policy::open(), labels: Labels::new(), expires };
     Session::new(spec, limits, shares)
 }
 

@@ -176,7 +176,7 @@ fn open(harness: &Harness, session: &str) -> Door {
     let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
     let token = new_token().unwrap();
-    harness.open(SessionSpec::new(session.parse().unwrap(), &token, Policy::Open), vec![listener]).unwrap();
+    harness.open(SessionSpec::new(session.parse().unwrap(), &token, Policy::open()), vec![listener]).unwrap();
     Door { address: tcp.primary(), token: token.expose().to_owned() }
 }
 

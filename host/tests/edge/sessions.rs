@@ -83,7 +83,7 @@ fn a_session_ends_when_its_time_is_over() {
     let bridge = Bridge::start();
     let token = new_token().unwrap();
     let expires = Some(SystemTime::now() + Duration::from_millis(300));
-    let spec = SessionSpec { expires, ..SessionSpec::new("brief".parse().unwrap(), &token, Policy::Open) };
+    let spec = SessionSpec { expires, ..SessionSpec::new("brief".parse().unwrap(), &token, Policy::open()) };
     bridge.harness(async |harness| {
         let listener = anywhere();
         harness.open(spec, vec![listener]).unwrap();
@@ -98,7 +98,7 @@ fn a_name_is_one_sessions() {
     let bridge = Bridge::start();
     let taken = bridge.harness(async |harness| {
         let listener = anywhere();
-        harness.open(SessionSpec::new(name(), &new_token().unwrap(), Policy::Open), vec![listener])
+        harness.open(SessionSpec::new(name(), &new_token().unwrap(), Policy::open()), vec![listener])
     });
     assert!(matches!(taken, Err(OpenError::Taken(taken)) if taken == name()));
     bridge.must_serve();

@@ -14,7 +14,7 @@ use crate::{
     auth::{Principal, tests::principal},
     budget::Budget,
     call::Stages,
-    gate::{self, Policy},
+    gate,
     limits::{CallLimits, Limits},
     provider::{Executed, Guard, RawResult, Upstream},
     redact::Redactor,
@@ -130,9 +130,9 @@ impl World {
     /// As far as the gate.
     pub(super) async fn verdict(&self, tag: &str) -> Cleared {
         let resolved = self.resolver.resolve(principal(), request("s", "note", tag)).await;
-        match Clear::of(gate::decide(Policy::Open, resolved.unwrap())) {
+        match Clear::of(gate::decide(resolved.unwrap())) {
             Clear::Cleared(cleared) => cleared,
-            Clear::Ask(question) => panic!("{question:?}"),
+            other => panic!("{other:?}"),
         }
     }
 

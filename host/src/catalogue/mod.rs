@@ -1,0 +1,184 @@
+//! What one MCP server offers, as it said it: tools, resources, templates.
+//!
+//! Entries come from an untrusted server, one by one: a bad one is left out and reported, it never takes the others
+//! with it. Each keeps its definition as raw JSON, so that nothing a server said is lost on the way to a guest.
+
+mod tool;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use footbridge_proto::json;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    gate::{SessionRules, Subject},
+    limits::ServerLimits,
+};
+pub(crate) use tool::PROMOTED;
+pub use tool::Tool;
+
+/// All that a server offers at one moment. Replaced as a whole when the server says that it changed.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    tools: BTreeMap<String, Arc<Tool>>,
+    resources: BTreeMap<String, Arc<RawValue>>,
+    templates: BTreeMap<String, Arc<RawValue>>,
+    bytes: usize,
+    listed_only: bool,
+}
+
+/// Why an entry of a listing is left out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadEntry {
+    /// It lacks what makes it usable.
+    #[error("it is not an object with a \"{0}\" of 1 to 1,024 bytes")]
+    NoKey(&'static str),
+    /// JSON that parsers read differently.
+    #[error("its JSON is refused: {0}")]
+    Json(#[from] json::JsonError),
+    /// Input or output schema beyond the limit.
+    #[error("its \"{0}\" is over {1} bytes")]
+    SchemaTooLarge(&'static str, usize),
+    /// The input schema is not an object.
+    #[error("its \"inputSchema\" is not an object")]
+    NoSchema,
+    /// An entry before it has the same key.
+    #[error("an entry before it has the same name")]
+    Repeated,
+    /// All entries together are larger than a server's may be.
+    #[error("the server's entries have more than {0} bytes together")]
+    TooMuch(usize),
+    /// More entries than a server may have.
+    #[error("the server has more than {0} of them")]
+    TooMany(usize),
+}
+
+/// Longest name or URI of an entry, bytes.
+const MAX_KEY: usize = 1024;
+
+impl Catalogue {
+    /// Adds a tool of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_tool(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(raw, limits)?;
+        let tool = Tool::parse(raw, limits)?;
+        if self.tools.len() >= limits.entries {
+            return Err(BadEntry::TooMany(limits.entries));
+        }
+        if self.tools.contains_key(tool.name()) {
+            return Err(BadEntry::Repeated);
+        }
+        self.tools.insert(tool.name().to_owned(), Arc::new(tool));
+        Ok(())
+    }
+
+    /// Adds a resource of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_resource(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(&raw, limits)?;
+        add_keyed(&mut self.resources, "uri", raw, limits)
+    }
+
+    /// Adds a resource template of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_template(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(&raw, limits)?;
+        add_keyed(&mut self.templates, "uriTemplate", raw, limits)
+    }
+
+    fn account(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.bytes = self.bytes.saturating_add(raw.get().len());
+        if self.bytes > limits.catalogue_bytes { Err(BadEntry::TooMuch(limits.catalogue_bytes)) } else { Ok(()) }
+    }
+
+    /// Tools by name.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> {
+        self.tools.values()
+    }
+
+    /// The tool with exactly this name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.get(name)
+    }
+
+    /// Resources by URI, each as the server gave it.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
+        self.resources.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+    }
+
+    /// Resource templates by URI template, each as the server gave it.
+    pub fn templates(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
+        self.templates.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+    }
+
+    /// Whether its server may be asked for a resource. It may serve more than it lists, by its templates or unlisted,
+    /// so one that lists anything is asked for everything; but not where some of its resources are hidden.
+    #[must_use]
+    pub fn may_have_resource(&self, uri: &str) -> bool {
+        let lists_any = self.resources.len() + self.templates.len() > 0;
+        if self.listed_only { self.resources.contains_key(uri) } else { lists_any }
+    }
+
+    /// What these rules leave to be seen of it, as if there were no more.
+    ///
+    /// Where they may hide resources, only those that are listed can be read, and there are no templates: what is not
+    /// listed would be asked of the server, and the time that takes would tell it from what is hidden.
+    #[must_use]
+    pub fn seen_by(&self, rules: &SessionRules, server: &str) -> Self {
+        let listed_only = rules.hides_resources_of(server);
+        let shown_tool = |tool: &Tool| rules.shows(&rules.tool(server, tool.name(), tool.effects()));
+        let tools = self.tools.iter().filter(|(_, tool)| shown_tool(tool));
+        let resources = self.resources.iter().filter(|(uri, _)| rules.shows(&Subject::resource(server, uri)));
+        let templates = self.templates.iter().filter(|_| !listed_only);
+        let keep = |(key, raw): (&String, &Arc<RawValue>)| (key.clone(), Arc::clone(raw));
+        Self {
+            tools: tools.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
+            resources: resources.map(keep).collect(),
+            templates: templates.map(keep).collect(),
+            bytes: self.bytes,
+            listed_only,
+        }
+    }
+}
+
+fn add_keyed(
+    entries: &mut BTreeMap<String, Arc<RawValue>>,
+    key: &'static str,
+    raw: Box<RawValue>,
+    limits: &ServerLimits,
+) -> Result<(), BadEntry> {
+    json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
+    let value: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|_| BadEntry::NoKey(key))?;
+    let name = value.get(key).and_then(|v| serde_json::from_str::<String>(v.get()).ok());
+    let name = name.filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey(key))?;
+    if entries.contains_key(&name) {
+        return Err(BadEntry::Repeated);
+    }
+    if entries.len() >= limits.entries {
+        return Err(BadEntry::TooMany(limits.entries));
+    }
+    entries.insert(name, raw.into());
+    Ok(())
+}
+
+/// One page of a listing, as raw entries.
+#[derive(Debug, Deserialize)]
+pub struct Page {
+    /// The entries, whatever the listing is of.
+    #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", default)]
+    pub entries: Vec<Box<RawValue>>,
+    /// Where the next page starts; absent on the last.
+    #[serde(rename = "nextCursor", default)]
+    pub next_cursor: Option<String>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! What is kept of a listing, and what of it a session may see.
+
+use super::*;
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
+}
+
+fn add(catalogue: &mut Catalogue, text: &str) -> Result<(), BadEntry> {
+    catalogue.add_tool(&raw(text), &ServerLimits::default())
+}
+
+#[test]
+fn a_bad_tool_is_left_out_and_the_others_stay() {
+    let mut catalogue = Catalogue::default();
+    assert_eq!(add(&mut catalogue, r#"{"inputSchema":{}}"#), Err(BadEntry::NoKey("name")));
+    assert_eq!(add(&mut catalogue, "7"), Err(BadEntry::NoKey("name")));
+    assert_eq!(add(&mut catalogue, r#"{"name":"a"}"#), Err(BadEntry::NoSchema));
+    assert!(matches!(add(&mut catalogue, r#"{"name":"a","name":"b","inputSchema":{}}"#), Err(BadEntry::Json(_))));
+    assert_eq!(add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#), Ok(()));
+    assert_eq!(add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#), Err(BadEntry::Repeated));
+    assert_eq!(catalogue.tools().len(), 1);
+}
+
+#[test]
+fn unknown_members_reach_describe_tool_after_the_known_ones() {
+    let mut catalogue = Catalogue::default();
+    add(
+        &mut catalogue,
+        r#"{"_meta":{"x":123456789012345678901234567890},"title":"T","name":"a","outputSchema":{"type":"object"},"inputSchema":{}}"#,
+    )
+    .unwrap();
+    let tool = catalogue.tool("a").unwrap();
+    assert_eq!(
+        tool.definition().get(),
+        r#"{"name":"a","description":"(no description)","inputSchema":{},"outputSchema":{"type":"object"},"_meta":{"x":123456789012345678901234567890},"title":"T"}"#
+    );
+    assert!(tool.is_structured());
+}
+
+#[test]
+fn the_digest_covers_what_matters_and_not_the_order() {
+    let digest = |text: &str| Tool::parse(&raw(text), &ServerLimits::default()).unwrap().digest();
+    let a = digest(r#"{"name":"a","inputSchema":{"x":1,"y":2},"_meta":{"n":1}}"#);
+    assert_eq!(a, digest(r#"{"_meta":{"n":2},"inputSchema":{"y":2,"x":1},"name":"a"}"#));
+    assert_ne!(a, digest(r#"{"name":"a","inputSchema":{"x":1,"y":3}}"#));
+}
+
+#[test]
+fn a_long_description_is_cut_and_says_so() {
+    let text = format!(r#"{{"name":"a","inputSchema":{{}},"description":"{}"}}"#, "é".repeat(10_000));
+    let tool = Tool::parse(&raw(&text), &ServerLimits::default()).unwrap();
+    assert!(tool.description().len() < 17 * 1024 && tool.description().ends_with("too long]"));
+}
+
+#[test]
+fn a_page_is_read_whatever_it_lists() {
+    let page: Page = serde_json::from_str(r#"{"tools":[{"name":7}],"nextCursor":"x"}"#).unwrap();
+    assert_eq!((page.entries.len(), page.next_cursor.as_deref()), (1, Some("x")));
+    let page: Page = serde_json::from_str(r#"{"resourceTemplates":[],"extra":1}"#).unwrap();
+    assert_eq!((page.entries.len(), page.next_cursor), (0, None));
+}

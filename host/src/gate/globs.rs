@@ -1,0 +1,228 @@
+//! Patterns of names, paths and URIs. Case counts.
+//!
+//! `*` alone is everything. In names and other texts `*` stands for any characters. In paths and URIs it ends at a `/`
+//! and `**` does not; `a/**` is `a` and all below it. `?` and `[...]` stand for one ASCII character; paths and URIs
+//! have no `[...]`, since it could stand for a `/`.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// What a pattern is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// Names and other texts.
+    Text,
+    /// Paths and URIs.
+    Path,
+}
+
+/// A pattern that compiled.
+#[derive(Clone)]
+pub struct Glob {
+    text: String,
+    how: How,
+}
+
+#[derive(Clone)]
+enum How {
+    All,
+    Literal,
+    /// Anything that starts with this.
+    Prefix(usize),
+    /// The pattern starts with this many bytes that stand for themselves: what starts otherwise is not looked at.
+    Pattern(usize, Vec<GlobMatcher>),
+}
+
+/// Why a pattern cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadGlob {
+    /// It matches nothing.
+    #[error("an empty pattern never matches")]
+    Empty,
+    /// It does not compile.
+    #[error("\"{0}\" is no pattern: {1}")]
+    Syntax(String, String),
+    /// A class in a path.
+    #[error("\"{0}\": paths and URIs have no [...], which could stand for a \"/\": write {{a,b}}, or \\[ for itself")]
+    Class(String),
+    /// A class of characters that have more than one byte.
+    #[error("\"{0}\": [...] takes ASCII characters only: write {{ä,ö}}")]
+    NotAscii(String),
+}
+
+/// Characters that do not stand for themselves.
+pub(super) const META: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+impl Glob {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`BadGlob`].
+    pub fn new(text: &str, of: Of) -> Result<Self, BadGlob> {
+        let literal = text.find(META).unwrap_or(text.len());
+        let how = match &text[literal..] {
+            _ if text.is_empty() => return Err(BadGlob::Empty),
+            "*" | "**" if literal == 0 => How::All,
+            "" => How::Literal,
+            "*" if of == Of::Text => How::Prefix(literal),
+            _ => How::Pattern(literal, compile(text, of)?),
+        };
+        let how = match how {
+            // What is matched besides starts with less.
+            How::Pattern(_, matchers) if matchers.len() > 1 => {
+                How::Pattern(literal.min(text.len().saturating_sub(BELOW.len())), matchers)
+            }
+            other => other,
+        };
+        Ok(Self { text: text.to_owned(), how })
+    }
+
+    /// Whether a text is what the pattern says.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let starts = |length: &usize| text.as_bytes().starts_with(&self.text.as_bytes()[..*length]);
+        match &self.how {
+            How::All => true,
+            How::Literal => text == self.text,
+            How::Prefix(length) => starts(length),
+            How::Pattern(length, matchers) => starts(length) && matchers.iter().any(|one| one.is_match(text)),
+        }
+    }
+
+    /// Whether it matches whatever there is.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        matches!(self.how, How::All)
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether each text that the other one matches is matched by this one too. False where that is not plain.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match &other.how {
+            How::Literal => self.matches(&other.text),
+            How::Prefix(length) if matches!(self.how, How::Prefix(_)) => self.matches(&other.text[..*length]),
+            _ => self.is_all() || self.text == other.text,
+        }
+    }
+}
+
+impl fmt::Debug for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Glob({:?})", self.text)
+    }
+}
+
+/// The end of a pattern of all that is below something.
+const BELOW: &str = "/**";
+
+fn compile(text: &str, of: Of) -> Result<Vec<GlobMatcher>, BadGlob> {
+    check_classes(text, of)?;
+    let one = |text: &str| {
+        let mut builder = GlobBuilder::new(text);
+        builder.literal_separator(of == Of::Path).backslash_escape(true).case_insensitive(false);
+        let glob = builder.build().map_err(|bad| BadGlob::Syntax(text.to_owned(), bad.kind().to_string()))?;
+        Ok(glob.compile_matcher())
+    };
+    let mut all = vec![one(text)?];
+    if let Some(itself) = text.strip_suffix(BELOW).filter(|itself| of == Of::Path && !itself.is_empty()) {
+        all.push(one(itself)?);
+    }
+    Ok(all)
+}
+
+fn check_classes(text: &str, of: Of) -> Result<(), BadGlob> {
+    let (mut escaped, mut inside) = (false, false);
+    for c in text.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '[' if of == Of::Path => return Err(BadGlob::Class(text.to_owned())),
+            '[' => inside = true,
+            ']' => inside = false,
+            _ if inside && !c.is_ascii() => return Err(BadGlob::NotAscii(text.to_owned())),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether one of several patterns matches.
+#[must_use]
+pub fn any(globs: &[Glob], text: &str) -> bool {
+    globs.iter().any(|glob| glob.matches(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, of: Of, text: &str) -> bool {
+        Glob::new(pattern, of).unwrap().matches(text)
+    }
+
+    #[test]
+    fn names_are_matched_whole_and_by_case() {
+        for (pattern, yes, no) in [
+            ("push", vec!["push"], vec!["Push", "push ", "pus", "pushy", "", "рush"]),
+            ("push*", vec!["push", "push_all", "push/x", "push\n"], vec!["xpush", "PUSH"]),
+            ("*", vec!["", "x", "a/b", "\n"], vec![]),
+            ("*_delete", vec!["_delete", "a/b_delete", "x\n_delete"], vec!["_delete_", "_Delete"]),
+            ("a*b*c", vec!["abc", "a/b/c", "abcbc"], vec!["ab", "abcd"]),
+            ("a**c", vec!["ac", "a/c"], vec!["a"]),
+            ("[a-c]x", vec!["ax", "cx"], vec!["dx", "x", "Ax"]),
+            ("{get,list}_*", vec!["get_x", "list_"], vec!["set_x", "get"]),
+            (r"a\*", vec!["a*"], vec!["ab", r"a\*"]),
+            ("a?c", vec!["abc", "a/c"], vec!["ac", "abbc"]),
+        ] {
+            yes.iter().for_each(|text| assert!(matches(pattern, Of::Text, text), "{pattern} {text:?}"));
+            no.iter().for_each(|text| assert!(!matches(pattern, Of::Text, text), "{pattern} {text:?}"));
+        }
+    }
+
+    #[test]
+    fn a_star_in_a_path_ends_at_a_slash() {
+        for (pattern, yes, no) in [
+            ("*", vec!["/a/b", "x"], vec![]),
+            ("/srv/*", vec!["/srv/a"], vec!["/srv/a/b", "/srv", "/srvx/a"]),
+            ("/srv/**", vec!["/srv", "/srv/a", "/srv/a/b", "/srv/"], vec!["/srvx", "/sr", "/", "srv"]),
+            ("/srv/*/x", vec!["/srv/a/x"], vec!["/srv/a/b/x", "/srv/x"]),
+            ("/srv/**/x", vec!["/srv/x", "/srv/a/b/x"], vec!["/srvx", "/srv/ax"]),
+            ("**/.ssh/**", vec!["/h/.ssh/id", "/h/.ssh", ".ssh"], vec!["/h/ssh", "/h/.sshx"]),
+            ("/a?b", vec!["/axb"], vec!["/a/b"]),
+            ("file:///srv/{a,b}/**", vec!["file:///srv/a/x", "file:///srv/b"], vec!["file:///srv/c/x"]),
+            ("/**", vec!["/", "/a", "/a/b"], vec!["a"]),
+            ("**", vec!["/a/b", "a"], vec![]),
+        ] {
+            yes.iter().for_each(|text| assert!(matches(pattern, Of::Path, text), "{pattern} {text:?}"));
+            no.iter().for_each(|text| assert!(!matches(pattern, Of::Path, text), "{pattern} {text:?}"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for (pattern, of) in [("", Of::Text), ("[a", Of::Text), ("{a", Of::Text), ("a\\", Of::Text), ("[é]", Of::Text)]
+        {
+            assert!(Glob::new(pattern, of).is_err(), "{pattern}");
+        }
+        assert!(matches!(Glob::new("/a[!x]b", Of::Path), Err(BadGlob::Class(_))));
+        assert!(Glob::new(r"http://\[::1\]/*", Of::Path).unwrap().matches("http://[::1]/x"));
+    }
+
+    #[test]
+    fn a_wider_pattern_covers_a_narrower_one() {
+        let glob = |text| Glob::new(text, Of::Text).unwrap();
+        for (wide, narrow) in [("*", "a?"), ("a*", "ab"), ("a*", "ab*"), ("a?", "a?"), ("{a,b}", "a")] {
+            assert!(glob(wide).covers(&glob(narrow)), "{wide} {narrow}");
+        }
+        for (one, other) in [("a", "a*"), ("ab*", "a*"), ("a?", "*"), ("b*", "a")] {
+            assert!(!glob(one).covers(&glob(other)), "{one} {other}");
+        }
+    }
+}

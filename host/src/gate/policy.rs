@@ -1,0 +1,203 @@
+//! Named policies: ordered rules, of which the first that matches decides.
+//!
+//! Three are built in. Where no rule matches a person is asked, so no policy opens by what it leaves out.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    effects::{Effect, Effects},
+    globs::{self, Glob},
+    rules::{Rule, Says, Scope},
+};
+use crate::digest::Digest;
+
+/// A named set of rules.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    name: Arc<str>,
+    rules: Arc<[Rule]>,
+    settings: Settings,
+    labelled: Arc<[Labelled]>,
+}
+
+/// What a policy says besides its rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether a guest is told which rule decided.
+    pub reveal_rules: bool,
+    /// Bytes of arguments that a session may send in all.
+    pub argument_bytes: Option<u64>,
+    /// Bytes of results that a session may get in all.
+    pub result_bytes: Option<u64>,
+}
+
+/// What the operator says that tools can do, in place of what their server says.
+#[derive(Debug, Clone)]
+pub struct Labelled {
+    /// Servers that are meant.
+    pub servers: Option<Vec<Glob>>,
+    /// Tools that are meant.
+    pub tools: Option<Vec<Glob>>,
+    /// What they can do.
+    pub effects: Effects,
+}
+
+/// The name of a policy that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no policy \"{}\": choose one of {}", name.escape_debug(), known.join(", "))]
+pub struct UnknownPolicy {
+    /// The name.
+    pub name: String,
+    /// Those that exist.
+    pub known: Vec<String>,
+}
+
+/// Names of the policies that are built in.
+pub const BUILT_IN: [&str; 3] = ["readonly", "ask", "open"];
+
+impl Policy {
+    /// A policy of these rules. Rules that can never match are for whoever reads them to refuse: see [`never_match`].
+    #[must_use]
+    pub fn new(name: &str, rules: Vec<Rule>, settings: Settings) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), rules: rules.into(), settings, labelled: Arc::default() })
+    }
+
+    /// Allows all that resolves.
+    #[must_use]
+    pub fn open() -> Arc<Self> {
+        Self::new("open", vec![built_in("all", Says::Allow, None)], Settings::default())
+    }
+
+    /// Allows what only reads, of the open world too, and denies the rest.
+    #[must_use]
+    pub fn readonly() -> Arc<Self> {
+        let rules =
+            vec![built_in("reads", Says::Allow, Some(Effects::of_reading())), built_in("rest", Says::Deny, None)];
+        Self::new("readonly", rules, Settings::default())
+    }
+
+    /// Allows what only reads, of the open world too, and asks for the rest.
+    #[must_use]
+    pub fn ask() -> Arc<Self> {
+        let rules =
+            vec![built_in("reads", Says::Allow, Some(Effects::of_reading())), built_in("rest", Says::Ask, None)];
+        Self::new("ask", rules, Settings::default())
+    }
+
+    /// Its name in configuration and records.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is another one as soon as it says anything else: the digest of all that it says.
+    #[must_use]
+    pub fn revision(&self) -> Digest {
+        // Every part of a rule shows as it was written.
+        Digest::of(format!("{self:?}"))
+    }
+
+    /// Its rules, in their order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// What it says besides its rules.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Whether it can say of any session's call that a person has to be asked.
+    #[must_use]
+    pub fn can_ask(&self) -> bool {
+        let everything = |rule: &&Rule| {
+            let Scope { servers, labels, .. } = &rule.scope;
+            rule.is_about_whole_servers() && servers.is_none() && labels.is_empty()
+        };
+        let end = self.rules.iter().position(|rule| everything(&rule));
+        let reached = &self.rules[..end.map_or(self.rules.len(), |end| end + 1)];
+        end.is_none() || reached.iter().any(|rule| rule.says == Says::Ask)
+    }
+
+    /// What a tool can do: what the operator says, or else what its server says.
+    #[must_use]
+    pub fn effects(&self, server: &str, tool: &str, annotated: Effects) -> Effects {
+        let meant = |patterns: &Option<Vec<Glob>>, text| patterns.as_ref().is_none_or(|all| globs::any(all, text));
+        let label = self.labelled.iter().find(|one| meant(&one.servers, server) && meant(&one.tools, tool));
+        label.map_or(annotated, |label| label.effects)
+    }
+
+    /// The same policy where the operator says this of tools.
+    #[must_use]
+    pub fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
+        Arc::new(Self { labelled, ..self.clone() })
+    }
+}
+
+fn built_in(id: &str, says: Says, effects: Option<Effects>) -> Rule {
+    Rule { id: id.into(), says, scope: Scope { effects, ..Scope::default() }, conditions: Vec::new() }
+}
+
+/// Rules of a list that can never match, each with the one that takes all its calls: one before it, or one anywhere
+/// that hides them, since what is hidden is decided before arguments are looked at.
+#[must_use]
+pub fn never_match(rules: &[Rule]) -> Vec<(usize, usize)> {
+    let taken = |at: usize| {
+        let before = (0..at).find(|earlier| rules[*earlier].covers(&rules[at]));
+        before.or_else(|| {
+            let conditional = !rules[at].conditions.is_empty();
+            let hides = |later: &usize| rules[*later].says == Says::Hide && rules[*later].covers(&rules[at]);
+            // A rule without conditions in between may keep some of it in sight.
+            let shown = |later: &usize| rules[at..*later].iter().all(|rule| !rule.conditions.is_empty());
+            (at + 1..rules.len()).find(|later| conditional && hides(later) && shown(later))
+        })
+    };
+    (0..rules.len()).filter_map(|at| Some((at, taken(at)?))).collect()
+}
+
+/// What the operator's labels must say: a call reads or writes, and only what writes destroys.
+#[must_use]
+pub fn is_whole(effects: Effects) -> bool {
+    let has = |effect| effects.has(effect);
+    (has(Effect::Read) || has(Effect::Write)) && (has(Effect::Write) || !has(Effect::Destructive))
+}
+
+/// All policies of one configuration, by name. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    all: Arc<BTreeMap<String, Arc<Policy>>>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self::new(Vec::new(), Vec::new())
+    }
+}
+
+impl Policies {
+    /// Those that are built in, and these. What the operator says of tools holds for all of them.
+    #[must_use]
+    pub fn new(configured: Vec<Arc<Policy>>, labelled: Vec<Labelled>) -> Self {
+        let labelled: Arc<[Labelled]> = labelled.into();
+        let built_in = [Policy::readonly(), Policy::ask(), Policy::open()];
+        let all = configured.into_iter().chain(built_in);
+        let named = all.map(|policy| (policy.name().to_owned(), policy.with_labels(Arc::clone(&labelled))));
+        Self { all: Arc::new(named.collect()) }
+    }
+
+    /// The policy of this name.
+    ///
+    /// # Errors
+    /// [`UnknownPolicy`], with the names that there are.
+    pub fn get(&self, name: &str) -> Result<Arc<Policy>, UnknownPolicy> {
+        let unknown = || UnknownPolicy { name: name.to_owned(), known: self.names().map(str::to_owned).collect() };
+        self.all.get(name).cloned().ok_or_else(unknown)
+    }
+
+    /// Their names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(String::as_str)
+    }
+}

@@ -1,0 +1,110 @@
+//! Arguments: from what a guest wrote to their canonical text, checked against the tool's schema.
+
+use footbridge_proto::{
+    json::{self, MAX_ARGUMENT_DEPTH},
+    rpc::{ErrorObject, Reason},
+};
+use serde_json::{Value, value::RawValue};
+
+use super::Found;
+use crate::{
+    catalogue::Tool, digest::Digest, gate::SessionRules, provider::OutgoingRequest, provider::ServerName, schema::Check,
+};
+
+/// What messages call a tool.
+pub(super) fn label_of(server: &ServerName, tool: &Tool) -> String {
+    format!("{server}/{}", tool.name())
+}
+
+/// Checks arguments against what the tool says of them.
+///
+/// The conditions of the rules are evaluated here too, since this is where the arguments are values; what stays of them
+/// is which conditions hold.
+///
+/// # Errors
+/// The answer for the guest.
+pub(crate) fn checked(rules: &SessionRules, server: ServerName, tool: &Tool, text: &str) -> Result<Found, ErrorObject> {
+    let label = &label_of(&server, tool);
+    let value = parse_arguments(label, text)?;
+    let schema = tool.input_schema().map_err(|bad| {
+        let message = format!("Tool \"{}\" on server \"{server}\" has an invalid input schema: {bad}", tool.name());
+        ErrorObject::new(Reason::InvalidSchema, message)
+    })?;
+    match schema.check(&value) {
+        Check::Fits => {}
+        Check::Violations(found) => {
+            let message = format!("Arguments do not match the input schema for \"{label}\"");
+            return Err(ErrorObject::new(Reason::InvalidArguments, message).with("validationErrors", found));
+        }
+        Check::TooCostly => {
+            let message = format!("Checking these arguments for \"{label}\" against its schema would cost too much");
+            return Err(ErrorObject::new(Reason::InvalidArguments, message));
+        }
+    }
+    let (effects, tested) = {
+        let subject = rules.tool(server.as_str(), tool.name(), tool.effects());
+        (subject.effects(), rules.test(&subject, &value))
+    };
+    let broken = |_| ErrorObject::new(Reason::Internal, "The arguments could not be written");
+    let canonical = RawValue::from_string(value.to_string()).map_err(broken)?;
+    Ok(Found {
+        arguments: Digest::of(canonical.get()),
+        argument_bytes: canonical.get().len(),
+        definition: Some(tool.digest()),
+        request: OutgoingRequest::CallTool {
+            name: tool.name().to_owned(),
+            definition: tool.digest(),
+            arguments: canonical,
+            in_headers: tool.is_promoted(),
+        },
+        server,
+        effects,
+        tested,
+    })
+}
+
+/// Arguments as a value with its members sorted, so that its text is the canonical one.
+fn parse_arguments(label: &str, text: &str) -> Result<Value, ErrorObject> {
+    let invalid = |message: String| ErrorObject::new(Reason::InvalidArguments, message);
+    let not_object = || invalid(format!("Invalid arguments for \"{label}\": an object is required"));
+    if !text.starts_with('{') {
+        return Err(not_object());
+    }
+    if json::depth(text) > MAX_ARGUMENT_DEPTH {
+        return Err(invalid(format!(
+            "Invalid arguments for \"{label}\": an object is required, nested at most {MAX_ARGUMENT_DEPTH} deep"
+        )));
+    }
+    if let Some(number) = json::inexact_number(text) {
+        let shown: String = number.chars().take(60).collect();
+        return Err(invalid(format!("Invalid arguments for \"{label}\": the number {shown} would not keep its value")));
+    }
+    let mut value: Value = serde_json::from_str(text).map_err(|_| not_object())?;
+    json::sort_members(&mut value);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_become_their_canonical_text() {
+        let value = parse_arguments("s/t", r#"{ "b": [1, {"y":2,"x":1}], "a": 1e2 }"#).unwrap();
+        assert_eq!(value.to_string(), r#"{"a":100.0,"b":[1,{"x":1,"y":2}]}"#);
+    }
+
+    #[test]
+    fn arguments_that_would_change_or_are_no_object_are_named() {
+        for (text, part) in [
+            ("[]", "an object is required"),
+            ("7", "an object is required"),
+            (r#"{"n":18446744073709551616}"#, "the number 18446744073709551616"),
+            (&format!(r#"{{"a":{}1{}}}"#, "[".repeat(64), "]".repeat(64)), "at most 64 deep"),
+        ] {
+            let error = parse_arguments("s/t", text).unwrap_err();
+            assert!(error.message.contains(part), "{}", error.message);
+            assert_eq!((error.code, error.reason()), (-32602, Some(Reason::InvalidArguments)));
+        }
+    }
+}

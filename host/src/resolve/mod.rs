@@ -1,0 +1,292 @@
+//! From names to a definition: the stage that turns a request into a call that could be made.
+//!
+//! Names are matched exactly, against what the session may see. What cannot be resolved is no early return to the
+//! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
+
+mod arguments;
+mod unknown;
+
+use std::sync::Arc;
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use serde_json::value::RawValue;
+
+use crate::{
+    auth::Principal,
+    budget::{Budget, Held},
+    catalogue::{Catalogue, Tool},
+    digest::Digest,
+    gate::{Effects, SessionRules, Subject, Tested},
+    limits::CallLimits,
+    provider::{OutgoingRequest, ServerName, Upstream},
+    session::Reach,
+};
+pub(crate) use arguments::checked;
+pub(crate) use unknown::repeated;
+pub use unknown::{find_tool, no_such_resource};
+
+/// What a guest asked to be sent to a server, as it wrote it.
+#[derive(Debug)]
+pub struct CallRequest {
+    /// The server's name.
+    pub server: String,
+    /// What is asked of it.
+    pub target: Target,
+    /// The arguments as they were written; checked JSON.
+    pub arguments: Option<Box<RawValue>>,
+    /// Their part of the budget.
+    pub held: Option<Held>,
+}
+
+/// Every kind of call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// `callTool` with a tool's name.
+    Tool(String),
+    /// `readResource` with a URI.
+    Resource(String),
+}
+
+impl Target {
+    /// The word for it in records.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Tool(_) => "tool",
+            Self::Resource(_) => "resource",
+        }
+    }
+
+    /// The tool's name or the resource's URI.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tool(name) | Self::Resource(name) => name,
+        }
+    }
+}
+
+/// A call whose names and arguments were found good. Only this stage makes one.
+#[derive(Debug)]
+pub struct ResolvedCall {
+    principal: Principal,
+    server: ServerName,
+    request: OutgoingRequest,
+    arguments: Digest,
+    argument_bytes: usize,
+    definition: Option<Digest>,
+    rules: Arc<SessionRules>,
+    effects: Effects,
+    tested: Tested,
+}
+
+impl ResolvedCall {
+    /// Who asks.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The server it goes to.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// What would be sent.
+    #[must_use]
+    pub fn request(&self) -> &OutgoingRequest {
+        &self.request
+    }
+
+    /// Digest and length of the arguments' canonical text.
+    #[must_use]
+    pub fn arguments(&self) -> (Digest, usize) {
+        (self.arguments, self.argument_bytes)
+    }
+
+    /// Digest of the tool's definition; resources have none.
+    #[must_use]
+    pub fn definition(&self) -> Option<Digest> {
+        self.definition
+    }
+
+    /// The session's rules that its names were looked up with, and that decide about it.
+    #[must_use]
+    pub fn rules(&self) -> &SessionRules {
+        &self.rules
+    }
+
+    /// What it is about, for rules.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_> {
+        match &self.request {
+            OutgoingRequest::CallTool { name, .. } => Subject::tool(self.server.as_str(), name, self.effects),
+            OutgoingRequest::ReadResource { uri } => Subject::resource(self.server.as_str(), uri),
+        }
+    }
+
+    /// What it can do.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.effects
+    }
+
+    /// The rules whose conditions hold of its arguments.
+    #[must_use]
+    pub fn tested(&self) -> &Tested {
+        &self.tested
+    }
+
+    pub(crate) fn into_request(self) -> (ServerName, OutgoingRequest) {
+        (self.server, self.request)
+    }
+}
+
+/// A call that could not be resolved, and why.
+#[derive(Debug)]
+pub struct Unresolved {
+    pub(crate) principal: Principal,
+    pub(crate) server: String,
+    pub(crate) target: Target,
+    pub(crate) error: ErrorObject,
+}
+
+impl Unresolved {
+    /// A call whose client left before it was resolved.
+    #[must_use]
+    pub fn left(principal: Principal, request: &CallRequest) -> Self {
+        let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
+        Self { principal, server: request.server.clone(), target: request.target.clone(), error }
+    }
+}
+
+/// What this stage looks things up in, and by which limits.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    upstream: Upstream,
+    limits: CallLimits,
+    parsing: Budget,
+}
+
+impl Resolver {
+    /// A resolver over what is upstream; `parsed_bytes` is how many bytes of arguments are values at a time.
+    #[must_use]
+    pub fn new(upstream: Upstream, limits: CallLimits, parsed_bytes: usize) -> Self {
+        Self { upstream, limits, parsing: Budget::new(parsed_bytes) }
+    }
+
+    /// Finds what a request names, and checks its arguments.
+    ///
+    /// # Errors
+    /// [`Unresolved`], for the audit stage.
+    pub async fn resolve(&self, principal: Principal, request: CallRequest) -> Result<ResolvedCall, Box<Unresolved>> {
+        let reach = principal.session().reach();
+        match self.find(&principal, &reach, &request).await {
+            Ok(found) => Ok(ResolvedCall {
+                principal,
+                server: found.server,
+                request: found.request,
+                arguments: found.arguments,
+                argument_bytes: found.argument_bytes,
+                definition: found.definition,
+                rules: Arc::clone(reach.rules()),
+                effects: found.effects,
+                tested: found.tested,
+            }),
+            Err(error) => {
+                let CallRequest { server, target, .. } = request;
+                Err(Box::new(Unresolved { principal, server, target, error }))
+            }
+        }
+    }
+
+    async fn find(&self, principal: &Principal, reach: &Reach, request: &CallRequest) -> Result<Found, ErrorObject> {
+        let (server, catalogue) = self.catalogue(reach, &request.server).await?;
+        match &request.target {
+            Target::Resource(uri) if !catalogue.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
+            Target::Resource(uri) => Ok(Found {
+                server,
+                arguments: Digest::of(uri),
+                argument_bytes: uri.len(),
+                request: OutgoingRequest::ReadResource { uri: uri.clone() },
+                definition: None,
+                effects: Effects::of_reading(),
+                tested: Tested::default(),
+            }),
+            Target::Tool(name) => {
+                let tool = find_tool(&catalogue, &server, name)?;
+                self.check_arguments(principal, (reach, server, tool), request.arguments.as_deref()).await
+            }
+        }
+    }
+
+    /// The servers that a session may know of, by name.
+    #[must_use]
+    pub fn servers(&self, reach: &Reach) -> Vec<ServerName> {
+        self.upstream.servers().iter().filter(|name| reach.rules().shows_server(name.as_str())).cloned().collect()
+    }
+
+    /// The catalogue of a server, as a session may see it.
+    ///
+    /// # Errors
+    /// The answer for the guest: no such server, or it does not run.
+    pub async fn catalogue(&self, reach: &Reach, server: &str) -> Result<(ServerName, Arc<Catalogue>), ErrorObject> {
+        let names = self.servers(reach);
+        let known = names.iter().find(|name| name.as_str() == server).cloned();
+        let name = known.ok_or_else(|| unknown::no_such_server(&names, server))?;
+        match self.upstream.catalogue(&name, self.limits.server_wait).await {
+            Ok(catalogue) => {
+                let seen = reach.view(&name, catalogue);
+                Ok((name, seen))
+            }
+            Err(why) => Err(ErrorObject::new(Reason::ServerUnavailable, why.to_string())),
+        }
+    }
+
+    /// Whether the tool of a call is still the one that it was resolved to.
+    pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
+        let Some(definition) = call.definition() else { return true };
+        let (_, name) = call.request().named();
+        let now = self.upstream.catalogue(call.server(), self.limits.server_wait).await;
+        // Of a server that is not there nothing can be said; the call ends where it would be sent.
+        now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
+    }
+
+    async fn check_arguments(
+        &self,
+        principal: &Principal,
+        (reach, server, tool): (&Reach, ServerName, &Arc<Tool>),
+        arguments: Option<&RawValue>,
+    ) -> Result<Found, ErrorObject> {
+        let text = arguments.map_or("{}", |raw| if raw.get() == "null" { "{}" } else { raw.get() });
+        if text.len() <= QUICK {
+            // There are no more of these at a time than workers, so they need not wait for the large ones.
+            return checked(reach.rules(), server, tool, text);
+        }
+        let _own = principal.session().turn().await;
+        let _parsed = self.parsing.wait(text.len()).await.map_err(|_| {
+            let label = arguments::label_of(&server, tool);
+            ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
+        })?;
+        let (rules, tool, text) = (Arc::clone(reach.rules()), Arc::clone(tool), text.to_owned());
+        let work = tokio::task::spawn_blocking(move || checked(&rules, server, &tool, &text));
+        work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))
+    }
+}
+
+/// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is
+/// busy for long keeps every other guest waiting, and their time limits too.
+pub(crate) const QUICK: usize = 16 * 1024;
+
+/// What a request turned out to be.
+#[derive(Debug)]
+pub(crate) struct Found {
+    server: ServerName,
+    request: OutgoingRequest,
+    arguments: Digest,
+    argument_bytes: usize,
+    definition: Option<Digest>,
+    pub(crate) effects: Effects,
+    pub(crate) tested: Tested,
+}

@@ -1,0 +1,57 @@
+//! What is not there, for this session: the one answer for what nobody has and for what is hidden.
+
+use std::{borrow::Cow, sync::Arc};
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+
+use crate::{
+    catalogue::{Catalogue, Tool},
+    provider::ServerName,
+};
+
+/// Characters of a guest's own word that an answer repeats; nobody needs a megabyte of it back.
+const MAX_REPEATED: usize = 256;
+
+/// A guest's own word, short enough to be repeated to it.
+pub(crate) fn repeated(word: &str) -> Cow<'_, str> {
+    match word.char_indices().nth(MAX_REPEATED) {
+        Some((at, _)) => format!("{}...", &word[..at]).into(),
+        None => word.into(),
+    }
+}
+
+/// The answer for a server that is not among these.
+pub(super) fn no_such_server(names: &[ServerName], server: &str) -> ErrorObject {
+    let names: Vec<&str> = names.iter().map(ServerName::as_str).collect();
+    let connected = if names.is_empty() { "(none)".to_owned() } else { names.join(", ") };
+    let server = repeated(server);
+    ErrorObject::new(Reason::UnknownServer, format!("Server \"{server}\" not found. Connected: {connected}"))
+}
+
+/// Names of tools that an answer about an unknown one lists: they come from a server, and could be megabytes.
+const MAX_DISCOVERED: usize = 100;
+
+/// The tool with exactly this name.
+///
+/// # Errors
+/// The answer for the guest.
+pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) -> Result<&'c Arc<Tool>, ErrorObject> {
+    if let Some(tool) = catalogue.tool(name) {
+        return Ok(tool);
+    }
+    let name = repeated(name);
+    let discovered: Vec<&str> = catalogue.tools().map(|t| t.name()).take(MAX_DISCOVERED).collect();
+    Err(ErrorObject::new(Reason::UnknownTool, format!("Tool \"{name}\" not found on server \"{server}\""))
+        .with("server", server.as_str())
+        .with("tool", name.as_ref())
+        .with("discoveredTools", discovered))
+}
+
+/// The answer for a resource that a server does not have.
+#[must_use]
+pub fn no_such_resource(server: &ServerName, uri: &str) -> ErrorObject {
+    ErrorObject::new(
+        Reason::UnknownResource,
+        format!("Resource \"{}\" not found on server \"{server}\"", repeated(uri)),
+    )
+}

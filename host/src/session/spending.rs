@@ -1,0 +1,61 @@
+//! How many bytes of arguments and results a session has used of what its policy gives it.
+//!
+//! What is spent stays spent for the life of the session, also where the policy changes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One of the two counts.
+#[derive(Debug, Default)]
+pub struct Spent(AtomicU64);
+
+/// The budget has less left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded;
+
+impl Spent {
+    /// Counts bytes, unless that would be more than the limit.
+    ///
+    /// # Errors
+    /// [`Exceeded`]; then nothing was counted.
+    pub fn spend(&self, bytes: usize, limit: Option<u64>) -> Result<(), Exceeded> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let limit = limit.unwrap_or(u64::MAX);
+        let within = |spent: u64| spent.checked_add(bytes).filter(|all| *all <= limit);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).map(drop).map_err(|_| Exceeded)
+    }
+
+    /// Takes back what was counted for a call that was not made.
+    pub fn give_back(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.0.fetch_sub(bytes.min(self.bytes()), Ordering::Relaxed);
+    }
+
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_all_of(&self, limit: Option<u64>) -> bool {
+        limit.is_some_and(|limit| self.bytes() >= limit)
+    }
+
+    /// What was spent.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_not_counted() {
+        let spent = Spent::default();
+        assert_eq!(spent.spend(6, Some(10)), Ok(()));
+        assert_eq!(spent.spend(5, Some(10)), Err(Exceeded));
+        assert_eq!((spent.spend(4, Some(10)), spent.bytes()), (Ok(()), 10));
+        assert!(spent.is_all_of(Some(10)) && !spent.is_all_of(None) && !spent.is_all_of(Some(11)));
+        spent.give_back(4);
+        assert_eq!(spent.spend(4, Some(10)), Ok(()));
+        assert_eq!(spent.spend(usize::MAX, None), Err(Exceeded));
+    }
+}

@@ -1,5 +1,6 @@
 //! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
 
+mod approvals;
 mod config;
 mod egress;
 mod policy;
@@ -37,6 +38,7 @@ const EXAMPLES: &str = "Examples:
   footbridge config check --config servers.json
   footbridge serve --config servers.json
   footbridge session create agent-1
+  footbridge approvals watch
   footbridge run --policy readonly --config servers.json -- bash
   footbridge policy egress --policy readonly --config servers.json
 
@@ -55,6 +57,9 @@ enum Command {
     /// Open, show and end sessions of the daemon
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// Show the calls that wait for a person, and answer them
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -205,6 +210,7 @@ pub fn main() -> i32 {
         Command::Run(args) => run::main(args),
         Command::Serve(args) => serve::main(args),
         Command::Session(command) => session::main(command),
+        Command::Approvals(command) => approvals::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::DemoServer => demo_server(),

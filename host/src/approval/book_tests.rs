@@ -1,6 +1,9 @@
 //! Random lives of approvals against what must hold whatever happens, and each rule once by hand.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use proptest::prelude::*;
 

@@ -14,15 +14,18 @@ mod book;
 mod clear;
 mod command;
 mod desk;
+mod entry;
 mod key;
 mod view;
+mod waiting;
 
-pub use clear::{Clear, Cleared, NotCleared, Patience, Question, Waiting};
+pub use clear::{Approved, Clear, Cleared, NotCleared, Patience, Question, Waits};
 pub use command::CommandSpec;
 pub use desk::{Answer, Approvals, NotAnswered, Settings};
 use key::Key;
 pub use key::{ApprovalId, BadApprovalId};
 pub(crate) use view::Asking;
+pub use waiting::Waiting;
 
 /// How an approval is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! answer whose outcome (or refusal) is. Neither can be made elsewhere, so an unrecorded call or denial does not
 //! build.
 
+mod approval;
 mod journal;
 mod record;
 mod reply;
@@ -22,6 +23,7 @@ use footbridge_proto::{
 };
 use tokio::{sync::oneshot, time::timeout};
 
+pub(crate) use approval::ApprovalStep;
 pub use journal::{FileJournal, Journal, OpenError};
 pub use reply::Reply;
 pub(crate) use reply::denied;
@@ -30,7 +32,6 @@ pub use volatile::VolatileJournal;
 use crate::{
     approval::{ApprovalId, Cleared, NotCleared},
     auth::Principal,
-    digest::Digest,
     gate::Verdict,
     limits::AuditLimits,
     provider::{self, Executed, Outgoing, OutgoingRequest, ServerName},
@@ -73,39 +74,6 @@ impl Receipt {
             _ => return true,
         };
         self.principal.session().results().spend(bytes, self.result_limit).is_ok()
-    }
-}
-
-/// A step in the life of an approval.
-#[derive(Debug, Clone)]
-pub(crate) struct ApprovalStep {
-    pub(crate) id: String,
-    pub(crate) state: &'static str,
-    pub(crate) session: String,
-    pub(crate) kind: &'static str,
-    pub(crate) server: String,
-    pub(crate) name: String,
-    pub(crate) arguments: Digest,
-    pub(crate) bytes: usize,
-    pub(crate) definition: Option<Digest>,
-    pub(crate) policy: String,
-    pub(crate) approver: Option<String>,
-}
-
-impl From<ApprovalStep> for record::Approval {
-    fn from(step: ApprovalStep) -> Self {
-        Self {
-            id: step.id,
-            state: step.state,
-            session: step.session,
-            kind: step.kind,
-            server: step.server,
-            name: short_name(&step.name),
-            arguments: Arguments { digest: digest_text(step.arguments), bytes: step.bytes },
-            definition: step.definition.map(digest_text),
-            policy: step.policy,
-            approver: step.approver,
-        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! A verdict that no policy gave.
 
 use footbridge::{
-    gate::{Decision, Policy, Verdict},
+    gate::{Decided, Decision, Verdict},
     resolve::ResolvedCall,
 };
 
 fn allowed(call: ResolvedCall) -> Verdict {
-    Verdict { call, decision: Decision::Allow, policy: Policy::Open }
+    Verdict { call, decided: Decided { decision: Decision::Allow, rule: None } }
 }
 
 fn main() {}

@@ -59,7 +59,7 @@ impl Stages {
             () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
         let (cleared, _place) = match Clear::of(gate::decide(call)) {
-            Clear::Cleared(cleared) => (cleared, place),
+            Clear::Cleared(cleared) => (*cleared, place),
             Clear::Denied(denied) => return self.audit.turn_down(*denied).await,
             Clear::Ask(question) => {
                 // A call that waits for a person keeps no place from others.

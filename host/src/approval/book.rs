@@ -94,7 +94,7 @@ impl<P> Book<P> {
 
     fn open(&mut self, now: Instant, id: ApprovalId, key: Key, about: Arc<P>) {
         let until = now + self.limits.pending_time;
-        self.note(id, State::Pending, &key, &about, None);
+        self.note(id, State::Pending, (&key, &about), None);
         let entry = Entry { key, about, until, granted: None, waiters: VecDeque::new(), promised: false };
         self.live.insert(id, entry);
     }
@@ -114,7 +114,7 @@ impl<P> Book<P> {
         entry.granted = Some(Arc::clone(&by));
         entry.until = now + self.limits.grant_time;
         let (key, about) = (entry.key.clone(), Arc::clone(&entry.about));
-        self.note(id, State::Granted, &key, &about, Some(by));
+        self.note(id, State::Granted, (&key, &about), Some(by));
     }
 
     /// Ends one: its waiters are told, its state is kept.
@@ -127,10 +127,10 @@ impl<P> Book<P> {
             self.ended.pop_front();
         }
         self.ended.push_back((id, entry.key.session, state));
-        self.note(id, state, &entry.key, &entry.about, by.or(entry.granted));
+        self.note(id, state, (&entry.key, &entry.about), by.or(entry.granted));
     }
 
-    fn note(&mut self, id: ApprovalId, state: State, key: &Key, about: &Arc<P>, approver: Option<Arc<str>>) {
+    fn note(&mut self, id: ApprovalId, state: State, (key, about): (&Key, &Arc<P>), approver: Option<Arc<str>>) {
         self.changes.push(Change { id, state, key: key.clone(), about: Arc::clone(about), approver });
     }
 

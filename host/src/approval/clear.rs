@@ -56,7 +56,7 @@ impl Cleared {
 #[derive(Debug)]
 pub enum Clear {
     /// It may be made.
-    Cleared(Cleared),
+    Cleared(Box<Cleared>),
     /// It may not.
     Denied(Box<NotCleared>),
     /// A person has to be asked.
@@ -98,7 +98,7 @@ impl Clear {
     #[must_use]
     pub fn of(verdict: Verdict) -> Self {
         match verdict.decision() {
-            Decision::Allow => Self::Cleared(Cleared { verdict, approval: None }),
+            Decision::Allow => Self::Cleared(Box::new(Cleared { verdict, approval: None })),
             Decision::Ask => Self::Ask(Box::new(Question(verdict))),
             Decision::Deny => {
                 let error = denied(&verdict);

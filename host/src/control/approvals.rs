@@ -7,7 +7,10 @@ use super::{
 use crate::approval::{Answer, ApprovalId, Approvals, NotAnswered};
 
 /// Carries a request out, if it is about approvals; gives it back otherwise.
-pub(crate) fn handle(approvals: &Approvals, request: Request) -> Result<Result<serde_json::Value, Refusal>, Request> {
+pub(crate) fn handle(
+    approvals: &Approvals,
+    request: Request,
+) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
     Ok(match request {
         Request::ListApprovals(_) => sent(approvals.list()),
         Request::ShowApproval(asked) => id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent),
@@ -15,7 +18,7 @@ pub(crate) fn handle(approvals: &Approvals, request: Request) -> Result<Result<s
             answer(approvals, &asked.id, Answer::Allow { remember: asked.remember }, asked.by)
         }
         Request::DenyApproval(asked) => answer(approvals, &asked.id, Answer::Deny, asked.by),
-        other => return Err(other),
+        other => return Err(Box::new(other)),
     })
 }
 

@@ -21,7 +21,7 @@ impl Handler for OfRun {
     async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
         match approvals::handle(&self.0, request) {
             Ok(answer) => answer,
-            Err(Request::Hello(_)) => sent(control::wire::Harness::this("run")),
+            Err(other) if matches!(*other, Request::Hello(_)) => sent(control::wire::Harness::this("run")),
             Err(_) => Err(Refusal::new(Kind::Invalid, "this is a run, whose only session ends with its command")),
         }
     }

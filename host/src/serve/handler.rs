@@ -24,7 +24,7 @@ impl Handler for Sessions {
     async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
         let request = match approvals::handle(self.harness().approvals(), request) {
             Ok(answer) => return answer,
-            Err(other) => other,
+            Err(other) => *other,
         };
         match request {
             Request::Hello(_) => sent(Harness::this("serve")),

@@ -131,7 +131,7 @@ impl World {
     pub(super) async fn verdict(&self, tag: &str) -> Cleared {
         let resolved = self.resolver.resolve(principal(), request("s", "note", tag)).await;
         match Clear::of(gate::decide(resolved.unwrap())) {
-            Clear::Cleared(cleared) => cleared,
+            Clear::Cleared(cleared) => *cleared,
             other => panic!("{other:?}"),
         }
     }

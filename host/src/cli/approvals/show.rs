@@ -105,12 +105,13 @@ pub(super) mod tests {
     fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
         let one = info("ap-0000000000000001");
         let shown = ApprovalShown { info: one.clone(), arguments: "{\"x\":\"\u{202e}\"}".into() };
-        let text = [fields(&one).join(""), ends(&one).join(""), table(&[one.clone()]), whole(&shown)].concat();
+        let text =
+            [fields(&one).join(""), ends(&one).join(""), table(std::slice::from_ref(&one)), whole(&shown)].concat();
         assert!(!text.chars().any(|c| c != '\n' && needs_escape(c)), "{text:?}");
         assert_eq!(fields(&one).iter().filter(|line| line.starts_with("session:")).count(), 1);
-        assert_eq!(table(&[one.clone()]).lines().count(), 1);
+        assert_eq!(table(std::slice::from_ref(&one)).lines().count(), 1);
         assert!(ends(&one)[1].contains("not shown here"));
-        let line = json_lines(&[shown.clone()]).unwrap();
+        let line = json_lines(std::slice::from_ref(&shown)).unwrap();
         assert!(!line.trim_end().chars().any(needs_escape));
         assert_eq!(serde_json::from_str::<ApprovalShown>(&line).unwrap(), shown);
     }

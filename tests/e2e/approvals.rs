@@ -126,7 +126,7 @@ fn identical_calls_share_a_prompt_and_a_grant_serves_one_of_them() {
     let first = id(&daemon.host.pending(1));
     // Both have come in: a third, other one was sent after them.
     let other = guest.starts_to_ask("callTool", note("other"));
-    daemon.host.pending(2);
+    let _ = daemon.host.pending(2);
     daemon.host.answers(&["allow", &first]);
     let pending = daemon.host.pending(2);
     assert!(pending.iter().all(|one| one["id"] != first.as_str()), "{pending:?}");

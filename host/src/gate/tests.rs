@@ -210,7 +210,7 @@ fn is_about(rule: &str, (server, tool, hints): (&str, &str, &str), x: Option<i64
     let effects = part("effects").is_none_or(|list| {
         let list: Vec<String> = serde_json::from_str(list).unwrap();
         let listed = |effect: &&str| list.iter().any(|one| one == effect);
-        if rule.contains("'allow'") { has.iter().all(|e| listed(e)) } else { has.iter().any(|e| listed(e)) }
+        if rule.contains("'allow'") { has.iter().all(&listed) } else { has.iter().any(listed) }
     });
     let closes = !rule.contains("'allow'") && !rule.contains("'ask'");
     let holds = match (part("arguments"), x) {

@@ -2,16 +2,22 @@
 //!
 //! Each stage takes what only the one before can make. Leaving a stage out does not build.
 
-use footbridge_proto::{rpc::ErrorObject, wire::CheckedCall};
+use footbridge_proto::{
+    rpc::{ErrorObject, Reason},
+    wire::CheckedCall,
+};
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    approval::{Approvals, Clear, Cleared, NotCleared, Patience, Question},
     audit::{Audit, Reply},
     auth::Principal,
     gate,
     provider::Upstream,
     resolve::{CallRequest, Resolver, Unresolved},
-    session::OverLimit,
+    session::{OverLimit, Place},
     watcher::Watcher,
 };
 
@@ -20,6 +26,8 @@ use crate::{
 pub struct Stages {
     /// Finds what a request names.
     pub resolver: Resolver,
+    /// Asks people.
+    pub approvals: Approvals,
     /// Records.
     pub audit: Audit,
     /// Carries out.
@@ -28,6 +36,7 @@ pub struct Stages {
 
 impl Stages {
     /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
+    /// A call that a person has to allow waits as long as its watcher does.
     pub async fn call(
         &self,
         principal: Principal,
@@ -38,7 +47,7 @@ impl Stages {
         let servers = self.resolver.servers(&principal.session().reach());
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let left = Unresolved::left(principal.clone(), &request);
-        let _place = tokio::select! {
+        let place = tokio::select! {
             entered = principal.session().enter(server) => match entered {
                 Ok(place) => place,
                 Err(over) => return self.audit.over_limit(&principal, over),
@@ -52,8 +61,19 @@ impl Stages {
             },
             () = cancel.cancelled() => return self.audit.refuse(left).await,
         };
-        let verdict = gate::decide(call);
-        let admitted = match self.audit.admit(verdict).await {
+        let (cleared, _place) = match Clear::of(gate::decide(call)) {
+            Clear::Cleared(cleared) => (*cleared, place),
+            Clear::Denied(denied) => return self.audit.turn_down(*denied).await,
+            Clear::Ask(question) => {
+                // A call that waits for a person keeps no place from others.
+                drop(place);
+                match self.approved(*question, cancel, &self.patience(watcher)).await {
+                    Ok(approved) => approved,
+                    Err(not_cleared) => return self.audit.turn_down(*not_cleared).await,
+                }
+            }
+        };
+        let admitted = match self.audit.admit(cleared).await {
             Ok(admitted) => admitted,
             Err(reply) => return reply,
         };
@@ -62,6 +82,44 @@ impl Stages {
             None => self.upstream.execute(admitted, cancel).await,
         };
         self.audit.close_call(executed).await
+    }
+
+    /// How long this watcher waits for a person: at will where it hears that it waits.
+    fn patience(&self, watcher: &Watcher) -> Patience {
+        let answer_after = match (watcher.waits_for_person(), watcher.is_listening()) {
+            (false, _) => Some(Duration::ZERO),
+            (true, true) => None,
+            (true, false) => Some(self.approvals.answer_after()),
+        };
+        Patience { answer_after, watcher: watcher.clone() }
+    }
+
+    /// Waits for a person, for a place again, and takes the grant, if everything is as it was when they were asked.
+    async fn approved(
+        &self,
+        question: Question,
+        cancel: &CancellationToken,
+        patience: &Patience,
+    ) -> Result<(Cleared, Place), Box<NotCleared>> {
+        let granted = self.approvals.ask(question)?.granted(cancel, patience).await?;
+        let call = granted.call();
+        let session = call.principal().session();
+        let entered = tokio::select! {
+            entered = session.enter_again(Some(call.server())) => entered,
+            () = cancel.cancelled() => {
+                let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
+                return Err(Box::new(granted.given_up(error)));
+            }
+        };
+        let place = match entered {
+            Ok(place) => place,
+            Err(over) => return Err(Box::new(granted.given_up(over.into_error()))),
+        };
+        if !granted.policy_is_current() || !self.resolver.is_unchanged(call).await {
+            let message = "The tool or the policy changed since a person was asked, and the call was not made";
+            return Err(Box::new(granted.given_up(ErrorObject::new(Reason::DefinitionChanged, message))));
+        }
+        Ok((granted.take().await?, place))
     }
 
     /// What the gate would say of a call. It counts as one against the rate, and nothing is sent or recorded.

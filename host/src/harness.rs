@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    approval::{self, Approvals},
     audit::{Audit, AuditSettings, Recorder},
     budget::Budget,
     call::Stages,
@@ -61,6 +62,7 @@ struct Front {
     allow_hosts: Vec<String>,
     audit: Audit,
     budget: Budget,
+    approval: approval::Settings,
 }
 
 /// A running harness.
@@ -68,6 +70,8 @@ pub struct Harness {
     edge: Edge,
     upstream: Upstream,
     servers: Option<Servers>,
+    approvals: Approvals,
+    approval: approval::Settings,
     audit: Audit,
     redactor: Redactor,
     limits: Limits,
@@ -98,7 +102,8 @@ impl Harness {
         let limits = config.limits.clone();
         let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
         let servers = Servers::start(config.servers, context);
-        let front = Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget };
+        let front =
+            Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget, approval: config.approval };
         // What servers say is redacted where it comes in, and not again.
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         harness.servers = Some(servers);
@@ -122,16 +127,19 @@ impl Harness {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let front = Front { limits, allow_hosts: Vec::new(), audit, budget };
+        let approval = approval::Settings { watch: false, command: None };
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval };
         Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, audit, budget } = front;
+        let Front { limits, allow_hosts, audit, budget, approval } = front;
         let guard = Guard { limits: limits.calls.clone(), budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard);
         let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let stages = Stages { resolver, audit: audit.clone(), upstream: upstream.clone() };
+        let approvals = Approvals::new(limits.approval.clone(), approval.command.clone(), audit.clone());
+        let stages =
+            Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages, &limits, allow_hosts.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (sessions, connections) = (Table::default(), Connections::new(&limits.edge));
@@ -139,6 +147,8 @@ impl Harness {
             edge,
             upstream,
             servers: None,
+            approvals,
+            approval,
             audit,
             redactor,
             limits,
@@ -179,7 +189,7 @@ impl Harness {
         }
         open.listeners.close();
         if session.until().is_some() {
-            self.tasks.spawn(expire(open, self.sessions.clone(), self.audit.clone(), self.shutdown.clone()));
+            self.tasks.spawn(expire(open, self.sessions.clone(), self.approvals.clone(), self.shutdown.clone()));
         }
         Ok(())
     }
@@ -213,6 +223,7 @@ impl Harness {
         let Some(open) = self.sessions.get(name) else { return false };
         let ended = self.sessions.end(&open, why);
         if ended {
+            self.approvals.end_session(&open.session);
             self.audit.session_ended(name, why);
         }
         open.listeners.wait().await;
@@ -232,8 +243,10 @@ impl Harness {
         // Before the servers: a new one must not be reached by old rules.
         let policy_gone = self.replace_policies(config.policies);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let same =
-            config.limits == self.limits && config.allow_hosts == self.allow_hosts && config.audit == self.record;
+        let same = config.limits == self.limits
+            && config.allow_hosts == self.allow_hosts
+            && config.audit == self.record
+            && config.approval == self.approval;
         Reloaded { servers, policy_gone, needs_restart: !same }
     }
 
@@ -264,6 +277,12 @@ impl Harness {
         self.sessions.view()
     }
 
+    /// The approvals, for whoever answers them.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
     /// The MCP servers, for the operator's view of them; none over another provider.
     #[must_use]
     pub fn servers(&self) -> Option<&Servers> {
@@ -275,6 +294,8 @@ impl Harness {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        // What still waits for a person has waited for nothing.
+        self.approvals.stop().await;
         // A port is bound again only after it was let go of.
         let _ = tokio::time::timeout(DRAIN, self.sockets.released()).await;
         if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
@@ -295,7 +316,7 @@ impl Harness {
 }
 
 /// Ends a session when its time is over.
-async fn expire(open: Arc<Open>, sessions: Table, audit: Audit, shutdown: CancellationToken) {
+async fn expire(open: Arc<Open>, sessions: Table, approvals: Approvals, shutdown: CancellationToken) {
     let Some(until) = open.session.until() else { return };
     tokio::select! {
         () = tokio::time::sleep_until(until) => {}
@@ -303,6 +324,7 @@ async fn expire(open: Arc<Open>, sessions: Table, audit: Audit, shutdown: Cancel
         () = shutdown.cancelled() => return,
     }
     if sessions.end(&open, Ended::Expired) {
-        audit.session_ended(open.session.name(), Ended::Expired);
+        approvals.end_session(&open.session);
+        approvals.audit().session_ended(open.session.name(), Ended::Expired);
     }
 }

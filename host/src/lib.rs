@@ -1,7 +1,7 @@
 //! The host side of Footbridge: holds MCP sessions and serves them to a sandbox through one port.
 //!
 //! A request goes one way through the stages, each a module: [`listener`], [`edge`] (head, then JSON-RPC), [`auth`],
-//! [`resolve`], [`gate`], [`audit`], [`provider`], [`audit`]. [`call`] shows the life of one call.
+//! [`resolve`], [`gate`], [`approval`], [`audit`], [`provider`], [`audit`]. [`call`] shows the life of one call.
 //!
 //! Other programs use it as a library: [`Server`] serves any [`ToolProvider`] on any listener and gives endpoint and
 //! token. [`InProcess`] is a provider of functions, [`servers::Servers`] one of MCP servers; `footbridge` itself is
@@ -28,6 +28,7 @@
 //! # }
 //! ```
 
+pub mod approval;
 pub mod audit;
 pub mod auth;
 pub mod budget;

@@ -23,6 +23,8 @@ pub struct Limits {
     pub servers: ServerLimits,
     /// Of the record.
     pub audit: AuditLimits,
+    /// Of approvals.
+    pub approval: ApprovalLimits,
 }
 
 /// Limits on what a guest may send and hold.
@@ -239,5 +241,41 @@ pub struct AuditLimits {
 impl Default for AuditLimits {
     fn default() -> Self {
         Self { intent_time: Duration::from_secs(2), queue: 1024, outcome_reserve: 4 * KIB }
+    }
+}
+
+/// Limits on approvals.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalLimits {
+    /// Pending ones of one session: more is a flood that nobody reads.
+    pub pending_per_session: usize,
+    /// How long one waits for an answer; then it is expired, and the call is refused.
+    #[serde(deserialize_with = "duration")]
+    pub pending_time: Duration,
+    /// How long a grant waits for its call.
+    #[serde(deserialize_with = "duration")]
+    pub grant_time: Duration,
+    /// How long the same call is refused unasked after somebody denied it.
+    #[serde(deserialize_with = "duration")]
+    pub denial_time: Duration,
+    /// When a call that waits for a person is answered `approval_required`: before clients give up, 30 s for most.
+    #[serde(deserialize_with = "duration")]
+    pub answer_after: Duration,
+    /// How long the operator's command may take to answer.
+    #[serde(deserialize_with = "duration")]
+    pub command_time: Duration,
+}
+
+impl Default for ApprovalLimits {
+    fn default() -> Self {
+        Self {
+            pending_per_session: 10,
+            pending_time: Duration::from_secs(300),
+            grant_time: Duration::from_secs(60),
+            denial_time: Duration::from_secs(60),
+            answer_after: Duration::from_secs(20),
+            command_time: Duration::from_secs(60),
+        }
     }
 }

@@ -162,6 +162,15 @@ pub(crate) fn take_controlling_terminal(terminal: impl AsFd) -> nix::Result<()> 
     Errno::result(done).map(drop)
 }
 
+/// Rows and columns of a terminal; none if it is none, or has no size.
+pub(crate) fn window_size(terminal: impl AsRawFd) -> Option<(u16, u16)> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the kernel writes one winsize, which this is.
+    #[expect(unsafe_code, reason = "TIOCGWINSZ writes the one struct winsize it is given")]
+    let read = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    (read == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
 /// Copies the size of one terminal's window to another.
 pub(crate) fn copy_window_size(from: impl AsFd, to: impl AsFd) -> nix::Result<()> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };

@@ -32,7 +32,7 @@ pub mod method {
     pub const CHECK_CALL: &str = "checkCall";
 
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 9] = [
+    pub const ALL: [&str; 10] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -41,6 +41,7 @@ pub mod method {
         LIST_RESOURCES,
         LIST_RESOURCE_TEMPLATES,
         READ_RESOURCE,
+        AWAIT_APPROVAL,
         CHECK_CALL,
     ];
 }
@@ -171,4 +172,17 @@ pub struct TemplateList {
     pub server: String,
     /// Sorted by uriTemplate, each as the server gave it.
     pub templates: Vec<Box<RawValue>>,
+}
+
+/// Result of `awaitApproval`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalState {
+    /// The approval.
+    pub id: String,
+    /// `pending`, `granted`, `denied`, `expired`, `withdrawn` or `used`; `unknown` if this session has none of that id.
+    pub state: String,
+    /// When a pending or granted one ends by itself, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
 }

@@ -15,11 +15,12 @@ use std::{
 
 use footbridge::{
     InProcess, Policy, Recorder, ToolContext, ToolDefinition, ToolResult, VolatileJournal,
+    approval::Approvals,
     audit::{Audit, AuditSettings},
     auth::{Peer, Principal, authenticate},
     budget::Budget,
     call::Stages,
-    limits::{AuditLimits, CallLimits, EdgeLimits},
+    limits::{ApprovalLimits, AuditLimits, CallLimits, EdgeLimits},
     provider::{Guard, Upstream},
     redact::Redactor,
     resolve::{CallRequest, Resolver, Target},
@@ -107,7 +108,8 @@ impl Bench {
         let header = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
         let peer = Peer::Unix { uid: 0, pid: None };
         let principal = authenticate(&Arc::new(session), &peer, [&header].into_iter()).map_err(|_| "not let in")?;
-        Ok(Self { stages: Stages { resolver, audit: audit.clone(), upstream }, audit, principal })
+        let approvals = Approvals::new(ApprovalLimits::default(), None, audit.clone());
+        Ok(Self { stages: Stages { resolver, approvals, audit: audit.clone(), upstream }, audit, principal })
     }
 
     /// The median of single calls, warm.

@@ -54,6 +54,39 @@ impl Host {
         Running::start(&mut self.footbridge(&words)).ends()
     }
 
+    /// `footbridge approvals` with these words, to its end.
+    #[track_caller]
+    #[must_use]
+    pub fn approvals(&self, words: &[&str]) -> Ran {
+        let words: Vec<&OsStr> = std::iter::once("approvals").chain(words.iter().copied()).map(OsStr::new).collect();
+        Running::start(&mut self.footbridge(&words)).ends()
+    }
+
+    /// Answers an approval: `allow` or `deny`, and its id.
+    #[track_caller]
+    pub fn answers(&self, words: &[&str]) {
+        let ran = self.approvals(words);
+        assert!(ran.status == 0 && ran.stderr.contains(" is "), "{ran:?}");
+    }
+
+    /// Waits until so many approvals are pending, and gives them.
+    #[track_caller]
+    #[must_use]
+    pub fn pending(&self, count: usize) -> Vec<Value> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // A run may not listen yet.
+            let text = self.approvals(&["list", "--json"]).stdout;
+            let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let pending: Vec<Value> = all.iter().filter(|one| one["state"] == "pending").cloned().collect();
+            if pending.len() == count {
+                return pending;
+            }
+            assert!(Instant::now() < deadline, "not {count} pending in time: {all:#?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// The socket in a session's own folder.
     #[must_use]
     pub fn own_socket(&self, session: &str) -> PathBuf {

@@ -4,6 +4,7 @@
 //! answer whose outcome (or refusal) is. Neither can be made elsewhere, so an unrecorded call or denial does not
 //! build.
 
+mod approval;
 mod chain;
 mod head;
 mod heads;
@@ -31,17 +32,20 @@ use footbridge_proto::{
 };
 use tokio::{sync::oneshot, time::timeout};
 
+pub(crate) use approval::ApprovalStep;
 pub use head::{HeadKey, KeyError, SignedHead};
 pub use heads::HeadSink;
 pub use journal::{FileJournal, Journal, OpenError};
 pub use recorder::Recorder;
 pub use reply::Reply;
+pub(crate) use reply::denied;
 pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use volatile::VolatileJournal;
 
 use crate::{
+    approval::{ApprovalId, Cleared, NotCleared},
     auth::Principal,
-    gate::{Decision, Verdict},
+    gate::Verdict,
     limits::AuditLimits,
     provider::{self, Executed, Outgoing, OutgoingRequest, ServerName},
     resolve::Unresolved,
@@ -145,21 +149,18 @@ impl Audit {
     ///
     /// # Errors
     /// The reply of a call that must not leave.
-    pub async fn admit(&self, verdict: Verdict) -> Result<Admitted, Reply> {
-        match verdict.decision() {
-            Decision::Allow => {}
-            // The place to ask a person. Until somebody can be asked, it is a refusal.
-            Decision::Ask | Decision::Deny => return Err(self.deny(&verdict, reply::denied(&verdict)).await),
-        }
-        if let Err(error) = spend_arguments(&verdict) {
-            return Err(self.deny(&verdict, error).await);
+    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Reply> {
+        if let Err(error) = spend_arguments(cleared.verdict()) {
+            return Err(self.deny(cleared.verdict(), error, None).await);
         }
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
-        let (kind, name, resource) = match verdict.call().request() {
-            OutgoingRequest::CallTool { name, .. } => ("tool", name.clone(), None),
-            OutgoingRequest::ReadResource { uri } => ("resource", uri.clone(), Some(uri.clone())),
-        };
+        let verdict = cleared.verdict();
         let call = verdict.call();
+        let (kind, name) = call.request().named();
+        let resource = match call.request() {
+            OutgoingRequest::CallTool { .. } => None,
+            OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
+        };
         let (digest, bytes) = call.arguments();
         let intent = Intent {
             id: id.clone(),
@@ -167,21 +168,25 @@ impl Audit {
             peer: call.principal().peer().to_string(),
             kind,
             server: call.server().to_string(),
-            name: self.redaction.text(&name),
+            name: self.redaction.text(name),
             arguments: Arguments {
                 digest: digest_text(digest),
                 bytes,
                 redacted: self.redaction.arguments(call.request()).await,
             },
             definition: call.definition().map(digest_text),
-            decided: decided_line(&verdict),
+            decided: DecidedLine {
+                approval: cleared.approval().map(|approved| approved.id.to_string()),
+                approver: cleared.approval().map(|approved| approved.approver.clone()),
+                ..decided_line(verdict)
+            },
         };
         if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
             call.principal().session().arguments().give_back(bytes);
             return Err(unavailable(Some(&id)));
         }
         let result_limit = verdict.policy().settings().result_bytes;
-        let call = verdict.into_call();
+        let call = cleared.into_call();
         // Compared here again: the session may have ended since its token was shown, or the token was replaced.
         if !call.principal().is_current() || !call.is_by_current_rules() {
             call.principal().session().arguments().give_back(bytes);
@@ -215,14 +220,17 @@ impl Audit {
         self.refused(refused, error).await
     }
 
+    /// Records a call that nobody allowed, and gives its reply.
+    pub async fn turn_down(&self, call: NotCleared) -> Reply {
+        let NotCleared { verdict, error, approval } = call;
+        self.deny(&verdict, error, approval).await
+    }
+
     /// Records a call that was refused after it was decided, and gives its reply.
-    async fn deny(&self, verdict: &Verdict, error: ErrorObject) -> Reply {
+    async fn deny(&self, verdict: &Verdict, error: ErrorObject, approval: Option<ApprovalId>) -> Reply {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let call = verdict.call();
-        let (kind, name) = match call.request() {
-            OutgoingRequest::CallTool { name, .. } => ("tool", name),
-            OutgoingRequest::ReadResource { uri } => ("resource", uri),
-        };
+        let (kind, name) = call.request().named();
         let (digest, bytes) = call.arguments();
         let refused = Refused {
             id,
@@ -237,7 +245,7 @@ impl Audit {
                 bytes,
                 redacted: self.redaction.arguments(call.request()).await,
             }),
-            decided: Some(decided_line(verdict)),
+            decided: Some(DecidedLine { approval: approval.map(|id| id.to_string()), ..decided_line(verdict) }),
         };
         self.refused(refused, error).await
     }
@@ -249,6 +257,23 @@ impl Audit {
         } else {
             unavailable(Some(&id))
         }
+    }
+
+    /// Whether records can be queued right now. Nobody is asked otherwise: what they answer could not be recorded.
+    pub(crate) fn takes_records(&self) -> bool {
+        self.queue.takes_more()
+    }
+
+    /// Records a step of an approval's life. Not waited for: nothing is admitted before it is written.
+    pub(crate) fn approval_step(&self, mut step: ApprovalStep) {
+        step.name = self.redaction.text(&step.name);
+        drop(self.queue.push_kept(Record::Approval(Box::new(step.into()))));
+    }
+
+    /// Records that a grant is used. False if that is not durable in time: then it must not be.
+    pub(crate) async fn approval_used(&self, mut step: ApprovalStep) -> bool {
+        step.name = self.redaction.text(&step.name);
+        self.durable(self.queue.push(Record::Approval(Box::new(step.into())))).await
     }
 
     /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to
@@ -304,6 +329,8 @@ fn decided_line(verdict: &Verdict) -> DecidedLine {
         policy: verdict.policy().name().to_owned(),
         rule: verdict.rule().map(str::to_owned),
         effects: verdict.call().effects().words(),
+        approval: None,
+        approver: None,
     }
 }
 

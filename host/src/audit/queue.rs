@@ -60,6 +60,12 @@ impl Queue {
         Some(receiver)
     }
 
+    /// Whether an intent would be queued.
+    pub(super) fn takes_more(&self) -> bool {
+        let state = self.lock();
+        !state.stuck && !state.closed && state.refusable.len() < self.limits.queue
+    }
+
     /// Queues an outcome. It is written whatever it takes.
     pub(super) fn push_outcome(&self, outcome: Outcome) -> oneshot::Receiver<()> {
         self.push_kept(Record::Outcome(outcome))

@@ -65,8 +65,10 @@ pub(super) enum Record {
     Intent(Box<Intent>),
     /// What became of a call.
     Outcome(Outcome),
-    /// A call was refused, before it was decided or because of that.
+    /// A call was refused: before it was decided, because of that, or since nobody allowed it.
     Refused(Box<Refused>),
+    /// A step in the life of an approval.
+    Approval(Box<Approval>),
     /// Calls over a limit, counted.
     Limited { session: String, reason: &'static str, count: u64 },
 }
@@ -95,6 +97,29 @@ pub(super) struct DecidedLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rule: Option<String>,
     pub(super) effects: Vec<&'static str>,
+    /// The approval that it used or waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<String>,
+    /// Who allowed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approver: Option<String>,
+}
+
+/// A step in the life of an approval.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Approval {
+    pub(super) id: String,
+    pub(super) state: &'static str,
+    pub(super) session: String,
+    pub(super) kind: &'static str,
+    pub(super) server: String,
+    pub(super) name: String,
+    pub(super) arguments: Arguments,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) definition: Option<String>,
+    pub(super) policy: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approver: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -95,7 +95,7 @@ fn error_of(receipt: &Receipt, outcome: &Outcome) -> ErrorObject {
 }
 
 /// The error for a call that the policy does not let through.
-pub(super) fn denied(verdict: &Verdict) -> ErrorObject {
+pub(crate) fn denied(verdict: &Verdict) -> ErrorObject {
     let server = verdict.call().server();
     let what = match verdict.call().request() {
         OutgoingRequest::CallTool { name, .. } => format!("tool \"{name}\" on server \"{server}\""),

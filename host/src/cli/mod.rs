@@ -1,5 +1,6 @@
 //! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
 
+mod approvals;
 mod audit;
 mod config;
 mod egress;
@@ -41,6 +42,7 @@ const EXAMPLES: &str = "Examples:
   footbridge policy egress --policy readonly --config servers.json
   footbridge audit tail --follow
   footbridge audit verify
+  footbridge approvals watch
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -60,6 +62,9 @@ enum Command {
     /// Read and check the record of every call
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Show the calls that wait for a person, and answer them
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -211,6 +216,7 @@ pub fn main() -> i32 {
         Command::Serve(args) => serve::main(args),
         Command::Session(command) => session::main(command),
         Command::Audit(command) => audit::main(command),
+        Command::Approvals(command) => approvals::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::DemoServer => demo_server(),

@@ -25,10 +25,6 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
     let policy = config.policies.get(&args.policy)?;
-    if policy.can_ask() {
-        let name = policy.name();
-        tracing::warn!("policy \"{name}\" asks a person about some calls, and nobody can be asked: they are denied");
-    }
     let labels = args.labels.into_iter().collect();
     let env = args.env.into_iter().map(asked).collect();
     let run_this = Run {

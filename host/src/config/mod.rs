@@ -23,6 +23,7 @@ use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
 use crate::{
+    approval,
     audit::AuditSettings,
     gate::{Policies, Policy, policy::Labelled},
     limits::Limits,
@@ -44,6 +45,8 @@ pub struct Config {
     pub audit: AuditSettings,
     /// Names that a `Host` header may give besides loopback.
     pub allow_hosts: Vec<String>,
+    /// Who is asked for approvals.
+    pub approval: approval::Settings,
     /// The policies that there are, those that are built in too.
     pub policies: Policies,
     /// The files that were read.
@@ -183,6 +186,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
             config.audit = settings.audit;
+            config.approval = settings.approval.meant(&variables.all);
             for policy in found.policies {
                 let name = policy.name().to_owned();
                 if parts.policies.insert(name.clone(), policy).is_some() {

@@ -222,7 +222,7 @@ fn is_loopback(url: &reqwest::Url) -> bool {
 }
 
 /// Whether servers get this variable of the harness.
-fn is_passed(name: &str) -> bool {
+pub(super) fn is_passed(name: &str) -> bool {
     !name.starts_with(GUEST_PREFIX)
         && (PASSED.contains(&name)
             || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))

@@ -7,6 +7,7 @@
 //! Failure paths: a peer that is refused is cut off without a word; a line that is too long, too late or no JSON ends
 //! its connection; a request that cannot be read or carried out is answered with an error.
 
+pub(crate) mod approvals;
 pub mod client;
 mod peer;
 pub mod server;
@@ -14,7 +15,10 @@ pub mod server;
 mod tests;
 pub mod wire;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 /// The socket's name in the folder of its harness.
 const SOCKET: &str = "control.sock";
@@ -26,4 +30,30 @@ const SERVE: &str = "serve";
 #[must_use]
 pub fn of_serve(runtime: &Path) -> PathBuf {
     runtime.join(SERVE).join(SOCKET)
+}
+
+/// The control socket of a harness with this folder.
+#[must_use]
+pub fn in_folder(folder: &Path) -> PathBuf {
+    folder.join(SOCKET)
+}
+
+/// The control sockets of all harnesses of a runtime folder, those of dead ones too.
+///
+/// # Errors
+/// When the folder cannot be read; one that is not there has none.
+pub fn all(runtime: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(runtime) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let socket = in_folder(&entry?.path());
+        if socket.symlink_metadata().is_ok() {
+            found.push(socket);
+        }
+    }
+    found.sort();
+    Ok(found)
 }

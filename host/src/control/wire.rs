@@ -3,10 +3,16 @@
 //!
 //! Names and addresses are texts here; whoever carries a request out makes sense of them.
 
+mod approvals;
+
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
+
+pub use approvals::{
+    AllowApproval, Answered, ApprovalInfo, ApprovalShown, By, DenyApproval, ListApprovals, ShowApproval,
+};
 
 /// Changes when an older program could misread a newer one.
 pub const PROTOCOL: u32 = 1;
@@ -66,6 +72,14 @@ methods! {
     "session.rotate" RotateSession -> Created;
     /// End a session.
     "session.revoke" RevokeSession -> Revoked;
+    /// Show all approvals that are pending or granted.
+    "approvals.list" ListApprovals -> Vec<ApprovalInfo>;
+    /// Show one with its whole arguments.
+    "approvals.show" ShowApproval -> ApprovalShown;
+    /// Allow a call.
+    "approvals.allow" AllowApproval -> Answered;
+    /// Deny a call.
+    "approvals.deny" DenyApproval -> Answered;
 }
 
 /// Who asks.
@@ -79,7 +93,7 @@ pub struct Hello {
 /// Who answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Harness {
-    /// `serve`.
+    /// `serve` or `run`.
     pub harness: String,
     /// Its version.
     pub version: String,
@@ -87,6 +101,15 @@ pub struct Harness {
     pub protocol: u32,
     /// Its process.
     pub pid: u32,
+}
+
+impl Harness {
+    /// This process, of this kind.
+    #[must_use]
+    pub fn this(harness: &str) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { harness: harness.to_owned(), version, protocol: PROTOCOL, pid: std::process::id() }
+    }
 }
 
 /// A new session.

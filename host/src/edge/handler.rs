@@ -178,6 +178,7 @@ impl Handler {
         self.session.list().map_err(OverLimit::into_error)?;
         let listed = match listing {
             RpcRequest::Call(_) | RpcRequest::Check(_) | RpcRequest::BridgeInfo => listings::info(),
+            RpcRequest::AwaitApproval { id } => listings::approval(stages, principal, &id).await,
             RpcRequest::Servers => listings::servers(stages, principal, &self.edge.calls).await,
             RpcRequest::Tools { server } => listings::tools(stages, principal, &server).await?,
             RpcRequest::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await?,

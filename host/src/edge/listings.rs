@@ -1,16 +1,24 @@
 //! Answers from the harness's own catalogue: nothing is sent to a server for them.
 
+use std::time::Duration;
+
 use footbridge_proto::{
     rpc::{ErrorObject, raw},
     wire::{
-        EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry, ToolList, bridge_info,
+        ApprovalState, EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry,
+        ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
 use serde_json::{json, value::RawValue};
 
 use crate::{
-    auth::Principal, call::Stages, catalogue::Catalogue, limits::CallLimits, provider::ServerName, resolve::find_tool,
+    auth::Principal,
+    call::Stages,
+    catalogue::Catalogue,
+    limits::CallLimits,
+    provider::ServerName,
+    resolve::{find_tool, repeated},
 };
 
 type Listed = Result<Box<RawValue>, ErrorObject>;
@@ -79,4 +87,20 @@ pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &s
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&TemplateList { server: name.to_string(), templates }))
+}
+
+/// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.
+const AWAITED: Duration = Duration::from_secs(20);
+
+/// `awaitApproval`: waits for an answer and says the state. It runs nothing.
+pub(super) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
+    let unknown = || ApprovalState { id: repeated(id).into_owned(), state: "unknown".to_owned(), expires_at: None };
+    let Ok(known) = id.parse() else { return raw(&unknown()) };
+    let told = match stages.approvals.state(principal.session(), known, AWAITED).await {
+        Some((state, expires_at)) => {
+            ApprovalState { id: known.to_string(), state: state.as_str().to_owned(), expires_at }
+        }
+        None => unknown(),
+    };
+    raw(&told)
 }

@@ -19,6 +19,7 @@ pub(super) enum Request {
     Tool { server: String, tool: String },
     Resources { server: String },
     Templates { server: String },
+    AwaitApproval { id: String },
     Call(CallRequest),
     Check(CallRequest),
 }
@@ -57,6 +58,8 @@ struct Params<'a> {
     uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
 }
 
 /// Reads a body.
@@ -129,6 +132,7 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         method::DESCRIBE_TOOL => Ok(Request::Tool { server: server()?, tool: required("tool", params.tool)? }),
         method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
         method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
+        method::AWAIT_APPROVAL => Ok(Request::AwaitApproval { id: required("id", params.id)? }),
         method::CALL_TOOL => tool_call().map(Request::Call),
         method::CHECK_CALL => tool_call().map(Request::Check),
         method::READ_RESOURCE => {

@@ -9,6 +9,7 @@ use super::{
     globs::{self, Glob},
     rules::{Rule, Says, Scope},
 };
+use crate::digest::Digest;
 
 /// A named set of rules.
 #[derive(Debug, Clone)]
@@ -87,6 +88,13 @@ impl Policy {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What is another one as soon as it says anything else: the digest of all that it says.
+    #[must_use]
+    pub fn revision(&self) -> Digest {
+        // Every part of a rule shows as it was written.
+        Digest::of(format!("{self:?}"))
     }
 
     /// Its rules, in their order.

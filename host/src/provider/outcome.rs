@@ -17,6 +17,17 @@ pub struct Outgoing {
     request: OutgoingRequest,
 }
 
+impl OutgoingRequest {
+    /// The tool's name or the resource's URI.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::CallTool { name, .. } => name,
+            Self::ReadResource { uri } => uri,
+        }
+    }
+}
+
 impl Outgoing {
     /// For the audit stage, which makes admissions.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest) -> Self {
@@ -74,6 +85,16 @@ pub enum OutgoingRequest {
         /// The resource's URI.
         uri: String,
     },
+}
+
+impl OutgoingRequest {
+    /// The word for its kind in records, and what it names: a tool, or a URI.
+    pub(crate) fn named(&self) -> (&'static str, &str) {
+        match self {
+            Self::CallTool { name, .. } => ("tool", name),
+            Self::ReadResource { uri } => ("resource", uri),
+        }
+    }
 }
 
 /// What became of a call that was admitted.

@@ -250,6 +250,15 @@ impl Resolver {
         }
     }
 
+    /// Whether the tool of a call is still the one that it was resolved to.
+    pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
+        let Some(definition) = call.definition() else { return true };
+        let (_, name) = call.request().named();
+        let now = self.upstream.catalogue(call.server(), self.limits.server_wait).await;
+        // Of a server that is not there nothing can be said; the call ends where it would be sent.
+        now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
+    }
+
     async fn check_arguments(
         &self,
         principal: &Principal,

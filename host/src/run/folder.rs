@@ -94,6 +94,11 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// The whole of it, which the sandbox does not see.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A name that no other run has.
     pub(super) fn unique(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();

@@ -4,6 +4,7 @@
 //! every way out the command, the servers and the run's folder are gone: in order when the command ends, and by the
 //! keepers when this process is killed.
 
+mod control;
 mod folder;
 mod guest;
 mod plan;
@@ -24,6 +25,7 @@ use crate::{
     servers::Launcher,
     session::{Labels, SessionName, SessionSpec, new_token},
 };
+use control::Answering;
 use folder::{RunFolder, Tools};
 use guest::GuestBinaries;
 use plan::{Choice, Plan};
@@ -102,9 +104,15 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let endpoint = listener.endpoint()?;
     let view = view_of(&run, folders, &folder);
     let names = run.config.gathered.names.clone();
+    let asks_people = run.config.approval.watch;
     let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
     let harness =
         Harness::start(run.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    let answering = if asks_people { Some(Answering::start(&folder, harness.approvals())?) } else { None };
+    if run.policy.can_ask() && !harness.approvals().can_be_answered() {
+        harness.stop().await;
+        return Err(NobodyToAsk(run.policy.name().to_owned()).into());
+    }
     let token = new_token()?;
     let spec = SessionSpec { labels: run.labels, ..SessionSpec::new(session_name(), &token, run.policy) };
     harness.open(spec, vec![listener])?;
@@ -116,9 +124,19 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
+    if let Some(answering) = answering {
+        answering.stop().await;
+    }
     harness.stop().await;
     ended
 }
+
+/// A policy that can only deny here.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of footbridge.toml"
+)]
+struct NobodyToAsk(String);
 
 fn session_name() -> SessionName {
     let name = format!("run-{}", std::process::id());

@@ -11,8 +11,9 @@ use footbridge_proto::{
 use super::sessions::{Kept, Sessions, no_such};
 use crate::{
     control::{
+        approvals,
         server::{Handler, sent},
-        wire::{Created, Harness, Kind, ListenerInfo, PROTOCOL, Refusal, Request, Revoked, SessionInfo},
+        wire::{Created, Harness, Kind, ListenerInfo, Refusal, Request, Revoked, SessionInfo},
     },
     listener::Listen,
     session::{SessionName, SessionView},
@@ -21,8 +22,12 @@ use crate::{
 
 impl Handler for Sessions {
     async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
+        let request = match approvals::handle(self.harness().approvals(), request) {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
         match request {
-            Request::Hello(_) => sent(who()),
+            Request::Hello(_) => sent(Harness::this("serve")),
             Request::CreateSession(asked) => self.create(&asked).await.map(created).and_then(sent),
             Request::ListSessions(_) => sent(self.list().await),
             Request::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
@@ -31,13 +36,12 @@ impl Handler for Sessions {
                 self.revoke(&name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })
             }
+            Request::ListApprovals(_)
+            | Request::ShowApproval(_)
+            | Request::AllowApproval(_)
+            | Request::DenyApproval(_) => Err(Refusal::new(Kind::Failed, "this is answered before")),
         }
     }
-}
-
-fn who() -> Harness {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    Harness { harness: "serve".to_owned(), version, protocol: PROTOCOL, pid: std::process::id() }
 }
 
 fn name(text: &str) -> Result<SessionName, Refusal> {

@@ -57,8 +57,12 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let socket = control::of_serve(&folders.runtime);
     let control = Control::bind(&socket)?;
     let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
+    let asks_people = serve.config.approval.watch;
     let harness =
         Harness::start(serve.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    if asks_people {
+        harness.approvals().people_answer();
+    }
     let sessions = Sessions::new(harness, store, &folders.runtime);
     let restored = match sessions.restore().await {
         Ok(count) => count,
@@ -123,7 +127,7 @@ async fn take(sessions: &Sessions, config: Config) {
         tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
     }
     if needs_restart {
-        tracing::warn!("limits and names of hosts changed, too: they hold after a restart");
+        tracing::warn!("limits, names of hosts or who is asked changed, too: they hold after a restart");
     }
 }
 

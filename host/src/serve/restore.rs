@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     folder,
     sessions::{Kept, Sessions, Table},
-    wish,
 };
 use crate::{
     listener::Listener,
@@ -74,9 +73,9 @@ impl Sessions {
     /// Opens a session that is not open, on those of its listeners that can be bound.
     fn open(&self, kept: &mut Kept) {
         kept.closed = None;
-        let policy = match wish::policy(&kept.stored.policy, &self.0.harness.policies()) {
+        let policy = match self.0.harness.policies().get(&kept.stored.policy) {
             Ok(policy) => policy,
-            Err(refusal) => return close(kept, refusal.message),
+            Err(unknown) => return close(kept, unknown.to_string()),
         };
         let listeners = self.bind(kept);
         let StoredSession { name, token, labels, expires, .. } = kept.stored.clone();

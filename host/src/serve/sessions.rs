@@ -42,6 +42,7 @@ pub(super) struct Sessions(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) harness: Harness,
+    /// Those of the configuration as it was read last.
     pub(super) listeners: Listeners,
     pub(super) store: Store,
     pub(super) runtime: PathBuf,
@@ -85,6 +86,10 @@ impl Sessions {
         }))
     }
 
+    pub(super) fn harness(&self) -> &Harness {
+        &self.0.harness
+    }
+
     /// Takes a new configuration, while no session is made.
     pub(super) async fn reload(&self, config: Config) -> Reloaded {
         let _no_changes = self.0.table.lock().await;
@@ -95,7 +100,17 @@ impl Sessions {
     pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
         // Under the lock that a reload takes too: a session begins with policies of one configuration.
         let mut table = self.0.table.lock().await;
-        let mut wish = Wish::read(asked, &self.0.harness.policies())?;
+        let policy = self.0.harness.policies().get(&asked.policy);
+        let policy = policy.map_err(|error| Refusal::new(Kind::Invalid, error.to_string()))?;
+        let mut wish = Wish::read(asked, policy)?;
+        if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
+            let message = format!(
+                "policy {:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of \
+                 footbridge.toml",
+                wish.policy.name()
+            );
+            return Err(Refusal::new(Kind::Invalid, message));
+        }
         if table.contains_key(&wish.name) {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
             return Err(Refusal::new(Kind::Taken, message));

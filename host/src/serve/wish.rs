@@ -7,7 +7,7 @@ use footbridge_proto::endpoint::Endpoint;
 use super::folder;
 use crate::{
     control::wire::{CreateSession, Kind, Refusal},
-    gate::{Policies, Policy},
+    gate::Policy,
     listener::{Access, Listen},
     process::{ProcessIdentity, ProcessWatch},
     session::{Labels, SessionName},
@@ -39,7 +39,7 @@ fn invalid(message: impl Into<String>) -> Refusal {
 
 impl Wish {
     /// Makes sense of a request.
-    pub(super) fn read(asked: &CreateSession, policies: &Policies) -> Result<Self, Refusal> {
+    pub(super) fn read(asked: &CreateSession, policy: Arc<Policy>) -> Result<Self, Refusal> {
         let name: SessionName = asked.name.parse().map_err(|error| invalid(format!("{:?}: {error}", asked.name)))?;
         let bytes: usize = asked.labels.iter().map(|(key, value)| key.len() + value.len()).sum();
         if bytes > MAX_LABELS {
@@ -49,7 +49,7 @@ impl Wish {
             return Err(invalid(format!("at most {MAX_NAMED} of --listen, --allow-uid and --peer-cid each")));
         }
         Ok(Self {
-            policy: policy(&asked.policy, policies)?,
+            policy,
             labels: asked.labels.clone(),
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
@@ -67,19 +67,6 @@ impl Wish {
         }
         Ok(())
     }
-}
-
-/// The policy of this name. One that asks a person is refused while nobody can be asked.
-pub(super) fn policy(name: &str, policies: &Policies) -> Result<Arc<Policy>, Refusal> {
-    let policy = policies.get(name).map_err(|unknown| invalid(unknown.to_string()))?;
-    if policy.can_ask() {
-        let what = format!(
-            "policy \"{name}\" asks a person about some calls, and nobody can be asked here: choose another one, or \
-             end its rules with one that denies the rest"
-        );
-        return Err(invalid(what));
-    }
-    Ok(policy)
 }
 
 fn ttl(millis: u64) -> Result<Duration, Refusal> {
@@ -132,7 +119,7 @@ mod tests {
         let mut asked =
             CreateSession { name: "one".into(), policy: "open".into(), socket_mode: 0o600, ..CreateSession::default() };
         change(&mut asked);
-        Wish::read(&asked, &Policies::default())
+        Wish::read(&asked, Policy::open())
     }
 
     fn refused(change: impl FnOnce(&mut CreateSession), part: &str) {
@@ -143,8 +130,6 @@ mod tests {
     #[tokio::test]
     async fn what_makes_no_sense_is_named() {
         refused(|asked| asked.name = "A".into(), "\"A\"");
-        refused(|asked| asked.policy = "lax".into(), "no policy \"lax\"");
-        refused(|asked| asked.policy = "ask".into(), "nobody can be asked");
         refused(|asked| asked.ttl_ms = Some(0), "--ttl");
         refused(|asked| asked.ttl_ms = Some(u64::MAX), "--ttl");
         refused(|asked| asked.pid = Some(i32::MAX), "no process 2147483647");

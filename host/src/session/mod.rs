@@ -14,7 +14,10 @@ pub(crate) mod table;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -67,9 +70,13 @@ pub struct Shares {
     pub bytes: budget::Share,
 }
 
+/// Numbers of sessions.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
 /// One sandbox's right to call, and what it is using.
 pub struct Session {
     spec: SessionSpec,
+    serial: u64,
     key: RwLock<Key>,
     until: Option<Instant>,
     over: CancellationToken,
@@ -118,6 +125,7 @@ impl Session {
         // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here.
         let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         Self {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
             until: left.and_then(|left| Instant::now().checked_add(left)),
             reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
@@ -140,6 +148,12 @@ impl Session {
     #[must_use]
     pub fn name(&self) -> &SessionName {
         &self.spec.name
+    }
+
+    /// Its number, which no other session of this process ever has.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// What it was opened with; the token may be another one by now.
@@ -258,6 +272,14 @@ impl Session {
     /// [`OverLimit`], at once for the rate, within [`CallLimits::busy_after`] for the calls in flight.
     pub async fn enter(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
         within(&self.rate)?;
+        self.enter_again(server).await
+    }
+
+    /// Takes a place for a call that gave its place away while it waited for a person. It was counted before.
+    ///
+    /// # Errors
+    /// [`OverLimit::Busy`], within [`CallLimits::busy_after`].
+    pub async fn enter_again(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
         let server = server.map(|name| self.semaphore_of(name));
         let places = async {
             let server = match server {

@@ -1,10 +1,10 @@
-//! One verdict for two intents.
+//! One clearance for two calls.
 
-use footbridge::{audit::Audit, gate::Verdict};
+use footbridge::{approval::Cleared, audit::Audit};
 
-async fn twice(audit: &Audit, verdict: Verdict) {
-    let _ = audit.admit(verdict).await;
-    let _ = audit.admit(verdict).await;
+async fn twice(audit: &Audit, cleared: Cleared) {
+    let _ = audit.admit(cleared).await;
+    let _ = audit.admit(cleared).await;
 }
 
 fn main() {}

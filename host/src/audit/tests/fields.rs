@@ -8,7 +8,7 @@ use crate::{
     audit::{
         chain::Chain,
         head::SignedHead,
-        record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused},
+        record::{Approval, Arguments, DecidedLine, Intent, Outcome, Record, Refused},
     },
     digest::Digest,
 };
@@ -32,12 +32,14 @@ fn all() -> Vec<Record> {
         signature: "SIGNATURE".into(),
     };
     let session = || "run-1".to_owned();
-    let denied = digest.clone();
+    let (denied, asked) = (digest.clone(), digest.clone());
     let decided = || DecidedLine {
         decision: "deny",
         policy: "open".into(),
         rule: Some("reads".into()),
         effects: vec!["read", "egress"],
+        approval: Some("ap-0123456789abcdef".into()),
+        approver: Some("approvals allow (uid 0)".into()),
     };
     vec![
         Record::Started { version: "0.1.0", pid: 7, sync: true, head_key: Some("ed25519:KEY".into()) },
@@ -78,6 +80,18 @@ fn all() -> Vec<Record> {
             arguments: Some(Arguments { digest: denied, bytes: 8, redacted: None }),
             decided: Some(decided()),
         })),
+        Record::Approval(Box::new(Approval {
+            id: "ap-0123456789abcdef".into(),
+            state: "granted",
+            session: session(),
+            kind: "tool",
+            server: "demo".into(),
+            name: "add_note".into(),
+            arguments: Arguments { digest: asked.clone(), bytes: 12, redacted: None },
+            definition: Some(asked),
+            policy: "ask".into(),
+            approver: Some("approvals allow (uid 0)".into()),
+        })),
         limited(),
         Record::SessionEnded { session: session(), why: "expired" },
         Record::Rotated { file: "000002.jsonl".into() },
@@ -113,17 +127,18 @@ fn place_in_all(record: &Record) -> usize {
         Record::Intent(_) => 4,
         Record::Outcome(_) => 5,
         Record::Refused(_) => 6,
-        Record::Limited { .. } => 7,
-        Record::SessionEnded { .. } => 8,
-        Record::Rotated { .. } => 9,
-        Record::Head { .. } => 10,
-        Record::Ended { .. } => 11,
+        Record::Approval(_) => 7,
+        Record::Limited { .. } => 8,
+        Record::SessionEnded { .. } => 9,
+        Record::Rotated { .. } => 10,
+        Record::Head { .. } => 11,
+        Record::Ended { .. } => 12,
     }
 }
 
 #[test]
 fn the_lines_are_what_they_were() {
-    assert!(all().iter().map(place_in_all).eq(0..12));
+    assert!(all().iter().map(place_in_all).eq(0..13));
     let now: Vec<String> = lines().iter().map(ToString::to_string).collect();
     let pinned: Vec<&str> = GOLDEN.lines().collect();
     assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));

@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fault, Memory};
 use crate::{
+    approval::{Approvals, Clear, Cleared},
     audit::{Admitted, Audit},
     auth::{Principal, tests::principal},
     budget::Budget,
     call::Stages,
-    gate::{self, Verdict},
+    gate,
     limits::{CallLimits, Limits},
     provider::{Executed, Guard, RawResult, Upstream},
     redact::Redactor,
@@ -117,7 +118,8 @@ impl World {
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
-        let stages = Stages { resolver, audit: audit.clone(), upstream };
+        let approvals = Approvals::new(Limits::default().approval, None, audit.clone());
+        let stages = Stages { resolver, approvals, audit: audit.clone(), upstream };
         stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }
 
@@ -127,9 +129,12 @@ impl World {
     }
 
     /// As far as the gate.
-    pub(super) async fn verdict(&self, tag: &str) -> Verdict {
+    pub(super) async fn verdict(&self, tag: &str) -> Cleared {
         let resolved = self.resolver.resolve(principal(), request("s", "note", tag)).await;
-        gate::decide(resolved.unwrap())
+        match Clear::of(gate::decide(resolved.unwrap())) {
+            Clear::Cleared(cleared) => *cleared,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(super) fn principal() -> Principal {

@@ -1,0 +1,137 @@
+//! The operator's command: what is asked goes to its standard input as JSON, its answer comes back as JSON.
+//!
+//! Only `{"decision":"allow"}` and `{"decision":"deny"}` with status 0 and in time are answers. Everything else is
+//! none, and others may still answer.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use serde::Deserialize;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
+
+use super::Answer;
+use crate::keeper::{Ended, Kept, LostKeeper, SpawnError, Stream};
+
+/// Longest answer, bytes.
+const MAX_ANSWER: u64 = 64 * 1024;
+
+/// How long what is left of a command that was too slow may take to end.
+const KILL_TIME: Duration = Duration::from_secs(2);
+
+/// A command that is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The program: a path, or a name on the PATH.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl CommandSpec {
+    /// What the record calls it: the program's name, without its folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = PathBuf::from(&self.program);
+        name.file_name().map_or_else(|| self.program.clone(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    #[error("it cannot be started: {0}")]
+    Start(#[from] SpawnError),
+    #[error("it cannot be talked to: {0}")]
+    Pipes(#[from] io::Error),
+    #[error("it did not end within {0:?}")]
+    Slow(Duration),
+    #[error("{0}")]
+    Lost(#[from] LostKeeper),
+    #[error("it ended with status {0}")]
+    Failed(i32),
+    #[error("it printed something other than {{\"decision\":\"allow\"}} or {{\"decision\":\"deny\"}}")]
+    Unreadable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Printed {
+    decision: Decision,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Decision {
+    Allow,
+    Deny,
+}
+
+/// Asks it, once. Dropping this ends it and all that came of it.
+pub(super) async fn ask(spec: &CommandSpec, question: &str, time: Duration) -> Result<Answer, NoAnswer> {
+    let env = spec.env.iter().map(|(name, value)| (name, value));
+    let command = Kept::command(&spec.program).args(&spec.args).env(env);
+    let mut kept = command.streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await?;
+    match timeout(time, converse(&mut kept, question)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            // What is still ending then is the keeper's to end.
+            let _ = kept.kill(KILL_TIME).await;
+            Err(NoAnswer::Slow(time))
+        }
+    }
+}
+
+async fn converse(kept: &mut Kept, question: &str) -> Result<Answer, NoAnswer> {
+    let (Some(mut stdin), Some(stdout)) = (kept.stdin.take(), kept.stdout.take()) else {
+        return Err(io::Error::other("it has no pipes").into());
+    };
+    let tell = async {
+        // A command that decides without reading all of it is not wrong.
+        let _ = stdin.write_all(question.as_bytes()).await;
+        let _ = stdin.write_all(b"\n").await;
+        drop(stdin);
+    };
+    let mut printed = Vec::new();
+    let mut limited = stdout.take(MAX_ANSWER);
+    let ((), read) = tokio::join!(tell, limited.read_to_end(&mut printed));
+    read?;
+    match kept.wait().await? {
+        Ended::Exited(0) => parse(&printed),
+        other => Err(NoAnswer::Failed(other.code())),
+    }
+}
+
+fn parse(printed: &[u8]) -> Result<Answer, NoAnswer> {
+    let read: Printed = serde_json::from_slice(printed).map_err(|_| NoAnswer::Unreadable)?;
+    Ok(match read.decision {
+        Decision::Allow => Answer::Allow { remember: false },
+        Decision::Deny => Answer::Deny,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_two_decisions_are_answers() {
+        assert_eq!(parse(b" {\"decision\":\"allow\"}\n").unwrap(), Answer::Allow { remember: false });
+        assert_eq!(parse(br#"{"decision":"deny"}"#).unwrap(), Answer::Deny);
+        for other in [
+            "",
+            "allow",
+            "true",
+            "{}",
+            r#"{"decision":"yes"}"#,
+            r#"{"decision":"allow","x":1}"#,
+            r#"{"decision":"ALLOW"}"#,
+            r#"{"decision":"allow"}{"decision":"deny"}"#,
+        ] {
+            assert!(matches!(parse(other.as_bytes()), Err(NoAnswer::Unreadable)), "{other}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Where approvals are asked for and answered: one book behind a lock, and word to all when something changed in it.
+//!
+//! Each approval has a task while it is pending or granted: it runs the operator's command, and ends the approval in
+//! time though nobody looks.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    time::{Instant, sleep_until, timeout_at},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    ApprovalId, Asking, State,
+    book::{Book, Change},
+    command::{self, CommandSpec},
+    view,
+};
+use crate::{
+    audit::{ApprovalStep, Audit},
+    control::wire::{ApprovalInfo, ApprovalShown},
+    limits::ApprovalLimits,
+    session::Session,
+};
+
+/// Commands of the operator that run at a time.
+const COMMANDS: usize = 4;
+
+/// Who can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether people answer over the control socket, where there is one.
+    pub watch: bool,
+    /// The operator's command.
+    pub command: Option<CommandSpec>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { watch: true, command: None }
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The call may be made.
+    Allow {
+        /// And the same one again, as long as the session lives and nothing of it changes.
+        remember: bool,
+    },
+    /// It may not.
+    Deny,
+}
+
+/// Why an answer came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    /// Somebody or something was faster.
+    #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
+    Over(ApprovalId, State),
+    /// It is not known here.
+    #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
+    Unknown(ApprovalId),
+}
+
+/// The approvals of one harness. Clones share them.
+#[derive(Clone)]
+pub struct Approvals(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    book: Mutex<Book<Asking>>,
+    changed: watch::Sender<u64>,
+    pub(super) audit: Audit,
+    pub(super) limits: ApprovalLimits,
+    command: Option<CommandSpec>,
+    commands: Semaphore,
+    asks_people: AtomicBool,
+    tasks: TaskTracker,
+    over: CancellationToken,
+}
+
+impl Approvals {
+    /// After how long a client that hears nothing is told `approval_required`.
+    #[must_use]
+    pub fn answer_after(&self) -> std::time::Duration {
+        self.0.limits.answer_after
+    }
+
+    /// None yet. Without a command nobody can be asked until [`Self::people_answer`].
+    #[must_use]
+    pub(crate) fn new(limits: ApprovalLimits, command: Option<CommandSpec>, audit: Audit) -> Self {
+        Self(Arc::new(Inner {
+            book: Mutex::new(Book::new(limits.clone())),
+            changed: watch::Sender::new(0),
+            audit,
+            limits,
+            asks_people: AtomicBool::new(false),
+            command,
+            commands: Semaphore::new(COMMANDS),
+            tasks: TaskTracker::new(),
+            over: CancellationToken::new(),
+        }))
+    }
+
+    /// Says that somebody answers by [`Self::answer`]: over a control socket, or however this program asks people.
+    pub fn people_answer(&self) {
+        self.0.asks_people.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether people answer here.
+    #[must_use]
+    pub fn asks_people(&self) -> bool {
+        self.0.asks_people.load(Ordering::Relaxed)
+    }
+
+    /// Whether anybody can be asked. If not, a call that has to ask is denied.
+    #[must_use]
+    pub fn can_be_answered(&self) -> bool {
+        self.asks_people() || self.0.command.is_some()
+    }
+
+    /// Answers a pending one; the first answer counts. `approver` is what the record says of who answered.
+    ///
+    /// # Errors
+    /// [`NotAnswered`].
+    pub fn answer(&self, id: ApprovalId, answer: Answer, approver: &str) -> Result<(), NotAnswered> {
+        let by = Arc::from(approver);
+        let answered = self.with(|book, now| match answer {
+            Answer::Allow { remember } => book.allow(now, id, by, remember),
+            Answer::Deny => book.deny(now, id, by),
+        });
+        answered.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::Over(id, state)))
+    }
+
+    /// Those that are pending or granted, oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<ApprovalInfo> {
+        let mut found: Vec<_> =
+            self.with(|book, _| book.live().map(|(id, entry)| (entry.about.asked, view::info(*id, entry))).collect());
+        found.sort_by_key(|(asked, _)| *asked);
+        found.into_iter().map(|(_, info)| info).collect()
+    }
+
+    /// One with its whole arguments, while it is pending or granted.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Unknown`].
+    pub fn show(&self, id: ApprovalId) -> Result<ApprovalShown, NotAnswered> {
+        self.with(|book, _| book.get(id).map(|entry| view::shown(id, entry))).ok_or(NotAnswered::Unknown(id))
+    }
+
+    /// Waits until an approval of this session is not pending any more, at most this long, and says its state and, in
+    /// RFC 3339, until when that lasts. Nothing tells another session's approval from one that never was.
+    pub async fn state(&self, session: &Session, id: ApprovalId, wait: Duration) -> Option<(State, Option<String>)> {
+        let deadline = Instant::now() + wait;
+        let mut changed = self.0.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            let found = self.with(|book, now| book.state(now, session.serial(), id));
+            let told = found.map(|(state, until)| (state, until.map(|until| view::time(view::wall(until)))));
+            if found.is_none_or(|(state, _)| state != State::Pending) {
+                return told;
+            }
+            match timeout_at(deadline, changed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return told,
+            }
+        }
+    }
+
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    /// Nothing of a session that ended is asked or granted any more.
+    pub(crate) fn end_session(&self, session: &Session) {
+        self.with(|book, _| book.end_session(session.serial()));
+    }
+
+    /// Ends all, and waits for the operator's commands.
+    pub(crate) async fn stop(&self) {
+        self.0.over.cancel();
+        self.with(|book, _| book.end_all());
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Does something with the book; what changed in it is recorded, and told to all who wait.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Book<Asking>, Instant) -> T) -> T {
+        let mut book = self.book();
+        let done = work(&mut book, Instant::now());
+        let changes = book.changes();
+        // In the order of what happened: still under the lock.
+        for change in &changes {
+            self.note(change);
+        }
+        drop(book);
+        for change in changes.iter().filter(|change| change.state == State::Pending) {
+            self.0.tasks.spawn(self.clone().attend(change.id));
+        }
+        if !changes.is_empty() {
+            self.0.changed.send_modify(|version| *version += 1);
+        }
+        done
+    }
+
+    fn note(&self, change: &Change<Asking>) {
+        // The use of a grant is recorded, and that waited for, by whoever uses it.
+        if change.state != State::Used {
+            self.0.audit.approval_step(step(change));
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book<Asking>> {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Told of each change.
+    pub(super) fn watch(&self) -> watch::Receiver<u64> {
+        self.0.changed.subscribe()
+    }
+
+    /// Has the operator's command asked about a pending approval, and ends it in time.
+    async fn attend(self, id: ApprovalId) {
+        tokio::select! {
+            () = self.0.over.cancelled() => {}
+            ((), ()) = async { tokio::join!(self.ask_command(id), self.end_in_time(id)) } => {}
+        }
+    }
+
+    async fn end_in_time(&self, id: ApprovalId) {
+        let mut changed = self.watch();
+        loop {
+            changed.borrow_and_update();
+            let until = self.with(|book, now| {
+                book.sweep(now);
+                book.get(id).map(|entry| entry.until)
+            });
+            let Some(until) = until else { return };
+            tokio::select! {
+                () = sleep_until(until) => {}
+                // The sender is as old as this.
+                _ = changed.changed() => {}
+            }
+        }
+    }
+
+    async fn ask_command(&self, id: ApprovalId) {
+        let Some(spec) = &self.0.command else { return };
+        // Never closed.
+        let Ok(_turn) = self.0.commands.acquire().await else { return };
+        let asked = self.with(|book, _| {
+            book.get(id).filter(|entry| entry.granted.is_none()).and_then(|entry| view::for_command(id, entry))
+        });
+        let Some(asked) = asked else { return };
+        let answer = tokio::select! {
+            answer = command::ask(spec, &asked, self.0.limits.command_time) => answer,
+            () = self.decided(id) => return,
+        };
+        match answer {
+            Ok(answer) => {
+                if let Err(late) = self.answer(id, answer, &format!("command {}", spec.name())) {
+                    tracing::debug!(%late, "the approval command was late");
+                }
+            }
+            Err(error) => tracing::warn!(approval = %id, %error, "the approval command gave no answer"),
+        }
+    }
+
+    /// Waits until it is not pending any more.
+    async fn decided(&self, id: ApprovalId) {
+        let mut changed = self.watch();
+        loop {
+            changed.borrow_and_update();
+            if self.with(|book, _| book.get(id).is_none_or(|entry| entry.granted.is_some())) {
+                return;
+            }
+            // The sender is as old as this.
+            let _ = changed.changed().await;
+        }
+    }
+}
+
+/// A step of an approval's life as the record has it.
+fn step(change: &Change<Asking>) -> ApprovalStep {
+    ApprovalStep {
+        id: change.id.to_string(),
+        state: change.state.as_str(),
+        session: change.about.session.clone(),
+        kind: change.key.kind,
+        server: change.key.server.clone(),
+        name: change.key.name.clone(),
+        arguments: change.key.arguments,
+        bytes: change.about.arguments.len(),
+        definition: change.key.definition,
+        policy: change.about.policy.clone(),
+        approver: change.approver.as_ref().map(ToString::to_string),
+    }
+}

@@ -1,0 +1,169 @@
+//! `footbridge approvals`: what an operator is asked, and answers.
+//!
+//! All harnesses of this user are looked at, `serve` and each `run`. Exit status: 0 done; 1 it is not there any more,
+//! or no harness answers; 2 a wrong command line.
+
+mod show;
+mod watch;
+
+use std::{io::IsTerminal as _, path::Path};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::session::REFUSED;
+use crate::{
+    approval::ApprovalId,
+    config::folders::Folders,
+    control::{
+        self,
+        client::{Client, ClientError},
+        wire::{AllowApproval, ApprovalInfo, By, DenyApproval, Kind, ListApprovals, Method, ShowApproval},
+    },
+    report, sys,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ApprovalsCommand {
+    /// Show the calls that wait for an answer
+    List {
+        /// Print JSON, one approval a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one with its whole arguments
+    Show {
+        /// Its id
+        id: ApprovalId,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Allow a call, once
+    Allow {
+        /// Its id
+        id: ApprovalId,
+        /// Allow exactly this call again too, as long as its session lives and neither tool nor policy change
+        #[arg(long)]
+        remember: bool,
+    },
+    /// Deny a call; the same one is refused without asking for a minute
+    Deny {
+        /// Its id
+        id: ApprovalId,
+    },
+    /// Wait for calls and answer them, on a terminal
+    #[command(after_help = WATCH_HELP)]
+    Watch {
+        /// Do not ask: print each approval that comes or goes, as JSON, one a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+const WATCH_HELP: &str = "One call is shown at a time; the answer is a word and Enter:
+  allow      this call, once
+  remember   this call, and exactly the same one again while its session lives and nothing of it changes
+  deny       this call
+  all        show its arguments in full; Enter goes from page to page
+  next       look at the next one
+  quit
+
+What was typed before a call is shown, and in its first half second, counts for nothing.";
+
+pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    match run(command, &folders.runtime) {
+        Ok(()) => Ok(0),
+        Err(error) => {
+            report::error(&error);
+            Ok(REFUSED)
+        }
+    }
+}
+
+fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
+    match command {
+        ApprovalsCommand::List { json } => {
+            let found = list(&mut connect(runtime)?)?;
+            let text = if json { show::json_lines(&found)? } else { show::table(&found) };
+            Ok(report::out(&text)?)
+        }
+        ApprovalsCommand::Show { id, json } => {
+            let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
+            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown) })?)
+        }
+        ApprovalsCommand::Allow { id, remember } => {
+            ask_all(&mut connect(runtime)?, &AllowApproval { id: id.to_string(), remember, by: By::Allow })?;
+            report::note(&format!("{id} is allowed"));
+            Ok(())
+        }
+        ApprovalsCommand::Deny { id } => {
+            ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny })?;
+            report::note(&format!("{id} is denied"));
+            Ok(())
+        }
+        ApprovalsCommand::Watch { json: true } => watch::print(runtime),
+        ApprovalsCommand::Watch { json: false } => {
+            if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
+                return Err(NoTerminal.into());
+            }
+            watch::on_terminal(runtime)
+        }
+    }
+}
+
+/// Nobody could answer.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "approvals are answered on a terminal: use \"approvals watch --json\" and \"approvals allow\" or \"deny\" without one"
+)]
+struct NoTerminal;
+
+/// No harness answers.
+#[derive(Debug, thiserror::Error)]
+#[error("no footbridge is running: neither \"footbridge serve\" nor \"footbridge run\"")]
+struct NoHarness;
+
+/// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which
+/// namespaces it is in.
+fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+    let mut clients = Vec::new();
+    for path in control::all(runtime)? {
+        match Client::connect(&path) {
+            Ok(client) => clients.push(client),
+            // A run that was killed leaves its socket until the next one.
+            Err(ClientError::NotRunning(_)) => {}
+            Err(error) => report::error(&anyhow::Error::new(error)),
+        }
+    }
+    if clients.is_empty() {
+        return Err(NoHarness.into());
+    }
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    Ok(clients)
+}
+
+/// What waits at all of them, the oldest first.
+fn list(clients: &mut [Client]) -> Result<Vec<ApprovalInfo>, ClientError> {
+    let mut found = Vec::new();
+    for client in clients {
+        found.extend(client.call(&ListApprovals {})?);
+    }
+    found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
+    Ok(found)
+}
+
+/// Asks one after the other until one knows the approval.
+fn ask_all<M: Method>(clients: &mut [Client], request: &M) -> Result<M::Answer, ClientError> {
+    let mut last = None;
+    for client in clients {
+        match client.call(request) {
+            Err(ClientError::Refusal(refusal)) if refusal.kind == Kind::NotFound => {
+                last = Some(ClientError::Refusal(refusal));
+            }
+            other => return other,
+        }
+    }
+    Err(last.unwrap_or(ClientError::NotRunning(control::of_serve(Path::new("")))))
+}

@@ -1,0 +1,118 @@
+//! Approvals, as people and as programs read them. All that guests and servers wrote is escaped.
+
+use std::fmt::Write as _;
+
+use footbridge_proto::text::{Escaped, needs_escape};
+use serde::Serialize;
+
+use crate::control::wire::{ApprovalInfo, ApprovalShown};
+
+/// One JSON object a line, in which nothing steers a terminal.
+pub(super) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
+    let mut out = String::new();
+    for one in all {
+        for c in serde_json::to_string(one)?.chars() {
+            if needs_escape(c) {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                    // Writing to a string does not fail.
+                    let _ = write!(out, "\\u{unit:04x}");
+                });
+            } else {
+                out.push(c);
+            }
+        }
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// One line an approval.
+pub(super) fn table(found: &[ApprovalInfo]) -> String {
+    if found.is_empty() {
+        return "nothing waits for an answer\n".to_owned();
+    }
+    let line = |one: &ApprovalInfo| {
+        let (id, state, session) = (Escaped(&one.id), Escaped(&one.state), Escaped(&one.session));
+        let call = format!("{}/{}", Escaped(&one.server), Escaped(&one.name));
+        format!("{id}  {state:7}  {session}  {call}  {} bytes  until {}\n", one.bytes, Escaped(&one.expires))
+    };
+    found.iter().map(line).collect()
+}
+
+/// What is always shown of one, line by line.
+pub(super) fn fields(one: &ApprovalInfo) -> Vec<String> {
+    let labels = one.labels.iter().map(|(key, value)| format!(" {}={}", Escaped(key), Escaped(value)));
+    let line = |name: &str, value: String| format!("{:12}{value}", format!("{name}:"));
+    vec![
+        line("approval", format!("{} ({})", Escaped(&one.id), Escaped(&one.state))),
+        line("session", format!("{}{}", Escaped(&one.session), labels.collect::<String>())),
+        line("peer", Escaped(&one.peer).to_string()),
+        line("server", Escaped(&one.server).to_string()),
+        line(if one.kind == "tool" { "tool" } else { "resource" }, Escaped(&one.name).to_string()),
+        line("effects", Escaped(&one.effects.join(", ")).to_string()),
+        line("policy", Escaped(&one.policy).to_string()),
+        line("definition", one.definition.as_deref().map_or_else(|| "-".to_owned(), |d| Escaped(d).to_string())),
+        line("expires", Escaped(&one.expires).to_string()),
+        line("arguments", format!("{} bytes, {}", one.bytes, Escaped(&one.digest))),
+    ]
+}
+
+/// The arguments as they are shown at first: of long ones, their ends.
+pub(super) fn ends(one: &ApprovalInfo) -> Vec<String> {
+    let mut lines = vec![Escaped(&one.head).to_string()];
+    if !one.tail.is_empty() {
+        let left_out = one.bytes.saturating_sub(one.head.len() + one.tail.len());
+        lines.push(format!("--- {left_out} bytes are not shown here ---"));
+        lines.push(Escaped(&one.tail).to_string());
+    }
+    lines
+}
+
+/// One in full.
+pub(super) fn whole(shown: &ApprovalShown) -> String {
+    let mut text: String = fields(&shown.info).iter().map(|line| format!("{line}\n")).collect();
+    text.push_str(&format!("{}\n", Escaped(&shown.arguments)));
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn info(id: &str) -> ApprovalInfo {
+        ApprovalInfo {
+            id: id.into(),
+            state: "pending".into(),
+            session: "agent-1".into(),
+            labels: [("team".to_owned(), "\u{202e}x".to_owned())].into(),
+            peer: "unix:uid=7".into(),
+            kind: "tool".into(),
+            server: "demo".into(),
+            name: "wipe\u{1b}[2J\nsession: other".into(),
+            effects: vec!["write".into(), "destructive".into()],
+            policy: "ask".into(),
+            definition: Some("sha256:ab".into()),
+            digest: "sha256:cd".into(),
+            bytes: 5000,
+            head: "{\"a\":\"\u{9b}".into(),
+            tail: "end\u{200b}\"}".into(),
+            asked: "2026-01-01T00:00:00Z".into(),
+            expires: "2026-01-01T00:05:00Z".into(),
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
+        let one = info("ap-0000000000000001");
+        let shown = ApprovalShown { info: one.clone(), arguments: "{\"x\":\"\u{202e}\"}".into() };
+        let text =
+            [fields(&one).join(""), ends(&one).join(""), table(std::slice::from_ref(&one)), whole(&shown)].concat();
+        assert!(!text.chars().any(|c| c != '\n' && needs_escape(c)), "{text:?}");
+        assert_eq!(fields(&one).iter().filter(|line| line.starts_with("session:")).count(), 1);
+        assert_eq!(table(std::slice::from_ref(&one)).lines().count(), 1);
+        assert!(ends(&one)[1].contains("not shown here"));
+        let line = json_lines(std::slice::from_ref(&shown)).unwrap();
+        assert!(!line.trim_end().chars().any(needs_escape));
+        assert_eq!(serde_json::from_str::<ApprovalShown>(&line).unwrap(), shown);
+    }
+}

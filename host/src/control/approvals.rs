@@ -1,0 +1,48 @@
+//! What commands ask about approvals, the same for every harness.
+
+use super::{
+    server::sent,
+    wire::{Answered, By, Kind, Refusal, Request},
+};
+use crate::approval::{Answer, ApprovalId, Approvals, NotAnswered};
+
+/// Carries a request out, if it is about approvals; gives it back otherwise.
+pub(crate) fn handle(
+    approvals: &Approvals,
+    request: Request,
+) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
+    Ok(match request {
+        Request::ListApprovals(_) => sent(approvals.list()),
+        Request::ShowApproval(asked) => id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent),
+        Request::AllowApproval(asked) => {
+            answer(approvals, &asked.id, Answer::Allow { remember: asked.remember }, asked.by)
+        }
+        Request::DenyApproval(asked) => answer(approvals, &asked.id, Answer::Deny, asked.by),
+        other => return Err(Box::new(other)),
+    })
+}
+
+fn id(text: &str) -> Result<ApprovalId, Refusal> {
+    text.parse().map_err(|error| Refusal::new(Kind::Invalid, format!("{text:?}: {error}")))
+}
+
+fn refusal(error: NotAnswered) -> Refusal {
+    let kind = match error {
+        NotAnswered::Unknown(_) => Kind::NotFound,
+        NotAnswered::Over(..) => Kind::Taken,
+    };
+    Refusal::new(kind, error.to_string())
+}
+
+fn answer(approvals: &Approvals, text: &str, answer: Answer, by: By) -> Result<serde_json::Value, Refusal> {
+    let id = id(text)?;
+    if !approvals.asks_people() {
+        let message = "people are not asked here: \"watch = false\" in [approval] of footbridge.toml says so";
+        return Err(Refusal::new(Kind::Failed, message));
+    }
+    // Whoever got in is a process of our own user.
+    let user = nix::unistd::geteuid();
+    let approver = format!("approvals {} (uid {user})", by.as_str());
+    approvals.answer(id, answer, &approver).map_err(refusal)?;
+    sent(Answered { id: id.to_string() })
+}

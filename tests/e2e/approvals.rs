@@ -1,0 +1,267 @@
+//! Calls that a person has to allow: held, answered by whoever may, made once, and recorded.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, thread, time::Duration};
+
+use footbridge_tests::{Daemon, Guest, Host, Person, Servers};
+use serde_json::{Value, json};
+
+const ADD: (&str, &str) = ("demo", "add_note");
+
+fn note(text: &str) -> Value {
+    json!({"server": ADD.0, "tool": ADD.1, "arguments": {"text": text}})
+}
+
+fn serves(settings: &str) -> Daemon {
+    Host::with(&Servers::demo()).settings(settings).serves()
+}
+
+/// A session that has to ask.
+fn asks(daemon: &Daemon) -> Guest {
+    daemon.opens("agent-1", &["--policy", "ask"])
+}
+
+fn notes(guest: &Guest) -> usize {
+    let answer = guest.calls("demo", "list_notes", json!({}));
+    answer["result"]["structuredContent"]["notes"].as_array().unwrap_or_else(|| panic!("{answer}")).len()
+}
+
+fn id(pending: &[Value]) -> String {
+    pending[0]["id"].as_str().unwrap().to_owned()
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// The states that the record has of an approval, in order.
+fn states(host: &Host, id: &str) -> Vec<String> {
+    let lines = host.record().into_iter().filter(|line| line["type"] == "approval" && line["id"] == id);
+    lines.map(|line| line["state"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_allowed_call_is_made_once_and_its_record_says_by_whom() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("first"));
+    let pending = daemon.host.pending(1);
+    assert_eq!((&pending[0]["name"], &pending[0]["head"]), (&json!("add_note"), &json!(r#"{"text":"first"}"#)));
+    assert!(pending[0]["effects"].as_array().unwrap().contains(&json!("write")), "{pending:?}");
+    assert_eq!(notes(&guest), 0, "it is held, and what only reads is not");
+    let id = id(&pending);
+    assert!(daemon.host.approvals(&["show", &id]).well().contains(r#"{"text":"first"}"#));
+    daemon.host.answers(&["allow", &id]);
+    let answer = sent.answer().json();
+    assert!(answer["result"].is_object(), "{answer}");
+    assert_eq!(notes(&guest), 1);
+    daemon.host.approvals(&["deny", &id]).fails(1, &["is used"]);
+    assert_eq!(states(&daemon.host, &id), ["pending", "granted", "used"]);
+    let record = daemon.host.record();
+    let at = |fits: &dyn Fn(&Value) -> bool| record.iter().position(fits).unwrap();
+    let used = at(&|line| line["type"] == "approval" && line["state"] == "used");
+    let intent = at(&|line| line["type"] == "intent" && line["approval"] == id.as_str());
+    assert!(used < intent, "the grant is used up before the call leaves");
+    assert!(record[intent]["approver"].as_str().unwrap().starts_with("approvals allow (uid "), "{}", record[intent]);
+    assert_eq!(record[intent]["arguments"], record[used]["arguments"]);
+}
+
+#[test]
+fn a_denied_call_is_not_made_nor_asked_about_again() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("no"));
+    let id = id(&daemon.host.pending(1));
+    daemon.host.answers(&["deny", &id]);
+    let answer = sent.answer().json();
+    assert_eq!((reason(&answer), &answer["error"]["code"]), ("approval_denied", &json!(-32001)));
+    assert_eq!(answer["error"]["data"]["approvalId"], id.as_str());
+    let again = guest.asks("callTool", note("no"));
+    assert_eq!(reason(&again), "approval_denied");
+    assert!(daemon.host.pending(0).is_empty());
+    assert_eq!(notes(&guest), 0);
+    assert_eq!(states(&daemon.host, &id), ["pending", "denied"]);
+}
+
+#[test]
+fn what_nobody_answers_or_uses_expires() {
+    let daemon =
+        serves("[limits.approval]\npending_time = \"600ms\"\nanswer_after = \"100ms\"\ngrant_time = \"100ms\"\n");
+    let guest = asks(&daemon);
+    let answer = guest.asks("callTool", note("late"));
+    let id = answer["error"]["data"]["approvalId"].as_str().unwrap().to_owned();
+    let state = guest.asks("awaitApproval", json!({"id": id}));
+    assert_eq!(state["result"], json!({"id": id, "state": "expired"}));
+    daemon.host.approvals(&["allow", &id]).fails(1, &["is expired"]);
+    assert_eq!(states(&daemon.host, &id), ["pending", "expired"]);
+}
+
+#[test]
+fn a_call_that_was_answered_approval_required_takes_the_grant_when_it_comes_again() {
+    let daemon = serves("[limits.approval]\nanswer_after = \"200ms\"\n");
+    let guest = asks(&daemon);
+    let answer = guest.asks("callTool", note("twice"));
+    assert_eq!(reason(&answer), "approval_required");
+    let data = &answer["error"]["data"];
+    let (id, message) = (data["approvalId"].as_str().unwrap(), answer["error"]["message"].as_str().unwrap());
+    assert!(message.contains(id) && message.contains("tool-cli wait") && data["expiresAt"].is_string(), "{answer}");
+    let stranger = daemon.opens("agent-2", &["--policy", "ask"]);
+    assert_eq!(stranger.asks("awaitApproval", json!({"id": id}))["result"]["state"], "unknown");
+    let waits = guest.starts_to_ask("awaitApproval", json!({"id": id}));
+    daemon.host.answers(&["allow", id]);
+    assert_eq!(waits.answer().json()["result"]["state"], "granted");
+    assert_eq!(reason(&guest.asks("callTool", note("another"))), "approval_required");
+    assert_eq!(reason(&stranger.asks("callTool", note("twice"))), "approval_required");
+    assert!(guest.asks("callTool", note("twice"))["result"].is_object());
+    assert_eq!(reason(&guest.asks("callTool", note("twice"))), "approval_required");
+    assert_eq!(notes(&guest), 1);
+    assert_eq!(guest.asks("awaitApproval", json!({"id": id}))["result"], json!({"id": id, "state": "used"}));
+}
+
+#[test]
+fn identical_calls_share_a_prompt_and_a_grant_serves_one_of_them() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let both = [(); 2].map(|()| guest.starts_to_ask("callTool", note("same")));
+    let first = id(&daemon.host.pending(1));
+    // Both have come in: a third, other one was sent after them.
+    let other = guest.starts_to_ask("callTool", note("other"));
+    let _ = daemon.host.pending(2);
+    daemon.host.answers(&["allow", &first]);
+    let pending = daemon.host.pending(2);
+    assert!(pending.iter().all(|one| one["id"] != first.as_str()), "{pending:?}");
+    for one in &pending {
+        daemon.host.answers(&["deny", one["id"].as_str().unwrap()]);
+    }
+    let answers = both.map(|sent| sent.answer().json());
+    assert_eq!(answers.iter().filter(|answer| answer["result"].is_object()).count(), 1, "{answers:?}");
+    assert_eq!(reason(&other.answer().json()), "approval_denied");
+    assert_eq!(notes(&guest), 1);
+}
+
+#[test]
+fn a_client_that_leaves_withdraws_and_so_does_the_end_of_a_session() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("gone"));
+    let left = id(&daemon.host.pending(1));
+    drop(sent);
+    let _ = daemon.host.pending(0);
+    assert_eq!(states(&daemon.host, &left), ["pending", "withdrawn"]);
+    let sent = guest.starts_to_ask("callTool", note("over"));
+    let over = id(&daemon.host.pending(1));
+    assert_eq!(daemon.host.session(&["revoke", "agent-1"]).status, 0);
+    let _ = daemon.host.pending(0);
+    assert_eq!(states(&daemon.host, &over), ["pending", "withdrawn"]);
+    drop(sent);
+}
+
+#[test]
+fn a_restart_ends_what_is_pending_and_granted() {
+    let mut daemon = serves("[limits.approval]\nanswer_after = \"100ms\"\n");
+    let guest = asks(&daemon);
+    let answer = guest.asks("callTool", note("restart"));
+    let id = answer["error"]["data"]["approvalId"].as_str().unwrap().to_owned();
+    daemon.host.answers(&["allow", &id]);
+    daemon.killed();
+    daemon.starts();
+    assert_eq!(reason(&guest.asks("callTool", note("restart"))), "approval_required");
+    assert_eq!(guest.asks("awaitApproval", json!({"id": id}))["result"]["state"], "unknown");
+}
+
+#[test]
+fn a_remembered_call_is_allowed_again_with_a_record_each_time() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("again"));
+    daemon.host.answers(&["allow", "--remember", &id(&daemon.host.pending(1))]);
+    assert!(sent.answer().json()["result"].is_object());
+    assert!(guest.asks("callTool", note("again"))["result"].is_object());
+    let intents =
+        daemon.host.record().into_iter().filter(|line| line["type"] == "intent" && line["approval"].is_string());
+    let ids: Vec<Value> = intents.map(|line| line["approval"].clone()).collect();
+    assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
+    drop(guest.starts_to_ask("callTool", note("not this one")));
+}
+
+/// A program that answers, and what it hears.
+fn answers(host: Host, script: &str) -> Host {
+    let program = host.path().join("answers");
+    fs::write(&program, format!("#!/bin/sh\ncat > {}/heard; env > {0}/env\n{script}\n", host.path().display()))
+        .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = format!(
+        "[approval]\nwatch = false\ncommand = [{:?}]\n[limits.approval]\npending_time = \"2s\"\ncommand_time = \"1s\"\n",
+        program.display().to_string()
+    );
+    host.env("TOOL_CLI_SPY", "1").env("AWS_SECRET", "1").settings(&settings)
+}
+
+#[test]
+fn the_operators_command_allows_and_denies_and_anything_else_is_no_answer() {
+    for (script, expected) in [
+        (r#"echo '{"decision":"allow"}'"#, None),
+        (r#"echo '{"decision":"deny"}'"#, Some("approval_denied")),
+        (r#"echo '{"decision":"allow"}'; exit 1"#, Some("approval_expired")),
+        ("echo allow", Some("approval_expired")),
+        ("sleep 60", Some("approval_expired")),
+    ] {
+        let daemon = answers(Host::with(&Servers::demo()), script).serves();
+        let guest = asks(&daemon);
+        let answer = guest.asks("callTool", note("by command"));
+        match expected {
+            None => assert!(answer["result"].is_object(), "{script}: {answer}"),
+            Some(expected) => assert_eq!(reason(&answer), expected, "{script}"),
+        }
+        let heard: Value = serde_json::from_slice(&fs::read(daemon.host.path().join("heard")).unwrap()).unwrap();
+        assert_eq!((&heard["arguments"], &heard["session"]), (&json!(r#"{"text":"by command"}"#), &json!("agent-1")));
+        let env = fs::read_to_string(daemon.host.path().join("env")).unwrap();
+        assert!(!env.contains("TOOL_CLI") && !env.contains("AWS_SECRET"), "{env}");
+    }
+}
+
+#[test]
+fn a_session_that_could_ask_nobody_is_not_made() {
+    let daemon = serves("[approval]\nwatch = false\n");
+    daemon.host.session(&["create", "agent-1", "--policy", "ask"]).fails(1, &["nobody can be asked", "[approval]"]);
+    let _ = daemon.opens("agent-2", &[]);
+}
+
+#[test]
+fn under_run_the_call_is_answered_from_another_terminal() {
+    let host = Host::with(&Servers::demo()).option("--policy").option("ask");
+    let running = host.starts_script("tool-cli demo add_note '{\"text\":\"x\"}'");
+    let id = id(&host.pending(1));
+    host.answers(&["allow", &id]);
+    assert_eq!(running.ends().status, 0);
+    assert_eq!(states(&host, &id), ["pending", "granted", "used"]);
+}
+
+#[test]
+fn from_inside_a_sandbox_there_is_no_control_socket() {
+    let host = Host::with(&Servers::demo()).option("--policy").option("ask");
+    let script = format!("find {} -name 'control*' | wc -l", host.runtime().display());
+    assert_eq!(host.runs_script(&script).well().trim(), "0");
+}
+
+#[test]
+fn on_a_terminal_a_word_answers_and_what_was_typed_ahead_does_not() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let mut person = Person::new();
+    person.types("allow\n");
+    let mut watch = person.starts(&daemon.host.footbridge(&["approvals", "watch"].map(OsStr::new)));
+    person.sees("nothing waits");
+    let sent = guest.starts_to_ask("callTool", note("\u{1b}[2J\u{202e}spoof"));
+    person.sees("add_note");
+    person.types("allow\n");
+    person.sees("\\u{202e}spoof");
+    // The first half second counts for nothing, which only time can show.
+    thread::sleep(Duration::from_millis(700));
+    assert_eq!(daemon.host.pending(1).len(), 1);
+    person.types("deny\n");
+    assert_eq!(reason(&sent.answer().json()), "approval_denied");
+    person.types("\u{3}");
+    assert!(watch.status().success());
+    daemon.host.approvals(&["watch"]).fails(1, &["on a terminal"]);
+}

@@ -96,7 +96,7 @@ impl Approvals {
 
     /// None yet. Without a command nobody can be asked until [`Self::people_answer`].
     #[must_use]
-    pub(crate) fn new(limits: ApprovalLimits, command: Option<CommandSpec>, audit: Audit) -> Self {
+    pub fn new(limits: ApprovalLimits, command: Option<CommandSpec>, audit: Audit) -> Self {
         Self(Arc::new(Inner {
             book: Mutex::new(Book::new(limits.clone())),
             changed: watch::Sender::new(0),

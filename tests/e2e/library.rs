@@ -80,7 +80,8 @@ fn the_in_process_example_calls_itself() {
     let said = Running::start(command.arg("--once").arg(folder.path().join("audit"))).ends().well();
     let answer: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(answer["result"]["structuredContent"], json!({"city": "Bern", "celsius": 21}));
-    assert_eq!(record(folder.path()).len(), 4);
+    let calls = |line: &Value| line["type"] == "intent" || line["type"] == "outcome";
+    assert_eq!(record(folder.path()).iter().filter(|line| calls(line)).count(), 2);
 }
 
 /// A server in this process, with a session.

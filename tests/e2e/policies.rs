@@ -73,10 +73,11 @@ fn a_run_under_rules_of_its_own_sees_and_calls_what_they_say() {
 }
 
 #[test]
-fn a_run_whose_policy_asks_says_once_that_nobody_can_be_asked() {
-    let ran = under("ask").runs_script("tool-cli --exit-codes demo add_note '{\"text\":\"x\"}'");
-    ran.fails(5, &["needs a person's approval, and nobody can be asked here"]);
-    assert_eq!(ran.stderr.matches("asks a person about some calls").count(), 1, "{ran:?}");
+fn a_run_whose_policy_asks_does_not_start_where_nobody_can_be_asked() {
+    let host = Host::with(&Servers::demo()).settings("[approval]\nwatch = false\n").option("--policy").option("ask");
+    let ran = host.runs_script("echo never");
+    assert!(ran.status != 0 && ran.stdout.is_empty(), "{ran:?}");
+    assert!(ran.stderr.contains("nobody can be asked") && ran.stderr.contains("watch = true"), "{ran:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-pub(crate) const COLUMNS: [&str; 30] = [
+pub(crate) const COLUMNS: [&str; 31] = [
     "chain",
     "seq",
     "time",
@@ -33,6 +33,7 @@ pub(crate) const COLUMNS: [&str; 30] = [
     "rule",
     "effects",
     "approver",
+    "state",
     "approval",
     "reason",
     "outcome",

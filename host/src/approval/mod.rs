@@ -4,7 +4,7 @@
 //! and whose grant is used up, durably. It cannot be made elsewhere, so a call that nobody allowed is not admitted.
 //!
 //! States of an approval: pending; then granted, denied, expired or withdrawn; granted, then used or expired. An
-//! approval is for one [`key`]: session, server, tool, the canonical text of the arguments, definition and policy. `book`
+//! approval is for one `key`: session, server, tool, the canonical text of the arguments, definition and policy. `book`
 //! is the machine, without clock or I/O; [`Approvals`] is what everybody shares: whoever waits, and whoever answers.
 //!
 //! Failure paths: where nobody can be asked a call is denied. What cannot be recorded is neither asked nor used. A

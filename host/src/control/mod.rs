@@ -1,7 +1,7 @@
 //! How commands talk to a running harness: one Unix socket, one JSON object a line each way (JSON-RPC 2.0).
 //!
 //! Each harness that can be talked to has `<runtime>/<its folder>/control.sock`; for `serve` the folder is `serve`.
-//! Nothing that a guest can do may get in: [`peer`] refuses whoever is not a process of our own user in our own user,
+//! Nothing that a guest can do may get in: `peer` refuses whoever is not a process of our own user in our own user,
 //! pid and network namespaces. What can be asked is a closed enum, [`wire::Request`].
 //!
 //! Failure paths: a peer that is refused is cut off without a word; a line that is too long, too late or no JSON ends

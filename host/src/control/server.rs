@@ -1,7 +1,7 @@
 //! The harness's end of its control socket.
 //!
 //! A connection is checked the moment it is accepted, then read line by line: one request, one answer. At most
-//! [`MAX_CLIENTS`] are served at a time, others wait; of more than [`MAX_CONNECTIONS`] each is cut off. Nothing of a
+//! `MAX_CLIENTS` are served at a time, others wait; of more than `MAX_CONNECTIONS` each is cut off. Nothing of a
 //! request is logged.
 
 use std::{io, path::Path, sync::Arc, time::Duration};

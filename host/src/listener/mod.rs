@@ -2,11 +2,11 @@
 //!
 //! | endpoint | what is bound | who is at the other end |
 //! |---|---|---|
-//! | `unix:PATH` | a socket file ([`unix`]) | a process of this machine, by its uid |
+//! | `unix:PATH` | a socket file (`unix`) | a process of this machine, by its uid |
 //! | `vsock-mux:PATH:PORT` | the socket file `PATH_PORT` | a VMM, for its guest |
-//! | `vsock:CID:PORT` | a port, shared by the sessions of all guests ([`vsock`], [`claims`]) | a virtual machine, by its CID |
+//! | `vsock:CID:PORT` | a port, shared by the sessions of all guests (`vsock`, `claims`) | a virtual machine, by its CID |
 //! | `tcp:ADDRESS:PORT` | a port of loopback | somebody of this network namespace |
-//! | `fd:N`, `sd:NAME` | nothing: the socket listens already ([`inherited`]) | as its kind says |
+//! | `fd:N`, `sd:NAME` | nothing: the socket listens already (`inherited`) | as its kind says |
 //!
 //! A connection that may not come in is closed before anything is read from it, counted, and logged now and then.
 

@@ -1,11 +1,13 @@
 //! Where records go: a folder per run of the harness, with a file that only grows, and the next one when it is full.
 //!
-//! A commit is all or nothing: after an error the file is cut back to what was durable before, so that the next
-//! commit never lands behind half a line. A full file is left as it is; where no next one can be begun, it grows on.
+//! A commit is all or nothing: after an error the file is cut back to what it held before, so that the next commit
+//! never lands behind half a line. What was appended and not yet synced stays in memory until it is: after a failed
+//! sync the kernel may have dropped it, so it is written once more. A full file is left as it is; where no next one can
+//! be begun, it grows on.
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -37,6 +39,23 @@ pub trait Journal: Send {
     /// Whatever the file system says.
     fn commit(&mut self, bytes: &[u8]) -> io::Result<()>;
 
+    /// Writes bytes so that the end of this process cannot lose them, or leaves everything as it was. They are durable
+    /// with the next commit or [`sync`](Self::sync). A place that knows no difference commits.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.commit(bytes)
+    }
+
+    /// Makes durable what was appended.
+    ///
+    /// # Errors
+    /// Whatever the file system says. Nothing that was appended is lost then; it is for the next try.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The name of the chain that is kept here, where the place has one.
     fn chain(&self) -> Option<String> {
         None
@@ -64,7 +83,9 @@ pub struct FileJournal {
     full: u64,
     sync: bool,
     durable: u64,
-    /// Something may be left behind what is durable.
+    /// What comes behind that and is written, but not yet synced.
+    appended: Vec<u8>,
+    /// What the file holds behind the durable part may be something else.
     torn: bool,
     /// Up to where the file system has set room aside.
     reserved: u64,
@@ -109,8 +130,13 @@ impl FileJournal {
         let file = begin(&path).map_err(io)?;
         File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
         let full = AuditSettings::default().file_bytes as u64;
-        let (number, durable, reserved) = (1, 0, 0);
-        Ok(Self { file, path, chain, number, full, sync: true, durable, reserved, torn: false, can_reserve: true })
+        Ok(Self::at_the_start(file, path, chain, full))
+    }
+
+    fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> Self {
+        let (number, durable, reserved, appended) = (1, 0, 0, Vec::new());
+        let (sync, torn, can_reserve) = (true, false, true);
+        Self { file, path, chain, number, full, sync, durable, appended, torn, reserved, can_reserve }
     }
 
     /// As the settings say: whether it syncs, and where a file is full.
@@ -146,16 +172,38 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Cuts the file back to what is durable. What was reserved beyond it goes too.
+    /// Where the next bytes go.
+    fn end(&self) -> u64 {
+        self.durable + self.appended.len() as u64
+    }
+
+    /// Cuts off what is behind the end. What was reserved beyond it goes too.
     fn cut_back(&mut self) -> io::Result<()> {
         self.reserved = 0;
-        self.file.set_len(self.durable)
+        self.file.set_len(self.end())
+    }
+
+    /// Writes bytes at the end, and makes sure that what is before them is what it should be.
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.torn {
+            self.cut_back()?;
+            self.file.write_all_at(&self.appended, self.durable)?;
+            self.torn = false;
+        }
+        self.file.write_all_at(bytes, self.end()).inspect_err(|_| self.tear())
+    }
+
+    fn tear(&mut self) {
+        self.torn = true;
+        if let Err(error) = self.cut_back() {
+            tracing::warn!(%error, path = %self.path.display(), "a record is torn; the next write mends it first");
+        }
     }
 }
 
 impl Journal for FileJournal {
     fn reserve(&mut self, bytes: u64) -> io::Result<()> {
-        let needed = self.durable + bytes;
+        let needed = self.end() + bytes;
         if !self.can_reserve || needed <= self.reserved {
             return Ok(());
         }
@@ -172,22 +220,26 @@ impl Journal for FileJournal {
     }
 
     fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.torn {
-            self.cut_back()?;
-            self.torn = false;
+        self.put(bytes)?;
+        if self.sync {
+            self.file.sync_data().inspect_err(|_| self.tear())?;
         }
-        let written = self.file.write_all_at(bytes, self.durable).and_then(|()| self.file.flush());
-        match written.and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) }) {
-            Ok(()) => {
-                self.durable += bytes.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // If this fails too, the next commit tries it first: a shorter one would not cover what is left.
-                self.torn = self.cut_back().is_err();
-                Err(error)
-            }
+        self.durable = self.end() + bytes.len() as u64;
+        self.appended.clear();
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.sync {
+            return self.commit(bytes);
         }
+        self.put(bytes)?;
+        self.appended.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.appended.is_empty() { Ok(()) } else { self.commit(&[]) }
     }
 
     fn chain(&self) -> Option<String> {
@@ -195,9 +247,10 @@ impl Journal for FileJournal {
     }
 
     fn next_file(&mut self, bytes: u64) -> io::Result<Option<String>> {
-        if self.durable < self.full || self.torn {
+        if self.end() < self.full || self.torn {
             return Ok(None);
         }
+        self.sync()?;
         let name = file_name(self.number + 1);
         let path = self.path.with_file_name(&name);
         let file = match begin(&path) {
@@ -207,10 +260,12 @@ impl Journal for FileJournal {
             }
             begun => begun?,
         };
-        let (can_reserve, sync, full) = (self.can_reserve, self.sync, self.full);
-        let chain = self.chain.clone();
-        let (number, durable, reserved) = (self.number + 1, 0, 0);
-        let mut next = Self { file, path, chain, number, full, sync, durable, reserved, torn: false, can_reserve };
+        let mut next = Self {
+            number: self.number + 1,
+            sync: self.sync,
+            can_reserve: self.can_reserve,
+            ..Self::at_the_start(file, path, self.chain.clone(), self.full)
+        };
         next.reserve(bytes)?;
         *self = next;
         Ok(Some(name))

@@ -2,7 +2,12 @@
 
 use std::io;
 
-use super::{chain::Chain, heads::Heads, journal::Journal, record::Record};
+use super::{
+    chain::{Chain, Draft, End},
+    heads::Heads,
+    journal::Journal,
+    record::Record,
+};
 
 /// A journal, the chain in it, and its heads.
 pub(super) struct Pen {
@@ -13,11 +18,13 @@ pub(super) struct Pen {
     each: u64,
     /// A file that was begun and says nothing yet.
     begun: Option<String>,
+    /// Whether something was appended that is not synced.
+    unsynced: bool,
 }
 
 impl Pen {
     pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
-        Self { journal, chain, heads, each, begun: None }
+        Self { journal, chain, heads, each, begun: None, unsynced: false }
     }
 
     /// Writes the first line.
@@ -58,11 +65,7 @@ impl Pen {
         if let Some(room) = room {
             self.turn_the_page(room);
         }
-        let mut draft = self.chain.draft();
-        if let Some(file) = &self.begun {
-            draft.add(&Record::Rotated { file: file.clone() });
-        }
-        records.iter().for_each(|record| draft.add(record));
+        let mut draft = draft(&self.chain, self.begun.as_ref(), records);
         let (mut head, end) = (None, draft.end());
         let last = matches!(records, [Record::Ended { .. }]);
         if let Some(heads) = self.heads.as_mut().filter(|heads| room.is_some() && (last || heads.is_due(end.seq))) {
@@ -76,12 +79,36 @@ impl Pen {
             self.journal.reserve(room + text.len() as u64)?;
         }
         self.journal.commit(text.as_bytes())?;
-        self.chain.adopt(end);
-        self.begun = None;
+        self.adopt(end);
+        self.unsynced = false;
         if let (Some(heads), Some(head)) = (&mut self.heads, head) {
             heads.publish(head, end.seq);
         }
         Ok(())
+    }
+
+    /// Writes records that nobody can take back, all or none, into the room that is kept for them. They outlive this
+    /// process, and are durable with the next commit or [`sync`](Self::sync).
+    pub(super) fn append(&mut self, records: &[&Record]) -> io::Result<()> {
+        let (text, end) = draft(&self.chain, self.begun.as_ref(), records).finish();
+        self.journal.append(text.as_bytes())?;
+        self.adopt(end);
+        self.unsynced = true;
+        Ok(())
+    }
+
+    /// Makes durable what was appended.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced {
+            self.journal.sync()?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, end: End) {
+        self.chain.adopt(end);
+        self.begun = None;
     }
 
     /// Goes on in the next file where this one is full. Where that fails, this one is used on.
@@ -92,4 +119,14 @@ impl Pen {
             Err(error) => tracing::warn!(%error, "the record's next file cannot be begun; this one grows on"),
         }
     }
+}
+
+/// Records behind a chain, and before them that a file was begun.
+fn draft<'c>(chain: &'c Chain, begun: Option<&String>, records: &[&Record]) -> Draft<'c> {
+    let mut draft = chain.draft();
+    if let Some(file) = begun {
+        draft.add(&Record::Rotated { file: file.clone() });
+    }
+    records.iter().for_each(|record| draft.add(record));
+    draft
 }

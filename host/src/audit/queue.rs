@@ -13,7 +13,8 @@ use crate::limits::AuditLimits;
 /// Something to write, and who waits for it.
 pub(super) struct Entry {
     pub(super) record: Record,
-    pub(super) durable: oneshot::Sender<()>,
+    /// Told when an intent or a refusal is durable, and anything else written.
+    pub(super) written: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
@@ -52,8 +53,8 @@ impl Queue {
         if state.stuck || state.closed || state.refusable.len() >= self.limits.queue {
             return None;
         }
-        let (durable, receiver) = oneshot::channel();
-        state.refusable.push_back(Entry { record, durable });
+        let (written, receiver) = oneshot::channel();
+        state.refusable.push_back(Entry { record, written });
         // Without the lock: the writer would wake only to wait for it.
         drop(state);
         self.changed.notify_one();
@@ -73,8 +74,8 @@ impl Queue {
 
     /// Queues a record that must not be lost. It is written whatever it takes, and nothing is admitted before.
     pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
-        let (durable, receiver) = oneshot::channel();
-        self.lock().outcomes.push_back(Entry { record, durable });
+        let (written, receiver) = oneshot::channel();
+        self.lock().outcomes.push_back(Entry { record, written });
         self.changed.notify_one();
         receiver
     }

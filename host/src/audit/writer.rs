@@ -1,11 +1,13 @@
 //! The one thread that writes records.
 //!
-//! Everything that waits is written and synced together, so concurrent calls share a sync.
+//! Everything that waits is written and synced together, so concurrent calls share a sync. An outcome is answered for
+//! once it is written, and its sync follows at once: what could be lost with the power is only that a call, whose intent
+//! is durable, came back. Whoever reads the record then finds it open, and takes it for made.
 //!
 //! States and failure paths:
 //! - An intent that cannot be written fails at once: its call does not happen.
 //! - An intent whose caller stopped waiting before it was durable is followed by a `not_sent` outcome.
-//! - An outcome that cannot be written is kept and tried again until it is; meanwhile every intent fails.
+//! - An outcome that cannot be written, or synced, is kept and tried again until it is; meanwhile every intent fails.
 //! - A file that is full is followed by the next one; where that cannot be begun, it grows on.
 //! - On the end, what is queued is written, and that it is the end; outcomes that still fail are counted in an error
 //!   log.
@@ -142,49 +144,44 @@ impl Clerk {
         }
     }
 
-    /// Writes outcomes, and intents and refusals: all together, or, where that fails, each as far as it goes.
+    /// Writes outcomes, then intents and refusals, and syncs them together.
     fn write(&mut self, queue: &Queue, outcomes: Vec<Entry>, refusable: Vec<Entry>) {
-        if !outcomes.is_empty() && !refusable.is_empty() {
-            let records: Vec<&Record> = outcomes.iter().chain(&refusable).map(|entry| &entry.record).collect();
-            let (closing, opening) = (count_outcomes(&outcomes), count_intents(&refusable));
-            if self.pen.commit(&records, Some(self.open.saturating_sub(closing) + opening)).is_ok() {
-                self.outcomes_are_durable(outcomes);
-                self.refusable_are_durable(queue, refusable);
-                return;
+        if !outcomes.is_empty() {
+            let records: Vec<&Record> = outcomes.iter().map(|entry| &entry.record).collect();
+            if self.insist(queue, records.len(), |pen| pen.append(&records)) {
+                self.outcomes_are_written(outcomes);
             }
         }
-        self.write_outcomes(queue, outcomes);
         self.write_refusable(queue, refusable);
+        self.insist(queue, 0, Pen::sync);
     }
 
-    /// Writes outcomes, trying until they are durable. While it tries, nothing new is admitted.
-    fn write_outcomes(&mut self, queue: &Queue, entries: Vec<Entry>) {
-        if entries.is_empty() {
-            return;
-        }
-        let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
-        let count = count_outcomes(&entries);
-        let mut closing = None;
-        while let Err(error) = self.pen.commit(&records, None) {
-            tracing::error!(%error, outcomes = count, "outcomes cannot be recorded; no call is admitted until they are");
+    /// Tries until it is done; meanwhile nothing new is admitted. False where the harness ends before.
+    fn insist(&mut self, queue: &Queue, records: usize, attempt: impl Fn(&mut Pen) -> io::Result<()>) -> bool {
+        let (mut failed, mut closing) = (false, None);
+        while let Err(error) = attempt(&mut self.pen) {
+            failed = true;
+            tracing::error!(%error, records, "what happened cannot be recorded; no call is admitted until it is");
             let mut state = queue.lock();
             state.stuck = true;
             state.refusable.clear();
             if state.closed && closing.get_or_insert_with(Instant::now).elapsed() > LAST_CHANCE {
-                tracing::error!(outcomes = count, "outcomes are lost: the harness ends and they cannot be recorded");
-                return;
+                tracing::error!(records, "the harness ends and cannot record what happened");
+                return false;
             }
             drop(queue.changed.wait_timeout(state, RETRY));
         }
-        queue.lock().stuck = false;
-        self.outcomes_are_durable(entries);
+        if failed {
+            queue.lock().stuck = false;
+        }
+        true
     }
 
-    fn outcomes_are_durable(&mut self, entries: Vec<Entry>) {
+    fn outcomes_are_written(&mut self, entries: Vec<Entry>) {
         self.open = self.open.saturating_sub(count_outcomes(&entries));
         for entry in entries {
             // Whoever waited may have left; the record stands.
-            let _ = entry.durable.send(());
+            let _ = entry.written.send(());
         }
     }
 
@@ -224,8 +221,8 @@ impl Clerk {
 
     fn refusable_are_durable(&mut self, queue: &Queue, entries: Vec<Entry>) {
         self.open += count_intents(&entries);
-        for Entry { record, durable } in entries {
-            if let (Err(()), Record::Intent(intent)) = (durable.send(()), record) {
+        for Entry { record, written } in entries {
+            if let (Err(()), Record::Intent(intent)) = (written.send(()), record) {
                 drop(queue.push_outcome(Outcome::not_sent(&intent.id, "recorded too late")));
             }
         }

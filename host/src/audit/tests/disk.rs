@@ -98,6 +98,12 @@ fn over_a_file_size_limit() {
     assert_eq!(fs::read(journal.path()).unwrap(), b"one\n", "what was written of it is cut off again");
     journal.commit(b"two\n").unwrap();
     assert_eq!(fs::read(journal.path()).unwrap(), b"one\ntwo\n");
+    journal.append(b"three\n").unwrap();
+    assert!(journal.append(&[b'x'; 1 << 20]).is_err() && journal.commit(&[b'x'; 1 << 20]).is_err());
+    // As if the disk had lost what was not synced: it is written once more.
+    fs::OpenOptions::new().write(true).open(journal.path()).unwrap().set_len(8).unwrap();
+    journal.sync().unwrap();
+    assert_eq!(fs::read(journal.path()).unwrap(), b"one\ntwo\nthree\n");
 }
 
 /// Runs a test of this file with a small disk of its own, which the variable `DISK` names.

@@ -84,6 +84,28 @@ async fn while_an_outcome_cannot_be_written_nothing_is_admitted() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn while_a_written_outcome_cannot_be_synced_nothing_is_admitted() {
+    let world = World::start();
+    world.verdict("warm").await;
+    let journal = world.journal(Fault::Syncs);
+    let audit = Audit::start(journal.clone(), hasty()).unwrap();
+    assert!(world.call(&audit, "a").await.is_ok(), "it ran, and its outcome is written");
+    assert_eq!(reason(&world.call(&audit, "b").await), Some(Reason::AuditUnavailable));
+    journal.fault(Fault::Nothing);
+    let start = Instant::now();
+    while let Err(error) = world.call(&audit, "c").await {
+        assert_eq!(error.reason(), Some(Reason::AuditUnavailable));
+        assert!(start.elapsed() < LONG);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    audit.close();
+    let ledger = Ledger::read(journal.durable());
+    ledger.must_account_for(&world.left());
+    assert_eq!((world.left_tags(), ledger.outcomes()), (vec!["a".to_owned(), "c".to_owned()], vec!["ok", "ok"]));
+    world.end().await;
+}
+
 /// Two calls side by side, a refusal, and a call.
 async fn sequence(world: &World, audit: &Audit) -> Vec<(&'static str, Result<RawResult, ErrorObject>)> {
     let (a, b) = tokio::join!(world.call(audit, "a"), world.call(audit, "b"));

@@ -19,6 +19,8 @@ pub(super) enum Fault {
     Operations(Range<usize>),
     /// Every commit of an outcome.
     Outcomes,
+    /// Every sync of what was appended.
+    Syncs,
     /// What goes beyond this many bytes.
     Beyond(usize),
     All,
@@ -92,6 +94,7 @@ impl Memory {
             Fault::Nothing => false,
             Fault::Operations(numbers) => numbers.contains(&inner.operations),
             Fault::Outcomes => text.is_some_and(|text| text.contains(r#""type":"outcome""#)),
+            Fault::Syncs => text.is_none() && bytes == 0,
             Fault::Beyond(room) => inner.durable.len() + bytes > *room,
             Fault::All => true,
         };
@@ -114,5 +117,13 @@ impl Journal for Memory {
 
     fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.operate(bytes.len(), Some(std::str::from_utf8(bytes).unwrap()))
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.commit(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.operate(0, None)
     }
 }

@@ -220,13 +220,15 @@ impl Harness {
     /// Ends a session: its connections are cut, its calls cancelled, and its sockets are gone when this returns. False
     /// if there is no such session.
     pub async fn end(&self, name: &SessionName, why: Ended) -> bool {
-        let Some(open) = self.sessions.get(name) else { return false };
-        let ended = self.sessions.end(&open, why);
+        let Some(open) = self.sessions.find(name) else { return false };
+        let ended = open.session.end(why);
         if ended {
             self.approvals.end_session(&open.session);
             self.audit.session_ended(name, why);
         }
-        open.listeners.wait().await;
+        // In a task of its own: whoever waits for it here may leave.
+        let sessions = self.sessions.clone();
+        let _ends_with_the_runtime = self.tasks.spawn(async move { sessions.remove(&open).await }).await;
         ended
     }
 
@@ -319,12 +321,13 @@ impl Harness {
 async fn expire(open: Arc<Open>, sessions: Table, approvals: Approvals, shutdown: CancellationToken) {
     let Some(until) = open.session.until() else { return };
     tokio::select! {
-        () = tokio::time::sleep_until(until) => {}
+        () = until.passed() => {}
         () = open.session.over().cancelled() => return,
         () = shutdown.cancelled() => return,
     }
-    if sessions.end(&open, Ended::Expired) {
+    if open.session.end(Ended::Expired) {
         approvals.end_session(&open.session);
         approvals.audit().session_ended(open.session.name(), Ended::Expired);
     }
+    sessions.remove(&open).await;
 }

@@ -225,7 +225,7 @@ pub(crate) fn drop_capabilities() -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
-/// The sockets above 2 that this process was started with and that nobody has adopted.
+/// The sockets above 2 that this process was started with. They stay open for as long as it lives.
 static INHERITED_SOCKETS: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
 
 /// Notes the sockets that this process was started with, once, and marks them to be closed by exec. Those that are
@@ -247,27 +247,11 @@ pub(crate) fn note_inherited_sockets() {
     });
 }
 
-/// Takes over a socket that this process was started with, if `check` finds it fit. Nothing for any other number, and
-/// for one that is taken.
-pub(crate) fn adopt_socket<T, E>(
-    number: RawFd,
-    check: impl FnOnce(BorrowedFd<'_>) -> Result<T, E>,
-) -> Option<Result<(OwnedFd, T), E>> {
-    let mut noted = INHERITED_SOCKETS.lock().unwrap_or_else(PoisonError::into_inner);
-    if !noted.contains(&number) {
-        return None;
-    }
-    #[expect(
-        unsafe_code,
-        reason = "what is in the set was open before this process opened anything, and nobody has it"
-    )]
-    let checked = check(unsafe { BorrowedFd::borrow_raw(number) });
-    Some(checked.map(|found| {
-        noted.remove(&number);
-        #[expect(unsafe_code, reason = "as above, and it just left the set, so it is owned once")]
-        let owned = unsafe { OwnedFd::from_raw_fd(number) };
-        (owned, found)
-    }))
+/// A socket that this process was started with; nothing for any other number.
+pub(crate) fn inherited_socket(number: RawFd) -> Option<BorrowedFd<'static>> {
+    let noted = INHERITED_SOCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    #[expect(unsafe_code, reason = "it was open before this process opened anything, and nothing ever closes it")]
+    noted.contains(&number).then(|| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// Gives a variable's value and takes it out of the environment; where there are several threads it stays there.

@@ -119,6 +119,8 @@ pub enum FolderFault {
     Strangers(u32),
     /// Its mode lets others write.
     Writable(u32),
+    /// It is a link of this user, who is neither us nor root.
+    Link(u32),
 }
 
 impl fmt::Display for FolderFault {
@@ -128,6 +130,9 @@ impl fmt::Display for FolderFault {
                 f,
                 "belongs to uid {uid}, who could put another socket there: choose one of this user's or root's, or, where that is the user of the VMM or the guest, say so with --allow-uid {uid}"
             ),
+            Self::Link(uid) => {
+                write!(f, "is a link of uid {uid}, who could lead it elsewhere: name the folder that it leads to")
+            }
             Self::Writable(mode) => {
                 write!(f, "must be not writable by others and has mode {mode:04o}: chmod go-w it, or choose another")
             }

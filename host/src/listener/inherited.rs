@@ -1,10 +1,12 @@
 //! Sockets that this process was started with: `fd:N` by their number, `sd:NAME` by the name that systemd gives them.
 //!
-//! Both must listen already. Only numbers that were open when the process began count, each once: any other number may
-//! be a descriptor of somebody else in this process. systemd's variables are taken out of the environment at the
-//! start, so no child finds them.
+//! Both must listen already. Only numbers that were open when the process began count: any other number may be a
+//! descriptor of somebody else in this process. Each serves one session at a time, a vsock port one for each guest; what
+//! a session gets is a copy, so the next one can have the socket after it. Until then, connections wait in it.
+//! systemd's variables are taken out of the environment at the start, so no child finds them.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     io,
     net::{SocketAddr, TcpListener},
@@ -12,7 +14,7 @@ use std::{
         fd::{BorrowedFd, OwnedFd, RawFd},
         unix::net::UnixListener,
     },
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use footbridge_proto::endpoint::{Endpoint, SocketPath};
@@ -21,7 +23,7 @@ use nix::sys::socket::{
     getsockopt, sockopt,
 };
 
-use super::{BindError, Entrance, Listen, UnixEntrance, Visitors, vsock::Ports};
+use super::{BindError, Entrance, Hold, Listen, UnixEntrance, Visitors, vsock::Ports};
 use crate::sys;
 
 /// The first descriptor that systemd passes on.
@@ -81,29 +83,64 @@ enum Kind {
     Vsock(VsockAddr),
 }
 
-/// Takes over the socket that `fd:` or `sd:` names.
-pub(super) fn adopt(listen: &Listen, ports: &Ports) -> Result<Entrance, BindError> {
-    let endpoint = &listen.endpoint;
-    let unfit = |why| BindError::Inherited { endpoint: endpoint.clone(), why };
-    let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
+/// The sockets that sessions have.
+static LENT: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
+
+/// A session's hold of an inherited socket. Dropping it lets the next one have it.
+#[derive(Debug)]
+pub(super) struct Loan(RawFd);
+
+impl Loan {
+    fn take(number: RawFd) -> Option<Self> {
+        LENT.lock().unwrap_or_else(PoisonError::into_inner).insert(number).then(|| Self(number))
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        LENT.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// The socket that `fd:` or `sd:` names.
+fn find(endpoint: &Endpoint) -> Result<(RawFd, BorrowedFd<'static>, Kind), &'static str> {
     let number = match endpoint {
         Endpoint::Systemd(name) => {
             let none = Passed::default();
-            PASSED.get().unwrap_or(&none).number_of(name, std::process::id()).map_err(unfit)?
+            PASSED.get().unwrap_or(&none).number_of(name, std::process::id())?
         }
-        Endpoint::Fd(number) => RawFd::try_from(*number).map_err(|_| unfit("no descriptor has so high a number"))?,
-        _ => return Err(unfit("it names no inherited socket")),
+        Endpoint::Fd(number) => RawFd::try_from(*number).map_err(|_| "no descriptor has so high a number")?,
+        _ => return Err("it names no inherited socket"),
     };
-    let (socket, kind) = sys::adopt_socket(number, kind_of)
-        .ok_or_else(|| {
-            unfit("this process was not started with a socket of that number, or another session has it; numbers start at 3")
-        })?
-        .map_err(unfit)?;
-    match kind {
-        Kind::Unix(path) => adopt_unix(listen, path, socket).map_err(io),
-        Kind::Tcp => adopt_tcp(socket).map_err(io),
-        Kind::Vsock(address) => ports.adopt(endpoint, socket, address, listen.peer_cid).map(Entrance::Vsock),
+    let socket = sys::inherited_socket(number)
+        .ok_or("this process was not started with a socket of that number; numbers start at 3")?;
+    Ok((number, socket, kind_of(socket)?))
+}
+
+/// Whether `fd:` or `sd:` names a vsock port, on which each guest is a session's.
+pub(super) fn is_vsock(endpoint: &Endpoint) -> bool {
+    matches!(find(endpoint), Ok((_, _, Kind::Vsock(_))))
+}
+
+/// Takes over the socket that `fd:` or `sd:` names, for one session.
+pub(super) fn adopt(listen: &Listen, ports: &Ports) -> Result<(Entrance, Hold), BindError> {
+    let endpoint = &listen.endpoint;
+    let unfit = |why| BindError::Inherited { endpoint: endpoint.clone(), why };
+    let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
+    let (number, socket, kind) = find(endpoint).map_err(unfit)?;
+    if let Kind::Vsock(address) = kind {
+        return ports
+            .adopt(endpoint, (number, socket), address, listen.peer_cid)
+            .map(Entrance::Vsock)
+            .map(Hold::nothing);
     }
+    let loan = Loan::take(number).ok_or_else(|| BindError::InUse(endpoint.clone()))?;
+    let socket = socket.try_clone_to_owned().map_err(io)?;
+    let adopted = match kind {
+        Kind::Unix(path) => adopt_unix(listen, path, socket),
+        _ => adopt_tcp(socket),
+    };
+    Ok((adopted.map_err(io)?, Hold::Loan(loan)))
 }
 
 fn adopt_unix(listen: &Listen, path: Option<SocketPath>, socket: OwnedFd) -> io::Result<Entrance> {
@@ -112,7 +149,7 @@ fn adopt_unix(listen: &Listen, path: Option<SocketPath>, socket: OwnedFd) -> io:
     let listener = tokio::net::UnixListener::from_std(socket)?;
     let endpoint = path.map_or_else(|| listen.endpoint.clone(), Endpoint::Unix);
     let visitors = Visitors::new(&listen.access);
-    Ok(Entrance::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed: false, _file: None }))
+    Ok(Entrance::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed: false }))
 }
 
 fn adopt_tcp(socket: OwnedFd) -> io::Result<Entrance> {

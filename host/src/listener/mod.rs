@@ -25,6 +25,7 @@ use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 use crate::auth::Peer;
 pub use error::{AcceptError, BindError, FolderFault};
+use inherited::Loan;
 pub(crate) use inherited::note as note_inherited;
 pub use stream::{SmallWrites, Stream, VSOCK_WRITE};
 use unix::{SocketFile, Visitors};
@@ -90,15 +91,17 @@ impl Listeners {
     pub fn bind(&self, listen: &Listen) -> Result<Listener, BindError> {
         let Listen { endpoint, access, peer_cid } = listen;
         let no_listening = |why| Err(BindError::NoListening { endpoint: endpoint.clone(), why });
-        let entrance = match endpoint {
+        let (entrance, hold) = match endpoint {
             Endpoint::Unix(path) => Entrance::bind_unix(endpoint, path, access, false)?,
             Endpoint::VsockMux(mux) => Entrance::bind_unix(endpoint, mux.listening(), access, true)?,
             Endpoint::Tcp(tcp) if !tcp.is_loopback() => return Err(BindError::NotLoopback(tcp.clone())),
-            Endpoint::Tcp(tcp) => bind_tcp(tcp).map(Entrance::Tcp).map_err(|source| match source.kind() {
-                io::ErrorKind::AddrInUse => BindError::InUse(endpoint.clone()),
-                _ => BindError::Io { endpoint: endpoint.clone(), source },
-            })?,
-            Endpoint::Vsock(vsock) => Entrance::Vsock(self.ports.bind(vsock, *peer_cid)?),
+            Endpoint::Tcp(tcp) => {
+                bind_tcp(tcp).map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
+                    io::ErrorKind::AddrInUse => BindError::InUse(endpoint.clone()),
+                    _ => BindError::Io { endpoint: endpoint.clone(), source },
+                })?
+            }
+            Endpoint::Vsock(vsock) => Hold::nothing(Entrance::Vsock(self.ports.bind(vsock, *peer_cid)?)),
             Endpoint::Fd(_) | Endpoint::Systemd(_) => inherited::adopt(listen, &self.ports)?,
             Endpoint::Stdio => {
                 return no_listening("it is one connection and no listener; listen on unix:/PATH and relay to that");
@@ -107,7 +110,13 @@ impl Listeners {
                 return no_listening("a command is something to connect to; listen on unix:/PATH");
             }
         };
-        Ok(Listener { entrance })
+        Ok(Listener { entrance, _hold: hold })
+    }
+
+    /// Whether connections there come from virtual machines by their context id, so that each needs a `peer_cid`.
+    #[must_use]
+    pub fn needs_peer_cid(endpoint: &Endpoint) -> bool {
+        matches!(endpoint, Endpoint::Vsock(_)) || inherited::is_vsock(endpoint)
     }
 
     /// Waits until no vsock port is bound any more. Drop their listeners first.
@@ -120,6 +129,7 @@ impl Listeners {
 #[derive(Debug)]
 pub struct Listener {
     entrance: Entrance,
+    _hold: Hold,
 }
 
 #[derive(Debug)]
@@ -136,8 +146,22 @@ struct UnixEntrance {
     visitors: Visitors,
     /// Whether those who connect are VMMs.
     multiplexed: bool,
-    /// Not of a socket that was inherited: its file is not ours.
-    _file: Option<SocketFile>,
+}
+
+/// What a listener gives back when it is dropped.
+#[derive(Debug)]
+#[expect(dead_code, reason = "what is in it is there to be dropped")]
+enum Hold {
+    Nothing,
+    File(SocketFile),
+    /// Of a socket that was inherited: its file is not ours.
+    Loan(Loan),
+}
+
+impl Hold {
+    fn nothing(entrance: Entrance) -> (Entrance, Self) {
+        (entrance, Self::Nothing)
+    }
 }
 
 impl Entrance {
@@ -146,10 +170,10 @@ impl Entrance {
         path: &SocketPath,
         access: &Access,
         multiplexed: bool,
-    ) -> Result<Self, BindError> {
+    ) -> Result<(Self, Hold), BindError> {
         let (listener, file) = unix::bind_at(endpoint, path, access)?;
         let (endpoint, visitors) = (endpoint.clone(), Visitors::new(access));
-        Ok(Self::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed, _file: Some(file) }))
+        Ok((Self::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed }), Hold::File(file)))
     }
 }
 

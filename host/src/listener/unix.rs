@@ -24,7 +24,7 @@ use nix::{
     libc,
     sys::{
         socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket},
-        stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat, fstatat, mkdirat},
+        stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat, fstatat, lstat, mkdirat},
     },
     unistd::{Uid, UnlinkatFlags, fchownat, geteuid, unlinkat},
 };
@@ -120,10 +120,22 @@ pub(super) fn bind_at(
 }
 
 /// Opens a folder in which nobody but this user, root and whom `access` names can change anything. A sticky one such
-/// as `/tmp` will do: others cannot remove or rename what is ours there.
+/// as `/tmp` will do: others cannot remove or rename what is ours there. A link to one is followed only where it is
+/// this user's or root's, as `/var/run` is.
 fn open_folder(endpoint: &Endpoint, path: &Path, access: &Access) -> Result<OwnedFd, BindError> {
     let io = |errno: Errno| BindError::Io { endpoint: endpoint.clone(), source: errno.into() };
-    let folder = open(path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).map_err(io)?;
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let folder = match open(path, flags | OFlag::O_NOFOLLOW, Mode::empty()) {
+        Err(Errno::ENOTDIR) => {
+            let link = lstat(path).map_err(io)?;
+            if ![0, geteuid().as_raw()].contains(&link.st_uid) {
+                let why = FolderFault::Link(link.st_uid);
+                return Err(BindError::UnsafeFolder { path: path.to_owned(), why });
+            }
+            open(path, flags, Mode::empty()).map_err(io)?
+        }
+        opened => opened.map_err(io)?,
+    };
     let meta = fstat(&folder).map_err(io)?;
     let named = access.owner == Some(meta.st_uid)
         || access.allowed_uids.as_ref().is_some_and(|allowed| allowed.contains(&meta.st_uid));

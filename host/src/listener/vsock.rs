@@ -10,7 +10,7 @@
 use std::{
     collections::HashMap,
     io,
-    os::fd::{AsRawFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -52,6 +52,8 @@ struct Shared {
 #[derive(Debug)]
 struct Bound {
     endpoint: VsockEndpoint,
+    /// The descriptor that it was inherited as.
+    inherited: Option<RawFd>,
     claims: Arc<Claims<VsockStream>>,
 }
 
@@ -87,11 +89,12 @@ impl Ports {
         self.serve(&mut bound, *vsock, socket, cid).map_err(|source| BindError::Io { endpoint, source })
     }
 
-    /// Takes over a socket that listens at this address already; `endpoint` is what it is called in errors.
+    /// Takes over an inherited socket, by its number, that listens at this address already; `endpoint` is what it is
+    /// called in errors.
     pub(super) fn adopt(
         &self,
         endpoint: &Endpoint,
-        socket: OwnedFd,
+        (number, socket): (RawFd, BorrowedFd<'_>),
         address: VsockAddr,
         peer_cid: Option<u32>,
     ) -> Result<VsockClaim, BindError> {
@@ -99,11 +102,16 @@ impl Ports {
         let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
         let vsock = VsockEndpoint { cid: address.cid().into(), port: address.port() };
         let mut bound = self.0.bound();
-        if bound.contains_key(&vsock.port) {
-            return Err(BindError::InUse(endpoint.clone()));
+        match bound.get(&vsock.port) {
+            Some(there) if there.inherited == Some(number) => return there.claim(vsock, cid),
+            Some(_) => return Err(BindError::InUse(endpoint.clone())),
+            None => {}
         }
+        let socket = socket.try_clone_to_owned().map_err(io)?;
         sys::set_vsock_window(&socket, WINDOW).map_err(|errno| io(errno.into()))?;
-        self.serve(&mut bound, vsock, socket, cid).map_err(io)
+        let claim = self.serve(&mut bound, vsock, socket, cid).map_err(io)?;
+        bound.entry(vsock.port).and_modify(|there| there.inherited = Some(number));
+        Ok(claim)
     }
 
     fn serve(
@@ -118,7 +126,7 @@ impl Ports {
         let socket = VsockListener::from(socket);
         let claims = Arc::new(Claims::default());
         let claim = claims.claim(cid).ok_or(io::ErrorKind::AlreadyExists)?;
-        bound.insert(vsock.port, Bound { endpoint: vsock, claims: Arc::clone(&claims) });
+        bound.insert(vsock.port, Bound { endpoint: vsock, inherited: None, claims: Arc::clone(&claims) });
         let port = Port { socket: Some(socket), number: vsock.port, claims, shared: Arc::clone(&self.0) };
         self.0.tasks.spawn(port.accept());
         Ok(VsockClaim { endpoint: vsock, claim })

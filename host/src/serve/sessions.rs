@@ -15,10 +15,7 @@ use std::{
 };
 
 use footbridge_proto::{endpoint::Endpoint, token::Token};
-use tokio::{
-    sync::Mutex,
-    time::{Instant, sleep_until},
-};
+use tokio::sync::Mutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{folder, wish::Wish};
@@ -29,7 +26,7 @@ use crate::{
     harness::{Harness, Reloaded},
     listener::{BindError, Listen, Listener, Listeners},
     process::ProcessWatch,
-    session::{Ended, SessionName, SessionSpec, new_token},
+    session::{Deadline, Ended, SessionName, SessionSpec, new_token},
     store::{Problem, Store, StoreError, StoredSession},
 };
 
@@ -226,7 +223,7 @@ impl Sessions {
     /// Ends a session when its time is over or its process is gone.
     pub(super) fn watch(&self, kept: &Kept, process: Option<ProcessWatch>) {
         let left = kept.stored.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
-        let until = left.and_then(|left| Instant::now().checked_add(left));
+        let until = left.and_then(Deadline::after);
         if until.is_none() && process.is_none() {
             return;
         }
@@ -268,9 +265,9 @@ impl Sessions {
     }
 }
 
-async fn time_over(until: Option<Instant>) {
+async fn time_over(until: Option<Deadline>) {
     match until {
-        Some(until) => sleep_until(until).await,
+        Some(until) => until.passed().await,
         None => std::future::pending().await,
     }
 }

@@ -8,7 +8,7 @@ use super::folder;
 use crate::{
     control::wire::{CreateSession, Kind, Refusal},
     gate::Policy,
-    listener::{Access, Listen},
+    listener::{Access, Listen, Listeners},
     process::{ProcessIdentity, ProcessWatch},
     session::{Labels, SessionName},
 };
@@ -92,7 +92,7 @@ fn listens(asked: &CreateSession) -> Result<Vec<Listen>, Refusal> {
     let mut listens = Vec::new();
     for text in &asked.listen {
         let endpoint: Endpoint = text.parse().map_err(|error| invalid(format!("--listen {text}: {error}")))?;
-        if matches!(endpoint, Endpoint::Vsock(_)) && !asked.peer_cids.is_empty() {
+        if Listeners::needs_peer_cid(&endpoint) && !asked.peer_cids.is_empty() {
             let one = |cid: &u32| Listen { peer_cid: Some(*cid), ..Listen::at(endpoint.clone()) };
             listens.extend(asked.peer_cids.iter().map(one));
         } else {
@@ -100,7 +100,9 @@ fn listens(asked: &CreateSession) -> Result<Vec<Listen>, Refusal> {
         }
     }
     if !asked.peer_cids.is_empty() && !listens.iter().any(|listen| listen.peer_cid.is_some()) {
-        return Err(invalid("--peer-cid goes with --listen vsock:..., and there is none"));
+        return Err(invalid(
+            "--peer-cid goes with --listen vsock:..., or with an inherited vsock socket, and there is none",
+        ));
     }
     Ok(listens)
 }

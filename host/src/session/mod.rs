@@ -4,6 +4,7 @@
 //! because what it was for is gone. Its token may be replaced any number of times while it is open.
 
 pub mod connections;
+mod deadline;
 mod ended;
 mod name;
 mod over;
@@ -26,11 +27,12 @@ use governor::{DefaultDirectRateLimiter, RateLimiter};
 use over::{quota, within};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{budget, digest::Digest, gate::Policy, limits::CallLimits, servers::ServerName};
+pub(crate) use deadline::Deadline;
 pub use ended::Ended;
 pub use name::{BadSessionName, Labels, NoRandomness, SessionName, new_token, random_text};
 pub use over::OverLimit;
@@ -78,7 +80,7 @@ pub struct Session {
     spec: SessionSpec,
     serial: u64,
     key: RwLock<Key>,
-    until: Option<Instant>,
+    until: Option<Deadline>,
     over: CancellationToken,
     why: OnceLock<Ended>,
     limits: CallLimits,
@@ -122,12 +124,12 @@ impl Session {
     /// An open session.
     #[must_use]
     pub fn new(spec: SessionSpec, limits: CallLimits, shares: Shares) -> Self {
-        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here.
+        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here, suspend included.
         let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         Self {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
-            until: left.and_then(|left| Instant::now().checked_add(left)),
+            until: left.and_then(Deadline::after),
             reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
             arguments: Spent::default(),
             results: Spent::default(),
@@ -233,8 +235,7 @@ impl Session {
     }
 
     /// When its time is over, if it has one.
-    #[must_use]
-    pub fn until(&self) -> Option<Instant> {
+    pub(crate) fn until(&self) -> Option<Deadline> {
         self.until
     }
 
@@ -251,7 +252,7 @@ impl Session {
     }
 
     fn is_open(&self) -> bool {
-        !self.over.is_cancelled() && self.until.is_none_or(|until| Instant::now() < until)
+        !self.over.is_cancelled() && self.until.is_none_or(|until| !until.is_past())
     }
 
     fn key(&self) -> RwLockReadGuard<'_, Key> {

@@ -8,7 +8,7 @@ use std::{
 use footbridge_proto::endpoint::Endpoint;
 use tokio_util::task::TaskTracker;
 
-use super::{Ended, Session, SessionName, SessionSpec};
+use super::{Session, SessionName, SessionSpec};
 
 /// Open sessions. Clones are the same table.
 #[derive(Debug, Clone, Default)]
@@ -48,18 +48,24 @@ impl Table {
         }
     }
 
+    /// A session that is open.
     pub(crate) fn get(&self, name: &SessionName) -> Option<Arc<Open>> {
+        self.find(name).filter(|open| open.session.ended().is_none())
+    }
+
+    /// A session that is open, or has ended and still closes its listeners.
+    pub(crate) fn find(&self, name: &SessionName) -> Option<Arc<Open>> {
         self.lock().get(name).cloned()
     }
 
-    /// Takes a session out and ends it: its connections are cut and its calls cancelled. False if it was not in: the
-    /// name may be another session's by now.
-    pub(crate) fn end(&self, open: &Arc<Open>, why: Ended) -> bool {
-        match self.lock().entry(open.session.name().clone()) {
-            Entry::Occupied(found) if Arc::ptr_eq(found.get(), open) => drop(found.remove()),
-            _ => return false,
+    /// Takes an ended session out, when its listeners are gone: only then is its name free.
+    pub(crate) async fn remove(&self, open: &Arc<Open>) {
+        open.listeners.wait().await;
+        if let Entry::Occupied(found) = self.lock().entry(open.session.name().clone())
+            && Arc::ptr_eq(found.get(), open)
+        {
+            drop(found.remove());
         }
-        open.session.end(why)
     }
 
     pub(crate) fn view(&self) -> Vec<SessionView> {
@@ -69,7 +75,7 @@ impl Table {
             connections: open.session.shares().connections.used(),
             calls: open.session.calls_in_flight(),
         };
-        self.lock().values().map(view).collect()
+        self.lock().values().filter(|open| open.session.ended().is_none()).map(view).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionName, Arc<Open>>> {

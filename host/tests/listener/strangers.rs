@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     os::unix::{
-        fs::{MetadataExt, PermissionsExt, chown, symlink},
+        fs::{MetadataExt, PermissionsExt, chown, lchown, symlink},
         net::{UnixListener, UnixStream},
     },
 };
@@ -49,6 +49,10 @@ fn what_belongs_to_another_user_is_refused_and_left_as_it_is() {
         fs::set_permissions(at(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
     fs::set_permissions(at("sticky"), PermissionsExt::from_mode(0o1777)).unwrap();
+    for (link, owner) in [("strangers-link", 12345), ("roots-link", 0)] {
+        symlink(at("own"), at(link)).unwrap();
+        lchown(at(link), Some(owner), Some(owner)).unwrap();
+    }
     // A socket of a stranger in a folder that everybody may write to, alive but closed to us, and a lock of theirs.
     let strangers = UnixListener::bind(at("sticky/closed")).unwrap();
     chown(at("sticky/closed"), Some(12345), Some(12345)).unwrap();
@@ -71,6 +75,9 @@ async fn among_strangers() {
     assert!(error.to_string().contains("--allow-uid 12345"), "{error}");
     assert!(matches!(bind(&at("roots/s")), Err(BindError::Io { .. })), "it may not write there");
     assert!(bind(&at("own/s")).is_ok());
+    assert!(bind(&at("roots-link/s")).is_ok(), "as /var/run is one");
+    let error = bind(&at("strangers-link/s")).unwrap_err();
+    assert!(matches!(error, BindError::UnsafeFolder { why: FolderFault::Link(12345), .. }), "{error}");
     assert!(bind(&at("sticky/s")).is_ok());
     assert!(bind(&at("sticky/closed")).is_err(), "it cannot be asked whether somebody answers there");
     assert!(matches!(bind(&at("sticky/locked")), Err(BindError::Io { .. })), "the lock is not ours");

@@ -184,8 +184,10 @@ fn takes_over() {
     let claim = listeners.bind(&inherited(Some(4))).unwrap();
     assert_eq!(claim.endpoint().unwrap().to_string(), format!("vsock:any:{port}"));
     let other = listeners.bind(&at("any", port, 5)).unwrap();
-    assert!(listeners.bind(&inherited(Some(6))).is_err());
-    drop((claim, other));
+    let third = listeners.bind(&inherited(Some(6))).unwrap();
+    assert!(matches!(listeners.bind(&inherited(Some(4))), Err(BindError::CidTaken { .. })));
+    assert!(matches!(Listeners::default().bind(&inherited(None)), Err(BindError::NoPeerCid(_))));
+    drop((claim, other, third));
     runtime.block_on(async { timeout(LONG, listeners.released()).await }).unwrap();
 }
 

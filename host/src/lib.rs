@@ -61,6 +61,7 @@ pub mod serve;
 pub mod server;
 pub mod servers;
 pub mod session;
+pub(crate) mod signals;
 pub mod store;
 pub mod sys;
 pub mod watcher;

@@ -89,7 +89,7 @@ fn statuses_streams_and_signals_pass_through_podman() {
         running.stdout.shows("ready\n");
         running.signal(signal);
         let ran = running.ends();
-        assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()));
+        assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()), "{ran:?}");
     }
     engine.leaves_nothing_behind();
 }

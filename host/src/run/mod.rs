@@ -5,6 +5,7 @@
 //! keepers when this process is killed.
 
 mod control;
+mod delivery;
 mod folder;
 mod guest;
 mod plan;

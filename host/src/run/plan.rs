@@ -15,7 +15,7 @@ use footbridge_proto::{
     vars,
 };
 
-use super::{Run, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
+use super::{Run, delivery::Delivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
 use crate::{
     keeper::KeptCommand,
     pty::Local,
@@ -93,7 +93,7 @@ impl Plan<'_> {
     ) -> anyhow::Result<Prepared> {
         let local = Local::find()?;
         view.hidden_files.extend(local.as_ref().and_then(|local| local.name().cloned()));
-        let mut ready = None;
+        let (mut ready, mut delivery) = (None, None);
         let command = match (self.choice, endpoint) {
             (Choice::None, Endpoint::Tcp(tcp)) => {
                 warn_none();
@@ -120,10 +120,14 @@ impl Plan<'_> {
                 ready = Some(said);
                 command.env(self.environment(Kind::Closed, folder, vars::DEFAULT_PORT)?)
             }
-            (Choice::Container { engine, image }, Endpoint::Unix(_)) => self.container(engine, image, folder, guest)?,
+            (Choice::Container { engine, image }, Endpoint::Unix(_)) => {
+                let client = clients_environment(self.names, self.env)?;
+                delivery = Some(Delivery::to(engine.clone(), folder.unique(), client.clone()));
+                self.container(engine, image, client, (folder, guest))?
+            }
             _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),
         };
-        Ok(Prepared { command, local, ready })
+        Ok(Prepared { command, local, ready, delivery })
     }
 
     fn relay_args(&self, socket: &Path) -> Vec<OsString> {
@@ -145,10 +149,9 @@ impl Plan<'_> {
         &self,
         engine: &Engine,
         image: &str,
-        folder: &RunFolder,
-        guest: &GuestBinaries,
+        mut client: Vec<(OsString, OsString)>,
+        (folder, guest): (&RunFolder, &GuestBinaries),
     ) -> anyhow::Result<KeptCommand> {
-        let mut client = clients_environment(self.names, self.env)?;
         client.push((vars::TOKEN.into(), self.token.expose().into()));
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let is_set = |name: &str| client.iter().any(|(set, _)| set == name);

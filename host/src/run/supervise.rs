@@ -3,16 +3,14 @@
 use std::io::PipeReader;
 
 use nix::sys::signal::Signal;
-use tokio::{
-    io::AsyncReadExt as _,
-    net::unix::pipe::Receiver,
-    signal::unix::{Signal as UnixSignal, SignalKind, signal},
-};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
 
+use super::delivery::Delivery;
 use crate::{
     keeper::{Kept, KeptCommand, SpawnError, Stream},
     pty::Local,
     sandbox::bwrap::BwrapError,
+    signals::Signals,
 };
 
 /// What is ready to be started.
@@ -21,11 +19,13 @@ pub(super) struct Prepared {
     pub(super) local: Option<Local>,
     /// Where the sandbox says that the command's init runs, if it says so.
     pub(super) ready: Option<PipeReader>,
+    /// How signals reach it, where that is not by its keeper.
+    pub(super) delivery: Option<Delivery>,
 }
 
 /// Starts the command, passes signals on, and waits until nothing of it is left.
 pub(super) async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
-    let Prepared { command, local, ready } = prepared;
+    let Prepared { command, local, ready, delivery } = prepared;
     let (command, local) = match local {
         Some(local) => {
             let [stdin, stdout, stderr] = local.streams();
@@ -34,7 +34,7 @@ pub(super) async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
         None => (command.streams(Stream::Inherit, Stream::Inherit, Stream::Inherit), None),
     };
     // Before the command starts: from then on whoever sends a signal expects it to get there.
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen(&PASSED_ON)?;
     let mut spawning = std::pin::pin!(command.spawn());
     let mut early = None;
     let spawned = loop {
@@ -59,10 +59,7 @@ pub(super) async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
         if let Some(ready) = ready {
             early = wait_for_init(ready, &mut signals, early).await?;
         }
-        if let Some(signal) = early {
-            kept.signal(signal);
-        }
-        wait(&mut kept, &mut signals).await
+        wait(&mut kept, &mut signals, early, delivery).await
     };
     match (local, terminal) {
         (Some(local), Some(terminal)) => local.attach(terminal)?.carry(ended).await?,
@@ -91,42 +88,33 @@ async fn wait_for_init(
 }
 
 /// The signals that are passed on to the command.
-struct Signals {
-    interrupt: UnixSignal,
-    terminate: UnixSignal,
-    hangup: UnixSignal,
-    quit: UnixSignal,
-}
+const PASSED_ON: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            quit: signal(SignalKind::quit())?,
-        })
-    }
-
-    async fn next(&mut self) -> Signal {
+/// Waits for the end, and passes on what asks for it.
+async fn wait(
+    kept: &mut Kept,
+    signals: &mut Signals,
+    early: Option<Signal>,
+    mut delivery: Option<Delivery>,
+) -> anyhow::Result<i32> {
+    let mut next = early;
+    loop {
+        match (next.take(), &delivery) {
+            (Some(signal), Some(delivery)) => delivery.send(signal),
+            (Some(signal), None) => kept.signal(signal),
+            (None, _) => {}
+        }
         tokio::select! {
-            Some(()) = self.interrupt.recv() => Signal::SIGINT,
-            Some(()) = self.terminate.recv() => Signal::SIGTERM,
-            Some(()) = self.hangup.recv() => Signal::SIGHUP,
-            Some(()) = self.quit.recv() => Signal::SIGQUIT,
-            // Their streams never end.
-            else => std::future::pending().await,
+            ended = kept.wait() => return Ok(ended?.code()),
+            signal = signals.next() => next = Some(signal),
+            signal = undelivered(&mut delivery) => kept.signal(signal),
         }
     }
 }
 
-/// Waits for the end, and passes on what asks for it.
-async fn wait(kept: &mut Kept, signals: &mut Signals) -> anyhow::Result<i32> {
-    loop {
-        let signal = tokio::select! {
-            ended = kept.wait() => return Ok(ended?.code()),
-            signal = signals.next() => signal,
-        };
-        kept.signal(signal);
+async fn undelivered(delivery: &mut Option<Delivery>) -> Signal {
+    match delivery {
+        Some(delivery) => delivery.failed().await,
+        None => std::future::pending().await,
     }
 }

@@ -60,7 +60,8 @@ impl Engine {
     fn run_args(&self, name: &str, container: &Container<'_>) -> Result<Vec<OsString>, EngineError> {
         let mut args = self.global.clone();
         let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
-        add(&[RUN, "--rm", "--pull=never", "--name", name, "--interactive"]);
+        // Signals come by the engine's kill: its client is not ready for them from the start.
+        add(&[RUN, "--rm", "--pull=never", "--name", name, "--interactive", "--sig-proxy=false"]);
         if container.terminal {
             add(&["--tty", self.kind.detach_keys()]);
         }

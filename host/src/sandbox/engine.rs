@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tokio::process::Command;
 
 /// How long an engine may take to answer a question.
@@ -105,6 +106,14 @@ pub enum EngineError {
         /// What it says.
         message: String,
     },
+    /// It does not bring a signal into a container.
+    #[error("{name} kill refuses; it says:\n{message}")]
+    Signal {
+        /// The program.
+        name: &'static str,
+        /// What it says.
+        message: String,
+    },
     /// A path that its arguments cannot hold.
     #[error(
         "{name} cannot mount {path:?}: a comma, a quote or a line's end in a path splits its arguments; move the folder"
@@ -161,6 +170,20 @@ impl Engine {
             Ok(()) => Err(EngineError::NoImage { name, image: image.to_owned(), message }),
             Err(message) => Err(EngineError::Refuses { name, message }),
         }
+    }
+
+    /// Sends a signal to the init of a container.
+    ///
+    /// # Errors
+    /// [`EngineError`], also while there is no such container yet.
+    pub async fn signal(
+        &self,
+        container: &str,
+        signal: Signal,
+        env: &[(OsString, OsString)],
+    ) -> Result<(), EngineError> {
+        let said = self.asks(&["kill", "--signal", signal.as_str(), container], env).await?;
+        said.map_err(|message| EngineError::Signal { name: self.name(), message })
     }
 
     /// Whether it says yes, or what it says instead.

@@ -20,7 +20,7 @@ mod wish;
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use nix::sys::signal::Signal;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -30,6 +30,7 @@ use crate::{
     harness::{Harness, Reloaded},
     report,
     servers::{Launcher, ServerName},
+    signals::Signals,
     store::Store,
 };
 use lock::StateLock;
@@ -50,7 +51,7 @@ pub struct Serve {
 /// When the daemon cannot start.
 pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     // First: whoever sends a signal from now on expects it to count.
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
     make_private(&folders.state)?;
     let _lock = StateLock::take(&folders.state)?;
     let store = Store::open(&folders.state).await?;
@@ -85,10 +86,10 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for the signal to end. One that comes while the configuration is read counts at once.
+/// Waits for the signal to end; SIGHUP asks to read the configuration again. One that comes while the configuration is read counts at once.
 async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: impl Fn() -> F) {
     let mut asked = signals.next().await;
-    while asked == Asked::Reload {
+    while asked == Signal::SIGHUP {
         let read = tokio::select! {
             next = signals.next() => Some(next),
             () = reload() => None,
@@ -133,37 +134,4 @@ async fn take(sessions: &Sessions, config: Config) {
 
 fn names(servers: &[ServerName]) -> String {
     servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// What a signal asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    End,
-    Reload,
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Asked {
-        tokio::select! {
-            Some(()) = self.interrupt.recv() => Asked::End,
-            Some(()) = self.terminate.recv() => Asked::End,
-            Some(()) = self.hangup.recv() => Asked::Reload,
-            // Their streams never end.
-            else => std::future::pending().await,
-        }
-    }
 }

@@ -106,7 +106,8 @@ impl ProcessWatch {
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
+/// Whether that is because there is no such process any more.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     // Read while it ends, the file of a process says ESRCH.
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(nix::libc::ESRCH)
 }

@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::secret::Secret;
 
@@ -66,9 +66,17 @@ impl Redactor {
             values.push(secret.expose().to_owned());
             values.extend(spellings(secret.expose()));
         }
+        // The longest value wins where several start at one place.
         values.sort_by_key(|v| std::cmp::Reverse(v.len()));
         values.dedup();
-        known.finder = if values.is_empty() { None } else { finder(&values).map(Arc::new) };
+        if values.is_empty() {
+            return;
+        }
+        match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values) {
+            Ok(finder) => known.finder = Some(Arc::new(finder)),
+            // Only gigabytes of values get here.
+            Err(error) => tracing::error!(%error, "values of new secrets are not taken out of what servers say"),
+        }
     }
 
     /// The text without the values, which are counted; borrowed when there is none in it.
@@ -141,11 +149,6 @@ fn spelled_ascii(c: char, how: (bool, bool, bool)) -> String {
 
 fn unit(code: u16, upper: bool) -> String {
     if upper { format!("\\u{code:04X}") } else { format!("\\u{code:04x}") }
-}
-
-/// The longest value wins where several start at one place.
-fn finder(values: &[String]) -> Option<AhoCorasick> {
-    AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostLongest).build(values).ok()
 }
 
 #[cfg(test)]

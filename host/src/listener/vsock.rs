@@ -129,6 +129,7 @@ impl Ports {
         bound.insert(vsock.port, Bound { endpoint: vsock, inherited: None, claims: Arc::clone(&claims) });
         let port = Port { socket: Some(socket), number: vsock.port, claims, shared: Arc::clone(&self.0) };
         self.0.tasks.spawn(port.accept());
+        warn_of_own(&vsock, cid);
         Ok(VsockClaim { endpoint: vsock, claim })
     }
 
@@ -152,6 +153,7 @@ impl Bound {
             return Err(BindError::OtherAddress { endpoint, bound: Endpoint::Vsock(self.endpoint) });
         }
         let claim = self.claims.claim(cid).ok_or(BindError::CidTaken { endpoint, cid })?;
+        warn_of_own(&wanted, cid);
         Ok(VsockClaim { endpoint: wanted, claim })
     }
 }
@@ -218,11 +220,15 @@ fn check_peer(endpoint: &Endpoint, peer_cid: Option<u32>) -> Result<u32, BindErr
     match peer_cid {
         None => Err(BindError::NoPeerCid(endpoint.clone())),
         Some(cid @ (0 | u32::MAX)) => Err(BindError::NoSuchPeer { endpoint: endpoint.clone(), cid }),
-        Some(cid @ (1 | 2)) => {
-            tracing::warn!(%endpoint, cid, "every user of this machine can connect there; only the token holds them off");
-            Ok(cid)
-        }
         Some(cid) => Ok(cid),
+    }
+}
+
+/// Says so where this machine itself may come in.
+fn warn_of_own(vsock: &VsockEndpoint, cid: u32) {
+    if matches!(cid, 1 | 2) {
+        let endpoint = Endpoint::Vsock(*vsock);
+        tracing::warn!(%endpoint, cid, "every user of this machine can connect there; only the token holds them off");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     control::wire::{CreateSession, Kind, Refusal},
     gate::Policy,
     listener::{Access, Listen, Listeners},
-    process::{ProcessIdentity, ProcessWatch},
+    process::{ProcessIdentity, ProcessWatch, is_gone},
     session::{Labels, SessionName},
 };
 
@@ -81,7 +81,7 @@ fn process(pid: i32) -> Result<(ProcessIdentity, ProcessWatch), Refusal> {
     let gone = || invalid(format!("there is no process {pid}: --with-pid names one that runs"));
     let failed = |error: io::Error| Refusal::new(Kind::Failed, format!("process {pid} cannot be watched: {error}"));
     let identity = match ProcessIdentity::of(pid) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Err(error) if is_gone(&error) => return Err(gone()),
         other => other.map_err(failed)?,
     };
     let handle = identity.open().map_err(failed)?.ok_or_else(gone)?;

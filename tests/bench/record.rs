@@ -1,6 +1,6 @@
 //! What the record costs: a call through the stages over a tool of this process, and many at once.
 //!
-//! Prints what a call costs with records kept in memory, written without syncing, and synced; and the rate of 32
+//! Prints what a decision costs by a policy of 100 rules, what a call costs with records kept in memory, written without syncing, and synced; and the rate of 32
 //! callers against one caller and against plain syncs of the same disk. It takes the folder to write to; without one,
 //! a temporary one.
 
@@ -20,11 +20,13 @@ use footbridge::{
     auth::{Peer, Principal, authenticate},
     budget::Budget,
     call::Stages,
+    config::{Variables, load},
+    gate::{Effects, SessionRules},
     limits::{ApprovalLimits, AuditLimits, CallLimits, EdgeLimits},
     provider::{Guard, Upstream},
     redact::Redactor,
     resolve::{CallRequest, Resolver, Target},
-    session::{Session, SessionSpec, Shares, connections::Connections, new_token},
+    session::{Labels, Session, SessionSpec, Shares, connections::Connections, new_token},
 };
 use http::HeaderValue;
 use serde_json::{Value, json, value::RawValue};
@@ -35,6 +37,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 const CALLS: usize = 5_000;
 const CALLERS: usize = 32;
 const SYNCS: usize = 500;
+const DECISIONS: u32 = 100_000;
 
 fn main() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
@@ -46,6 +49,7 @@ fn main() -> Result<(), Failure> {
 
 async fn measure(base: &Path) -> Result<(), Failure> {
     let unsynced = AuditSettings { sync: false, ..AuditSettings::default() };
+    say(&format!("a decision by the last of 100 rules, arguments tested: {:.2} us", micros(decision(base)?)));
     let direct = direct().await;
     say(&format!("the tool itself, called directly: {:.1} us", micros(direct)));
     for (what, recorder) in [
@@ -152,6 +156,31 @@ async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Fa
         .call(principal.clone(), request, &footbridge::watcher::Watcher::silent(), &CancellationToken::new())
         .await;
     reply.into_answer().map(|_| ()).map_err(|error| error.message.into())
+}
+
+/// The mean of deciding about one call that none of 100 rules matches but the last.
+fn decision(base: &Path) -> Result<Duration, Failure> {
+    let rule = |n: usize| match n % 4 {
+        0 => format!("decision = 'allow'\nserver = 'server-{n}'\ntool = 'get_*'\neffects = 'read'"),
+        1 => format!("decision = 'deny'\ntool = '*_delete_{n}'\neffects = 'destructive'"),
+        2 => {
+            format!("decision = 'allow'\nserver = 's*'\ntool = 't*'\narguments = [{{at = '/p', path = '/srv/{n}/**'}}]")
+        }
+        _ => format!("decision = 'ask'\nserver = ['a{n}', 'b{n}']\ntool = '{{x,y}}_{n}'"),
+    };
+    let rules = (0..99).map(rule).chain(["decision = 'ask'".to_owned()]);
+    let file = base.join("footbridge.toml");
+    std::fs::write(&file, rules.map(|rule| format!("[[policies.many.rules]]\n{rule}\n")).collect::<String>())?;
+    let config = load(&[file], base, &Variables::of_this_process())?;
+    let rules = SessionRules::new(config.policies.get("many")?, &Labels::new());
+    let arguments = json!({"p": "/srv/other/file", "q": 1});
+    let since = Instant::now();
+    for _ in 0..DECISIONS {
+        let subject = rules.tool("server", "tool", Effects::from_annotations(None));
+        let tested = rules.test(&subject, &arguments);
+        std::hint::black_box(rules.decide(&subject, &tested));
+    }
+    Ok(since.elapsed() / DECISIONS)
 }
 
 /// The tool without any stage, as a program would call its own function.

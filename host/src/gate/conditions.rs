@@ -4,7 +4,7 @@
 //! than the condition is about. What that means is up to the rule: it fails one that allows or asks, and holds for one
 //! that denies.
 
-use std::cmp::Ordering;
+use std::{borrow::Cow, cmp::Ordering};
 
 use footbridge_proto::text::needs_escape;
 use regex::{Regex, RegexBuilder};
@@ -19,9 +19,9 @@ pub struct Condition {
     test: Test,
 }
 
-/// Where a value is in the arguments: a JSON pointer (RFC 6901).
+/// Where a value is in the arguments: a JSON pointer (RFC 6901), as the names and numbers that lead there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pointer(String);
+pub struct Pointer(Vec<String>);
 
 /// What must hold of a value.
 #[derive(Debug, Clone)]
@@ -57,8 +57,25 @@ impl Pointer {
     pub fn new(text: &str) -> Result<Self, BadPointer> {
         let starts = text.is_empty() || text.starts_with('/');
         let escapes = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
-        if starts && escapes { Ok(Self(text.to_owned())) } else { Err(BadPointer(text.to_owned())) }
+        if !starts || !escapes {
+            return Err(BadPointer(text.to_owned()));
+        }
+        Ok(Self(text.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect()))
     }
+
+    fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(value, |value, part| match value {
+            Value::Object(members) => members.get(part),
+            Value::Array(items) => items.get(index(part)?),
+            _ => None,
+        })
+    }
+}
+
+/// A number without a sign or a zero in front.
+fn index(part: &str) -> Option<usize> {
+    let plain = part == "0" || !part.starts_with(['0', '+']);
+    part.parse().ok().filter(|_| plain)
 }
 
 /// Largest program of a compiled regex, bytes.
@@ -85,7 +102,7 @@ impl Condition {
     /// Whether it holds; none where it cannot be evaluated.
     #[must_use]
     pub fn holds(&self, arguments: &Value) -> Option<bool> {
-        let found = arguments.pointer(&self.at.0);
+        let found = self.at.find(arguments);
         if let Test::Present(present) = &self.test {
             return Some(found.is_some() == *present);
         }
@@ -184,9 +201,14 @@ fn path(globs: &[Glob], found: &str) -> Option<bool> {
 
 /// A path without `.`, doubled and last slashes; none with `..`, or where a server may take it for another one.
 #[must_use]
-pub fn normal_path(text: &str) -> Option<String> {
-    if text.is_empty() || text.starts_with('~') || text.contains('\\') || text.chars().any(needs_escape) {
+pub fn normal_path(text: &str) -> Option<Cow<'_, str>> {
+    let plain = text.bytes().all(|byte| (b' '..0x7f).contains(&byte) && byte != b'\\');
+    let odd = |text: &str| text.contains('\\') || text.chars().any(needs_escape);
+    if text.is_empty() || text.starts_with('~') || (!plain && odd(text)) {
         return None;
+    }
+    if text.strip_prefix('/').unwrap_or(text).split('/').all(|part| !["", ".", ".."].contains(&part)) {
+        return Some(Cow::Borrowed(text));
     }
     let mut normal = String::with_capacity(text.len());
     let rooted = text.starts_with('/');
@@ -205,7 +227,7 @@ pub fn normal_path(text: &str) -> Option<String> {
     if normal.is_empty() {
         normal.push_str(if rooted { "/" } else { "." });
     }
-    Some(normal)
+    Some(Cow::Owned(normal))
 }
 
 #[cfg(test)]

@@ -30,8 +30,14 @@ enum How {
     Literal,
     /// Anything that starts with this.
     Prefix(usize),
-    /// The pattern starts with this many bytes that stand for themselves: what starts otherwise is not looked at.
-    Pattern(usize, Vec<GlobMatcher>),
+    Pattern(Pattern),
+}
+
+#[derive(Clone)]
+struct Pattern {
+    /// It starts with so many bytes that stand for themselves, and ends with so many: any other text is not looked at.
+    ends: (usize, usize),
+    matchers: Vec<GlobMatcher>,
 }
 
 /// Why a pattern cannot be used.
@@ -66,14 +72,14 @@ impl Glob {
             "*" | "**" if literal == 0 => How::All,
             "" => How::Literal,
             "*" if of == Of::Text => How::Prefix(literal),
-            _ => How::Pattern(literal, compile(text, of)?),
-        };
-        let how = match how {
-            // What is matched besides starts with less.
-            How::Pattern(_, matchers) if matchers.len() > 1 => {
-                How::Pattern(literal.min(text.len().saturating_sub(BELOW.len())), matchers)
+            rest => {
+                let matchers = compile(text, of)?;
+                // What is matched besides starts with less.
+                let besides = if matchers.len() > 1 { BELOW.len() } else { 0 };
+                let start = literal.min(text.len().saturating_sub(besides));
+                let end = rest.rfind(META).map_or(0, |at| rest.len() - at - 1);
+                How::Pattern(Pattern { ends: (start, end), matchers })
             }
-            other => other,
         };
         Ok(Self { text: text.to_owned(), how })
     }
@@ -81,12 +87,16 @@ impl Glob {
     /// Whether a text is what the pattern says.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        let starts = |length: &usize| text.as_bytes().starts_with(&self.text.as_bytes()[..*length]);
+        let (own, bytes) = (self.text.as_bytes(), text.as_bytes());
         match &self.how {
             How::All => true,
             How::Literal => text == self.text,
-            How::Prefix(length) => starts(length),
-            How::Pattern(length, matchers) => starts(length) && matchers.iter().any(|one| one.is_match(text)),
+            How::Prefix(length) => bytes.starts_with(&own[..*length]),
+            How::Pattern(Pattern { ends: (start, end), matchers }) => {
+                bytes.starts_with(&own[..*start])
+                    && bytes.ends_with(&own[own.len() - end..])
+                    && matchers.iter().any(|one| one.is_match(text))
+            }
         }
     }
 

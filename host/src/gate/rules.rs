@@ -173,11 +173,11 @@ impl Rule {
     pub fn is_about(&self, subject: &Subject<'_>) -> bool {
         let Scope { kinds, servers, names, uris, effects, .. } = &self.scope;
         kinds.has(subject.kind)
-            && servers.as_ref().is_none_or(|servers| globs::any(servers, subject.server))
-            && names.as_ref().is_none_or(|names| subject.uri.is_none() && globs::any(names, subject.name))
             && effects.is_none_or(|effects| {
                 if self.says.is_narrow() { subject.effects.within(effects) } else { subject.effects.meets(effects) }
             })
+            && servers.as_ref().is_none_or(|servers| globs::any(servers, subject.server))
+            && names.as_ref().is_none_or(|names| subject.uri.is_none() && globs::any(names, subject.name))
             && uris.as_ref().is_none_or(|uris| match &subject.uri {
                 Some(uri) if self.opens() => uri.fits(uris),
                 Some(uri) => uri.is_caught_by(uris),

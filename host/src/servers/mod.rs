@@ -114,6 +114,7 @@ impl Servers {
     /// Starts all servers in the background and returns at once. Of several with one name the last one counts.
     #[must_use]
     pub fn start(specs: Vec<ServerSpec>, context: ServersContext) -> Self {
+        context.launcher.note_gap(&specs);
         let context = Arc::new(context);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let roster = Roster::new(Arc::clone(&context), stop.clone(), tracker.clone());

@@ -74,6 +74,7 @@ impl World {
             args: ["-c", SERVER].map(Secret::new).to_vec(),
             env: env.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             cwd: None,
+            confine: false,
         };
         let transport = TransportSpec::Stdio(program);
         let spec = ServerSpec { name: "s".parse().unwrap(), transport, protocol: ProtocolChoice::default() };

@@ -91,6 +91,7 @@ fn stdio(name: &str, args: &[&str]) -> ServerSpec {
             args: args.iter().map(|arg| Secret::new(*arg)).collect(),
             env: vec![("PATH".to_owned(), Secret::new(path))],
             cwd: None,
+            confine: false,
         }),
         protocol: ProtocolChoice::Initialize,
     }

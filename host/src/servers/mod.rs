@@ -182,7 +182,7 @@ impl Servers {
         let Some(handle) = self.handle(outgoing.server().as_str()) else {
             return Outcome::NotSent(NotSent::Unavailable(not_configured(outgoing.server()).to_string()));
         };
-        let limits = &self.inner.context.limits.calls;
+        let limits = &outgoing.limits().calls;
         let _place = match place(&handle.shared.places, limits.busy_after, cancel).await {
             Ok(place) => place,
             Err(why) => return Outcome::NotSent(why),

@@ -86,7 +86,7 @@ impl World {
         };
         let servers = Servers::start(vec![spec], context);
         let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };
-        let guard = Guard { limits: limits.clone(), budget: Budget::new(1 << 20), redactor: Redactor::default() };
+        let guard = Guard { budget: Budget::new(1 << 20), redactor: Redactor::default() };
         let upstream = Upstream::new(Arc::new(servers), guard);
         let resolver = Resolver::new(upstream.clone(), limits, 1 << 20);
         Self { folder, upstream, resolver }

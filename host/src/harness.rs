@@ -134,7 +134,7 @@ impl Harness {
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
         let Front { limits, allow_hosts, audit, budget, approval } = front;
-        let guard = Guard { limits: limits.calls.clone(), budget: budget.clone(), redactor: redactor.clone() };
+        let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard);
         let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let approvals = Approvals::new(limits.approval.clone(), approval.command.clone(), audit.clone());
@@ -176,8 +176,10 @@ impl Harness {
     /// [`OpenError`].
     pub fn open(&self, spec: SessionSpec, listeners: Vec<Listener>) -> Result<(), OpenError> {
         let endpoints = listeners.iter().map(Listener::endpoint).collect::<Result<Vec<_>, _>>()?;
-        let shares = Shares { connections: self.connections.share(), bytes: self.budget.share() };
-        let session = Arc::new(Session::new(spec, self.limits.calls.clone(), shares));
+        let limits = spec.limits.over(&self.limits);
+        let connections = self.connections.share(limits.edge.connections_per_session);
+        let shares = Shares { connections, bytes: self.budget.share() };
+        let session = Arc::new(Session::new(spec, limits, shares));
         let open = Arc::new(Open { session: Arc::clone(&session), endpoints, listeners: TaskTracker::new() });
         if !self.sessions.add(Arc::clone(&open)) {
             return Err(OpenError::Taken(session.name().clone()));

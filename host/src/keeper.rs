@@ -13,6 +13,7 @@
 mod afterwards;
 mod channel;
 mod command;
+mod confine;
 mod exec;
 mod finish;
 mod order;
@@ -33,6 +34,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::Child;
 
 pub use command::{KeptCommand, Stream};
+pub use confine::Confinement;
 use order::{Report, Request};
 pub(crate) use refusal::namespaces_hint;
 pub use refusal::{Refusal, Step};

@@ -1,6 +1,9 @@
 //! Every limit in one place, each with its default and its reason.
 //!
-//! Times are durations, sizes are bytes.
+//! Times are durations, sizes are bytes. `table` has their names and bounds, `overrides` what one session has instead.
+
+pub mod overrides;
+pub mod table;
 
 use std::time::Duration;
 
@@ -279,3 +282,6 @@ impl Default for ApprovalLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,7 @@ async fn kept(command: &str, mode: &str) -> Servers {
         args: vec![Secret::new(mode)],
         env: vec![("PATH".to_owned(), Secret::new(path))],
         cwd: None,
+        confine: true,
     };
     let spec = ServerSpec {
         name: "x".parse().unwrap(),

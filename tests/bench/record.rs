@@ -22,7 +22,7 @@ use footbridge::{
     call::Stages,
     config::{Variables, load},
     gate::{Effects, SessionRules},
-    limits::{ApprovalLimits, AuditLimits, CallLimits, EdgeLimits},
+    limits::{ApprovalLimits, AuditLimits, CallLimits, EdgeLimits, Limits},
     provider::{Guard, Upstream},
     redact::Redactor,
     resolve::{CallRequest, Resolver, Target},
@@ -102,13 +102,15 @@ impl Bench {
             ..CallLimits::default()
         };
         let (edge, budget) = (EdgeLimits::default(), Budget::new(32 << 20));
-        let guard = Guard { limits: calls.clone(), budget: budget.clone(), redactor: Redactor::default() };
+        let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
         let upstream = Upstream::new(Arc::new(tools), guard);
         let audit = Audit::start(recorder, AuditLimits::default())?;
         let resolver = Resolver::new(upstream.clone(), calls.clone(), edge.parsed_bytes);
         let token = new_token()?;
-        let shares = Shares { connections: Connections::new(&edge).share(), bytes: budget.share() };
-        let session = Session::new(SessionSpec::new("bench".parse()?, &token, Policy::open()), calls, shares);
+        let shares =
+            Shares { connections: Connections::new(&edge).share(edge.connections_per_session), bytes: budget.share() };
+        let limits = Limits { calls, edge, ..Limits::default() };
+        let session = Session::new(SessionSpec::new("bench".parse()?, &token, Policy::open()), limits, shares);
         let header = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
         let peer = Peer::Unix { uid: 0, pid: None };
         let principal = authenticate(&Arc::new(session), &peer, [&header].into_iter()).map_err(|_| "not let in")?;

@@ -60,11 +60,11 @@ impl<P> Book<P> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Asks. A new approval gets the id `spare`.
-    pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, spare: ApprovalId) -> Asked {
+    /// Asks. A new approval gets the id `spare`, and is one too many where its session has `most` already.
+    pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, (spare, most): (ApprovalId, usize)) -> Asked {
         self.sweep(now);
         self.remembered.retain(|(known, _)| *known == key || !known.is_same_call(&key));
-        let full = self.pending_of(key.session) >= self.limits.pending_per_session;
+        let full = self.pending_of(key.session) >= most;
         if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == key) {
             // Behind the one that takes a grant, it would go on as a pending one.
             let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;

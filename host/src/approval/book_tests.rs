@@ -45,7 +45,7 @@ impl Desk {
 
     fn asks(&mut self, key: &Key) -> Asked {
         let id = self.spare();
-        self.book.ask(self.now, key.clone(), Arc::new(()), id)
+        self.book.ask(self.now, key.clone(), Arc::new(()), (id, limits().pending_per_session))
     }
 
     fn waits(&mut self, key: &Key) -> Waiter {

@@ -123,7 +123,8 @@ impl Approvals {
             return refuse(verdict, busy("Too many bytes are held at once: try again in a moment"));
         };
         let about = Arc::new(Asking::new(&verdict, held));
-        match self.with(|book, now| book.ask(now, key.clone(), about, spare)) {
+        let most = verdict.call().principal().session().limits().approval.pending_per_session;
+        match self.with(|book, now| book.ask(now, key.clone(), about, (spare, most))) {
             Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
             Asked::Hushed(left) => {
                 let message = format!(
@@ -133,10 +134,8 @@ impl Approvals {
                 refuse(verdict, ErrorObject::new(Reason::ApprovalDenied, message))
             }
             Asked::TooMany => {
-                let message = format!(
-                    "{} calls of this session wait for a person already: wait for their answers first",
-                    self.0.limits.pending_per_session
-                );
+                let message =
+                    format!("{most} calls of this session wait for a person already: wait for their answers first");
                 refuse(verdict, busy(&message))
             }
         }

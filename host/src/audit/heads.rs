@@ -216,7 +216,12 @@ impl HeadCommand {
         let args = args.iter().map(Secret::new).collect();
         let variable = |name: &str| Some((name.to_owned(), Secret::new(std::env::var(name).ok()?)));
         let env = VARIABLES.iter().filter_map(|name| variable(name)).collect();
-        Some(Self { spec: StdioSpec { command: command.clone(), args, env, cwd: None }, launcher, time })
+        // The operator's own program, and no server.
+        Some(Self {
+            spec: StdioSpec { command: command.clone(), args, env, cwd: None, confine: false },
+            launcher,
+            time,
+        })
     }
 }
 

@@ -197,9 +197,10 @@ impl Audit {
             return Err(Reply::refusal(session_over().with("auditId", id)));
         }
         let principal = call.principal().clone();
+        let limits = Arc::clone(principal.session().limits());
         let (server, request) = call.into_request();
         let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
-        Ok(Admitted { outgoing: Outgoing::new(server, request), receipt })
+        Ok(Admitted { outgoing: Outgoing::new(server, request, limits), receipt })
     }
 
     /// Records a call that could not be resolved, and gives its reply.

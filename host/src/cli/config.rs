@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{ConfigCommand, Files, USAGE};
 use crate::{
     config::{ConfigError, Mistake},
+    keeper::Confinement,
     report, sys,
 };
 
@@ -28,17 +29,18 @@ fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
         },
     };
     let ok = mistakes.is_empty();
+    let gap = Confinement::here().gap();
     if json {
         let list = |found: &[Mistake]| -> Vec<_> {
             found.iter().map(|m| json!({"file": m.file, "line": m.line, "message": m.what})).collect()
         };
-        let all =
-            json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes)});
+        let all = json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap});
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
         mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n")));
         notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
+        gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         if ok {
             let files: Vec<String> = read.iter().map(|path| path.display().to_string()).collect();
             let from = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };

@@ -16,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     config::{Config, ConfigError, Variables, folders::Folders, load},
     gate::UnknownPolicy,
+    limits::overrides::Override,
     report,
     run::Sandbox,
     sandbox::EnvironmentError,
@@ -105,6 +106,9 @@ struct RunArgs {
     /// Which calls may be made: open, readonly, ask, or a policy of footbridge.toml
     #[arg(long, value_name = "NAME", default_value = "open")]
     policy: String,
+    /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
+    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    limits: Vec<Override>,
     /// A variable that CMD gets too, with this value or its own
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<OsString>,

@@ -35,6 +35,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         engine_args: args.engine_args,
         env,
         labels,
+        limits: args.limits.into_iter().collect(),
         command: args.command,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -29,6 +29,9 @@ const PASSED_SUFFIXES: [&str; 2] = ["_PROXY", "_proxy"];
 /// Words in a variable's name that make its literal value one to take out of what servers say.
 const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
+/// Programs that gain privileges, or that are nothing without one that does.
+const GAINING: [&str; 5] = ["podman", "buildah", "sudo", "su", "pkexec"];
+
 /// What a servers file says.
 #[derive(Debug, Default)]
 pub(super) struct ServersFile {
@@ -62,10 +65,16 @@ struct Entry {
     protocol: Option<String>,
     #[serde(default)]
     allow_private: bool,
+    #[serde(default = "yes")]
+    confine: bool,
     #[serde(default)]
     disabled: bool,
     #[serde(flatten)]
     others: BTreeMap<String, serde::de::IgnoredAny>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What is wrong with one entry.
@@ -155,7 +164,10 @@ fn entry(
     let transport = match (entry.kind.as_deref(), &entry.command, &entry.url) {
         (Some("sse"), ..) => return Err(EntryError::Sse),
         (_, Some(_), Some(_)) => return Err(EntryError::Both),
-        (None | Some("stdio"), Some(command), None) => TransportSpec::Stdio(stdio(command, &entry, reader, vars)?),
+        (None | Some("stdio"), Some(command), None) => {
+            notes.extend(entry.confine.then(|| gains_privileges(command)).flatten());
+            TransportSpec::Stdio(stdio(command, &entry, reader, vars)?)
+        }
         (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
             TransportSpec::Http(http(url, &entry, reader)?)
         }
@@ -169,6 +181,12 @@ fn entry(
         Some(other) => return Err(EntryError::Protocol(other.to_owned())),
     };
     Ok((Some(ServerSpec { name, transport, protocol }), notes))
+}
+
+/// Says that a program, by its name, is of no use without the privileges that it gains.
+fn gains_privileges(command: &str) -> Option<String> {
+    let name = Path::new(command).file_name()?.to_str().filter(|name| GAINING.contains(name))?;
+    Some(format!("{name} gains privileges when it starts, which a confined program cannot: add \"confine\": false"))
 }
 
 fn stdio(
@@ -196,7 +214,7 @@ fn stdio(
     let cwd = entry.cwd.as_ref().map(|cwd| reader.text(cwd).map_err(at("cwd"))).transpose()?;
     let cwd = cwd.map(|cwd| reader.base.join(cwd.expose()));
     let command = reader.text(command).map_err(at("command"))?.expose().to_owned();
-    Ok(StdioSpec { command, args, env: env.into_iter().collect(), cwd })
+    Ok(StdioSpec { command, args, env: env.into_iter().collect(), cwd, confine: entry.confine })
 }
 
 fn http(url: &str, entry: &Entry, reader: &mut Reader<'_>) -> Result<HttpSpec, EntryError> {
@@ -230,58 +248,4 @@ pub(super) fn is_passed(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read_text(text: &str) -> ServersFile {
-        let var = |name: &str| (name == "KEY").then(|| OsString::from("from-the-environment"));
-        let vars = ["PATH", "HOME", "AWS_SECRET", "TOOL_CLI_TOKEN", "https_proxy", "XDG_DATA_HOME"];
-        let vars: Vec<(String, String)> = vars.iter().map(|name| ((*name).to_owned(), "v".to_owned())).collect();
-        read(Path::new("/etc/x/servers.json"), text, &var, &vars)
-    }
-
-    fn mistakes(text: &str) -> Vec<String> {
-        read_text(text).mistakes.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_program_gets_the_allowed_variables_and_what_the_entry_adds() {
-        let found = read_text(
-            r#"{"mcpServers":{"a":{"command":"x","args":["-k","${KEY}"],"env":{"B":"1","TOOL_CLI_X":"y"},"autoApprove":[]}}}"#,
-        );
-        assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
-        let TransportSpec::Stdio(spec) = &found.servers[0].transport else { panic!() };
-        let names: Vec<&str> = spec.env.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["B", "HOME", "PATH", "XDG_DATA_HOME", "https_proxy"]);
-        assert_eq!(spec.args[1].expose(), "from-the-environment");
-        assert_eq!(found.notes.len(), 1);
-        assert!(found.gathered.names.contains("KEY"));
-    }
-
-    #[test]
-    fn every_mistake_is_named_with_its_line() {
-        let found = mistakes(
-            "{\"mcpServers\": {\n\"neither\": {},\n\"both\": {\"command\":\"x\",\"url\":\"http://localhost\"},\n\"plain\": {\"url\":\"http://example.org/\"},\n\"sse\": {\"type\":\"sse\",\"url\":\"x\"},\n\"secret\": {\"command\":\"x\",\"env\":{\"A\":\"${NOT_SET}\"}},\n\"shape\": {\"command\":5},\n\"-bad\": {\"command\":\"x\"},\n\"old\": {\"command\":\"x\",\"protocol\":\"1\"}}}",
-        );
-        for (start, part) in [
-            ("/etc/x/servers.json:2: server \"neither\"", "neither \"command\" nor \"url\""),
-            ("/etc/x/servers.json:3: server \"both\"", "keep one"),
-            ("/etc/x/servers.json:4: server \"plain\"", "loopback"),
-            ("/etc/x/servers.json:5: server \"sse\"", "streamable HTTP"),
-            ("/etc/x/servers.json:6: server \"secret\": \"A\"", "NOT_SET is not set"),
-            ("/etc/x/servers.json:7: server \"shape\"", "expected a string"),
-            ("/etc/x/servers.json:8: server \"-bad\"", "does not start with"),
-            ("/etc/x/servers.json:9: server \"old\"", "protocol"),
-        ] {
-            assert!(found.iter().any(|m| m.starts_with(start) && m.contains(part)), "{start} {part}: {found:#?}");
-        }
-        assert_eq!(found.len(), 8);
-    }
-
-    #[test]
-    fn what_does_not_parse_says_where() {
-        assert!(mistakes("{\n\"mcpServers\": {,}}")[0].starts_with("/etc/x/servers.json:2: it does not parse"));
-        assert!(mistakes(r#"{"mcpServers":{"a":{"command":"x"},"a":{"command":"y"}}}"#)[0].contains("twice"));
-        assert!(mistakes("{}")[0].contains("mcpServers"));
-    }
-}
+mod tests;

@@ -7,7 +7,11 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{Mistake, places::File, servers::is_passed};
-use crate::{approval, audit::AuditSettings, limits::Limits};
+use crate::{
+    approval,
+    audit::AuditSettings,
+    limits::{Limits, table::beyond_bounds},
+};
 
 /// What `footbridge.toml` may say.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -71,7 +75,17 @@ impl Approval {
 
 /// Reads a settings file, but for its policies.
 pub(super) fn read(file: File<'_>, table: Table) -> Result<Settings, Vec<Mistake>> {
-    file.read(&[], table)
+    let limits = table.get("limits").and_then(Value::as_table).map(beyond_bounds).unwrap_or_default();
+    let beyond = limits.iter().map(|(name, what)| {
+        let keys: Vec<String> = std::iter::once("limits").chain(name.split('.')).map(str::to_owned).collect();
+        file.mistake(&keys, what)
+    });
+    let beyond: Vec<Mistake> = beyond.collect();
+    match file.read(&[], table) {
+        Ok(settings) if beyond.is_empty() => Ok(settings),
+        Ok(_) => Err(beyond),
+        Err(others) => Err(others.into_iter().chain(beyond).collect()),
+    }
 }
 
 #[cfg(test)]
@@ -94,6 +108,21 @@ mod tests {
         assert_eq!(settings.limits.calls.result_bytes, 1 << 20);
         assert_eq!(settings.limits.calls.burst, 100);
         assert_eq!(settings.edge.allow_hosts, ["bridge.test"]);
+    }
+
+    #[test]
+    fn limits_beyond_their_bounds_are_named_with_them_and_with_other_mistakes() {
+        let text = "[limits.calls]\nper_second = 0\ntotal_time = \"2d\"\nspeed = 1\n[limits.edge]\nheld_bytes = 5\nheaders = 8\n";
+        let found: Vec<String> = read(Path::new("f.toml"), text).unwrap_err().iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 4, "{found:#?}");
+        for start in [
+            "f.toml:2: limits.calls.per_second: it may be 1 to 1000000",
+            "f.toml:3: limits.calls.total_time: it may be 1ms to 1d",
+            "f.toml:4: limits.calls.speed",
+            "f.toml:6: limits.edge.held_bytes: it may be 1 MiB to 16384 MiB",
+        ] {
+            assert!(found.iter().any(|m| m.starts_with(start)), "{start}: {found:#?}");
+        }
     }
 
     #[test]

@@ -134,6 +134,9 @@ pub struct CreateSession {
     pub socket_mode: u32,
     /// Users besides the harness's own that may connect to its Unix sockets.
     pub allow_uids: Vec<u32>,
+    /// Its own limits, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
 }
 
 /// All sessions.
@@ -206,6 +209,9 @@ pub struct SessionInfo {
     pub pid: Option<i32>,
     /// What the operator finds it by.
     pub labels: BTreeMap<String, String>,
+    /// Its limits that are not those of the harness, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
     /// Where it listens.
     pub listeners: Vec<ListenerInfo>,
     /// Why it is not open.

@@ -21,11 +21,7 @@ use super::{
     head::{Refusal, RefusalBody},
     live::{Answer, Live, Next},
 };
-use crate::{
-    budget::{Held, Share},
-    limits::EdgeLimits,
-    servers::RawResult,
-};
+use crate::{budget::Held, servers::RawResult, session::Session};
 
 /// What an early refusal reads of a body, so that the client gets its answer and not a reset.
 const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
@@ -90,12 +86,8 @@ pub(super) enum BadBody {
 }
 
 /// Collects a body of known length.
-pub(super) async fn collect(
-    length: Option<u64>,
-    body: Incoming,
-    budget: &Share,
-    limits: &EdgeLimits,
-) -> Result<(Bytes, Held), BadBody> {
+pub(super) async fn collect(length: Option<u64>, body: Incoming, session: &Session) -> Result<(Bytes, Held), BadBody> {
+    let (budget, limits) = (&session.shares().bytes, &session.limits().edge);
     let length = length.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if length > limits.body_bytes {
         drain(body).await;

@@ -118,8 +118,7 @@ impl Handler {
             return refuse(refusal, incoming).await;
         }
         let length = incoming.size_hint().exact();
-        let (bytes, held) = match body::collect(length, incoming, &self.session.shares().bytes, &self.edge.limits).await
-        {
+        let (bytes, held) = match body::collect(length, incoming, &self.session).await {
             Ok(collected) => collected,
             Err(bad) => return bad_body(bad),
         };

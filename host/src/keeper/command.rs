@@ -57,6 +57,7 @@ impl KeptCommand {
             inherited: Inherited::of_this_process(),
             isolation: None,
             target: Target::Group,
+            confined: false,
             afterwards: None,
         };
         let helper = PathBuf::from("/proc/self/exe");
@@ -98,6 +99,13 @@ impl KeptCommand {
     /// program that only embeds this library names the installed `footbridge` here.
     pub fn helper(mut self, helper: impl Into<PathBuf>) -> Self {
         self.helper = helper.into();
+        self
+    }
+
+    /// Keeps the program away from other processes, of the same user too, as far as the kernel can: see
+    /// [`super::Confinement`]. The keeper, and whoever else is not confined with it, reaches it as before.
+    pub fn confined(mut self) -> Self {
+        self.order.confined = true;
         self
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Order {
     pub(super) inherited: Inherited,
     pub(super) isolation: Option<Isolation>,
     pub(super) target: Target,
+    /// Whether it gets a domain of its own, as far as the kernel has one.
+    pub(super) confined: bool,
     pub(super) afterwards: Option<Afterwards>,
 }
 

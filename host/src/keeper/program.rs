@@ -19,6 +19,7 @@ use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::channel;
+use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
 use super::refusal::{Refusal, Step};
@@ -56,6 +57,9 @@ pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallib
         Isolation::give_up_privileges()?;
     }
     pass_on(&hands.more)?;
+    if order.confined {
+        Confinement::here().enter()?;
+    }
     tie_to_keeper(hands.refusals)?;
     let program = order.program.to_string_lossy().into_owned();
     Err(Refusal::at(Step::Program(program))(execute(order)))

@@ -31,6 +31,8 @@ pub enum Step {
     Signals,
     /// Closing every other descriptor.
     Descriptors,
+    /// Confining the program to processes of its own.
+    Confinement,
     /// Making the namespaces.
     Namespaces,
     /// Mapping the user and group into the namespaces.
@@ -66,6 +68,7 @@ impl fmt::Display for Step {
             Self::Limits => f.write_str("give back the limits of open files and core files"),
             Self::Signals => f.write_str("give back the signal mask"),
             Self::Descriptors => f.write_str("close other descriptors"),
+            Self::Confinement => f.write_str("confine it to processes of its own"),
             Self::Namespaces => f.write_str("make the sandbox's namespaces"),
             Self::Identity => f.write_str("map the user into the sandbox"),
             Self::Propagation => f.write_str("separate the sandbox's mounts from the host's"),
@@ -125,6 +128,7 @@ impl Refusal {
                     .to_owned(),
             ),
             (Step::Descriptors, Errno::ENOSYS | Errno::EINVAL) => Some("this needs Linux 5.11 or later".to_owned()),
+            (Step::Confinement, _) => Some("\"confine\": false in its entry goes without".to_owned()),
             (Step::Terminal | Step::Terminals, _) => {
                 Some("check that /dev/pts is mounted and has ptys left (kernel.pty.max)".to_owned())
             }

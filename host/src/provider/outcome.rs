@@ -1,5 +1,7 @@
 //! What goes to a provider, and what became of it.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
 use super::ServerName;
@@ -8,6 +10,7 @@ use crate::{
     budget::Held,
     catalogue::Catalogue,
     digest::Digest,
+    limits::Limits,
 };
 
 /// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
@@ -15,6 +18,7 @@ use crate::{
 pub struct Outgoing {
     server: ServerName,
     request: OutgoingRequest,
+    limits: Arc<Limits>,
 }
 
 impl OutgoingRequest {
@@ -29,9 +33,14 @@ impl OutgoingRequest {
 }
 
 impl Outgoing {
-    /// For the audit stage, which makes admissions.
-    pub(crate) fn new(server: ServerName, request: OutgoingRequest) -> Self {
-        Self { server, request }
+    /// For the audit stage, which makes admissions. The limits are those of the call's session.
+    pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
+        Self { server, request, limits }
+    }
+
+    /// How long the call may take, and how large its result may be.
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.limits)
     }
 
     /// The server it goes to.

@@ -31,8 +31,6 @@ const INTERNAL_ERROR: i64 = -32603;
 /// What results are held against.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// Limits on calls.
-    pub limits: CallLimits,
     /// Where the bytes of large results are taken from.
     pub budget: Budget,
     /// Takes the values of secrets out of results. One that looks for nothing costs nothing: for a provider that does
@@ -122,16 +120,17 @@ impl Upstream {
             return Outcome::NotSent(NotSent::Cancelled);
         }
         let server = outgoing.server().clone();
+        let limits = outgoing.limits();
         let events = Events::new(watcher, &self.guard.redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {
             biased;
             ended = called => ended,
-            why = self.overdue(cancel) => return Outcome::Unknown(why),
+            why = self.overdue(limits.calls.total_time, cancel) => return Outcome::Unknown(why),
         };
         match ended {
-            Ok(outcome) => self.checked(outcome).await,
+            Ok(outcome) => self.checked(outcome, &limits.calls).await,
             Err(_panic) => {
                 tracing::error!(%server, "a call panicked; it ended alone");
                 let message = format!(
@@ -144,9 +143,9 @@ impl Upstream {
     }
 
     /// Ends when a provider should have ended by itself, and did not.
-    async fn overdue(&self, cancel: &CancellationToken) -> NoAnswer {
+    async fn overdue(&self, total_time: Duration, cancel: &CancellationToken) -> NoAnswer {
         tokio::select! {
-            () = tokio::time::sleep(self.guard.limits.total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
+            () = tokio::time::sleep(total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
             () = self.over.cancelled() => NoAnswer::ServerGone,
             () = async {
                 cancel.cancelled().await;
@@ -156,14 +155,13 @@ impl Upstream {
     }
 
     /// What every provider's answer is held against.
-    async fn checked(&self, outcome: Outcome) -> Outcome {
-        let Guard { limits, redactor, .. } = &*self.guard;
-        let limit = limits.result_bytes;
+    async fn checked(&self, outcome: Outcome, limits: &CallLimits) -> Outcome {
+        let (redactor, limit) = (&self.guard.redactor, limits.result_bytes);
         match outcome {
             Outcome::Result(result) if result.text.get().len() > limit => Outcome::TooLarge { limit },
             Outcome::Result(result) if !result.text.get().starts_with('{') => Outcome::Unknown(NoAnswer::Unusable),
             Outcome::Result(result) => match scrubbed(redactor, result) {
-                Ok(result) => self.held(result).await,
+                Ok(result) => self.held(result, limits.busy_after).await,
                 Err(why) => Outcome::Unknown(why),
             },
             Outcome::ServerError { code, message } => {
@@ -177,10 +175,10 @@ impl Upstream {
     }
 
     /// Takes the bytes of a large result from the budget, unless its provider did.
-    async fn held(&self, mut result: RawResult) -> Outcome {
+    async fn held(&self, mut result: RawResult, patience: Duration) -> Outcome {
         let bytes = result.text.get().len();
         if result.held.is_none() && bytes > UNCOUNTED_BYTES {
-            match timeout(self.guard.limits.busy_after, self.guard.budget.wait(bytes)).await {
+            match timeout(patience, self.guard.budget.wait(bytes)).await {
                 Ok(Ok(held)) => result.held = Some(held),
                 _ => return Outcome::Unknown(NoAnswer::Busy),
             }

@@ -21,6 +21,7 @@ use crate::{
     config::{Config, folders::Folders},
     gate::Policy,
     harness::Harness,
+    limits::overrides::Overrides,
     listener::{Access, Listen, Listeners},
     sandbox::{self, Asked, engine},
     servers::Launcher,
@@ -75,6 +76,8 @@ pub struct Run {
     pub env: Vec<Asked>,
     /// What the operator finds this run by.
     pub labels: Labels,
+    /// Its own limits, where they are not those of the configuration.
+    pub limits: Overrides,
     /// The command and its arguments.
     pub command: Vec<OsString>,
 }
@@ -115,7 +118,8 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
         return Err(NobodyToAsk(run.policy.name().to_owned()).into());
     }
     let token = new_token()?;
-    let spec = SessionSpec { labels: run.labels, ..SessionSpec::new(session_name(), &token, run.policy) };
+    let spec =
+        SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };
     harness.open(spec, vec![listener])?;
     let plan = Plan { choice: &choice, env: &run.env, command: &run.command, names: &names, token: &token };
     let ended = match plan.prepare(&endpoint, &folder, &guest, view) {

@@ -110,6 +110,7 @@ fn info(kept: &Kept, views: &[SessionView]) -> SessionInfo {
         expires: stored.expires.map(time),
         pid: stored.process.as_ref().map(|process| process.pid),
         labels: stored.labels.clone(),
+        limits: stored.limits.written(),
         listeners: stored.listens.iter().enumerate().map(listener).collect(),
         closed: kept.closed.clone(),
         connections: view.map_or(0, |view| view.connections),

@@ -78,8 +78,8 @@ impl Sessions {
             Err(unknown) => return close(kept, unknown.to_string()),
         };
         let listeners = self.bind(kept);
-        let StoredSession { name, token, labels, expires, .. } = kept.stored.clone();
-        let spec = SessionSpec { name, token, policy, labels, expires };
+        let StoredSession { name, token, labels, expires, limits, .. } = kept.stored.clone();
+        let spec = SessionSpec { name, token, policy, labels, expires, limits };
         if let Err(error) = self.0.harness.open(spec, listeners) {
             close(kept, error.to_string());
         }

@@ -155,12 +155,14 @@ impl Sessions {
             expires: wish.ttl.and_then(|ttl| created.checked_add(ttl)),
             policy: wish.policy.name().to_owned(),
             labels: wish.labels.clone(),
+            limits: wish.limits.clone(),
             listens,
             process: wish.process.as_ref().map(|(identity, _)| identity.clone()),
         };
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {
             labels: wish.labels.clone(),
+            limits: wish.limits.clone(),
             expires: stored.expires,
             ..SessionSpec::new(wish.name.clone(), &token, Arc::clone(&wish.policy))
         };

@@ -8,6 +8,7 @@ use super::folder;
 use crate::{
     control::wire::{CreateSession, Kind, Refusal},
     gate::Policy,
+    limits::overrides::Overrides,
     listener::{Access, Listen, Listeners},
     process::{ProcessIdentity, ProcessWatch, is_gone},
     session::{Labels, SessionName},
@@ -28,6 +29,7 @@ pub(super) struct Wish {
     pub(super) name: SessionName,
     pub(super) policy: Arc<Policy>,
     pub(super) labels: Labels,
+    pub(super) limits: Overrides,
     pub(super) ttl: Option<Duration>,
     pub(super) process: Option<(ProcessIdentity, ProcessWatch)>,
     pub(super) listens: Vec<Listen>,
@@ -51,6 +53,7 @@ impl Wish {
         Ok(Self {
             policy,
             labels: asked.labels.clone(),
+            limits: Overrides::read(&asked.limits).map_err(|error| invalid(format!("--limit: {error}")))?,
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
             listens: listens(asked)?,
@@ -139,6 +142,7 @@ mod tests {
         refused(|asked| asked.listen = vec!["udp:1".into()], "--listen udp:1");
         refused(|asked| asked.peer_cids = vec![4], "--peer-cid");
         refused(|asked| asked.allow_uids = (0..65).collect(), "at most 64");
+        refused(|asked| asked.limits = [("calls.burst".into(), "0".into())].into(), "--limit: calls.burst may be 1 to");
         refused(|asked| asked.labels = [("k".to_owned(), "v".repeat(9000))].into(), "labels");
     }
 

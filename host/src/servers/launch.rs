@@ -18,10 +18,10 @@ use tokio::{
 };
 
 use super::{
-    StdioSpec,
+    ServerSpec, StdioSpec, TransportSpec,
     lines::{Reader, Writer},
 };
-use crate::keeper::{Ended, Kept, SpawnError, Stream};
+use crate::keeper::{Confinement, Ended, Kept, SpawnError, Stream};
 
 /// How programs are started.
 #[derive(Debug, Clone, Default)]
@@ -82,6 +82,15 @@ impl Launcher {
         launched.map_err(|error| LaunchError { program: spec.command.clone(), error })
     }
 
+    /// Says what of [`StdioSpec::confine`] the kernel cannot do, if it is asked for.
+    pub(super) fn note_gap(&self, specs: &[ServerSpec]) {
+        let confined = |spec: &ServerSpec| matches!(&spec.transport, TransportSpec::Stdio(program) if program.confine);
+        let gap = if matches!(self, Self::Kept { .. }) { Confinement::here().gap() } else { None };
+        if let Some(gap) = gap.filter(|_| specs.iter().any(confined)) {
+            tracing::info!("{gap}");
+        }
+    }
+
     /// Runs a program to its end, with this on its standard input. What it prints is dropped.
     ///
     /// # Errors
@@ -134,6 +143,9 @@ async fn kept(spec: &StdioSpec, helper: Option<&PathBuf>) -> io::Result<Launched
     );
     if let Some(cwd) = &spec.cwd {
         command = command.folder(cwd);
+    }
+    if spec.confine {
+        command = command.confined();
     }
     if let Some(helper) = helper {
         command = command.helper(helper);

@@ -114,6 +114,7 @@ impl Servers {
     /// Starts all servers in the background and returns at once. Of several with one name the last one counts.
     #[must_use]
     pub fn start(specs: Vec<ServerSpec>, context: ServersContext) -> Self {
+        context.launcher.note_gap(&specs);
         let context = Arc::new(context);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let roster = Roster::new(Arc::clone(&context), stop.clone(), tracker.clone());
@@ -181,7 +182,7 @@ impl Servers {
         let Some(handle) = self.handle(outgoing.server().as_str()) else {
             return Outcome::NotSent(NotSent::Unavailable(not_configured(outgoing.server()).to_string()));
         };
-        let limits = &self.inner.context.limits.calls;
+        let limits = &outgoing.limits().calls;
         let _place = match place(&handle.shared.places, limits.busy_after, cancel).await {
             Ok(place) => place,
             Err(why) => return Outcome::NotSent(why),

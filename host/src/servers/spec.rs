@@ -38,6 +38,8 @@ pub struct StdioSpec {
     pub env: Vec<(String, Secret)>,
     /// Its working folder; the harness's own if absent.
     pub cwd: Option<PathBuf>,
+    /// Whether it is kept away from other processes, as [`crate::keeper::Confinement`] says. That takes a keeper.
+    pub confine: bool,
 }
 
 /// A URL to call.

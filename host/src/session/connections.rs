@@ -16,7 +16,6 @@ pub struct Connections(Arc<All>);
 struct All {
     counts: Mutex<Counts>,
     total: usize,
-    per_session: usize,
     reserved: usize,
 }
 
@@ -32,20 +31,18 @@ impl Connections {
     /// As many places as the limits say.
     #[must_use]
     pub fn new(limits: &EdgeLimits) -> Self {
-        let per_session = limits.connections_per_session;
         Self(Arc::new(All {
             counts: Mutex::default(),
             total: limits.connections,
-            per_session,
-            reserved: limits.connections_reserved.min(per_session),
+            reserved: limits.connections_reserved.min(limits.connections_per_session),
         }))
     }
 
-    /// The share of one more session, until it is dropped.
+    /// The share of one more session, of at most so many, until it is dropped.
     #[must_use]
-    pub fn share(&self) -> Share {
+    pub fn share(&self, at_most: usize) -> Share {
         self.0.lock().sessions += 1;
-        Share(Arc::new(Owned { all: Arc::clone(&self.0), used: Mutex::new(0) }))
+        Share(Arc::new(Owned { all: Arc::clone(&self.0), at_most, used: Mutex::new(0) }))
     }
 }
 
@@ -62,6 +59,7 @@ pub struct Share(Arc<Owned>);
 #[derive(Debug)]
 struct Owned {
     all: Arc<All>,
+    at_most: usize,
     used: Mutex<usize>,
 }
 
@@ -69,9 +67,9 @@ impl Share {
     /// Takes a place, if there is one.
     #[must_use]
     pub fn enter(&self) -> Option<ConnectionPlace> {
-        let Owned { all, .. } = &*self.0;
+        let Owned { all, at_most, .. } = &*self.0;
         let mut used = self.0.used();
-        if *used >= all.per_session {
+        if *used >= *at_most {
             return None;
         }
         if *used >= all.reserved {
@@ -123,14 +121,8 @@ impl Drop for ConnectionPlace {
 mod tests {
     use super::*;
 
-    fn places(total: usize, per_session: usize, reserved: usize) -> Connections {
-        let (connections, connections_per_session, connections_reserved) = (total, per_session, reserved);
-        Connections::new(&EdgeLimits {
-            connections,
-            connections_per_session,
-            connections_reserved,
-            ..EdgeLimits::default()
-        })
+    fn places(connections: usize, connections_reserved: usize) -> Connections {
+        Connections::new(&EdgeLimits { connections, connections_reserved, ..EdgeLimits::default() })
     }
 
     fn fill(share: &Share) -> Vec<ConnectionPlace> {
@@ -139,21 +131,29 @@ mod tests {
 
     #[test]
     fn a_greedy_session_leaves_the_others_their_reserve() {
-        let all = places(20, 15, 4);
-        let (greedy, other) = (all.share(), all.share());
+        let all = places(20, 4);
+        let (greedy, other) = (all.share(15), all.share(15));
         let held = fill(&greedy);
         assert_eq!(held.len(), 15);
         assert_eq!(fill(&other).len(), 5, "its reserve, and what is left of the shared ones");
-        let third = all.share();
+        let third = all.share(15);
         assert_eq!(fill(&third).len(), 4, "its reserve, also when all shared places are gone");
         drop(held);
         assert_eq!(fill(&greedy).len(), 12, "its reserve, and 8 shared places for three sessions");
     }
 
     #[test]
+    fn each_session_has_its_own_most() {
+        let all = places(20, 4);
+        let (one, many) = (all.share(1), all.share(100));
+        assert_eq!((fill(&one).len(), fill(&one).len()), (1, 0), "the first place is free again, and is all there is");
+        assert_eq!(fill(&many).len(), 16, "its reserve, and what is shared");
+    }
+
+    #[test]
     fn places_come_back_in_whatever_order_they_are_left() {
-        let all = places(20, 15, 4);
-        let share = all.share();
+        let all = places(20, 4);
+        let share = all.share(15);
         let mut held = fill(&share);
         held.swap(0, 14);
         held.truncate(7);

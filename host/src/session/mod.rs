@@ -9,6 +9,7 @@ mod ended;
 mod name;
 mod over;
 mod reach;
+mod spec;
 mod spending;
 pub(crate) mod table;
 
@@ -22,7 +23,6 @@ use std::{
     time::SystemTime,
 };
 
-use footbridge_proto::token::Token;
 use governor::{DefaultDirectRateLimiter, RateLimiter};
 use over::{quota, within};
 use tokio::{
@@ -31,37 +31,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{budget, digest::Digest, gate::Policy, limits::CallLimits, servers::ServerName};
+use crate::{budget, digest::Digest, gate::Policy, limits::Limits, servers::ServerName};
 pub(crate) use deadline::Deadline;
 pub use ended::Ended;
 pub use name::{BadSessionName, Labels, NoRandomness, SessionName, new_token, random_text};
 pub use over::OverLimit;
 pub use reach::Reach;
+pub use spec::SessionSpec;
 pub use spending::{Exceeded, Spent};
 pub use table::SessionView;
-
-/// What a session is opened with.
-#[derive(Debug, Clone)]
-pub struct SessionSpec {
-    /// Its name, unique in a harness.
-    pub name: SessionName,
-    /// The digest of its token.
-    pub token: Digest,
-    /// Which calls it may make.
-    pub policy: Arc<Policy>,
-    /// What the operator finds it by.
-    pub labels: Labels,
-    /// When it ends by itself, if it does.
-    pub expires: Option<SystemTime>,
-}
-
-impl SessionSpec {
-    /// A session that this token opens, without labels and without an end. Only the token's digest is kept.
-    #[must_use]
-    pub fn new(name: SessionName, token: &Token, policy: Arc<Policy>) -> Self {
-        Self { name, token: Digest::of(token.expose()), policy, labels: Labels::new(), expires: None }
-    }
-}
 
 /// What a session may take of what all share.
 #[derive(Debug)]
@@ -83,7 +61,7 @@ pub struct Session {
     until: Option<Deadline>,
     over: CancellationToken,
     why: OnceLock<Ended>,
-    limits: CallLimits,
+    limits: Arc<Limits>,
     shares: Shares,
     reach: RwLock<Arc<Reach>>,
     arguments: Spent,
@@ -121,10 +99,12 @@ pub struct Place {
 }
 
 impl Session {
-    /// An open session.
+    /// An open session with these limits, its own among them.
     #[must_use]
-    pub fn new(spec: SessionSpec, limits: CallLimits, shares: Shares) -> Self {
-        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here, suspend included.
+    pub fn new(spec: SessionSpec, limits: Limits, shares: Shares) -> Self {
+        let calls = &limits.calls;
+        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here, suspend
+        // included.
         let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         Self {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -136,12 +116,12 @@ impl Session {
             over: CancellationToken::new(),
             why: OnceLock::new(),
             shares,
-            rate: RateLimiter::direct(quota(limits.per_second, limits.burst)),
-            listings: RateLimiter::direct(quota(limits.listings_per_second, limits.listing_burst)),
-            in_flight: Arc::new(Semaphore::new(limits.in_flight_per_session)),
+            rate: RateLimiter::direct(quota(calls.per_second, calls.burst)),
+            listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
+            in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
             per_server: Mutex::default(),
             large: Arc::new(Semaphore::new(1)),
-            limits,
+            limits: Arc::new(limits),
             spec,
         }
     }
@@ -186,6 +166,12 @@ impl Session {
     #[must_use]
     pub fn results(&self) -> &Spent {
         &self.results
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.limits
     }
 
     /// What it may take of what all share.
@@ -242,7 +228,7 @@ impl Session {
     /// Calls in flight.
     #[must_use]
     pub fn calls_in_flight(&self) -> usize {
-        self.limits.in_flight_per_session.saturating_sub(self.in_flight.available_permits())
+        self.limits.calls.in_flight_per_session.saturating_sub(self.in_flight.available_permits())
     }
 
     /// The one turn that a session has at what takes long: others must not wait behind all that one sends.
@@ -270,7 +256,7 @@ impl Session {
     /// Takes a place for a call to a server, or to none that is known.
     ///
     /// # Errors
-    /// [`OverLimit`], at once for the rate, within [`CallLimits::busy_after`] for the calls in flight.
+    /// [`OverLimit`], at once for the rate, within [`crate::limits::CallLimits::busy_after`] for the calls in flight.
     pub async fn enter(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
         within(&self.rate)?;
         self.enter_again(server).await
@@ -279,7 +265,7 @@ impl Session {
     /// Takes a place for a call that gave its place away while it waited for a person. It was counted before.
     ///
     /// # Errors
-    /// [`OverLimit::Busy`], within [`CallLimits::busy_after`].
+    /// [`OverLimit::Busy`], within [`crate::limits::CallLimits::busy_after`].
     pub async fn enter_again(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
         let server = server.map(|name| self.semaphore_of(name));
         let places = async {
@@ -290,13 +276,13 @@ impl Session {
             let session = Arc::clone(&self.in_flight).acquire_owned().await.map_err(|_| OverLimit::Busy)?;
             Ok(Place { _session: session, _server: server })
         };
-        timeout(self.limits.busy_after, places).await.unwrap_or(Err(OverLimit::Busy))
+        timeout(self.limits.calls.busy_after, places).await.unwrap_or(Err(OverLimit::Busy))
     }
 
     /// Names are the configuration's, so the map stays as small as that is.
     fn semaphore_of(&self, server: &ServerName) -> Arc<Semaphore> {
         let mut map = self.per_server.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = self.limits.in_flight_per_session_and_server;
+        let places = self.limits.calls.in_flight_per_session_and_server;
         Arc::clone(map.entry(server.clone()).or_insert_with(|| Arc::new(Semaphore::new(places))))
     }
 }

@@ -3,17 +3,27 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{budget::Budget, limits::EdgeLimits};
+use crate::{
+    budget::Budget,
+    limits::{CallLimits, EdgeLimits, overrides::Overrides},
+};
 
 /// A session on its own that a token opens.
 pub(crate) fn session_with(name: &str, token: &str, limits: CallLimits, expires: Option<SystemTime>) -> Session {
     let shares = Shares {
-        connections: connections::Connections::new(&EdgeLimits::default()).share(),
+        connections: connections::Connections::new(&EdgeLimits::default()).share(64),
         bytes: Budget::new(1 << 20).share(),
     };
     let (name, token) = (name.parse().unwrap(), Digest::of(token));
-    let spec = SessionSpec { name, token, policy: Policy::open(), labels: Labels::new(), expires };
-    Session::new(spec, limits, shares)
+    let spec = SessionSpec {
+        name,
+        token,
+        policy: Policy::open(),
+        labels: Labels::new(),
+        expires,
+        limits: Overrides::default(),
+    };
+    Session::new(spec, Limits { calls: limits, ..Limits::default() }, shares)
 }
 
 fn session(limits: CallLimits) -> Session {

@@ -23,7 +23,8 @@ const BUSY: Duration = Duration::from_secs(5);
 const APPLICATION: i64 = 0x6662_7267;
 
 /// What brings a file from one version to the next; the version is the number of those applied.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_sessions.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("migrations/0001_sessions.sql"), include_str!("migrations/0003_session_limits.sql")];
 
 pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Problem> {
     make_private(state)?;

@@ -1,12 +1,16 @@
 //! Sessions in the store.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{Problem, Store, StoreError};
 use crate::{
     digest::Digest,
+    limits::overrides::Overrides,
     listener::{Access, Listen},
     process::ProcessIdentity,
     session::{Labels, SessionName},
@@ -27,6 +31,8 @@ pub struct StoredSession {
     pub policy: String,
     /// What the operator finds it by.
     pub labels: Labels,
+    /// Its own limits.
+    pub limits: Overrides,
     /// Where it listens.
     pub listens: Vec<Listen>,
     /// The process that it ends with.
@@ -40,6 +46,7 @@ struct SessionRow {
     expires: Option<i64>,
     policy: String,
     labels: String,
+    limits: String,
     pid: Option<i64>,
     pid_started: Option<i64>,
     pid_boot: Option<String>,
@@ -62,6 +69,7 @@ impl FromRow<'_, SqliteRow> for SessionRow {
             expires: row.try_get("expires")?,
             policy: row.try_get("policy")?,
             labels: row.try_get("labels")?,
+            limits: row.try_get("limits")?,
             pid: row.try_get("pid")?,
             pid_started: row.try_get("pid_started")?,
             pid_boot: row.try_get("pid_boot")?,
@@ -125,8 +133,8 @@ impl Store {
     pub async fn sessions(&self) -> Result<Vec<StoredSession>, StoreError> {
         let read = async {
             let mut transaction = self.pool.begin().await?;
-            let all = "SELECT name, token, created, expires, policy, labels, pid, pid_started, pid_boot FROM sessions \
-                       ORDER BY created, name";
+            let all = "SELECT name, token, created, expires, policy, labels, limits, pid, pid_started, pid_boot FROM \
+                       sessions ORDER BY created, name";
             let rows: Vec<SessionRow> = sqlx::query_as(all).fetch_all(&mut *transaction).await?;
             let mut sessions = Vec::with_capacity(rows.len());
             for row in rows {
@@ -151,10 +159,11 @@ async fn add(connection: &mut SqliteConnection, session: &StoredSession) -> Resu
 
 async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> Result<(), Problem> {
     let process = session.process.as_ref();
-    // A map of texts always serializes.
+    // Maps of texts always serialize.
     let labels = serde_json::to_string(&session.labels).unwrap_or_default();
-    let add = "INSERT INTO sessions (name, token, created, expires, policy, labels, pid, pid_started, pid_boot) \
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let limits = serde_json::to_string(&session.limits.written()).unwrap_or_default();
+    let add = "INSERT INTO sessions (name, token, created, expires, policy, labels, limits, pid, pid_started, pid_boot) \
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     sqlx::query(add)
         .bind(session.name.to_string())
         .bind(session.token.as_bytes().as_slice())
@@ -162,6 +171,7 @@ async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> R
         .bind(session.expires.map(millis))
         .bind(&session.policy)
         .bind(labels)
+        .bind(limits)
         .bind(process.map(|process| process.pid))
         .bind(process.map(|process| process.started.cast_signed()))
         .bind(process.map(|process| process.boot.as_str()))
@@ -211,10 +221,16 @@ async fn session(connection: &mut SqliteConnection, row: SessionRow) -> Result<S
             None => None,
         },
         labels: serde_json::from_str(&row.labels).map_err(|_| wrong("labels"))?,
+        limits: limits(&row.limits).ok_or_else(|| wrong("limits"))?,
         listens: listens.iter().map(|row| listen(row).ok_or_else(|| wrong("listener"))).collect::<Result<_, _>>()?,
         policy: row.policy.clone(),
         process,
     })
+}
+
+fn limits(text: &str) -> Option<Overrides> {
+    let written: BTreeMap<String, String> = serde_json::from_str(text).ok()?;
+    Overrides::read(&written).ok()
 }
 
 fn listen(row: &ListenRow) -> Option<Listen> {

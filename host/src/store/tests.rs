@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     digest::Digest,
+    limits::overrides::Override,
     listener::{Access, Listen},
     process::ProcessIdentity,
 };
@@ -24,6 +25,7 @@ fn session(name: &str) -> StoredSession {
         expires: Some(UNIX_EPOCH + Duration::from_millis(1_700_000_009_456)),
         policy: "open".into(),
         labels: [("team".to_owned(), "ä \"search\"".to_owned())].into(),
+        limits: ["calls.burst=5", "calls.idle_time=90s"].iter().map(|text| text.parse::<Override>().unwrap()).collect(),
         listens: vec![
             Listen {
                 endpoint: "unix:/run/x.sock".parse().unwrap(),
@@ -37,7 +39,14 @@ fn session(name: &str) -> StoredSession {
 }
 
 fn plain(name: &str) -> StoredSession {
-    StoredSession { expires: None, labels: Default::default(), listens: Vec::new(), process: None, ..session(name) }
+    StoredSession {
+        expires: None,
+        labels: Default::default(),
+        limits: Default::default(),
+        listens: Vec::new(),
+        process: None,
+        ..session(name)
+    }
 }
 
 async fn refusal(folder: &TempDir) -> String {

@@ -1,9 +1,14 @@
 //! A call made for a provider by the function that only the audit stage may use.
 
-use footbridge::provider::{Outgoing, OutgoingRequest, ServerName};
+use std::sync::Arc;
 
-fn made(server: ServerName, request: OutgoingRequest) -> Outgoing {
-    Outgoing::new(server, request)
+use footbridge::{
+    limits::Limits,
+    provider::{Outgoing, OutgoingRequest, ServerName},
+};
+
+fn made(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Outgoing {
+    Outgoing::new(server, request, limits)
 }
 
 fn main() {}

@@ -198,6 +198,7 @@ fn demo() -> ServerSpec {
         args: vec![Secret::new("demo-server")],
         env: Vec::new(),
         cwd: None,
+        confine: false,
     };
     let transport = TransportSpec::Stdio(program);
     ServerSpec { name: "demo".parse().unwrap(), transport, protocol: ProtocolChoice::default() }

@@ -3,6 +3,7 @@
 
 mod control;
 mod ends;
+mod limits;
 mod mistakes;
 mod restarts;
 mod signals;

@@ -74,6 +74,7 @@ impl World {
             args: ["-c", SERVER].map(Secret::new).to_vec(),
             env: env.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             cwd: None,
+            confine: false,
         };
         let transport = TransportSpec::Stdio(program);
         let spec = ServerSpec { name: "s".parse().unwrap(), transport, protocol: ProtocolChoice::default() };
@@ -85,7 +86,7 @@ impl World {
         };
         let servers = Servers::start(vec![spec], context);
         let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };
-        let guard = Guard { limits: limits.clone(), budget: Budget::new(1 << 20), redactor: Redactor::default() };
+        let guard = Guard { budget: Budget::new(1 << 20), redactor: Redactor::default() };
         let upstream = Upstream::new(Arc::new(servers), guard);
         let resolver = Resolver::new(upstream.clone(), limits, 1 << 20);
         Self { folder, upstream, resolver }

@@ -19,6 +19,7 @@ use crate::{
         client::{Client, ClientError},
         wire::{CreateSession, ListSessions, RevokeSession, RotateSession, ShowSession},
     },
+    limits::overrides::{Override, Overrides},
     report,
     session::SessionName,
     sys,
@@ -70,6 +71,7 @@ const EXAMPLES: &str = "Examples:
   footbridge session create agent-1 --socket-mode 0666
       for a container whose users are remapped: the folder above the mounted one stays closed to others
   footbridge session create vm-4 --listen vsock:any:7179 --peer-cid 4 --ttl 8h
+  footbridge session create slow-1 --limit calls.per_second=5 --limit calls.result_bytes='1 MiB'
   footbridge session create job --with-pid $$ --env > job.env
   footbridge session create dev --listen tcp:127.0.0.1:7179 --token-file token
 
@@ -98,6 +100,9 @@ pub(super) struct CreateArgs {
     /// Something to find it by
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
+    /// A limit of its own, as in calls.per_second=5; docs/limits.md has all. May be given several times
+    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    limits: Vec<Override>,
     /// The mode of its Unix sockets; 0666 where the users of a container are remapped
     #[arg(long, value_name = "MODE", value_parser = mode, default_value = "0600")]
     socket_mode: u32,
@@ -162,6 +167,7 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
         ttl_ms: args.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
         pid: args.with_pid,
         labels: args.labels.into_iter().collect::<BTreeMap<_, _>>(),
+        limits: args.limits.into_iter().collect::<Overrides>().written(),
         socket_mode: args.socket_mode,
         allow_uids: args.allow_uid,
     })?;

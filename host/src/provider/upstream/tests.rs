@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     digest::Digest,
+    limits::Limits,
     provider::{
         InProcess, InProcessBuilder, LogLevel, OutgoingRequest, Several, ToolContext, ToolDefinition, ToolResult,
     },
@@ -16,11 +17,26 @@ use crate::{
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn upstream(provider: impl ToolProvider, change: impl FnOnce(&mut CallLimits)) -> Upstream {
-    let mut limits = CallLimits { busy_after: Duration::from_millis(50), ..CallLimits::default() };
-    change(&mut limits);
+/// The stage, and the limits of the session that calls through it.
+struct Stage {
+    upstream: Upstream,
+    limits: Arc<Limits>,
+}
+
+impl std::ops::Deref for Stage {
+    type Target = Upstream;
+
+    fn deref(&self) -> &Upstream {
+        &self.upstream
+    }
+}
+
+fn upstream(provider: impl ToolProvider, change: impl FnOnce(&mut CallLimits)) -> Stage {
+    let mut calls = CallLimits { busy_after: Duration::from_millis(50), ..CallLimits::default() };
+    change(&mut calls);
     let redactor = Redactor::new(&[Secret::new("very-secret-value"), Secret::new("1234567890")]);
-    Upstream::new(Arc::new(provider), Guard { limits, budget: Budget::new(1 << 20), redactor })
+    let upstream = Upstream::new(Arc::new(provider), Guard { budget: Budget::new(1 << 20), redactor });
+    Stage { upstream, limits: Arc::new(Limits { calls, ..Limits::default() }) }
 }
 
 fn tools() -> InProcessBuilder {
@@ -43,15 +59,15 @@ fn tools() -> InProcessBuilder {
         })
 }
 
-async fn outgoing(upstream: &Upstream, tool: &str, arguments: &Value) -> Outgoing {
+async fn outgoing(upstream: &Stage, tool: &str, arguments: &Value) -> Outgoing {
     let server: ServerName = "x".parse().unwrap();
     let definition = upstream.catalogue(&server, LONG).await.unwrap().tool(tool).unwrap().digest();
     let arguments = serde_json::value::to_raw_value(arguments).unwrap();
     let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers: false };
-    Outgoing::new(server, request)
+    Outgoing::new(server, request, Arc::clone(&upstream.limits))
 }
 
-async fn call(upstream: &Upstream, tool: &str, arguments: Value) -> Outcome {
+async fn call(upstream: &Stage, tool: &str, arguments: Value) -> Outcome {
     let outgoing = outgoing(upstream, tool, &arguments).await;
     tokio::time::timeout(LONG, upstream.send(outgoing, &CancellationToken::new(), None)).await.unwrap()
 }
@@ -70,7 +86,9 @@ async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
     if let OutgoingRequest::CallTool { definition, .. } = &mut request {
         *definition = Digest::of("another");
     }
-    let outcome = upstream.send(Outgoing::new(server, request), &CancellationToken::new(), None).await;
+    let outcome = upstream
+        .send(Outgoing::new(server, request, Arc::clone(&upstream.limits)), &CancellationToken::new(), None)
+        .await;
     assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
     assert_eq!(value(call(&upstream, "count", json!({})).await)["structuredContent"], json!({"calls": 1}));
 }
@@ -207,7 +225,8 @@ impl ToolProvider for Odd {
 
 async fn read(odd: &'static str) -> Outcome {
     let upstream = upstream(Odd(odd), |_| {});
-    let outgoing = Outgoing::new("x".parse().unwrap(), OutgoingRequest::ReadResource { uri: "a:b".to_owned() });
+    let request = OutgoingRequest::ReadResource { uri: "a:b".to_owned() };
+    let outgoing = Outgoing::new("x".parse().unwrap(), request, Arc::clone(&upstream.limits));
     upstream.send(outgoing, &CancellationToken::new(), None).await
 }
 

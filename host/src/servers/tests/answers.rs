@@ -29,7 +29,7 @@ async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
     if let OutgoingRequest::CallTool { definition, .. } = &mut request {
         *definition = Digest::of("another definition");
     }
-    let outgoing = Outgoing::new(server, request);
+    let outgoing = Outgoing::new(server, request, limits(&servers));
     let outcome = servers.send(outgoing, &CancellationToken::new(), None).await;
     assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
     servers.shutdown().await;
@@ -52,7 +52,7 @@ async fn a_resource_is_read_and_one_without_a_uri_is_left_out() {
     assert_eq!(catalogue.resources().map(|(uri, _)| uri).collect::<Vec<_>>(), ["test:one"]);
     assert_eq!(report(&servers).left_out, 1);
     let request = OutgoingRequest::ReadResource { uri: "test:one".to_owned() };
-    let outgoing = Outgoing::new("x".parse().unwrap(), request);
+    let outgoing = Outgoing::new("x".parse().unwrap(), request, limits(&servers));
     let read = servers.send(outgoing, &CancellationToken::new(), None).await;
     assert!(raw(read).contains("what was read"));
     servers.shutdown().await;

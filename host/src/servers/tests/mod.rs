@@ -91,6 +91,7 @@ fn stdio(name: &str, args: &[&str]) -> ServerSpec {
             args: args.iter().map(|arg| Secret::new(*arg)).collect(),
             env: vec![("PATH".to_owned(), Secret::new(path))],
             cwd: None,
+            confine: false,
         }),
         protocol: ProtocolChoice::Initialize,
     }
@@ -123,6 +124,11 @@ async fn unavailable(servers: &Servers) -> String {
     servers.ready("x", LONG).await.unwrap().unwrap_err().to_string()
 }
 
+/// A session has those of its harness.
+fn limits(servers: &Servers) -> Arc<Limits> {
+    Arc::new(servers.inner.context.limits.clone())
+}
+
 /// A call decided about what the server offers now.
 fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
     let arguments = serde_json::value::to_raw_value(&arguments).unwrap();
@@ -134,7 +140,7 @@ fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
         _ => (Digest::of("unknown"), false),
     };
     let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers };
-    Outgoing::new("x".parse().unwrap(), request)
+    Outgoing::new("x".parse().unwrap(), request, limits(servers))
 }
 
 async fn call(servers: &Servers, tool: &str, arguments: Value) -> Outcome {

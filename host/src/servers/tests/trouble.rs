@@ -149,7 +149,7 @@ async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
         let neighbour = async {
             for n in 0..20 {
                 let (_, request) = outgoing(&servers, "echo", json!({"n": n})).into_parts();
-                let asked = Outgoing::new("y".parse().unwrap(), request);
+                let asked = Outgoing::new("y".parse().unwrap(), request, limits(&servers));
                 let began = std::time::Instant::now();
                 raw(servers.send(asked, &CancellationToken::new(), None).await);
                 assert!(began.elapsed() < Duration::from_secs(1), "{mode}");

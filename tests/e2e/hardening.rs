@@ -1,0 +1,156 @@
+//! What processes of one user can do to each other: nothing to the harness, and servers nothing to their siblings. And
+//! what children get of the harness: what it was started with, not what it made of itself.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{collections::BTreeSet, fs, os::unix::process::CommandExt as _, process::Command};
+
+use footbridge::keeper::Confinement;
+use footbridge_tests::{Bridge, Host, NOBODY, Running, Servers, skipped};
+use nix::{sys::signal::Signal, unistd::geteuid};
+use serde_json::{Value, json};
+
+/// An MCP server with two tools: `look` says what it can do to a process, `state` what it is itself.
+const SPY: &str = r#"
+look() {
+  for what in environ mem maps; do (: < /proc/$1/$what) 2>/dev/null && printf '%s ' $what; done
+  kill -0 $1 2>/dev/null && printf 'signal'
+}
+state() {
+  echo "pid=$$ keeper=$PPID"
+  echo "umask=$(umask) core=$(ulimit -c) files=$(ulimit -n)"
+  echo descriptors=$(ls /proc/self/fd)
+  grep -E 'NoNewPrivs|SigBlk|SigIgn' /proc/self/status | tr '\t' ' '
+  echo variables=$(env | cut -d= -f1 | sort)
+}
+while IFS= read -r line; do
+  id=${line#*'"id":'}; id=${id%%[,\}]*}
+  case $line in
+    *'"method":"initialize"'*)
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
+    *'"method":"tools/list"'*)
+      result='{"tools":[{"name":"look","inputSchema":{"type":"object"}},{"name":"state","inputSchema":{"type":"object"}}]}';;
+    *'"name":"state"'*) result='{"content":[{"type":"text","text":"'$(state | tr '\n' ';')'"}]}';;
+    *'"name":"look"'*)
+      pid=${line#*'"pid":'}; result='{"content":[{"type":"text","text":"'$(look ${pid%%[!0-9]*})'"}]}';;
+    *) continue;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+const TEST: &str = "what_processes_of_one_user_can_do_to_each_other";
+
+/// A host with these spies, of an ordinary user: root could do anything.
+fn host(spies: &[(&str, Value)]) -> Host {
+    let mut servers = Servers::none();
+    for (name, more) in spies {
+        let mut entry = json!({"command": "sh", "args": ["spy.sh"], "cwd": ".", "env": {"SIBLING": "of-mine"}});
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        servers = servers.and(name, entry);
+    }
+    let host = Host::with(&servers);
+    fs::write(host.path().join("spy.sh"), SPY).unwrap();
+    if geteuid().is_root() { host.as_user(NOBODY) } else { host }
+}
+
+/// What a spy can do to a process.
+fn look(bridge: &Bridge, spy: &str, pid: i32) -> String {
+    bridge.guest.runs(&[spy, "look", &json!({"pid": pid}).to_string()]).well().trim().to_owned()
+}
+
+/// The processes of a spy: its own, and its keeper.
+fn processes(bridge: &Bridge, spy: &str) -> (i32, i32) {
+    let state = bridge.guest.runs(&[spy, "state", "{}"]).well();
+    (number(&state, "pid="), number(&state, "keeper="))
+}
+
+fn number(state: &str, name: &str) -> i32 {
+    let rest = state.split(name).nth(1).unwrap_or_else(|| panic!("no {name} in {state}"));
+    rest.split([' ', ';']).next().unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_server_can_do_nothing_to_its_siblings_the_keepers_and_the_harness() {
+    let may_signal = match Confinement::here() {
+        Confinement::Full => "",
+        Confinement::Partial => "signal",
+        Confinement::None => return skipped(TEST, "no Landlock here"),
+    };
+    let mut bridge = host(&[("one", json!({})), ("two", json!({}))]).opens();
+    let ((one, keeper_of_one), (two, keeper_of_two)) = (processes(&bridge, "one"), processes(&bridge, "two"));
+    for pid in [two, keeper_of_one, keeper_of_two, bridge.harness().pid()] {
+        assert_eq!(look(&bridge, "one", pid), may_signal, "to {pid}");
+    }
+    assert_eq!(look(&bridge, "one", one), "environ mem maps signal", "to itself");
+    // The keepers reach in all the same.
+    bridge.ends();
+    bridge.host.leaves_nothing_behind();
+}
+
+#[test]
+fn a_server_that_is_not_confined_can_do_nothing_but_signal_what_is_the_harness_s() {
+    let mut bridge = host(&[("one", json!({"confine": false})), ("two", json!({}))]).opens();
+    let (two, keeper) = processes(&bridge, "two");
+    assert_eq!(look(&bridge, "one", two), "environ mem maps signal", "the sibling is open to it");
+    // Neither of these is dumpable.
+    for pid in [keeper, bridge.harness().pid()] {
+        assert_eq!(look(&bridge, "one", pid), "signal", "to {pid}");
+    }
+}
+
+#[test]
+fn the_harness_writes_no_core_and_makes_files_for_its_user_alone() {
+    let mut bridge = host(&[]).opens();
+    let pid = bridge.harness().pid();
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+    assert!(read("status").contains("Umask:\t0077"), "{}", read("status"));
+    let core = read("limits").lines().find(|line| line.starts_with("Max core")).unwrap().to_owned();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+}
+
+#[test]
+fn servers_and_the_command_get_what_the_harness_was_started_with() {
+    let host = host(&[("spy", json!({"env": {"NAMED": "1", "TOOL_CLI_NAMED": "1"}}))]).sandbox("none");
+    let passed = ["LC_ALL", "TZ", "TMPDIR", "USER", "XDG_DATA_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY"];
+    let passed = [&passed[..], &["no_proxy", "NODE_EXTRA_CA_CERTS"]].concat();
+    let kept_back = ["AWS_SECRET", "LCX", "LD_LIBRARY_PATH", "TOOL_CLI_TOKEN", "TOOL_CLI_HTTPS_PROXY"];
+    let host = passed.iter().chain(&kept_back).fold(host, |host, name| host.env(name, "/tmp"));
+    let of_the_command = "grep -E 'NoNewPrivs|SigBlk|SigIgn' /proc/self/status | tr '\\t' ' '; \
+        echo umask=$(umask) core=$(ulimit -c) files=$(ulimit -n); echo descriptors=$(ls /proc/self/fd)";
+    let script = format!("{of_the_command}; echo; tool-cli spy state '{{}}' | tr ';' '\\n'");
+    let ran = started_oddly(&host.run_of(&["sh", "-c", &script])).ends();
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let (command, server) = ran.stdout.split_once("\n\n").unwrap();
+    for (who, state) in [("the command", command), ("the server", server)] {
+        // 3 is the listing itself.
+        for part in ["umask=0027 core=7 files=321", "descriptors=0 1 2 3", "SigBlk: 0000000000000000"] {
+            assert!(state.contains(part), "{who}: no {part} in {state}");
+        }
+        let ignored = state.lines().find_map(|line| line.strip_prefix("SigIgn: ")).unwrap();
+        let ordinary = u64::from_str_radix(ignored, 16).unwrap() & 0x7fff_ffff;
+        assert_eq!(ordinary, 1 << (Signal::SIGUSR2 as i32 - 1), "{who}: {state}");
+    }
+    assert!(command.contains("NoNewPrivs: 0"), "the command is not confined without a sandbox: {command}");
+    let confined = i32::from(Confinement::here() != Confinement::None);
+    assert!(server.contains(&format!("NoNewPrivs: {confined}")), "{server}");
+
+    let found = server.lines().find_map(|line| line.strip_prefix("variables=")).unwrap();
+    // The shell's own are not the harness's doing.
+    let found: BTreeSet<&str> =
+        found.split(' ').filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name)).collect();
+    let expected = passed.iter().copied().chain(["PATH", "HOME", "LANG", "NAMED", "TEST_FOLDER"]);
+    assert_eq!(found, expected.collect::<BTreeSet<_>>());
+}
+
+/// The same command, started under a umask, limits, an ignored signal and an open descriptor of the starter's.
+fn started_oddly(inner: &Command) -> Running {
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 027; ulimit -Sc 7; ulimit -Sn 321; trap '' USR2; exec 7</dev/null; exec \"$@\"", "sh"]);
+    command.arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(inner.get_current_dir().unwrap());
+    if geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Running::start(&mut command)
+}

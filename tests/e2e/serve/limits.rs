@@ -1,0 +1,109 @@
+//! Limits of one session: each holds for it alone, is kept, and shows.
+
+use footbridge_tests::{Guest, Host, Servers};
+use serde_json::{Value, json};
+
+use crate::{LIST, calls};
+
+fn servers() -> Servers {
+    Servers::demo().misbehaving("ok", &["ok"]).misbehaving("slow", &["slow-with-progress", "60"])
+}
+
+/// Why a call was refused.
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("not refused: {answer}"))
+}
+
+fn echo(guest: &Guest, bytes: usize) -> Value {
+    guest.calls("ok", "echo", json!({"text": "x".repeat(bytes)}))
+}
+
+#[test]
+fn each_limit_holds_for_its_session_alone() {
+    let daemon = Host::with(&servers()).serves();
+    let other = daemon.opens("other", &[]);
+    let open = |name: &str, limit: &str| daemon.opens(name, &["--limit", limit]);
+
+    let small = open("body", "edge.body_bytes=1 KiB");
+    let large = LIST.replace("}", &format!(",\"params\":{{\"x\":\"{}\"}}}}", "x".repeat(2000)));
+    assert_eq!((small.posts(&large).status, other.posts(&large).status), (413, 200));
+
+    let small = open("result", "calls.result_bytes=1 KiB");
+    assert_eq!(reason(&echo(&small, 2000)), "too_large");
+    assert!(echo(&small, 20)["result"].is_object() && echo(&other, 2000)["result"].is_object());
+
+    let one = open("connections", "edge.connections_per_session=1");
+    let held = one.sends(b"P");
+    // Without a request: the answer may come, and the end, before one could be sent.
+    assert_eq!(one.sends(b"").answer().status, 503);
+    drop(held);
+    let held = other.sends(b"P");
+    assert_eq!(other.posts(LIST).status, 200);
+    drop(held);
+
+    let quick = open("total", "calls.total_time=200ms");
+    assert_eq!(reason(&quick.calls("slow", "echo", json!({}))), "outcome_unknown");
+    let impatient = open("idle", "calls.idle_time=10ms");
+    assert_eq!(reason(&impatient.calls("slow", "echo", json!({}))), "outcome_unknown");
+
+    let single = open("in-flight", "calls.in_flight_per_session=1");
+    let first = single.starts_to_ask("callTool", json!({"server": "slow", "tool": "echo", "arguments": {}}));
+    daemon.lists("one call in flight", |all| all.iter().any(|s| s["name"] == "in-flight" && s["calls"] == 1));
+    assert_eq!(reason(&echo(&single, 1)), "busy");
+    calls(&other);
+    assert!(first.answer().json()["result"].is_object(), "nor do the others' times hold for it");
+
+    let single = daemon.opens("pending", &["--policy", "ask", "--limit", "approval.pending_per_session=1"]);
+    let waits =
+        single.starts_to_ask("callTool", json!({"server": "demo", "tool": "add_note", "arguments": {"text": "1"}}));
+    assert_eq!(daemon.host.pending(1).len(), 1);
+    let second = single.calls("demo", "add_note", json!({"text": "2"}));
+    assert_eq!(reason(&second), "busy", "{second}");
+    assert!(second["error"]["message"].as_str().unwrap().starts_with("1 calls of this session wait"), "{second}");
+    drop(waits);
+}
+
+#[test]
+fn limits_of_a_session_show_and_outlive_the_daemon() {
+    let mut daemon = Host::with(&servers()).serves();
+    let own = daemon
+        .opens("own", &["--limit", "calls.per_second=1", "--limit", "calls.burst=2", "--limit", "calls.total_time=2h"]);
+    let other = daemon.opens("other", &[]);
+    for restarted in [false, true] {
+        if restarted {
+            daemon.killed();
+            daemon.starts();
+        }
+        let limited = |guest: &Guest| (0..8).any(|_| echo(guest, 1)["error"]["data"]["reason"] == "rate_limited");
+        assert!(limited(&own) && !limited(&other), "restarted: {restarted}");
+        let shown = daemon.host.session(&["show", "own"]).well();
+        assert!(shown.contains("limit:       calls.burst=2\n") && shown.contains("calls.total_time=2h"), "{shown}");
+        let shown: Value = serde_json::from_str(&daemon.host.session(&["show", "own", "--json"]).well()).unwrap();
+        assert_eq!(shown["limits"], json!({"calls.burst": "2", "calls.per_second": "1", "calls.total_time": "2h"}));
+        assert!(!daemon.host.session(&["show", "other"]).well().contains("limit:"));
+    }
+}
+
+#[test]
+fn a_limit_that_no_session_can_have_is_refused_with_what_it_can() {
+    let daemon = Host::with(&Servers::none()).serves();
+    for (limit, says) in [
+        ("calls.burst", "NAME=VALUE"),
+        ("calls_per_second=5", "there is no limit \"calls_per_second\"; those of sessions are edge.body_bytes"),
+        ("edge.head_bytes=1 KiB", "set it in footbridge.toml"),
+        ("calls.burst=0", "calls.burst may be 1 to 1000000"),
+        ("calls.idle_time=30", "calls.idle_time may be 1ms to 1d, as in calls.idle_time=30s"),
+    ] {
+        daemon.host.session(&["create", "x", "--limit", limit]).fails(2, &[says]);
+    }
+    assert!(daemon.list().is_empty());
+    let settings = Host::with(&Servers::none()).settings("[limits.calls]\nburst = 0\n");
+    settings.runs(&["true"]).fails(2, &["footbridge.toml:2: limits.calls.burst: it may be 1 to 1000000"]);
+}
+
+#[test]
+fn a_run_can_have_limits_of_its_own() {
+    let host = Host::open_with(&servers()).option("--limit").option("calls.result_bytes=1 KiB");
+    let ran = host.runs_script("tool-cli ok echo \"{\\\"text\\\":\\\"$(head -c 2000 /dev/zero | tr '\\0' x)\\\"}\"");
+    assert!(ran.status == 1 && ran.stderr.contains("1024"), "{ran:?}");
+}

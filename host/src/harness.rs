@@ -127,7 +127,7 @@ impl Harness {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let approval = approval::Settings { watch: false, command: None };
+        let approval = approval::Settings { watch: false, command: None, webhook: None };
         let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval };
         Ok(Self::behind(front, provider, redactor))
     }
@@ -137,7 +137,7 @@ impl Harness {
         let guard = Guard { limits: limits.calls.clone(), budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard);
         let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let approvals = Approvals::new(limits.approval.clone(), approval.command.clone(), audit.clone());
+        let approvals = Approvals::new(limits.approval.clone(), &approval, audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages, &limits, allow_hosts.clone());

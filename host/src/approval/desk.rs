@@ -1,7 +1,6 @@
 //! Where approvals are asked for and answered: one book behind a lock, and word to all when something changed in it.
 //!
-//! Each approval has a task while it is pending or granted: it runs the operator's command, and ends the approval in
-//! time though nobody looks.
+//! Each approval has a task while it is pending or granted, see `attend`.
 
 use std::{
     sync::{
@@ -12,15 +11,15 @@ use std::{
 };
 
 use tokio::{
-    sync::{Semaphore, watch},
-    time::{Instant, sleep_until, timeout_at},
+    sync::watch,
+    time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ApprovalId, Asking, State,
+    ApprovalId, Asking, CommandSpec, State, Webhook,
+    attend::Programs,
     book::{Book, Change},
-    command::{self, CommandSpec},
     view,
 };
 use crate::{
@@ -30,9 +29,6 @@ use crate::{
     session::Session,
 };
 
-/// Commands of the operator that run at a time.
-const COMMANDS: usize = 4;
-
 /// Who can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -40,11 +36,13 @@ pub struct Settings {
     pub watch: bool,
     /// The operator's command.
     pub command: Option<CommandSpec>,
+    /// The operator's webhook.
+    pub webhook: Option<Webhook>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { watch: true, command: None }
+        Self { watch: true, command: None, webhook: None }
     }
 }
 
@@ -80,11 +78,10 @@ pub(super) struct Inner {
     changed: watch::Sender<u64>,
     pub(super) audit: Audit,
     pub(super) limits: ApprovalLimits,
-    command: Option<CommandSpec>,
-    commands: Semaphore,
+    pub(super) programs: Programs,
     asks_people: AtomicBool,
     tasks: TaskTracker,
-    over: CancellationToken,
+    pub(super) over: CancellationToken,
 }
 
 impl Approvals {
@@ -94,17 +91,16 @@ impl Approvals {
         self.0.limits.answer_after
     }
 
-    /// None yet. Without a command nobody can be asked until [`Self::people_answer`].
+    /// None yet. Without a command or a webhook nobody can be asked until [`Self::people_answer`].
     #[must_use]
-    pub fn new(limits: ApprovalLimits, command: Option<CommandSpec>, audit: Audit) -> Self {
+    pub fn new(limits: ApprovalLimits, settings: &Settings, audit: Audit) -> Self {
         Self(Arc::new(Inner {
             book: Mutex::new(Book::new(limits.clone())),
             changed: watch::Sender::new(0),
             audit,
             limits,
             asks_people: AtomicBool::new(false),
-            command,
-            commands: Semaphore::new(COMMANDS),
+            programs: Programs::new(settings.command.clone(), settings.webhook.clone()),
             tasks: TaskTracker::new(),
             over: CancellationToken::new(),
         }))
@@ -124,7 +120,7 @@ impl Approvals {
     /// Whether anybody can be asked. If not, a call that has to ask is denied.
     #[must_use]
     pub fn can_be_answered(&self) -> bool {
-        self.asks_people() || self.0.command.is_some()
+        self.asks_people() || self.0.programs.any()
     }
 
     /// Answers a pending one; the first answer counts. `approver` is what the record says of who answered.
@@ -226,66 +222,6 @@ impl Approvals {
     /// Told of each change.
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
-    }
-
-    /// Has the operator's command asked about a pending approval, and ends it in time.
-    async fn attend(self, id: ApprovalId) {
-        tokio::select! {
-            () = self.0.over.cancelled() => {}
-            ((), ()) = async { tokio::join!(self.ask_command(id), self.end_in_time(id)) } => {}
-        }
-    }
-
-    async fn end_in_time(&self, id: ApprovalId) {
-        let mut changed = self.watch();
-        loop {
-            changed.borrow_and_update();
-            let until = self.with(|book, now| {
-                book.sweep(now);
-                book.get(id).map(|entry| entry.until)
-            });
-            let Some(until) = until else { return };
-            tokio::select! {
-                () = sleep_until(until) => {}
-                // The sender is as old as this.
-                _ = changed.changed() => {}
-            }
-        }
-    }
-
-    async fn ask_command(&self, id: ApprovalId) {
-        let Some(spec) = &self.0.command else { return };
-        // Never closed.
-        let Ok(_turn) = self.0.commands.acquire().await else { return };
-        let asked = self.with(|book, _| {
-            book.get(id).filter(|entry| entry.granted.is_none()).and_then(|entry| view::for_command(id, entry))
-        });
-        let Some(asked) = asked else { return };
-        let answer = tokio::select! {
-            answer = command::ask(spec, &asked, self.0.limits.command_time) => answer,
-            () = self.decided(id) => return,
-        };
-        match answer {
-            Ok(answer) => {
-                if let Err(late) = self.answer(id, answer, &format!("command {}", spec.name())) {
-                    tracing::debug!(%late, "the approval command was late");
-                }
-            }
-            Err(error) => tracing::warn!(approval = %id, %error, "the approval command gave no answer"),
-        }
-    }
-
-    /// Waits until it is not pending any more.
-    async fn decided(&self, id: ApprovalId) {
-        let mut changed = self.watch();
-        loop {
-            changed.borrow_and_update();
-            if self.with(|book, _| book.get(id).is_none_or(|entry| entry.granted.is_some())) {
-                return;
-            }
-            // The sender is as old as this.
-            let _ = changed.changed().await;
-        }
     }
 }
 

@@ -10,14 +10,17 @@
 //! Failure paths: where nobody can be asked a call is denied. What cannot be recorded is neither asked nor used. A
 //! restart ends everything that is pending or granted: nothing of it is kept on disk but the record.
 
+mod attend;
 mod book;
 mod clear;
 mod command;
+mod decision;
 mod desk;
 mod entry;
 mod key;
 mod view;
 mod waiting;
+mod webhook;
 
 pub use clear::{Approved, Clear, Cleared, NotCleared, Patience, Question};
 pub use command::CommandSpec;
@@ -26,6 +29,7 @@ use key::Key;
 pub use key::{ApprovalId, BadApprovalId};
 pub(crate) use view::Asking;
 pub use waiting::Waiting;
+pub use webhook::Webhook;
 
 /// How an approval is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

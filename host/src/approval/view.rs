@@ -96,8 +96,8 @@ pub(super) fn shown(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalShown {
     ApprovalShown { info: info(id, entry), arguments: entry.about.arguments.to_string() }
 }
 
-/// One approval for the operator's command.
-pub(super) fn for_command(id: ApprovalId, entry: &Entry<Asking>) -> Option<String> {
+/// One approval for the operator's programs.
+pub(super) fn for_programs(id: ApprovalId, entry: &Entry<Asking>) -> Option<String> {
     let mut value = serde_json::to_value(info(id, entry)).ok()?;
     value["arguments"] = json!(&*entry.about.arguments);
     Some(value.to_string())

@@ -134,7 +134,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
 /// A policy that can only deny here.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of footbridge.toml"
+    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true, a command or a webhook in [approval] of footbridge.toml"
 )]
 struct NobodyToAsk(String);
 

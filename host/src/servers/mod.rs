@@ -9,7 +9,7 @@
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`,
-//! `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
+//! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
 //! `listing`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
 
 mod address;
@@ -39,6 +39,7 @@ mod ticket;
 pub mod tls;
 mod unanswered;
 mod watched;
+pub(crate) mod web;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use address::BadAddress;
 pub use launch::Launcher;
 pub use roster::ServersChanged;
 pub use spec::*;

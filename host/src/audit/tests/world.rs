@@ -118,7 +118,7 @@ impl World {
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
-        let approvals = Approvals::new(Limits::default().approval, None, audit.clone());
+        let approvals = Approvals::new(Limits::default().approval, &Default::default(), audit.clone());
         let stages = Stages { resolver, approvals, audit: audit.clone(), upstream };
         stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }

@@ -100,7 +100,9 @@ impl Harness {
         let audit = Audit::start(recorder, config.limits.audit.clone())?;
         let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
-        let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
+        let elicitation = config.approval.asks_anybody();
+        let context =
+            ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
         let servers = Servers::start(config.servers, context);
         let front =
             Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget, approval: config.approval };

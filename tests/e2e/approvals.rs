@@ -347,6 +347,8 @@ fn on_a_terminal_a_word_answers_and_what_was_typed_ahead_does_not() {
     assert_eq!(daemon.host.pending(1).len(), 1);
     person.types("deny\n");
     assert_eq!(reason(&sent.answer().json()), "approval_denied");
+    // Keys that come before it turned to nothing are forgotten.
+    person.sees(": deny");
     person.types("\u{3}");
     assert!(watch.status().success());
     daemon.host.approvals(&["watch"]).fails(1, &["on a terminal"]);

@@ -1,10 +1,10 @@
 //! The task of each approval while it is pending or granted: the operator's programs are asked, and it ends in time
 //! though nobody looks.
 
+use footbridge_proto::text::Escaped;
 use tokio::{sync::Semaphore, time::sleep_until};
 
-use super::{ApprovalId, Approvals, command, view, webhook};
-use super::{CommandSpec, Webhook};
+use super::{Answer, ApprovalId, Approvals, CommandSpec, NotAnswered, Webhook, command, view, webhook};
 
 /// Questions to one program of the operator at a time.
 const AT_A_TIME: usize = 4;
@@ -94,9 +94,14 @@ impl Approvals {
         })
     }
 
-    fn answered(&self, id: ApprovalId, answer: super::Answer, by: &str) {
-        if let Err(late) = self.answer(id, answer, by) {
-            tracing::debug!(%late, by, "an answer was late");
+    fn answered(&self, id: ApprovalId, answer: Answer, by: &str) {
+        match self.answer(id, answer, by) {
+            Ok(()) => {}
+            Err(NotAnswered::Unfit(_, why)) => {
+                let why = why.to_string();
+                tracing::warn!(approval = %id, by, why = %Escaped(&why), "an answer does not fit what was asked");
+            }
+            Err(late) => tracing::debug!(%late, by, "an answer was late"),
         }
     }
 

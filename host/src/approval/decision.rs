@@ -1,8 +1,9 @@
 //! What a program of the operator answers: one JSON object, and nothing else is an answer.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::Answer;
+use super::{Answer, Given};
 
 /// Longest answer, bytes.
 pub(super) const MAX_ANSWER: usize = 64 * 1024;
@@ -16,6 +17,9 @@ pub(super) struct Unreadable;
 #[serde(deny_unknown_fields)]
 struct Written {
     decision: Decision,
+    /// To a server's question: its fields.
+    #[serde(default)]
+    content: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -28,10 +32,12 @@ enum Decision {
 /// Reads it.
 pub(super) fn read(answered: &[u8]) -> Result<Answer, Unreadable> {
     let read: Written = serde_json::from_slice(answered).map_err(|_| Unreadable)?;
-    Ok(match read.decision {
-        Decision::Allow => Answer::Allow { remember: false },
-        Decision::Deny => Answer::Deny,
-    })
+    match (read.decision, read.content) {
+        (Decision::Allow, None) => Ok(Answer::Allow { remember: false }),
+        (Decision::Allow, Some(content)) => Ok(Answer::Accept(Given::Content(Value::Object(content)))),
+        (Decision::Deny, None) => Ok(Answer::Deny),
+        (Decision::Deny, Some(_)) => Err(Unreadable),
+    }
 }
 
 #[cfg(test)]
@@ -42,7 +48,11 @@ mod tests {
     fn only_the_two_decisions_are_answers() {
         assert_eq!(read(b" {\"decision\":\"allow\"}\n"), Ok(Answer::Allow { remember: false }));
         assert_eq!(read(br#"{"decision":"deny"}"#), Ok(Answer::Deny));
+        let content = Given::Content(serde_json::json!({"a": 1}));
+        assert_eq!(read(br#"{"decision":"allow","content":{"a":1}}"#), Ok(Answer::Accept(content)));
         for other in [
+            r#"{"decision":"deny","content":{}}"#,
+            r#"{"decision":"allow","content":[]}"#,
             "",
             "allow",
             "true",

@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ApprovalId, Asking, CommandSpec, State, Webhook,
+    ApprovalId, Asking, CommandSpec, Given, Key, State, Unfit, Webhook,
     attend::Programs,
     book::{Book, Change},
     view,
@@ -40,6 +40,14 @@ pub struct Settings {
     pub webhook: Option<Webhook>,
 }
 
+impl Settings {
+    /// Whether anybody can be asked, once people can come in.
+    #[must_use]
+    pub fn asks_anybody(&self) -> bool {
+        self.watch || self.command.is_some() || self.webhook.is_some()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self { watch: true, command: None, webhook: None }
@@ -47,19 +55,23 @@ impl Default for Settings {
 }
 
 /// An answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The call may be made.
+    /// The call may be made. To a server's question: yes, with the defaults of its fields.
     Allow {
-        /// And the same one again, as long as the session lives and nothing of it changes.
+        /// And the same one again, as long as the session lives and nothing of it changes. Only of calls.
         remember: bool,
     },
-    /// It may not.
+    /// What a server asked.
+    Accept(Given),
+    /// It may not. To a server's question: no.
     Deny,
+    /// Neither yes nor no to a server's question.
+    Cancel,
 }
 
 /// Why an answer came to nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// Somebody or something was faster.
     #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
@@ -67,6 +79,9 @@ pub enum NotAnswered {
     /// It is not known here.
     #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
     Unknown(ApprovalId),
+    /// It does not fit what was asked, which is pending as before.
+    #[error("approval {0} is not answered: {1}")]
+    Unfit(ApprovalId, Unfit),
 }
 
 /// The approvals of one harness. Clones share them.
@@ -82,6 +97,12 @@ pub(super) struct Inner {
     asks_people: AtomicBool,
     tasks: TaskTracker,
     pub(super) over: CancellationToken,
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Approvals")
+    }
 }
 
 impl Approvals {
@@ -128,12 +149,7 @@ impl Approvals {
     /// # Errors
     /// [`NotAnswered`].
     pub fn answer(&self, id: ApprovalId, answer: Answer, approver: &str) -> Result<(), NotAnswered> {
-        let by = Arc::from(approver);
-        let answered = self.with(|book, now| match answer {
-            Answer::Allow { remember } => book.allow(now, id, by, remember),
-            Answer::Deny => book.deny(now, id, by),
-        });
-        answered.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::Over(id, state)))
+        self.with(|book, now| give(book, now, id, answer, approver))
     }
 
     /// Those that are pending or granted, oldest first.
@@ -211,7 +227,8 @@ impl Approvals {
     fn note(&self, change: &Change<Asking>) {
         // The use of a grant is recorded, and that waited for, by whoever uses it.
         if change.state != State::Used {
-            self.0.audit.approval_step(step(change));
+            let Change { id, state, key, about, approver } = change;
+            self.0.audit.approval_step(step(*id, *state, key, about, approver.as_deref()));
         }
     }
 
@@ -225,19 +242,50 @@ impl Approvals {
     }
 }
 
+/// Answers in the book.
+fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, by: &str) -> Result<(), NotAnswered> {
+    let unfit = |why: &str| NotAnswered::Unfit(id, Unfit(why.to_owned()));
+    let pending = book.get(id).filter(|entry| entry.granted.is_none()).map(|entry| Arc::clone(&entry.about));
+    let form = pending.as_ref().and_then(|about| about.form.as_ref());
+    let by = Arc::from(by);
+    let given = match (answer, form) {
+        (Answer::Deny, _) => return over(id, book.deny(now, id, by)),
+        (Answer::Cancel, Some(_)) => return over(id, book.dismiss(now, id, by)),
+        (Answer::Allow { remember: true }, Some(_)) => return Err(unfit("answers to questions are not remembered")),
+        (Answer::Allow { remember }, None) => return over(id, book.allow(now, id, by, remember)),
+        (Answer::Allow { remember: false }, Some(form)) => form.content(&Given::Fields(Vec::new())),
+        (Answer::Accept(given), Some(form)) => form.content(&given),
+        (Answer::Accept(_) | Answer::Cancel, None) if pending.is_some() => {
+            return Err(unfit("it is a call, which is allowed or denied as it is"));
+        }
+        // Says what became of it.
+        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, by, false)),
+    };
+    let content = given.map_err(|why| NotAnswered::Unfit(id, why))?;
+    if let (Some(about), Some(content)) = (&pending, content) {
+        about.answer_with(content.to_string());
+    }
+    over(id, book.allow(now, id, by, false))
+}
+
+fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAnswered> {
+    answered.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::Over(id, state)))
+}
+
 /// A step of an approval's life as the record has it.
-fn step(change: &Change<Asking>) -> ApprovalStep {
+pub(super) fn step(id: ApprovalId, state: State, key: &Key, about: &Asking, approver: Option<&str>) -> ApprovalStep {
     ApprovalStep {
-        id: change.id.to_string(),
-        state: change.state.as_str(),
-        session: change.about.session.clone(),
-        kind: change.key.kind,
-        server: change.key.server.clone(),
-        name: change.key.name.clone(),
-        arguments: change.key.arguments,
-        bytes: change.about.arguments.len(),
-        definition: change.key.definition,
-        policy: change.about.policy.clone(),
-        approver: change.approver.as_ref().map(ToString::to_string),
+        id: id.to_string(),
+        state: state.as_str(),
+        session: about.session.clone(),
+        kind: key.kind,
+        server: key.server.clone(),
+        name: key.name.clone(),
+        arguments: key.arguments,
+        bytes: about.arguments.len(),
+        definition: key.definition,
+        policy: about.policy.clone(),
+        approver: approver.map(str::to_owned),
+        content: about.content().map(str::to_owned),
     }
 }

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::ServerName;
 use crate::{
+    approval::Approver,
     audit::{Admitted, Receipt},
     budget::Held,
     catalogue::Catalogue,
@@ -15,6 +16,7 @@ use crate::{
 pub struct Outgoing {
     server: ServerName,
     request: OutgoingRequest,
+    approver: Option<Approver>,
 }
 
 impl OutgoingRequest {
@@ -31,7 +33,17 @@ impl OutgoingRequest {
 impl Outgoing {
     /// For the audit stage, which makes admissions.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest) -> Self {
-        Self { server, request }
+        Self { server, request, approver: None }
+    }
+
+    /// Says who can be asked while the call runs.
+    pub(crate) fn with_approver(self, approver: Approver) -> Self {
+        Self { approver: Some(approver), ..self }
+    }
+
+    /// Who can be asked while the call runs, if anybody.
+    pub(crate) fn approver(&self) -> Option<&Approver> {
+        self.approver.as_ref()
     }
 
     /// The server it goes to.

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ServerName,
+    CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, Pause, RawResult, ServerName,
     ToolProvider, Unavailable,
 };
 use crate::{
@@ -122,13 +122,14 @@ impl Upstream {
             return Outcome::NotSent(NotSent::Cancelled);
         }
         let server = outgoing.server().clone();
+        let pause = outgoing.approver().map(|approver| approver.pause().clone()).unwrap_or_default();
         let events = Events::new(watcher, &self.guard.redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {
             biased;
             ended = called => ended,
-            why = self.overdue(cancel) => return Outcome::Unknown(why),
+            why = self.overdue(&pause, cancel) => return Outcome::Unknown(why),
         };
         match ended {
             Ok(outcome) => self.checked(outcome).await,
@@ -144,9 +145,9 @@ impl Upstream {
     }
 
     /// Ends when a provider should have ended by itself, and did not.
-    async fn overdue(&self, cancel: &CancellationToken) -> NoAnswer {
+    async fn overdue(&self, pause: &Pause, cancel: &CancellationToken) -> NoAnswer {
         tokio::select! {
-            () = tokio::time::sleep(self.guard.limits.total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
+            () = pause.pass(self.guard.limits.total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
             () = self.over.cancelled() => NoAnswer::ServerGone,
             () = async {
                 cancel.cancelled().await;

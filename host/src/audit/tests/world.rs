@@ -82,6 +82,7 @@ impl World {
             redactor: Redactor::new(&[]),
             budget: Budget::new(1 << 20),
             launcher: Launcher::default(),
+            elicitation: false,
         };
         let servers = Servers::start(vec![spec], context);
         let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };

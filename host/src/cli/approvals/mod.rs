@@ -3,7 +3,7 @@
 //! All harnesses of this user are looked at, `serve` and each `run`. Exit status: 0 done; 1 it is not there any more,
 //! or no harness answers; 2 a wrong command line.
 
-mod show;
+pub(super) mod show;
 mod watch;
 
 use std::{io::IsTerminal as _, path::Path};

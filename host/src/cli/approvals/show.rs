@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::control::wire::{ApprovalInfo, ApprovalShown, QuestionInfo};
 
 /// One JSON object a line, in which nothing steers a terminal.
-pub(super) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
+pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
     let mut out = String::new();
     for one in all {
         for c in serde_json::to_string(one)?.chars() {

@@ -1,6 +1,7 @@
 //! `footbridge audit`: the record as people and programs read it.
 
 mod export;
+mod replay;
 mod show;
 mod tail;
 mod verify;
@@ -34,6 +35,8 @@ pub(super) enum AuditCommand {
     Verify(verify::VerifyArgs),
     /// Write the record out as JSON lines or CSV
     Export(export::ExportArgs),
+    /// Show which past decisions another policy, or configuration, would change
+    Replay(replay::ReplayArgs),
 }
 
 pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
@@ -43,6 +46,7 @@ pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
         AuditCommand::Show(args) => show::main(&args, &place),
         AuditCommand::Verify(args) => verify::main(args, &place),
         AuditCommand::Export(args) => export::main(&args, &place),
+        AuditCommand::Replay(args) => replay::main(&args, &place),
     }
 }
 

@@ -58,6 +58,32 @@ fn a_record_that_nobody_touched_verifies_and_the_first_bad_record_is_named() {
 }
 
 #[test]
+fn a_cut_of_the_audit_folder_shows_against_the_heads_in_the_store() {
+    let host = host();
+    assert_eq!(audit(&host, &["verify"]).status, 0);
+    // All that is in the folder is put back to the first two records, its own heads too.
+    let path = host.record_files().remove(0);
+    let lines: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+    fs::write(&path, format!("{}\n", lines[..2].join("\n"))).unwrap();
+    let heads = host.state().join("audit/heads.jsonl");
+    let first = fs::read_to_string(&heads).unwrap().lines().next().unwrap().to_owned();
+    fs::write(&heads, format!("{first}\n")).unwrap();
+    let cut = audit(&host, &["verify"]);
+    assert_eq!(cut.status, 1, "{cut:?}");
+    assert!(cut.stdout.contains(": cut: "), "{cut:?}");
+    let chain = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    audit(&host, &["forget", &chain]).fails(1, &["still there"]);
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    fs::remove_file(&heads).unwrap();
+    let gone = audit(&host, &["verify"]);
+    assert!(gone.status == 1 && gone.stdout.contains(&format!("the chain {chain}, and it is gone")), "{gone:?}");
+    assert!(gone.stdout.contains("audit forget CHAIN"), "{gone:?}");
+    assert_eq!(audit(&host, &["forget", &chain]).status, 0);
+    audit(&host, &["forget", &chain]).fails(1, &["has no heads"]);
+    audit(&host, &["verify"]).fails(1, &["there is no record"]);
+}
+
+#[test]
 fn a_rollback_of_everything_at_once_shows_against_a_head_kept_elsewhere() {
     let kept = tempfile::NamedTempFile::new().unwrap();
     let command = format!("[audit]\nhead_command = [\"sh\", \"-c\", \"cat >> {}\"]\n", kept.path().display());

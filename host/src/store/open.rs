@@ -17,13 +17,13 @@ use super::Problem;
 use crate::config::folders::make_private;
 
 /// How long a write waits for another process's.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Marks the file as ours: "fbrg".
 const APPLICATION: i64 = 0x6662_7267;
 
 /// What brings a file from one version to the next; the version is the number of those applied.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_sessions.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_sessions.sql"), include_str!("migrations/0003_heads.sql")];
 
 pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Problem> {
     make_private(state)?;
@@ -73,7 +73,7 @@ fn of_io(error: io::Error) -> Problem {
     }
 }
 
-fn check(path: &Path) -> Result<(), Problem> {
+pub(super) fn check(path: &Path) -> Result<(), Problem> {
     let meta = path.symlink_metadata()?;
     if !meta.is_file() {
         return Err(Problem::Unsafe("is a link or no plain file"));

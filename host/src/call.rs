@@ -73,8 +73,9 @@ impl Stages {
                 }
             }
         };
+        let approver = self.approvals.approver(cleared.verdict());
         let admitted = match self.audit.admit(cleared).await {
-            Ok(admitted) => admitted,
+            Ok(admitted) => admitted.with_approver(approver),
             Err(reply) => return reply,
         };
         let executed = match watcher.events() {

@@ -100,7 +100,9 @@ impl Harness {
         let audit = Audit::start(recorder, config.limits.audit.clone())?;
         let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
-        let context = ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher };
+        let elicitation = config.approval.asks_anybody();
+        let context =
+            ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
         let servers = Servers::start(config.servers, context);
         let front =
             Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget, approval: config.approval };
@@ -127,7 +129,7 @@ impl Harness {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let approval = approval::Settings { watch: false, command: None };
+        let approval = approval::Settings { watch: false, command: None, webhook: None };
         let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval };
         Ok(Self::behind(front, provider, redactor))
     }
@@ -137,7 +139,7 @@ impl Harness {
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard);
         let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let approvals = Approvals::new(limits.approval.clone(), approval.command.clone(), audit.clone());
+        let approvals = Approvals::new(limits.approval.clone(), &approval, audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages, &limits, allow_hosts.clone());

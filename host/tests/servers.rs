@@ -54,7 +54,10 @@ async fn kept(command: &str, mode: &str) -> Servers {
     let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
     let limits = Limits::default();
     let budget = Budget::new(limits.edge.held_bytes);
-    Servers::start(vec![spec], ServersContext { limits, redactor: Redactor::default(), budget, launcher })
+    Servers::start(
+        vec![spec],
+        ServersContext { limits, redactor: Redactor::default(), budget, launcher, elicitation: false },
+    )
 }
 
 fn report(servers: &Servers) -> ServerReport {

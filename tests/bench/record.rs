@@ -114,7 +114,7 @@ impl Bench {
         let header = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
         let peer = Peer::Unix { uid: 0, pid: None };
         let principal = authenticate(&Arc::new(session), &peer, [&header].into_iter()).map_err(|_| "not let in")?;
-        let approvals = Approvals::new(ApprovalLimits::default(), None, audit.clone());
+        let approvals = Approvals::new(ApprovalLimits::default(), &Default::default(), audit.clone());
         Ok(Self { stages: Stages { resolver, approvals, audit: audit.clone(), upstream }, audit, principal })
     }
 

@@ -1,7 +1,15 @@
 //! Calls that a person has to allow: held, answered by whoever may, made once, and recorded.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, thread, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    thread,
+    time::Duration,
+};
 
 use footbridge_tests::{Daemon, Guest, Host, Person, Servers};
 use serde_json::{Value, json};
@@ -220,6 +228,84 @@ fn the_operators_command_allows_and_denies_and_anything_else_is_no_answer() {
     }
 }
 
+/// Takes one request: its head, its body, and where to answer.
+fn takes(listener: &TcpListener) -> (String, Value, TcpStream) {
+    let (stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    let length =
+        head.to_ascii_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ").map(str::to_owned));
+    let mut body = vec![0; length.unwrap().parse().unwrap()];
+    reader.read_exact(&mut body).unwrap();
+    (head, serde_json::from_slice(&body).unwrap(), reader.into_inner())
+}
+
+fn replies(mut stream: &TcpStream, status: &str, body: &str) {
+    write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
+}
+
+/// A daemon that asks a webhook, and where it is asked.
+fn asks_webhook(more: &str) -> (Daemon, TcpListener) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = format!(
+        "[approval]\n{more}\nwebhook = {{ url = \"http://{}/ask?team=hidden\", headers = {{ authorization = \"Bearer \
+         ${{ASK_KEY}}\" }}, timeout = \"20s\" }}\n[limits.approval]\npending_time = \"30s\"\n",
+        listener.local_addr().unwrap()
+    );
+    let host = Host::with(&Servers::demo()).env("ASK_KEY", "webhook-s3cret-value").settings(&settings);
+    (host.serves(), listener)
+}
+
+#[test]
+fn a_webhook_allows_and_denies() {
+    let (daemon, listener) = asks_webhook("watch = false");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("by webhook"));
+    let (head, asked, stream) = takes(&listener);
+    assert!(head.starts_with("POST /ask?team=hidden ") && head.contains("Bearer webhook-s3cret-value"), "{head}");
+    assert_eq!((&asked["arguments"], &asked["session"]), (&json!(r#"{"text":"by webhook"}"#), &json!("agent-1")));
+    replies(&stream, "200 OK", r#"{"decision":"allow"}"#);
+    assert!(sent.answer().json()["result"].is_object());
+    let intent = daemon.host.record().into_iter().find(|line| line["approval"] == asked["id"]).unwrap();
+    assert_eq!(intent["approver"], "webhook 127.0.0.1");
+    let sent = guest.starts_to_ask("callTool", note("not by webhook"));
+    replies(&takes(&listener).2, "201 Created", r#"{"decision":"deny"}"#);
+    assert_eq!(reason(&sent.answer().json()), "approval_denied");
+}
+
+#[test]
+fn a_webhook_that_fails_answers_nothing_and_tells_no_secret() {
+    let (mut daemon, listener) = asks_webhook("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("redirected"));
+    replies(&takes(&listener).2, "307 Elsewhere\r\nlocation: /yes", r#"{"decision":"allow"}"#);
+    daemon.process().stderr.shows("a redirect, which is not followed");
+    let pending = daemon.host.pending(1);
+    daemon.host.answers(&["deny", &id(&pending)]);
+    assert_eq!(reason(&sent.answer().json()), "approval_denied");
+    let said = daemon.ends().stderr;
+    assert!(!said.contains("hidden") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
+fn a_webhook_is_cut_off_once_somebody_else_answered_or_the_call_left() {
+    let (daemon, listener) = asks_webhook("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("faster"));
+    let (_, asked, mut stream) = takes(&listener);
+    daemon.host.answers(&["allow", asked["id"].as_str().unwrap()]);
+    assert!(sent.answer().json()["result"].is_object());
+    assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap_or(0), 0, "its connection ends");
+    let sent = guest.starts_to_ask("callTool", note("leaves"));
+    let (_, _, mut stream) = takes(&listener);
+    drop(sent);
+    assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap_or(0), 0, "its connection ends");
+    let _ = daemon.host.pending(0);
+}
+
 #[test]
 fn a_session_that_could_ask_nobody_is_not_made() {
     let daemon = serves("[approval]\nwatch = false\n");
@@ -261,6 +347,8 @@ fn on_a_terminal_a_word_answers_and_what_was_typed_ahead_does_not() {
     assert_eq!(daemon.host.pending(1).len(), 1);
     person.types("deny\n");
     assert_eq!(reason(&sent.answer().json()), "approval_denied");
+    // Keys that come before it turned to nothing are forgotten.
+    person.sees(": deny");
     person.types("\u{3}");
     assert!(watch.status().success());
     daemon.host.approvals(&["watch"]).fails(1, &["on a terminal"]);

@@ -58,6 +58,32 @@ fn a_record_that_nobody_touched_verifies_and_the_first_bad_record_is_named() {
 }
 
 #[test]
+fn a_cut_of_the_audit_folder_shows_against_the_heads_in_the_store() {
+    let host = host();
+    assert_eq!(audit(&host, &["verify"]).status, 0);
+    // All that is in the folder is put back to the first two records, its own heads too.
+    let path = host.record_files().remove(0);
+    let lines: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+    fs::write(&path, format!("{}\n", lines[..2].join("\n"))).unwrap();
+    let heads = host.state().join("audit/heads.jsonl");
+    let first = fs::read_to_string(&heads).unwrap().lines().next().unwrap().to_owned();
+    fs::write(&heads, format!("{first}\n")).unwrap();
+    let cut = audit(&host, &["verify"]);
+    assert_eq!(cut.status, 1, "{cut:?}");
+    assert!(cut.stdout.contains(": cut: "), "{cut:?}");
+    let chain = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    audit(&host, &["forget", &chain]).fails(1, &["still there"]);
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    fs::remove_file(&heads).unwrap();
+    let gone = audit(&host, &["verify"]);
+    assert!(gone.status == 1 && gone.stdout.contains(&format!("the chain {chain}, and it is gone")), "{gone:?}");
+    assert!(gone.stdout.contains("audit forget CHAIN"), "{gone:?}");
+    assert_eq!(audit(&host, &["forget", &chain]).status, 0);
+    audit(&host, &["forget", &chain]).fails(1, &["has no heads"]);
+    audit(&host, &["verify"]).fails(1, &["there is no record"]);
+}
+
+#[test]
 fn a_rollback_of_everything_at_once_shows_against_a_head_kept_elsewhere() {
     let kept = tempfile::NamedTempFile::new().unwrap();
     let command = format!("[audit]\nhead_command = [\"sh\", \"-c\", \"cat >> {}\"]\n", kept.path().display());
@@ -185,4 +211,50 @@ fn without_syncing_a_record_is_as_whole_and_says_so() {
     assert!(ran.stderr.contains("sync = false"), "{ran:?}");
     assert_eq!(host.record()[0]["sync"], false);
     assert_eq!(audit(&host, &["verify"]).status, 0);
+}
+
+#[test]
+fn a_replay_says_which_decisions_another_policy_would_change() {
+    let strict = "[policies.bern]\n[[policies.bern.rules]]\nid = \"home\"\ndecision = \"allow\"\narguments = [{ at = \"/city\", \
+                  equals = \"Bern\" }]\n[[policies.bern.rules]]\nid = \"reads\"\ndecision = \"allow\"\ntool = \
+                  \"now\"\n[[policies.bern.rules]]\nid = \"rest\"\ndecision = \"deny\"\n";
+    let script = "tool-cli demo get_weather '{\"city\":\"Bern\"}' >w; tool-cli demo now '{}' >w; \
+                  tool-cli demo add_note '{\"text\":\"x\"}' >w; tool-cli demo nope '{}' 2>n; true";
+    let host = Host::with(&Servers::demo());
+    assert_eq!(host.runs_script(script).status, 0);
+    let config = host.path().join("other.toml");
+    fs::write(&config, strict).unwrap();
+    let config = config.to_str().unwrap();
+    let same = audit(&host, &["replay", "--exit-code"]).well();
+    assert_eq!(
+        same,
+        "3 calls: 0 would change, 3 the same, 0 unknown; 1 more were refused before any policy was asked\n"
+    );
+    let readonly = audit(&host, &["replay", "--policy", "readonly", "--exit-code"]);
+    assert_eq!((readonly.status, readonly.stderr.as_str()), (1, ""), "{readonly:?}");
+    assert!(readonly.stdout.contains("demo/add_note") && readonly.stdout.contains("allow (all) -> deny (rest), id "));
+    assert!(readonly.stdout.contains("3 calls: 1 would change (1 allow -> deny), 2 the same, 0 unknown"));
+    assert_eq!(audit(&host, &["replay", "--policy", "readonly"]).status, 0);
+    // Without the arguments it cannot be told whether the weather was asked for Bern.
+    let words = ["replay", "--config", config, "--policy", "bern", "--show", "all", "--json"];
+    let found = audit(&host, &words).well();
+    let lines: Vec<Value> = found.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let changes: Vec<[&Value; 2]> = lines[..3].iter().map(|line| [&line["name"], &line["change"]]).collect();
+    assert_eq!(
+        changes,
+        [["get_weather", "unknown"], ["now", "same"], ["add_note", "unknown"]]
+            .map(|pair| pair.map(Value::from))
+            .each_ref()
+            .map(|[a, b]| [a, b])
+    );
+    assert_eq!(lines[0]["new"]["possible"], serde_json::json!(["allow", "deny"]));
+    assert_eq!(lines[3]["totals"]["unknown"], 2);
+    assert_eq!(audit(&host, &["replay", "--policy", "readonly", "--server", "other"]).well().lines().count(), 1);
+    audit(&host, &["replay", "--policy", "nope"]).fails(2, &["there is no policy \"nope\""]);
+    // With them it can.
+    let host = host.settings("[audit]\narguments = \"redacted\"\n");
+    assert_eq!(host.runs_script(script).status, 0);
+    let told = audit(&host, &words).well();
+    assert!(told.contains("\"calls\":3,\"changed\":1,\"same\":2,\"unknown\":0"), "{told}");
+    assert!(audit(&host, &["replay", "--all", "--policy", "open"]).well().starts_with("6 calls: "));
 }

@@ -13,7 +13,7 @@ use std::{
 use tokio::time::Instant;
 
 pub(super) use super::entry::{Asked, Change, Entry, Turn, Waiter};
-use super::{ApprovalId, Key, State};
+use super::{ApprovalId, Key, State, elicit::ELICITATION};
 use crate::limits::ApprovalLimits;
 
 /// Ended approvals whose state is still told.
@@ -176,6 +176,16 @@ impl<P> Book<P> {
         Ok(())
     }
 
+    /// Ends a pending one without a decision.
+    ///
+    /// # Errors
+    /// As [`Self::allow`].
+    pub(super) fn dismiss(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) -> Result<(), Option<State>> {
+        self.pending(now, id)?;
+        self.end(id, State::Withdrawn, Some(by));
+        Ok(())
+    }
+
     fn pending(&mut self, now: Instant, id: ApprovalId) -> Result<Key, Option<State>> {
         self.sweep(now);
         match self.live.get(&id) {
@@ -226,14 +236,18 @@ impl<P> Book<P> {
     }
 
     /// A waiter leaves. A pending approval that nobody waits for any more is withdrawn, unless somebody was promised
-    /// that it stays.
+    /// that it stays. The answer to a server's question is for that one alone, and ends too.
     pub(super) fn leave(&mut self, now: Instant, waiter: Waiter) {
         self.sweep(now);
         let Some(Place::Live(id)) = self.waiters.remove(&waiter) else { return };
         let Some(entry) = self.live.get_mut(&id) else { return };
         entry.waiters.retain(|other| *other != waiter);
-        if entry.waiters.is_empty() && !entry.promised && entry.granted.is_none() {
-            self.end(id, State::Withdrawn, None);
+        if entry.waiters.is_empty() && !entry.promised {
+            match entry.granted {
+                None => self.end(id, State::Withdrawn, None),
+                Some(_) if entry.key.kind == ELICITATION => self.end(id, State::Expired, None),
+                Some(_) => {}
+            }
         }
     }
 

@@ -5,17 +5,16 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use serde::Deserialize;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     time::timeout,
 };
 
-use super::Answer;
+use super::{
+    Answer,
+    decision::{self, MAX_ANSWER, Unreadable},
+};
 use crate::keeper::{Ended, Kept, LostKeeper, SpawnError, Stream};
-
-/// Longest answer, bytes.
-const MAX_ANSWER: u64 = 64 * 1024;
 
 /// How long what is left of a command that was too slow may take to end.
 const KILL_TIME: Duration = Duration::from_secs(2);
@@ -53,21 +52,8 @@ pub(super) enum NoAnswer {
     Lost(#[from] LostKeeper),
     #[error("it ended with status {0}")]
     Failed(i32),
-    #[error("it printed something other than {{\"decision\":\"allow\"}} or {{\"decision\":\"deny\"}}")]
-    Unreadable,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Printed {
-    decision: Decision,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Decision {
-    Allow,
-    Deny,
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
 }
 
 /// Asks it, once. Dropping this ends it and all that came of it.
@@ -96,42 +82,11 @@ async fn converse(kept: &mut Kept, question: &str) -> Result<Answer, NoAnswer> {
         drop(stdin);
     };
     let mut printed = Vec::new();
-    let mut limited = stdout.take(MAX_ANSWER);
+    let mut limited = stdout.take(MAX_ANSWER as u64);
     let ((), read) = tokio::join!(tell, limited.read_to_end(&mut printed));
     read?;
     match kept.wait().await? {
-        Ended::Exited(0) => parse(&printed),
+        Ended::Exited(0) => Ok(decision::read(&printed)?),
         other => Err(NoAnswer::Failed(other.code())),
-    }
-}
-
-fn parse(printed: &[u8]) -> Result<Answer, NoAnswer> {
-    let read: Printed = serde_json::from_slice(printed).map_err(|_| NoAnswer::Unreadable)?;
-    Ok(match read.decision {
-        Decision::Allow => Answer::Allow { remember: false },
-        Decision::Deny => Answer::Deny,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_two_decisions_are_answers() {
-        assert_eq!(parse(b" {\"decision\":\"allow\"}\n").unwrap(), Answer::Allow { remember: false });
-        assert_eq!(parse(br#"{"decision":"deny"}"#).unwrap(), Answer::Deny);
-        for other in [
-            "",
-            "allow",
-            "true",
-            "{}",
-            r#"{"decision":"yes"}"#,
-            r#"{"decision":"allow","x":1}"#,
-            r#"{"decision":"ALLOW"}"#,
-            r#"{"decision":"allow"}{"decision":"deny"}"#,
-        ] {
-            assert!(matches!(parse(other.as_bytes()), Err(NoAnswer::Unreadable)), "{other}");
-        }
     }
 }

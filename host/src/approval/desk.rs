@@ -1,7 +1,6 @@
 //! Where approvals are asked for and answered: one book behind a lock, and word to all when something changed in it.
 //!
-//! Each approval has a task while it is pending or granted: it runs the operator's command, and ends the approval in
-//! time though nobody looks.
+//! Each approval has a task while it is pending or granted, see `attend`.
 
 use std::{
     sync::{
@@ -12,15 +11,15 @@ use std::{
 };
 
 use tokio::{
-    sync::{Semaphore, watch},
-    time::{Instant, sleep_until, timeout_at},
+    sync::watch,
+    time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ApprovalId, Asking, State,
+    ApprovalId, Asking, CommandSpec, Given, Key, State, Unfit, Webhook,
+    attend::Programs,
     book::{Book, Change},
-    command::{self, CommandSpec},
     view,
 };
 use crate::{
@@ -30,9 +29,6 @@ use crate::{
     session::Session,
 };
 
-/// Commands of the operator that run at a time.
-const COMMANDS: usize = 4;
-
 /// Who can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -40,28 +36,42 @@ pub struct Settings {
     pub watch: bool,
     /// The operator's command.
     pub command: Option<CommandSpec>,
+    /// The operator's webhook.
+    pub webhook: Option<Webhook>,
+}
+
+impl Settings {
+    /// Whether anybody can be asked, once people can come in.
+    #[must_use]
+    pub fn asks_anybody(&self) -> bool {
+        self.watch || self.command.is_some() || self.webhook.is_some()
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { watch: true, command: None }
+        Self { watch: true, command: None, webhook: None }
     }
 }
 
 /// An answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The call may be made.
+    /// The call may be made. To a server's question: yes, with the defaults of its fields.
     Allow {
-        /// And the same one again, as long as the session lives and nothing of it changes.
+        /// And the same one again, as long as the session lives and nothing of it changes. Only of calls.
         remember: bool,
     },
-    /// It may not.
+    /// What a server asked.
+    Accept(Given),
+    /// It may not. To a server's question: no.
     Deny,
+    /// Neither yes nor no to a server's question.
+    Cancel,
 }
 
 /// Why an answer came to nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// Somebody or something was faster.
     #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
@@ -69,6 +79,9 @@ pub enum NotAnswered {
     /// It is not known here.
     #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
     Unknown(ApprovalId),
+    /// It does not fit what was asked, which is pending as before.
+    #[error("approval {0} is not answered: {1}")]
+    Unfit(ApprovalId, Unfit),
 }
 
 /// The approvals of one harness. Clones share them.
@@ -80,11 +93,16 @@ pub(super) struct Inner {
     changed: watch::Sender<u64>,
     pub(super) audit: Audit,
     pub(super) limits: ApprovalLimits,
-    command: Option<CommandSpec>,
-    commands: Semaphore,
+    pub(super) programs: Programs,
     asks_people: AtomicBool,
     tasks: TaskTracker,
-    over: CancellationToken,
+    pub(super) over: CancellationToken,
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Approvals")
+    }
 }
 
 impl Approvals {
@@ -94,17 +112,16 @@ impl Approvals {
         self.0.limits.answer_after
     }
 
-    /// None yet. Without a command nobody can be asked until [`Self::people_answer`].
+    /// None yet. Without a command or a webhook nobody can be asked until [`Self::people_answer`].
     #[must_use]
-    pub fn new(limits: ApprovalLimits, command: Option<CommandSpec>, audit: Audit) -> Self {
+    pub fn new(limits: ApprovalLimits, settings: &Settings, audit: Audit) -> Self {
         Self(Arc::new(Inner {
             book: Mutex::new(Book::new(limits.clone())),
             changed: watch::Sender::new(0),
             audit,
             limits,
             asks_people: AtomicBool::new(false),
-            command,
-            commands: Semaphore::new(COMMANDS),
+            programs: Programs::new(settings.command.clone(), settings.webhook.clone()),
             tasks: TaskTracker::new(),
             over: CancellationToken::new(),
         }))
@@ -124,7 +141,7 @@ impl Approvals {
     /// Whether anybody can be asked. If not, a call that has to ask is denied.
     #[must_use]
     pub fn can_be_answered(&self) -> bool {
-        self.asks_people() || self.0.command.is_some()
+        self.asks_people() || self.0.programs.any()
     }
 
     /// Answers a pending one; the first answer counts. `approver` is what the record says of who answered.
@@ -132,12 +149,7 @@ impl Approvals {
     /// # Errors
     /// [`NotAnswered`].
     pub fn answer(&self, id: ApprovalId, answer: Answer, approver: &str) -> Result<(), NotAnswered> {
-        let by = Arc::from(approver);
-        let answered = self.with(|book, now| match answer {
-            Answer::Allow { remember } => book.allow(now, id, by, remember),
-            Answer::Deny => book.deny(now, id, by),
-        });
-        answered.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::Over(id, state)))
+        self.with(|book, now| give(book, now, id, answer, approver))
     }
 
     /// Those that are pending or granted, oldest first.
@@ -215,7 +227,8 @@ impl Approvals {
     fn note(&self, change: &Change<Asking>) {
         // The use of a grant is recorded, and that waited for, by whoever uses it.
         if change.state != State::Used {
-            self.0.audit.approval_step(step(change));
+            let Change { id, state, key, about, approver } = change;
+            self.0.audit.approval_step(step(*id, *state, key, about, approver.as_deref()));
         }
     }
 
@@ -227,81 +240,52 @@ impl Approvals {
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
+}
 
-    /// Has the operator's command asked about a pending approval, and ends it in time.
-    async fn attend(self, id: ApprovalId) {
-        tokio::select! {
-            () = self.0.over.cancelled() => {}
-            ((), ()) = async { tokio::join!(self.ask_command(id), self.end_in_time(id)) } => {}
+/// Answers in the book.
+fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, by: &str) -> Result<(), NotAnswered> {
+    let unfit = |why: &str| NotAnswered::Unfit(id, Unfit(why.to_owned()));
+    let pending = book.get(id).filter(|entry| entry.granted.is_none()).map(|entry| Arc::clone(&entry.about));
+    let form = pending.as_ref().and_then(|about| about.form.as_ref());
+    let by = Arc::from(by);
+    let given = match (answer, form) {
+        (Answer::Deny, _) => return over(id, book.deny(now, id, by)),
+        (Answer::Cancel, Some(_)) => return over(id, book.dismiss(now, id, by)),
+        (Answer::Allow { remember: true }, Some(_)) => return Err(unfit("answers to questions are not remembered")),
+        (Answer::Allow { remember }, None) => return over(id, book.allow(now, id, by, remember)),
+        (Answer::Allow { remember: false }, Some(form)) => form.content(&Given::Fields(Vec::new())),
+        (Answer::Accept(given), Some(form)) => form.content(&given),
+        (Answer::Accept(_) | Answer::Cancel, None) if pending.is_some() => {
+            return Err(unfit("it is a call, which is allowed or denied as it is"));
         }
+        // Says what became of it.
+        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, by, false)),
+    };
+    let content = given.map_err(|why| NotAnswered::Unfit(id, why))?;
+    if let (Some(about), Some(content)) = (&pending, content) {
+        about.answer_with(content.to_string());
     }
+    over(id, book.allow(now, id, by, false))
+}
 
-    async fn end_in_time(&self, id: ApprovalId) {
-        let mut changed = self.watch();
-        loop {
-            changed.borrow_and_update();
-            let until = self.with(|book, now| {
-                book.sweep(now);
-                book.get(id).map(|entry| entry.until)
-            });
-            let Some(until) = until else { return };
-            tokio::select! {
-                () = sleep_until(until) => {}
-                // The sender is as old as this.
-                _ = changed.changed() => {}
-            }
-        }
-    }
-
-    async fn ask_command(&self, id: ApprovalId) {
-        let Some(spec) = &self.0.command else { return };
-        // Never closed.
-        let Ok(_turn) = self.0.commands.acquire().await else { return };
-        let asked = self.with(|book, _| {
-            book.get(id).filter(|entry| entry.granted.is_none()).and_then(|entry| view::for_command(id, entry))
-        });
-        let Some(asked) = asked else { return };
-        let answer = tokio::select! {
-            answer = command::ask(spec, &asked, self.0.limits.command_time) => answer,
-            () = self.decided(id) => return,
-        };
-        match answer {
-            Ok(answer) => {
-                if let Err(late) = self.answer(id, answer, &format!("command {}", spec.name())) {
-                    tracing::debug!(%late, "the approval command was late");
-                }
-            }
-            Err(error) => tracing::warn!(approval = %id, %error, "the approval command gave no answer"),
-        }
-    }
-
-    /// Waits until it is not pending any more.
-    async fn decided(&self, id: ApprovalId) {
-        let mut changed = self.watch();
-        loop {
-            changed.borrow_and_update();
-            if self.with(|book, _| book.get(id).is_none_or(|entry| entry.granted.is_some())) {
-                return;
-            }
-            // The sender is as old as this.
-            let _ = changed.changed().await;
-        }
-    }
+fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAnswered> {
+    answered.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::Over(id, state)))
 }
 
 /// A step of an approval's life as the record has it.
-fn step(change: &Change<Asking>) -> ApprovalStep {
+pub(super) fn step(id: ApprovalId, state: State, key: &Key, about: &Asking, approver: Option<&str>) -> ApprovalStep {
     ApprovalStep {
-        id: change.id.to_string(),
-        state: change.state.as_str(),
-        session: change.about.session.clone(),
-        kind: change.key.kind,
-        server: change.key.server.clone(),
-        name: change.key.name.clone(),
-        arguments: change.key.arguments,
-        bytes: change.about.arguments.len(),
-        definition: change.key.definition,
-        policy: change.about.policy.clone(),
-        approver: change.approver.as_ref().map(ToString::to_string),
+        id: id.to_string(),
+        state: state.as_str(),
+        session: about.session.clone(),
+        kind: key.kind,
+        server: key.server.clone(),
+        name: key.name.clone(),
+        arguments: key.arguments,
+        bytes: about.arguments.len(),
+        definition: key.definition,
+        policy: about.policy.clone(),
+        approver: approver.map(str::to_owned),
+        content: about.content().map(str::to_owned),
     }
 }

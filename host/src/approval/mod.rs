@@ -10,22 +10,31 @@
 //! Failure paths: where nobody can be asked a call is denied. What cannot be recorded is neither asked nor used. A
 //! restart ends everything that is pending or granted: nothing of it is kept on disk but the record.
 
+mod attend;
 mod book;
 mod clear;
 mod command;
+mod decision;
 mod desk;
+mod elicit;
 mod entry;
+mod field;
+mod form;
 mod key;
 mod view;
 mod waiting;
+mod webhook;
 
 pub use clear::{Approved, Clear, Cleared, NotCleared, Patience, Question};
 pub use command::CommandSpec;
 pub use desk::{Answer, Approvals, NotAnswered, Settings};
+pub(crate) use elicit::{Approver, MAX_QUESTION};
+pub use form::{Given, Unfit};
 use key::Key;
 pub use key::{ApprovalId, BadApprovalId};
 pub(crate) use view::Asking;
 pub use waiting::Waiting;
+pub use webhook::Webhook;
 
 /// How an approval is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

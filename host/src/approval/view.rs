@@ -1,11 +1,15 @@
 //! What is shown to whoever is asked.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use serde_json::json;
 
-use super::{ApprovalId, book::Entry};
+use super::{ApprovalId, book::Entry, form::Form};
 use crate::{
+    auth::Principal,
     budget::Held,
     control::wire::{ApprovalInfo, ApprovalShown},
     gate::Verdict,
@@ -28,23 +32,54 @@ pub(crate) struct Asking {
     pub(super) policy: String,
     pub(super) arguments: Arc<str>,
     pub(super) asked: SystemTime,
+    /// What a server asks; none where it is a call that has to be allowed.
+    pub(super) form: Option<Form>,
+    /// What it was answered with.
+    content: OnceLock<String>,
     /// The arguments' part of the budget.
-    pub(super) _held: Held,
+    held: Option<Held>,
 }
 
 impl Asking {
     pub(super) fn new(verdict: &Verdict, held: Held) -> Self {
-        let principal = verdict.call().principal();
+        let (call, policy) = (verdict.call(), verdict.policy().name().to_owned());
+        Self::of(call.principal(), call.effects().words(), policy, arguments(call.request()).to_owned()).holding(held)
+    }
+
+    pub(super) fn of(principal: &Principal, effects: Vec<&'static str>, policy: String, arguments: String) -> Self {
         Self {
             session: principal.session().name().to_string(),
             labels: principal.session().spec().labels.clone(),
             peer: principal.peer().to_string(),
-            effects: verdict.call().effects().words(),
-            policy: verdict.policy().name().to_owned(),
-            arguments: arguments(verdict.call().request()).into(),
+            effects,
+            policy,
+            arguments: arguments.into(),
             asked: SystemTime::now(),
-            _held: held,
+            form: None,
+            content: OnceLock::new(),
+            held: None,
         }
+    }
+
+    pub(super) fn with_form(mut self, form: Form) -> Self {
+        self.form = Some(form);
+        self
+    }
+
+    /// Keeps a part of the budget as long as it lives.
+    pub(super) fn holding(mut self, held: Held) -> Self {
+        self.held = Some(held);
+        self
+    }
+
+    /// The canonical text of what it was answered with.
+    pub(super) fn content(&self) -> Option<&str> {
+        self.content.get().map(String::as_str)
+    }
+
+    /// Puts in what it is answered with; the first one stays.
+    pub(super) fn answer_with(&self, content: String) {
+        let _first = self.content.set(content);
     }
 }
 
@@ -86,6 +121,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         bytes: about.arguments.len(),
         head: head.to_owned(),
         tail: tail.to_owned(),
+        question: about.form.as_ref().map(Form::info),
         asked: time(about.asked),
         expires: time(wall(entry.until)),
     }
@@ -96,8 +132,8 @@ pub(super) fn shown(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalShown {
     ApprovalShown { info: info(id, entry), arguments: entry.about.arguments.to_string() }
 }
 
-/// One approval for the operator's command.
-pub(super) fn for_command(id: ApprovalId, entry: &Entry<Asking>) -> Option<String> {
+/// One approval for the operator's programs.
+pub(super) fn for_programs(id: ApprovalId, entry: &Entry<Asking>) -> Option<String> {
     let mut value = serde_json::to_value(info(id, entry)).ok()?;
     value["arguments"] = json!(&*entry.about.arguments);
     Some(value.to_string())

@@ -1,16 +1,19 @@
 //! A call whose client waits for a person: until there is a grant, and taking it.
 
+use std::sync::Arc;
+
 use footbridge_proto::rpc::{ErrorObject, Reason};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ApprovalId, Approvals, Cleared, Key, NotCleared, Patience, State,
+    ApprovalId, Approvals, Asking, Cleared, Key, NotCleared, Patience, State,
     book::{Turn, Waiter},
     clear::Approved,
+    desk::step,
     view,
 };
-use crate::{audit::ApprovalStep, gate::Verdict, provider::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
+use crate::{gate::Verdict, provider::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
 
 /// A call whose client waits for an answer. Dropping it leaves, which withdraws an approval that nobody else waits for.
 #[derive(Debug)]
@@ -20,9 +23,34 @@ pub struct Waiting {
     place: WaitersPlace,
 }
 
-struct WaitersPlace {
+/// A place among those who wait for an approval. Dropping it leaves.
+pub(super) struct WaitersPlace {
     approvals: Approvals,
     waiter: Option<Waiter>,
+}
+
+impl WaitersPlace {
+    pub(super) fn new(approvals: Approvals, waiter: Waiter) -> Self {
+        Self { approvals, waiter: Some(waiter) }
+    }
+
+    /// Where it is, and with which approval.
+    pub(super) fn look(&self) -> (ApprovalId, Turn) {
+        let looked = self.waiter.and_then(|waiter| self.approvals.with(|book, now| book.look(now, waiter)));
+        looked.unwrap_or((ApprovalId(0), Turn::Over(State::Expired)))
+    }
+
+    /// Takes the grant, which uses it up: its id, what it is about, and who gave it.
+    pub(super) fn take(&mut self, key: &Key, spare: ApprovalId) -> Option<(ApprovalId, Arc<Asking>, Arc<str>)> {
+        let (id, waiter) = (self.look().0, self.waiter?);
+        let taken = self.approvals.with(|book, now| {
+            let about = Arc::clone(&book.get(id)?.about);
+            let (id, by) = book.take(now, waiter, key, spare)?;
+            Some((id, about, by))
+        })?;
+        self.waiter = None;
+        Some(taken)
+    }
 }
 
 impl std::fmt::Debug for WaitersPlace {
@@ -41,7 +69,7 @@ impl Drop for WaitersPlace {
 
 impl Waiting {
     pub(super) fn new(approvals: Approvals, verdict: Verdict, key: Key, waiter: Waiter) -> Self {
-        Self { verdict, key, place: WaitersPlace { approvals, waiter: Some(waiter) } }
+        Self { verdict, key, place: WaitersPlace::new(approvals, waiter) }
     }
 
     /// The call.
@@ -67,7 +95,7 @@ impl Waiting {
         let mut told = None;
         loop {
             changed.borrow_and_update();
-            let (id, until) = match self.look() {
+            let (id, until) = match self.place.look() {
                 (id, _) if cancel.is_cancelled() => return Err(Box::new(self.left(id))),
                 (_, Turn::Ready) => return Ok(self),
                 (id, Turn::Over(state)) => return Err(Box::new(self.ended(id, state))),
@@ -98,28 +126,21 @@ impl Waiting {
         watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, summary });
     }
 
-    fn look(&self) -> (ApprovalId, Turn) {
-        let looked = self.place.waiter.and_then(|waiter| self.place.approvals.with(|book, now| book.look(now, waiter)));
-        looked.unwrap_or((ApprovalId(0), Turn::Over(State::Expired)))
-    }
-
     /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.
     ///
     /// # Errors
     /// [`NotCleared`] where it expired meanwhile, or its use cannot be recorded.
     pub async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
-        let id = self.look().0;
+        let id = self.place.look().0;
         let Ok(spare) = ApprovalId::new() else {
             let error = ErrorObject::new(Reason::Internal, "The system has no random bytes");
             return Err(Box::new(self.refuse(Some(id), error)));
         };
         let key = Key::of(&self.verdict);
-        let waiter = self.place.waiter;
-        let taken =
-            waiter.and_then(|waiter| self.place.approvals.with(|book, now| book.take(now, waiter, &key, spare)));
-        let Some((id, by)) = taken else { return Err(Box::new(self.ended(id, State::Expired))) };
-        self.place.waiter = None;
-        if !self.place.approvals.0.audit.approval_used(self.step(id, &by)).await {
+        let Some((id, about, by)) = self.place.take(&key, spare) else {
+            return Err(Box::new(self.ended(id, State::Expired)));
+        };
+        if !self.place.approvals.0.audit.approval_used(step(id, State::Used, &key, &about, Some(&by))).await {
             // The grant is lost, and the call is not made: never the other way round.
             let message = "The call was not made: the use of its approval cannot be recorded. Ask the operator";
             return Err(Box::new(self.refuse(Some(id), ErrorObject::new(Reason::AuditUnavailable, message))));
@@ -127,28 +148,10 @@ impl Waiting {
         Ok(Cleared::by(self.verdict, Approved { id, approver: by.to_string() }))
     }
 
-    fn step(&self, id: ApprovalId, by: &str) -> ApprovalStep {
-        let call = self.verdict.call();
-        let (digest, bytes) = call.arguments();
-        ApprovalStep {
-            id: id.to_string(),
-            state: State::Used.as_str(),
-            session: call.principal().session().name().to_string(),
-            kind: self.key.kind,
-            server: self.key.server.clone(),
-            name: self.key.name.clone(),
-            arguments: digest,
-            bytes,
-            definition: call.definition(),
-            policy: self.verdict.policy().name().to_owned(),
-            approver: Some(by.to_owned()),
-        }
-    }
-
     /// Ends the waiting for another reason; the grant, if there is one, stays for a moment.
     #[must_use]
     pub fn given_up(self, error: ErrorObject) -> NotCleared {
-        let id = self.look().0;
+        let id = self.place.look().0;
         self.refuse(Some(id), error)
     }
 

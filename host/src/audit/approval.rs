@@ -1,6 +1,9 @@
 //! The steps in the life of an approval, as other stages hand them over.
 
-use super::record::{self, Arguments, digest_text};
+use super::{
+    record::{self, Arguments, digest_text},
+    redaction::Redaction,
+};
 use crate::digest::Digest;
 
 /// A step in the life of an approval.
@@ -17,21 +20,29 @@ pub(crate) struct ApprovalStep {
     pub(crate) definition: Option<Digest>,
     pub(crate) policy: String,
     pub(crate) approver: Option<String>,
+    /// The canonical text of what a server's question was answered with.
+    pub(crate) content: Option<String>,
 }
 
-impl From<ApprovalStep> for record::Approval {
-    fn from(step: ApprovalStep) -> Self {
-        Self {
-            id: step.id,
-            state: step.state,
-            session: step.session,
-            kind: step.kind,
-            server: step.server,
-            name: step.name,
-            arguments: Arguments { digest: digest_text(step.arguments), bytes: step.bytes, redacted: None },
-            definition: step.definition.map(digest_text),
-            policy: step.policy,
-            approver: step.approver,
+impl ApprovalStep {
+    /// Its line.
+    pub(super) fn line(self, redaction: &Redaction) -> record::Approval {
+        record::Approval {
+            id: self.id,
+            state: self.state,
+            session: self.session,
+            kind: self.kind,
+            server: self.server,
+            name: redaction.text(&self.name),
+            arguments: Arguments { digest: digest_text(self.arguments), bytes: self.bytes, redacted: None },
+            definition: self.definition.map(digest_text),
+            policy: self.policy,
+            approver: self.approver,
+            content: self.content.map(|content| Arguments {
+                digest: digest_text(Digest::of(&content)),
+                bytes: content.len(),
+                redacted: redaction.content(&content),
+            }),
         }
     }
 }

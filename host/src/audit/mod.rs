@@ -43,7 +43,7 @@ pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use volatile::VolatileJournal;
 
 use crate::{
-    approval::{ApprovalId, Cleared, NotCleared},
+    approval::{ApprovalId, Approver, Cleared, NotCleared},
     auth::Principal,
     gate::Verdict,
     limits::AuditLimits,
@@ -64,6 +64,13 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// Says who can be asked while the call runs.
+    #[must_use]
+    pub(crate) fn with_approver(mut self, approver: Approver) -> Self {
+        self.outgoing = self.outgoing.with_approver(approver);
+        self
+    }
+
     pub(crate) fn depart(self) -> (Outgoing, Receipt) {
         (self.outgoing, self.receipt)
     }
@@ -266,15 +273,13 @@ impl Audit {
     }
 
     /// Records a step of an approval's life. Not waited for: nothing is admitted before it is written.
-    pub(crate) fn approval_step(&self, mut step: ApprovalStep) {
-        step.name = self.redaction.text(&step.name);
-        drop(self.queue.push_kept(Record::Approval(Box::new(step.into()))));
+    pub(crate) fn approval_step(&self, step: ApprovalStep) {
+        drop(self.queue.push_kept(Record::Approval(Box::new(step.line(&self.redaction)))));
     }
 
     /// Records that a grant is used. False if that is not durable in time: then it must not be.
-    pub(crate) async fn approval_used(&self, mut step: ApprovalStep) -> bool {
-        step.name = self.redaction.text(&step.name);
-        self.durable(self.queue.push(Record::Approval(Box::new(step.into())))).await
+    pub(crate) async fn approval_used(&self, step: ApprovalStep) -> bool {
+        self.durable(self.queue.push(Record::Approval(Box::new(step.line(&self.redaction))))).await
     }
 
     /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to

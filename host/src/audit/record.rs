@@ -120,6 +120,9 @@ pub(super) struct Approval {
     pub(super) policy: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) approver: Option<String>,
+    /// What a server's question was answered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<Arguments>,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -58,6 +58,11 @@ impl Redaction {
         tokio::task::spawn_blocking(move || redaction.shown(&text)).await.ok()
     }
 
+    /// What a server's question was answered with, where arguments are recorded. It is short: a person gave it.
+    pub(super) fn content(&self, canonical: &str) -> Option<String> {
+        self.shows_arguments.then(|| self.shown(canonical))
+    }
+
     /// Canonical JSON without secrets, cut to head and tail.
     fn shown(&self, canonical: &str) -> String {
         let mut out = String::with_capacity(canonical.len());

@@ -70,7 +70,8 @@ pub(super) async fn catalogues(
     let wait = limits.servers.start_time + limits.servers.list_time;
     let redactor = Redactor::new(&gathered.secrets);
     let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
-    let context = ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None } };
+    let context =
+        ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None }, elicitation: false };
     let specs = servers.into_iter().filter(wanted).collect();
     let upstream = Upstream::new(Arc::new(Servers::start(specs, context)), guard);
     let names = upstream.servers();

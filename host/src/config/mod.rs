@@ -2,6 +2,7 @@
 //!
 //! Every mistake is reported at once, with its file and line. Nothing that a guest or a server sent gets here.
 
+mod approval;
 pub mod folders;
 pub mod human;
 mod places;
@@ -23,7 +24,7 @@ use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
 use crate::{
-    approval,
+    approval::Settings as Asking,
     audit::AuditSettings,
     gate::{Policies, Policy, policy::Labelled},
     limits::Limits,
@@ -46,7 +47,7 @@ pub struct Config {
     /// Names that a `Host` header may give besides loopback.
     pub allow_hosts: Vec<String>,
     /// Who is asked for approvals.
-    pub approval: approval::Settings,
+    pub approval: Asking,
     /// The policies that there are, those that are built in too.
     pub policies: Policies,
     /// The files that were read.
@@ -168,9 +169,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
                 |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
             let found = self::servers::read(&real, &text, &var, &variables.all);
             config.notes.extend(found.notes);
-            config.gathered.names.extend(found.gathered.names);
-            config.gathered.files.extend(found.gathered.files);
-            config.gathered.secrets.extend(found.gathered.secrets);
+            config.gathered.add(found.gathered);
             for spec in found.servers {
                 let name = spec.name.to_string();
                 if parts.servers.insert(name.clone(), spec).is_some() {
@@ -186,7 +185,9 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
             config.audit = settings.audit;
-            config.approval = settings.approval.meant(&variables.all);
+            let (approval, gathered) = settings.approval.meant(&file, &variables.all).map_err(|one| vec![one])?;
+            config.approval = approval;
+            config.gathered.add(gathered);
             for policy in found.policies {
                 let name = policy.name().to_owned();
                 if parts.policies.insert(name.clone(), policy).is_some() {

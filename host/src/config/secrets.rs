@@ -38,6 +38,15 @@ pub struct Gathered {
     pub secrets: Vec<Secret>,
 }
 
+impl Gathered {
+    /// Adds what another file brought together.
+    pub(super) fn add(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.files.extend(other.files);
+        self.secrets.extend(other.secrets);
+    }
+}
+
 /// Why a value cannot be had. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {

@@ -79,7 +79,7 @@ fn yes() -> bool {
 
 /// What is wrong with one entry.
 #[derive(Debug, thiserror::Error)]
-enum EntryError {
+pub(super) enum EntryError {
     #[error(transparent)]
     Name(#[from] crate::servers::BadServerName),
     #[error("{0}")]
@@ -169,7 +169,7 @@ fn entry(
             TransportSpec::Stdio(stdio(command, &entry, reader, vars)?)
         }
         (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
-            TransportSpec::Http(http(url, &entry, reader)?)
+            TransportSpec::Http(http(url, &entry.headers, entry.allow_private, reader)?)
         }
         (Some("stdio" | "http" | "streamable-http" | "streamableHttp") | None, ..) => return Err(EntryError::Neither),
         (Some(kind), ..) => return Err(EntryError::Kind(kind.to_owned())),
@@ -217,7 +217,13 @@ fn stdio(
     Ok(StdioSpec { command, args, env: env.into_iter().collect(), cwd, confine: entry.confine })
 }
 
-fn http(url: &str, entry: &Entry, reader: &mut Reader<'_>) -> Result<HttpSpec, EntryError> {
+/// An address as it is written, and its headers.
+pub(super) fn http(
+    url: &str,
+    written: &BTreeMap<String, Written>,
+    allow_private: bool,
+    reader: &mut Reader<'_>,
+) -> Result<HttpSpec, EntryError> {
     let text = reader.text(url).map_err(|error| EntryError::Secret("url".to_owned(), error))?;
     let parsed =
         reqwest::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
@@ -226,12 +232,12 @@ fn http(url: &str, entry: &Entry, reader: &mut Reader<'_>) -> Result<HttpSpec, E
         return Err(EntryError::PlainHttp);
     }
     let mut headers = Vec::new();
-    for (name, written) in &entry.headers {
+    for (name, written) in written {
         let value = reader.read(written).map_err(|error| EntryError::Secret(name.clone(), error))?;
         let name: HeaderName = name.parse().map_err(|_| EntryError::Header(name.clone()))?;
         headers.push((name, reader.keep(value.expose())));
     }
-    Ok(HttpSpec { url: parsed, headers, allow_private: entry.allow_private })
+    Ok(HttpSpec { url: parsed, headers, allow_private })
 }
 
 fn is_loopback(url: &reqwest::Url) -> bool {

@@ -6,9 +6,8 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{Mistake, places::File, servers::is_passed};
+use super::{Mistake, approval::Approval, places::File};
 use crate::{
-    approval,
     audit::AuditSettings,
     limits::{Limits, table::beyond_bounds},
 };
@@ -35,42 +34,6 @@ pub(super) struct Settings {
 pub(super) struct Edge {
     /// Names that a `Host` header may give besides loopback.
     pub(super) allow_hosts: Vec<String>,
-}
-
-/// Who is asked for approvals.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Approval {
-    watch: bool,
-    #[serde(deserialize_with = "command")]
-    command: Vec<String>,
-}
-
-impl Default for Approval {
-    fn default() -> Self {
-        Self { watch: true, command: Vec::new() }
-    }
-}
-
-fn command<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let words = Vec::<String>::deserialize(deserializer)?;
-    if words.first().is_some_and(|program| !program.is_empty()) {
-        return Ok(words);
-    }
-    Err(serde::de::Error::custom("write the program and its arguments, as in [\"/usr/local/bin/ask\", \"--team\"]"))
-}
-
-impl Approval {
-    /// What it means. The command gets of these variables what MCP servers get.
-    pub(super) fn meant(self, variables: &[(String, String)]) -> approval::Settings {
-        let mut words = self.command.into_iter();
-        let command = words.next().map(|program| approval::CommandSpec {
-            program,
-            args: words.collect(),
-            env: variables.iter().filter(|(name, _)| is_passed(name)).cloned().collect(),
-        });
-        approval::Settings { watch: self.watch, command }
-    }
 }
 
 /// Reads a settings file, but for its policies.

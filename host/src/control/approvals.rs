@@ -2,9 +2,9 @@
 
 use super::{
     server::sent,
-    wire::{Answered, By, Kind, Refusal, Request},
+    wire::{AllowApproval, Answered, By, Kind, Refusal, Request},
 };
-use crate::approval::{Answer, ApprovalId, Approvals, NotAnswered};
+use crate::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
 
 /// Carries a request out, if it is about approvals; gives it back otherwise.
 pub(crate) fn handle(
@@ -14,12 +14,23 @@ pub(crate) fn handle(
     Ok(match request {
         Request::ListApprovals(_) => sent(approvals.list()),
         Request::ShowApproval(asked) => id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent),
-        Request::AllowApproval(asked) => {
-            answer(approvals, &asked.id, Answer::Allow { remember: asked.remember }, asked.by)
+        Request::AllowApproval(asked) => allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, asked.by)),
+        Request::DenyApproval(asked) => {
+            let how = if asked.cancel { Answer::Cancel } else { Answer::Deny };
+            answer(approvals, &asked.id, how, asked.by)
         }
-        Request::DenyApproval(asked) => answer(approvals, &asked.id, Answer::Deny, asked.by),
         other => return Err(Box::new(other)),
     })
+}
+
+/// What a yes says.
+fn allowed(asked: &AllowApproval) -> Result<Answer, Refusal> {
+    match (&asked.content, asked.fields.is_empty(), asked.remember) {
+        (None, true, remember) => Ok(Answer::Allow { remember }),
+        (None, false, false) => Ok(Answer::Accept(Given::Fields(asked.fields.clone()))),
+        (Some(content), true, false) => Ok(Answer::Accept(Given::Content(content.clone()))),
+        _ => Err(Refusal::new(Kind::Invalid, "fields, content and remember exclude each other")),
+    }
 }
 
 fn id(text: &str) -> Result<ApprovalId, Refusal> {
@@ -30,6 +41,7 @@ fn refusal(error: NotAnswered) -> Refusal {
     let kind = match error {
         NotAnswered::Unknown(_) => Kind::NotFound,
         NotAnswered::Over(..) => Kind::Taken,
+        NotAnswered::Unfit(..) => Kind::Invalid,
     };
     Refusal::new(kind, error.to_string())
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 pub use approvals::{
-    AllowApproval, Answered, ApprovalInfo, ApprovalShown, By, DenyApproval, ListApprovals, ShowApproval,
+    AllowApproval, Answered, ApprovalInfo, ApprovalShown, By, DenyApproval, FieldInfo, ListApprovals, QuestionInfo,
+    ShowApproval,
 };
 
 /// Changes when an older program could misread a newer one.

@@ -138,14 +138,20 @@ impl SessionRules {
     /// What may be decided about this, by its arguments. The last is what is decided where no condition holds.
     #[must_use]
     pub fn outlook(&self, subject: &Subject<'_>) -> Vec<Decision> {
+        self.possible(subject).into_iter().map(|decided| decided.decision).collect()
+    }
+
+    /// The same, each with the rule that would decide.
+    #[must_use]
+    pub fn possible(&self, subject: &Subject<'_>) -> Vec<Decided> {
         let mut all = Vec::new();
         for (_, rule) in self.rules().filter(|(_, rule)| rule.is_about(subject)) {
-            all.push(decision_of(rule));
+            all.push(Decided { decision: decision_of(rule), rule: Some(Arc::clone(&rule.id)) });
             if rule.conditions.is_empty() {
                 return all;
             }
         }
-        all.push(Decision::Ask);
+        all.push(Decided { decision: Decision::Ask, rule: None });
         all
     }
 

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::ServerName;
 use crate::{
+    approval::Approver,
     audit::{Admitted, Receipt},
     budget::Held,
     catalogue::Catalogue,
@@ -19,6 +20,7 @@ pub struct Outgoing {
     server: ServerName,
     request: OutgoingRequest,
     limits: Arc<Limits>,
+    approver: Option<Approver>,
 }
 
 impl OutgoingRequest {
@@ -35,12 +37,22 @@ impl OutgoingRequest {
 impl Outgoing {
     /// For the audit stage, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
-        Self { server, request, limits }
+        Self { server, request, limits, approver: None }
     }
 
     /// How long the call may take, and how large its result may be.
     pub(crate) fn limits(&self) -> Arc<Limits> {
         Arc::clone(&self.limits)
+    }
+
+    /// Says who can be asked while the call runs.
+    pub(crate) fn with_approver(self, approver: Approver) -> Self {
+        Self { approver: Some(approver), ..self }
+    }
+
+    /// Who can be asked while the call runs, if anybody.
+    pub(crate) fn approver(&self) -> Option<&Approver> {
+        self.approver.as_ref()
     }
 
     /// The server it goes to.

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ServerName,
+    CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, Pause, RawResult, ServerName,
     ToolProvider, Unavailable,
 };
 use crate::{
@@ -121,13 +121,14 @@ impl Upstream {
         }
         let server = outgoing.server().clone();
         let limits = outgoing.limits();
+        let pause = outgoing.approver().map(|approver| approver.pause().clone()).unwrap_or_default();
         let events = Events::new(watcher, &self.guard.redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {
             biased;
             ended = called => ended,
-            why = self.overdue(limits.calls.total_time, cancel) => return Outcome::Unknown(why),
+            why = self.overdue(limits.calls.total_time, &pause, cancel) => return Outcome::Unknown(why),
         };
         match ended {
             Ok(outcome) => self.checked(outcome, &limits.calls).await,
@@ -143,9 +144,9 @@ impl Upstream {
     }
 
     /// Ends when a provider should have ended by itself, and did not.
-    async fn overdue(&self, total_time: Duration, cancel: &CancellationToken) -> NoAnswer {
+    async fn overdue(&self, total_time: Duration, pause: &Pause, cancel: &CancellationToken) -> NoAnswer {
         tokio::select! {
-            () = tokio::time::sleep(total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
+            () = pause.pass(total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
             () = self.over.cancelled() => NoAnswer::ServerGone,
             () = async {
                 cancel.cancelled().await;

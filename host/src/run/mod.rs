@@ -26,6 +26,7 @@ use crate::{
     sandbox::{self, Asked, engine},
     servers::Launcher,
     session::{Labels, SessionName, SessionSpec, new_token},
+    store::HeadsInStore,
 };
 use control::Answering;
 use folder::{RunFolder, Tools};
@@ -110,6 +111,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let names = run.config.gathered.names.clone();
     let asks_people = run.config.approval.watch;
     let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
+    let recorder = recorder.sink(HeadsInStore::of(&folders.state));
     let harness =
         Harness::start(run.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
     let answering = if asks_people { Some(Answering::start(&folder, harness.approvals())?) } else { None };
@@ -139,7 +141,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
 /// A policy that can only deny here.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of footbridge.toml"
+    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true, a command or a webhook in [approval] of footbridge.toml"
 )]
 struct NobodyToAsk(String);
 

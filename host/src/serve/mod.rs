@@ -31,7 +31,7 @@ use crate::{
     report,
     servers::{Launcher, ServerName},
     signals::Signals,
-    store::Store,
+    store::{HeadsInStore, Store},
 };
 use lock::StateLock;
 use sessions::Sessions;
@@ -58,6 +58,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let socket = control::of_serve(&folders.runtime);
     let control = Control::bind(&socket)?;
     let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
+    let recorder = recorder.sink(HeadsInStore::of(&folders.state));
     let asks_people = serve.config.approval.watch;
     let harness =
         Harness::start(serve.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;

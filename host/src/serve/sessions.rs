@@ -102,8 +102,8 @@ impl Sessions {
         let mut wish = Wish::read(asked, policy)?;
         if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
             let message = format!(
-                "policy {:?} asks for approvals, and nobody can be asked: set watch = true or a command in [approval] of \
-                 footbridge.toml",
+                "policy {:?} asks for approvals, and nobody can be asked: set watch = true, a command or a webhook in \
+                 [approval] of footbridge.toml",
                 wish.policy.name()
             );
             return Err(Refusal::new(Kind::Invalid, message));

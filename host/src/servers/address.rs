@@ -1,4 +1,4 @@
-//! Which addresses an MCP server over HTTP may have.
+//! Which addresses an MCP server over HTTP, or a webhook, may have.
 //!
 //! Plain HTTP goes to loopback only. A name may not lead to a private address unless the operator allowed it; an
 //! address written out in the URL is what the operator meant. The check is made where names are resolved for the
@@ -17,7 +17,7 @@ use reqwest::{
 
 /// Why a URL is refused before anything is sent.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BadAddress {
+pub(crate) enum BadAddress {
     /// Unencrypted to another machine.
     #[error("plain http: is allowed to a loopback address only; use https:")]
     PlainHttp,

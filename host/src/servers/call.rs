@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallEvent, NoAnswer, NotSent, Outcome, OutgoingRequest, RawResult, ServerName,
+    CallEvent, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, ServerName,
     connection::Live,
     ticket::{Answer, Ticket},
 };
@@ -50,17 +50,18 @@ pub(super) enum Ended {
 /// Sends a call of a guest and turns what became of it into an outcome.
 pub(super) async fn carry_out(
     live: &Live,
-    request: OutgoingRequest,
+    outgoing: Outgoing,
     limits: &CallLimits,
     cancel: &CancellationToken,
     events: Option<mpsc::Sender<CallEvent>>,
 ) -> Outcome {
     let times = Times { idle: limits.idle_time, total: limits.total_time };
-    let Ok((request, arguments)) = to_wire(request) else {
+    let approver = outgoing.approver().cloned();
+    let Ok((request, arguments)) = to_wire(outgoing.into_parts().1) else {
         let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
         return Outcome::NotSent(NotSent::Unavailable(why));
     };
-    let ended = ask(live, request, Ticket::with_arguments(events, arguments), times, cancel).await;
+    let ended = ask(live, request, Ticket::of_call(events, arguments, approver), times, cancel).await;
     judge(ended, &live.name, limits.result_bytes)
 }
 
@@ -73,7 +74,10 @@ pub(super) async fn ask(
     cancel: &CancellationToken,
 ) -> Ended {
     request.extensions_mut().insert(ticket.clone());
-    let total = tokio::time::sleep(times.total);
+    // A question of the server to a person ends with it.
+    let _over = ticket.over().clone().drop_guard();
+    let pause = ticket.pause();
+    let total = pause.pass(times.total);
     tokio::pin!(total);
     let sent = tokio::select! {
         sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
@@ -82,7 +86,7 @@ pub(super) async fn ask(
         () = &mut total => return unanswered(&ticket, NoAnswer::Timeout),
     };
     let Ok(mut handle) = sent else { return unanswered(&ticket, NoAnswer::ServerGone) };
-    let why = watch(live, &mut handle, &ticket, (times.idle, total), cancel).await;
+    let why = watch(live, &mut handle, &ticket, (times.idle, &mut total), cancel).await;
     if let Some(answer) = ticket.take() {
         return Ended::Answered(answer);
     }
@@ -98,10 +102,11 @@ async fn watch(
     live: &Live,
     handle: &mut RequestHandle<RoleClient>,
     ticket: &Ticket,
-    (idle_time, mut total): (Duration, std::pin::Pin<&mut tokio::time::Sleep>),
+    (idle_time, mut total): (Duration, impl Future<Output = ()> + Unpin),
     cancel: &CancellationToken,
 ) -> NoAnswer {
-    let idle = tokio::time::sleep(idle_time);
+    let pause = ticket.pause();
+    let idle = pause.pass(idle_time);
     tokio::pin!(idle);
     loop {
         tokio::select! {
@@ -110,7 +115,7 @@ async fn watch(
             () = cancel.cancelled() => return NoAnswer::Cancelled,
             () = live.gone.cancelled() => return NoAnswer::ServerGone,
             () = &mut total => return NoAnswer::Timeout,
-            () = ticket.sign_of_life() => idle.as_mut().reset(tokio::time::Instant::now() + idle_time),
+            () = ticket.sign_of_life() => idle.set(pause.pass(idle_time)),
             () = &mut idle => return NoAnswer::Timeout,
         }
     }

@@ -1,8 +1,11 @@
-//! What we are to an MCP server: a client without abilities.
+//! What we are to an MCP server: a client that can at most have a person asked.
 //!
-//! Pings are answered. Everything else that a server may ask for is declined: sampling would spend the operator's
-//! money, an answered roots list would replace the folders a file server was configured with, and elicitation has
-//! nobody to answer it. Nothing is declared, so that servers do not offer tools that need it.
+//! Pings are answered. Elicitation in forms is declared where somebody can be asked, and goes to whoever is asked about
+//! calls. Everything else that a server may ask for is declined: sampling would spend the operator's money, and an
+//! answered roots list would replace the folders a file server was configured with. It is not declared either, so that
+//! servers do not offer tools that need it.
+
+use std::sync::Arc;
 
 use rmcp::{
     ClientHandler, RoleClient,
@@ -14,26 +17,41 @@ use rmcp::{
 };
 use serde_json::json;
 
-use super::ProtocolChoice;
+use super::{ProtocolChoice, elicitation, tap::Tap};
 
 /// The handler of everything a server sends that passed the tap.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Quiet;
+#[derive(Debug, Clone)]
+pub(super) struct Quiet {
+    declares_elicitation: bool,
+    tap: Arc<Tap>,
+}
+
+impl Quiet {
+    /// Of a connection. Where `somebody` can be asked it says so, but to servers without a handshake: those would ask in
+    /// place of an answer, and want the call to be sent again.
+    pub(super) fn new(tap: &Arc<Tap>, choice: ProtocolChoice, somebody: bool) -> Self {
+        Self { declares_elicitation: somebody && choice == ProtocolChoice::Initialize, tap: Arc::clone(tap) }
+    }
+}
 
 impl ClientHandler for Quiet {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        let declared = if self.declares_elicitation { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+        let capabilities: ClientCapabilities = serde_json::from_value(declared).unwrap_or_default();
+        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
-            "elicitation/create" => Ok(CustomResult::new(json!({"action": "decline"}))),
+            elicitation::METHOD => Ok(CustomResult::new(match self.tap.question(&context.id) {
+                Some(question) => question.answer().await,
+                None => json!({"action": "decline"}),
+            })),
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this client does not offer that", None)),
         }
     }

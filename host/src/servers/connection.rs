@@ -132,7 +132,8 @@ async fn open_stdio(
     let broken = CancellationToken::new();
     let streams = (launched.stdout, launched.stdin);
     let lines = Lines::new(streams, Arc::clone(&tap), room(context), context.limits.calls.idle_time, broken.clone());
-    let serve = Quiet.serve_with_lifecycle(lines, lifecycle(choice));
+    let quiet = Quiet::new(&tap, choice, context.elicitation);
+    let serve = quiet.serve_with_lifecycle(lines, lifecycle(choice));
     tokio::pin!(serve);
     let served = tokio::select! {
         served = &mut serve => served,
@@ -176,7 +177,8 @@ async fn open_http(
     config.retry_config = Arc::new(super::http::reconnects());
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let watched = Watched::new(transport, broken.clone());
-    let service = Quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
+    let quiet = Quiet::new(&tap, choice, context.elicitation);
+    let service = quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
     Ok(Connection::of(service, None, (&shared.name, tap), (broken.clone(), broken)).await)
 }
 

@@ -25,14 +25,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use super::address::BadAddress;
 use super::{
-    HttpSpec, address,
+    HttpSpec,
     body::{self, Arrived},
     gather::Room,
     message,
     tap::Tap,
     ticket::Answer,
-    tls,
-    unanswered::{Asker, Failure, HttpError, Media, causes, media_type},
+    unanswered::{Asker, Failure, HttpError, Media, media_type},
+    web::{Web, causes},
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -74,27 +74,7 @@ impl HttpClient {
         connect_time: Duration,
         broken: CancellationToken,
     ) -> Result<Self, BadAddress> {
-        let local = address::check(&spec.url)?;
-        tls::install();
-        let mut headers = HeaderMap::new();
-        for (name, value) in &spec.headers {
-            let refused = || BadAddress::Header(name.to_string());
-            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
-            value.set_sensitive(true);
-            if OURS.contains(&name.as_str()) {
-                return Err(refused());
-            }
-            headers.append(name.clone(), value);
-        }
-        let builder = reqwest::Client::builder()
-            .connect_timeout(connect_time)
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .dns_resolver(address::resolver(spec.url.host_str().unwrap_or_default(), spec.allow_private))
-            .user_agent(concat!("footbridge/", env!("CARGO_PKG_VERSION")));
-        let builder = if local { builder.no_proxy() } else { builder };
-        let client = builder.build().map_err(|error| BadAddress::Client(error.without_url()))?;
+        let Web { client, headers } = Web::new(spec, &OURS, connect_time)?;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
         Ok(Self { client, headers, tap, room, broken, next_stream })
     }

@@ -9,14 +9,15 @@
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`,
-//! `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
-//! `listing`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
+//! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
+//! `elicitation` (their questions), `listing`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
 
 mod address;
 mod body;
 mod call;
 mod client;
 mod connection;
+mod elicitation;
 mod gather;
 mod http;
 mod launch;
@@ -39,6 +40,7 @@ mod ticket;
 pub mod tls;
 mod unanswered;
 mod watched;
+pub(crate) mod web;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +53,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use address::BadAddress;
 pub use launch::Launcher;
 pub use roster::ServersChanged;
 pub use spec::*;
@@ -83,6 +86,8 @@ pub struct ServersContext {
     pub budget: Budget,
     /// How programs are started.
     pub launcher: Launcher,
+    /// Whether servers are told that they may ask a person while they run a call.
+    pub elicitation: bool,
 }
 
 /// All MCP servers of one harness. Clones are handles of the same servers.
@@ -195,7 +200,7 @@ impl Servers {
             return Outcome::NotSent(NotSent::Changed);
         }
         match live {
-            Some(live) => call::carry_out(&live, outgoing.into_parts().1, limits, cancel, events).await,
+            Some(live) => call::carry_out(&live, outgoing, limits, cancel, events).await,
             None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
         }
     }

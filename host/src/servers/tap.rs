@@ -3,7 +3,8 @@
 //! Every message passes here before the library sees it. Answers to our calls and listings go as raw JSON into the
 //! [`Ticket`] of their request, and the library gets an empty placeholder for the id: unknown members, big integers
 //! and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them costs no
-//! task. Requests to us reach the library as a method name at most, a bounded number at a time.
+//! task. Requests to us reach the library as a method name at most, a bounded number at a time; a question for a person
+//! waits here for the library's handler.
 //!
 //! What is wrong (broken JSON, unknown or repeated ids, rubbish) is counted and ignored; where it still names a
 //! waiting request, that request is answered at once. This file knows neither pipes nor HTTP.
@@ -18,17 +19,19 @@ use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, CustomRequest, GetExtensions, GetMeta, NumberOrString, PingRequest,
     RequestId, ServerJsonRpcMessage, ServerRequest,
 };
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::{
+    elicitation::{self, Question, Questions},
     gather::Dropped,
     message::{self, Envelope, ErrorObject, MAX_TYPED, Progress, placeholder, unusable},
     noise::Noise,
     skim::Skim,
     ticket::{Answer, Ticket},
 };
-use crate::{budget::Held, redact::Redactor};
+use crate::{approval::MAX_QUESTION, budget::Held, redact::Redactor};
 
 /// Largest batch of messages in one line.
 const MAX_BATCH: usize = 1024 * 1024;
@@ -51,6 +54,7 @@ struct Waiting {
     requests: HashMap<i64, Request>,
     tokens: HashMap<i64, Ticket>,
     asked: usize,
+    questions: Questions,
 }
 
 /// A request of ours without an answer.
@@ -58,6 +62,13 @@ struct Waiting {
 struct Request {
     ticket: Option<Ticket>,
     token: Option<i64>,
+}
+
+/// `params` of `notifications/cancelled`.
+#[derive(Deserialize)]
+struct TakenBack<'a> {
+    #[serde(borrow, rename = "requestId")]
+    id: &'a RawValue,
 }
 
 /// Whether a message was what somebody waited for.
@@ -106,9 +117,11 @@ impl Tap {
                     waiting.remove(id);
                 }
             }
-            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {
+            ClientJsonRpcMessage::Response(response) => {
                 waiting.asked = waiting.asked.saturating_sub(1);
+                waiting.questions.answered(&response.id);
             }
+            ClientJsonRpcMessage::Error(_) => waiting.asked = waiting.asked.saturating_sub(1),
         }
         true
     }
@@ -168,7 +181,7 @@ impl Tap {
         let id = envelope.id.and_then(message::number);
         if let Some(method) = &envelope.method {
             match envelope.id {
-                Some(raw) => self.asked(raw, method, &text, out),
+                Some(raw) => self.asked((raw, method, envelope.params), &text, out),
                 None => self.told(method, envelope.params, &text, out),
             }
             return Kind::Other;
@@ -256,7 +269,12 @@ impl Tap {
     }
 
     /// A request of the server. Only its method goes on, and only so many at a time.
-    fn asked(&self, id: &RawValue, method: &str, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) {
+    fn asked(
+        &self,
+        (id, method, params): (&RawValue, &str, Option<&RawValue>),
+        text: &str,
+        out: &mut VecDeque<ServerJsonRpcMessage>,
+    ) {
         let Some(id) = message::plain_id(id) else {
             self.noise.ignore("a request with an unusable id", text.as_bytes());
             return;
@@ -271,16 +289,38 @@ impl Tap {
         let request = if method == "ping" {
             ServerRequest::PingRequest(PingRequest::default())
         } else {
-            let method: String = method.chars().take(64).collect();
-            ServerRequest::CustomRequest(CustomRequest::new(method, None))
+            if method == elicitation::METHOD && !self.add_question(&mut waiting, &id, params) {
+                self.noise.ignore("a question that belongs to none or several of its calls", text.as_bytes());
+            }
+            ServerRequest::CustomRequest(CustomRequest::new(method.chars().take(64).collect::<String>(), None))
         };
         out.push_back(ServerJsonRpcMessage::request(request, id));
+    }
+
+    /// Keeps a question for a person, where it can be told which call it belongs to.
+    fn add_question(&self, waiting: &mut Waiting, id: &RequestId, params: Option<&RawValue>) -> bool {
+        let params = params.map(RawValue::get).unwrap_or_default();
+        // Cut past its limit: it is still too long then, and nobody reads what is secret in it.
+        let params = self.redactor.scrub(&params[..params.floor_char_boundary(MAX_QUESTION + 1)]).into_owned();
+        let Waiting { requests, questions, .. } = waiting;
+        questions.add(id, params, requests.values().filter_map(|request| request.ticket.as_ref()))
+    }
+
+    /// The question that the server asked with this id, once.
+    pub(super) fn question(&self, id: &RequestId) -> Option<Question> {
+        self.waiting().questions.take(id)
     }
 
     /// A notification of the server.
     fn told(&self, method: &str, params: Option<&RawValue>, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) {
         match method {
             "notifications/progress" => self.progress(params, text),
+            "notifications/cancelled" => {
+                let id = params.and_then(|params| serde_json::from_str::<TakenBack<'_>>(params.get()).ok());
+                if let Some(id) = id.and_then(|taken| message::plain_id(taken.id)) {
+                    self.waiting().questions.take_back(&id);
+                }
+            }
             "notifications/tools/list_changed" | "notifications/resources/list_changed" => self.changed.notify_one(),
             "notifications/subscriptions/acknowledged" if text.len() <= MAX_TYPED => {
                 if let Ok(message) = serde_json::from_str(text) {

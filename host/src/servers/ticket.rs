@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::CallEvent;
-use crate::budget::Held;
+use crate::{approval::Approver, budget::Held, provider::Pause};
 
 const WAITING: u8 = 0;
 const DEPARTED: u8 = 1;
@@ -36,6 +36,8 @@ struct Inner {
     furthest: Mutex<f64>,
     events: Option<mpsc::Sender<CallEvent>>,
     arguments: Mutex<Option<Box<RawValue>>>,
+    approver: Option<Approver>,
+    over: CancellationToken,
 }
 
 /// What came back, before it is judged.
@@ -60,11 +62,15 @@ pub(super) enum Answer {
 impl Ticket {
     /// A ticket of a request that has not left. Its progress goes to `events`.
     pub(super) fn new(events: Option<mpsc::Sender<CallEvent>>) -> Self {
-        Self::with_arguments(events, None)
+        Self::of_call(events, None, None)
     }
 
-    /// A ticket of a call with these arguments.
-    pub(super) fn with_arguments(events: Option<mpsc::Sender<CallEvent>>, arguments: Option<Box<RawValue>>) -> Self {
+    /// A ticket of a call with these arguments, and who can be asked while it runs.
+    pub(super) fn of_call(
+        events: Option<mpsc::Sender<CallEvent>>,
+        arguments: Option<Box<RawValue>>,
+        approver: Option<Approver>,
+    ) -> Self {
         Self(Arc::new(Inner {
             state: AtomicU8::new(WAITING),
             withdrawn: CancellationToken::new(),
@@ -73,7 +79,24 @@ impl Ticket {
             furthest: Mutex::new(f64::NEG_INFINITY),
             events,
             arguments: Mutex::new(arguments),
+            approver,
+            over: CancellationToken::new(),
         }))
+    }
+
+    /// Who can be asked while it runs, if anybody.
+    pub(super) fn approver(&self) -> Option<&Approver> {
+        self.0.approver.as_ref()
+    }
+
+    /// What holds its time while somebody is asked.
+    pub(super) fn pause(&self) -> Pause {
+        self.approver().map(|approver| approver.pause().clone()).unwrap_or_default()
+    }
+
+    /// Cancelled when nobody waits for its answer any more.
+    pub(super) fn over(&self) -> &CancellationToken {
+        &self.0.over
     }
 
     /// The arguments of its call, once: they are written once.

@@ -88,14 +88,3 @@ pub(super) fn media_type(response: &reqwest::Response) -> Media {
         _ => Media::Other,
     }
 }
-
-/// An error with what caused it; without the address.
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}

@@ -1,4 +1,4 @@
-//! What outlives a harness: `state.db` in the state folder, with the sessions of `serve`.
+//! What outlives a harness: `state.db` in the state folder, with the sessions of `serve` and signed heads of the record.
 //!
 //! Several harnesses may have it open at once. Every change is on disk when it is done. Nothing outside knows SQL, and
 //! no token is ever in it, only digests.
@@ -7,6 +7,7 @@
 //! as it is; a change that cannot be written has not happened.
 
 mod error;
+mod heads;
 mod open;
 mod sessions;
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use sqlx::SqlitePool;
 
 pub use error::{Problem, StoreError};
+pub use heads::HeadsInStore;
 pub use sessions::StoredSession;
 
 /// The name of the file in the state folder.

@@ -17,14 +17,17 @@ use super::Problem;
 use crate::config::folders::make_private;
 
 /// How long a write waits for another process's.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Marks the file as ours: "fbrg".
 const APPLICATION: i64 = 0x6662_7267;
 
 /// What brings a file from one version to the next; the version is the number of those applied.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_sessions.sql"), include_str!("migrations/0003_session_limits.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_sessions.sql"),
+    include_str!("migrations/0002_session_limits.sql"),
+    include_str!("migrations/0003_heads.sql"),
+];
 
 pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Problem> {
     make_private(state)?;
@@ -74,7 +77,7 @@ fn of_io(error: io::Error) -> Problem {
     }
 }
 
-fn check(path: &Path) -> Result<(), Problem> {
+pub(super) fn check(path: &Path) -> Result<(), Problem> {
     let meta = path.symlink_metadata()?;
     if !meta.is_file() {
         return Err(Problem::Unsafe("is a link or no plain file"));
@@ -100,9 +103,18 @@ async fn prepare(pool: &SqlitePool) -> Result<(), Problem> {
         return Err(Problem::Newer { found: applied, known });
     }
     if applied < known {
-        migrate(pool).await?;
+        migrate(pool, MIGRATIONS).await?;
     }
     Ok(())
+}
+
+/// A store as an earlier program left it: with the first of the migrations only.
+#[cfg(test)]
+pub(super) async fn leave_older(path: &Path, migrations: usize) {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(path)).await.unwrap();
+    migrate(&pool, &MIGRATIONS[..migrations]).await.unwrap();
+    pool.close().await;
 }
 
 async fn version(connection: impl sqlx::SqliteExecutor<'_>) -> Result<i64, Problem> {
@@ -117,17 +129,17 @@ async fn version(connection: impl sqlx::SqliteExecutor<'_>) -> Result<i64, Probl
     }
 }
 
-/// Applies what is missing, all of it or nothing.
-async fn migrate(pool: &SqlitePool) -> Result<(), Problem> {
+/// Applies what is missing of these, all of it or nothing.
+async fn migrate(pool: &SqlitePool, migrations: &[&'static str]) -> Result<(), Problem> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     // Read again: another process may just have done it.
     let applied = version(&mut *transaction).await?;
-    let missing = usize::try_from(applied).ok().and_then(|from| MIGRATIONS.get(from..)).unwrap_or_default();
+    let missing = usize::try_from(applied).ok().and_then(|from| migrations.get(from..)).unwrap_or_default();
     for migration in missing {
         sqlx::raw_sql(*migration).execute(&mut *transaction).await?;
     }
     // A pragma takes no parameters; both are numbers of this program.
-    let mark = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}", MIGRATIONS.len());
+    let mark = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}", migrations.len());
     sqlx::raw_sql(sqlx::AssertSqlSafe(mark)).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(())

@@ -4,7 +4,7 @@ use std::{collections::HashMap, fs, io, path::Path};
 
 use super::super::head::{HEADS, HeadKey, SignedHead};
 
-/// Heads from outside the chains: of the file beside them, and given by hand.
+/// Heads from outside the chains: of the file beside them, of the store, and given by hand.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHeads {
     /// Public keys that may sign. Empty means that none is known here.
@@ -72,6 +72,19 @@ impl KnownHeads {
             }
         }
         Ok(known)
+    }
+
+    /// Adds what the store has. A head that is signed with another key, or not at all, is one more that is bad.
+    pub fn add_stored(&mut self, heads: Vec<SignedHead>) {
+        for head in heads {
+            if !head.is_signed() || !self.is_trusted(&head.key) {
+                let SignedHead { chain, seq, .. } = &head;
+                self.bad
+                    .push(format!("a head in the store, of chain {chain}, record {seq}: its signature does not hold"));
+            } else if !self.of_chain(&head.chain).contains(&head) {
+                self.add(head);
+            }
+        }
     }
 
     /// Adds a head that was kept elsewhere; its key counts from now on.

@@ -2,12 +2,14 @@
 //!
 //! Reading takes nothing for granted: whoever can write to the state folder can write anything there.
 
+mod again;
 mod files;
 mod heads;
 mod record;
 mod verify;
 mod walk;
 
+pub use again::{Again, Missing, PastCall};
 pub use files::{ChainFolder, Lines, RawLine, chains, find};
 pub use heads::{KnownHeads, NoHead, parse_heads};
 pub use record::{Calls, ReadRecord};

@@ -32,7 +32,7 @@ fn all() -> Vec<Record> {
         signature: "SIGNATURE".into(),
     };
     let session = || "run-1".to_owned();
-    let (denied, asked) = (digest.clone(), digest.clone());
+    let (denied, asked, content) = (digest.clone(), digest.clone(), digest.clone());
     let decided = || DecidedLine {
         decision: "deny",
         policy: "open".into(),
@@ -91,6 +91,7 @@ fn all() -> Vec<Record> {
             definition: Some(asked),
             policy: "ask".into(),
             approver: Some("approvals allow (uid 0)".into()),
+            content: Some(Arguments { digest: content, bytes: 12, redacted: Some("{\"city\":\"Bern\"}".into()) }),
         })),
         limited(),
         Record::SessionEnded { session: session(), why: "expired" },

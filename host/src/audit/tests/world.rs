@@ -83,6 +83,7 @@ impl World {
             redactor: Redactor::new(&[]),
             budget: Budget::new(1 << 20),
             launcher: Launcher::default(),
+            elicitation: false,
         };
         let servers = Servers::start(vec![spec], context);
         let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };
@@ -119,7 +120,7 @@ impl World {
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
-        let approvals = Approvals::new(Limits::default().approval, None, audit.clone());
+        let approvals = Approvals::new(Limits::default().approval, &Default::default(), audit.clone());
         let stages = Stages { resolver, approvals, audit: audit.clone(), upstream };
         stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }

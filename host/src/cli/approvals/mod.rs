@@ -3,7 +3,7 @@
 //! All harnesses of this user are looked at, `serve` and each `run`. Exit status: 0 done; 1 it is not there any more,
 //! or no harness answers; 2 a wrong command line.
 
-mod show;
+pub(super) mod show;
 mod watch;
 
 use std::{io::IsTerminal as _, path::Path};
@@ -39,18 +39,28 @@ pub(super) enum ApprovalsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Allow a call, once
+    /// Allow a call, once; or answer a server's question
+    #[command(after_help = ALLOW_HELP)]
     Allow {
         /// Its id
         id: ApprovalId,
         /// Allow exactly this call again too, as long as its session lives and neither tool nor policy change
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["fields", "content"])]
         remember: bool,
+        /// A field of a server's question; again for each field, and for each value of one that takes several
+        #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
+        fields: Vec<(String, String)>,
+        /// All fields of a server's question, as a JSON object
+        #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "fields")]
+        content: Option<serde_json::Value>,
     },
     /// Deny a call; the same one is refused without asking for a minute
     Deny {
         /// Its id
         id: ApprovalId,
+        /// Say neither yes nor no to a server's question
+        #[arg(long)]
+        cancel: bool,
     },
     /// Wait for calls and answer them, on a terminal
     #[command(after_help = WATCH_HELP)]
@@ -61,6 +71,14 @@ pub(super) enum ApprovalsCommand {
     },
 }
 
+const ALLOW_HELP: &str = "Examples:
+  footbridge approvals allow ap-0b3f6c1d9a2e4f57
+  footbridge approvals allow ap-0b3f6c1d9a2e4f57 --field city=Bern --field days=3
+  footbridge approvals allow ap-0b3f6c1d9a2e4f57 --content '{\"city\": \"Bern\", \"days\": 3}'
+
+\"approvals show ID\" says which fields a question has. Fields that are left out have their defaults. Of a question about
+an address, allow says that you agree; the address is never opened.";
+
 const WATCH_HELP: &str = "One call is shown at a time; the answer is a word and Enter:
   allow      this call, once
   remember   this call, and exactly the same one again while its session lives and nothing of it changes
@@ -68,6 +86,9 @@ const WATCH_HELP: &str = "One call is shown at a time; the answer is a word and 
   all        show its arguments in full; Enter goes from page to page
   next       look at the next one
   quit
+
+A server's question is shown in the same way: allow answers it where its fields need nothing, deny declines it. To fill in
+fields, use \"footbridge approvals allow ID --field NAME=VALUE\".
 
 What was typed before a call is shown, and in its first half second, counts for nothing.";
 
@@ -93,14 +114,15 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
             Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown) })?)
         }
-        ApprovalsCommand::Allow { id, remember } => {
-            ask_all(&mut connect(runtime)?, &AllowApproval { id: id.to_string(), remember, by: By::Allow })?;
+        ApprovalsCommand::Allow { id, remember, fields, content } => {
+            let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };
+            ask_all(&mut connect(runtime)?, &asked)?;
             report::note(&format!("{id} is allowed"));
             Ok(())
         }
-        ApprovalsCommand::Deny { id } => {
-            ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny })?;
-            report::note(&format!("{id} is denied"));
+        ApprovalsCommand::Deny { id, cancel } => {
+            ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny, cancel })?;
+            report::note(&format!("{id} is {}", if cancel { "cancelled" } else { "denied" }));
             Ok(())
         }
         ApprovalsCommand::Watch { json: true } => watch::print(runtime),
@@ -111,6 +133,15 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
             watch::on_terminal(runtime)
         }
     }
+}
+
+fn field(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, as in city=Bern")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn json(text: &str) -> serde_json::Result<serde_json::Value> {
+    serde_json::from_str(text)
 }
 
 /// Nobody could answer.

@@ -164,9 +164,11 @@ impl Watch<'_> {
                 return Ok(());
             }
             "allow" | "remember" => {
-                self.harnesses.ask(&AllowApproval { id, remember: word == "remember", by: By::Watch })
+                let (fields, content) = (Vec::new(), None);
+                let remember = word == "remember";
+                self.harnesses.ask(&AllowApproval { id, remember, by: By::Watch, fields, content })
             }
-            "deny" => self.harnesses.ask(&DenyApproval { id, by: By::Watch }),
+            "deny" => self.harnesses.ask(&DenyApproval { id, by: By::Watch, cancel: false }),
             other => {
                 self.note = format!("\"{other}\" is no answer");
                 return Ok(());

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-pub(crate) const COLUMNS: [&str; 31] = [
+pub(crate) const COLUMNS: [&str; 34] = [
     "chain",
     "seq",
     "time",
@@ -27,6 +27,9 @@ pub(crate) const COLUMNS: [&str; 31] = [
     "arguments.digest",
     "arguments.bytes",
     "arguments.redacted",
+    "content.digest",
+    "content.bytes",
+    "content.redacted",
     "definition",
     "decision",
     "policy",

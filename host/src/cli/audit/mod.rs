@@ -1,6 +1,7 @@
 //! `footbridge audit`: the record as people and programs read it.
 
 mod export;
+mod replay;
 mod show;
 mod tail;
 mod verify;
@@ -9,11 +10,13 @@ use std::{io, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use footbridge_proto::text::Escaped;
 
 use crate::{
     audit::read::{ChainFolder, chains, find},
     config::folders::Folders,
     report,
+    store::{Store, StoreError},
 };
 
 #[cfg(test)]
@@ -32,8 +35,15 @@ pub(super) enum AuditCommand {
     Show(show::ShowArgs),
     /// Check that nothing in the record was changed, cut or put in
     Verify(verify::VerifyArgs),
+    /// Forget the heads that the store has of a chain which was removed on purpose
+    Forget {
+        /// The chain's name
+        chain: String,
+    },
     /// Write the record out as JSON lines or CSV
     Export(export::ExportArgs),
+    /// Show which past decisions another policy, or configuration, would change
+    Replay(replay::ReplayArgs),
 }
 
 pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
@@ -42,19 +52,22 @@ pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
         AuditCommand::Tail(args) => tail::main(&args, &place),
         AuditCommand::Show(args) => show::main(&args, &place),
         AuditCommand::Verify(args) => verify::main(args, &place),
+        AuditCommand::Forget { chain } => forget(&chain, &place),
         AuditCommand::Export(args) => export::main(&args, &place),
+        AuditCommand::Replay(args) => replay::main(&args, &place),
     }
 }
 
 /// The audit folder of this user.
 struct Place {
+    state: PathBuf,
     audit: PathBuf,
 }
 
 impl Place {
     fn find() -> anyhow::Result<Self> {
         let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
-        Ok(Self { audit: folders.state.join("audit") })
+        Ok(Self { audit: folders.state.join("audit"), state: folders.state })
     }
 
     /// All chains, the oldest first.
@@ -79,6 +92,40 @@ impl Place {
         Ok(BAD)
     }
 }
+
+/// Does something with the store.
+fn in_store<T>(work: impl Future<Output = Result<T, StoreError>>) -> io::Result<Result<T, StoreError>> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
+}
+
+fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
+    if find(&place.audit, chain).is_some() {
+        report::error(&StillThere(chain.to_owned()).into());
+        return Ok(BAD);
+    }
+    let forgotten = in_store(async {
+        let store = Store::open(&place.state).await?;
+        let forgotten = store.forget_heads(chain).await;
+        store.close().await;
+        forgotten
+    })??;
+    if forgotten == 0 {
+        report::error(&NoHeads(chain.to_owned()).into());
+        return Ok(BAD);
+    }
+    report::note(&format!("{forgotten} heads of the chain {} are forgotten", Escaped(chain)));
+    Ok(0)
+}
+
+/// Its heads say that it is whole.
+#[derive(Debug, thiserror::Error)]
+#[error("the chain {0:?} is still there: its heads are kept as long as it is")]
+struct StillThere(String);
+
+/// Nothing to forget.
+#[derive(Debug, thiserror::Error)]
+#[error("the store has no heads of a chain {0:?}: \"footbridge audit verify\" names those that are gone")]
+struct NoHeads(String);
 
 /// Nothing was ever recorded here.
 #[derive(Debug, thiserror::Error)]

@@ -5,10 +5,11 @@ use clap::Args;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{BAD, Place};
+use super::{BAD, Place, in_store};
 use crate::{
     audit::read::{KnownHeads, Report, parse_heads, verify},
     report,
+    store::Store,
 };
 
 #[derive(Debug, Args)]
@@ -18,7 +19,7 @@ use crate::{
   footbridge audit verify --head heads-of-another-machine.jsonl
 
 Exit status: 0 if all is as it was written, 1 if not; the first bad record is named. Whoever can write to the state
-folder could put an older copy of all of it there: only a head that was kept elsewhere shows that. Give it with --head;
+folder could put an older copy of all of it there: only a head that was kept elsewhere shows that; those in heads.jsonl and in state.db are compared. Give it with --head;
 [audit] head_command hands heads to a program that keeps them.")]
 pub(in crate::cli) struct VerifyArgs {
     /// One run: a folder of the audit folder, by its name or path. Default: all
@@ -55,6 +56,14 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     let chains = place.named(args.chain.as_deref())?;
     let mut known = KnownHeads::of(&place.audit).context("cannot read the heads beside the chains")?;
     known.keys.extend(args.keys.iter().cloned());
+    // The key of the folder is known by now: what is in the store counts only with its signature.
+    let unread = match in_store(Store::heads_in(&place.state))? {
+        Ok(heads) => {
+            known.add_stored(heads);
+            None
+        }
+        Err(error) => Some(format!("the heads in the store are not compared: {error}")),
+    };
     let mut given = Vec::new();
     for text in &args.heads {
         given.extend(read_heads(text)?);
@@ -65,6 +74,7 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         return place.nothing();
     }
     let mut findings = Findings { reports: Vec::new(), others: known.bad.clone(), notes: Vec::new() };
+    findings.notes.extend(unread);
     findings.notes.extend(known.no_key.iter().map(|why| format!("{why}. So whose signatures these are is not known")));
     for chain in &chains {
         let found = verify(chain, &known).with_context(|| format!("cannot read {}", chain.path.display()))?;
@@ -76,6 +86,10 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     findings
         .others
         .extend(gone.iter().map(|name| format!("there are signed heads of the chain {name}, and it is gone")));
+    if !gone.is_empty() {
+        let what = "a chain that you removed yourself: take its lines out of heads.jsonl, and run \"footbridge audit forget CHAIN\"";
+        findings.notes.push(what.to_owned());
+    }
     findings.others.sort();
     report::out(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
     Ok(if findings.is_good() { 0 } else { BAD })

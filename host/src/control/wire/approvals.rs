@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// All approvals that are pending or granted.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,6 +28,12 @@ pub struct AllowApproval {
     pub remember: bool,
     /// Which command answers.
     pub by: By,
+    /// To a server's question: names of fields and their values, as typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<(String, String)>,
+    /// To a server's question: all fields at once, a JSON object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Value>,
 }
 
 /// No.
@@ -37,6 +44,9 @@ pub struct DenyApproval {
     pub id: String,
     /// Which command answers.
     pub by: By,
+    /// Neither yes nor no to a server's question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel: bool,
 }
 
 /// A command that answers.
@@ -70,7 +80,7 @@ pub struct Answered {
     pub id: String,
 }
 
-/// A call that waits for an answer, or was allowed and not made yet. What guests and servers wrote is in it as it is:
+/// A call, or a question of a server, that waits for an answer, or was allowed and not made yet. What guests and servers wrote is in it as it is:
 /// it is escaped where it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalInfo {
@@ -84,7 +94,7 @@ pub struct ApprovalInfo {
     pub labels: BTreeMap<String, String>,
     /// Who is at the other end, as the kernel says.
     pub peer: String,
-    /// `tool` or `resource`.
+    /// `tool` or `resource`; or `elicitation`: the server of a running call asks something.
     pub kind: String,
     /// The server.
     pub server: String,
@@ -104,10 +114,52 @@ pub struct ApprovalInfo {
     pub head: String,
     /// The end of a long one.
     pub tail: String,
+    /// What the server asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionInfo>,
     /// When it was asked, RFC 3339.
     pub asked: String,
     /// When it ends by itself, RFC 3339.
     pub expires: String,
+}
+
+/// What a server asks a person while it runs a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionInfo {
+    /// Its words.
+    pub message: String,
+    /// The address that it is about; nobody has opened it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What it wants to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldInfo>,
+}
+
+/// A field of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldInfo {
+    /// Its name.
+    pub name: String,
+    /// What it takes, for people.
+    pub takes: String,
+    /// The values to choose from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// What else its schema demands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it is where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the server says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 /// An approval with its whole arguments.

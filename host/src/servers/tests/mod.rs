@@ -70,6 +70,7 @@ impl Stage {
             redactor: Redactor::new(&self.secrets),
             budget: Budget::new(self.budget),
             launcher: Launcher::default(),
+            elicitation: false,
         };
         Servers::start(self.specs, context)
     }

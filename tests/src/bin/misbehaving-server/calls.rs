@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Mode, vectors,
+    Mode, elicits, vectors,
     wire::{Wire, text},
 };
 
@@ -63,6 +63,7 @@ pub(crate) fn answer(
             wire.result(id, &text("grown"))?;
         }
         "asks-back" => asks_back(id, wire, lines)?,
+        "elicits" => elicits::answer(params, id, wire, lines)?,
         "asks-without-end" => loop {
             wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}))?;
         },
@@ -142,7 +143,7 @@ fn asks_back(id: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'static>>) -> 
         ("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
         (
             "elicitation/create",
-            json!({"message": "password?", "requestedSchema": {"type": "object", "properties": {}}}),
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}}}),
         ),
     ];
     let mut told = serde_json::Map::new();

@@ -5,6 +5,7 @@
 //! it appends the method (and the request it is about) of everything it receives to that file.
 
 mod calls;
+mod elicits;
 mod listings;
 mod vectors;
 mod wire;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 37] = [
+const MODES: [(&str, &str); 38] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
@@ -53,6 +54,7 @@ const MODES: [(&str, &str); 37] = [
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
+    ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
     ("big-integers", "answers with integers beyond 64 bits and members nobody knows"),
     ("deep-json", "answers with lists nested ARGUMENT deep"),

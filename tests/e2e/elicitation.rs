@@ -1,0 +1,296 @@
+//! Questions of MCP servers to a person, while they run a call: shown, answered, checked, declined, recorded.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _};
+
+use footbridge_tests::{Daemon, Guest, Host, HttpServer, Person, Real, Sent, Servers};
+use serde_json::{Value, json};
+
+fn serves(settings: &str) -> Daemon {
+    Host::with(&Servers::none().misbehaving("asker", &["elicits"])).settings(settings).serves()
+}
+
+fn form(properties: Value) -> Value {
+    json!({"message": "Where to?", "requestedSchema": {"type": "object", "properties": properties, "required": ["city"]}})
+}
+
+fn trip() -> Value {
+    form(
+        json!({"city": {"type": "string", "title": "City", "minLength": 2}, "days": {"type": "integer", "default": 3}}),
+    )
+}
+
+/// A call that leads to these questions.
+fn call(questions: &[Value]) -> Value {
+    json!({"server": "asker", "tool": "echo", "arguments": {"questions": questions}})
+}
+
+fn asks(guest: &Guest, questions: &[Value]) -> Sent {
+    guest.starts_to_ask("callTool", call(questions))
+}
+
+fn id(pending: &[Value]) -> String {
+    pending[0]["id"].as_str().unwrap().to_owned()
+}
+
+/// What the server was told, in order.
+fn told(answer: &Value) -> &Value {
+    let told = &answer["result"]["structuredContent"]["told"];
+    assert!(!told.is_null(), "{answer}");
+    told
+}
+
+/// The steps that the record has of questions.
+fn steps(host: &Host) -> Vec<Value> {
+    host.record().into_iter().filter(|line| line["type"] == "approval" && line["kind"] == "elicitation").collect()
+}
+
+#[test]
+fn a_question_is_answered_field_by_field_and_recorded_without_its_values() {
+    let daemon = serves("");
+    let guest = daemon.opens("agent-1", &["--label", "team=x"]);
+    let sent = asks(&guest, &[trip()]);
+    let pending = daemon.host.pending(1);
+    let one = &pending[0];
+    assert_eq!((&one["kind"], &one["server"], &one["name"]), (&json!("elicitation"), &json!("asker"), &json!("echo")));
+    assert_eq!((&one["session"], &one["question"]["message"]), (&json!("agent-1"), &json!("Where to?")));
+    let id = id(&pending);
+    let shown = daemon.host.approvals(&["show", &id]).well();
+    assert!(
+        shown.contains("asks:       \"Where to?\"") && shown.contains("city (text; minLength 2; required)"),
+        "{shown}"
+    );
+    for (fields, why) in [
+        (&[][..], "\"city\" is missing"),
+        (&["--field", "city=B"], "does not fit"),
+        (&["--field", "city=Bern", "--field", "days=many"], "no number"),
+        (&["--field", "town=Bern"], "there is no field"),
+        (&["--content", "[]"], "JSON object"),
+        (&["--remember"], "not remembered"),
+    ] {
+        let words: Vec<&str> = ["allow", &id].iter().chain(fields).copied().collect();
+        daemon.host.approvals(&words).fails(1, &[why]);
+    }
+    daemon.host.answers(&["allow", &id, "--field", "city=Bern"]);
+    let answer = sent.answer().json();
+    assert_eq!(told(&answer), &json!([{"action": "accept", "content": {"city": "Bern", "days": 3}}]));
+    let steps = steps(&daemon.host);
+    let states: Vec<&str> = steps.iter().map(|step| step["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["pending", "granted", "used"]);
+    assert_eq!(steps[2]["content"]["bytes"], r#"{"city":"Bern","days":3}"#.len());
+    assert!(steps[1]["approver"].as_str().unwrap().starts_with("approvals allow (uid "));
+    assert!(!json!(daemon.host.record()).to_string().contains("Bern"));
+}
+
+#[test]
+fn content_is_given_as_a_whole_and_recorded_where_arguments_are() {
+    let daemon = serves("[audit]\narguments = \"redacted\"\n");
+    let guest = daemon.opens("agent-1", &[]);
+    let sent = asks(&guest, &[trip()]);
+    daemon.host.answers(&["allow", &id(&daemon.host.pending(1)), "--content", r#"{"days":1,"city":"Bern"}"#]);
+    assert_eq!(told(&sent.answer().json())[0]["content"], json!({"city": "Bern", "days": 1}));
+    assert_eq!(steps(&daemon.host)[2]["content"]["redacted"], r#"{"city":"Bern","days":1}"#);
+}
+
+#[test]
+fn a_question_is_declined_cancelled_or_left_unanswered() {
+    let daemon =
+        serves("[limits.approval]\npending_time = \"2s\"\n[limits.calls]\nidle_time = \"1s\"\ntotal_time = \"1s\"\n");
+    let guest = daemon.opens("agent-1", &[]);
+    // Waiting for a person takes twice the time that a call has, which does not count.
+    let sent = asks(&guest, &[trip()]);
+    assert_eq!(told(&sent.answer().json()), &json!([{"action": "cancel"}]));
+    let sent = asks(&guest, &[trip()]);
+    daemon.host.answers(&["deny", &id(&daemon.host.pending(1)), "--cancel"]);
+    assert_eq!(told(&sent.answer().json()), &json!([{"action": "cancel"}]));
+    let sent = asks(&guest, &[trip(), trip()]);
+    daemon.host.answers(&["deny", &id(&daemon.host.pending(1))]);
+    // The same again, a moment after a no, is declined without asking.
+    assert_eq!(told(&sent.answer().json()), &json!([{"action": "decline"}, {"action": "decline"}]));
+    let ends: Vec<Value> = steps(&daemon.host).iter().map(|step| step["state"].clone()).collect();
+    assert_eq!(ends, ["pending", "expired", "pending", "withdrawn", "pending", "denied", "denied"]);
+}
+
+#[test]
+fn what_looks_like_a_secret_or_is_no_form_reaches_nobody() {
+    let mut daemon = serves("");
+    let guest = daemon.opens("agent-1", &[]);
+    let questions = [
+        form(json!({"api_key": {"type": "string"}})),
+        form(json!({"x": {"type": "string", "format": "password"}})),
+        form(json!({"x": {"type": "object"}})),
+        json!({"mode": "url", "message": "m", "url": "javascript:alert(1)", "elicitationId": "1"}),
+        json!({"message": "m".repeat(100_000)}),
+        json!({"message": 7}),
+    ];
+    let answer = asks(&guest, &questions).answer().json();
+    assert!(told(&answer).as_array().unwrap().iter().all(|told| *told == json!({"action": "decline"})), "{answer}");
+    let said: Vec<String> =
+        steps(&daemon.host).iter().map(|step| step["approver"].as_str().unwrap().to_owned()).collect();
+    let expected = ["asks for a secret", "asks for a secret", "not a form", "bad address", "too long", "not a form"];
+    assert_eq!(said, expected.map(|why| format!("footbridge ({why})")));
+    daemon.process().stderr.shows("looks as if it asked for a secret");
+}
+
+#[test]
+fn an_address_is_shown_and_consent_is_all_there_is() {
+    let daemon = serves("");
+    let guest = daemon.opens("agent-1", &[]);
+    let url = json!({"mode": "url", "message": "Sign in", "url": "https://auth.test/x?y=1", "elicitationId": "1"});
+    let sent = asks(&guest, &[url]);
+    let id = id(&daemon.host.pending(1));
+    assert!(daemon.host.approvals(&["show", &id]).well().contains("address:    https://auth.test/x?y=1\n"));
+    daemon.host.approvals(&["allow", &id, "--field", "a=b"]).fails(1, &["takes no fields"]);
+    daemon.host.answers(&["allow", &id]);
+    assert_eq!(told(&sent.answer().json()), &json!([{"action": "accept"}]));
+}
+
+#[test]
+fn a_question_ends_with_its_call_and_when_the_server_takes_it_back() {
+    let daemon = serves("");
+    let guest = daemon.opens("agent-1", &[]);
+    let sent = asks(&guest, &[trip()]);
+    let _ = daemon.host.pending(1);
+    let taken_back =
+        guest.asks("callTool", json!({"server": "asker", "tool": "echo", "arguments": {"takeBack": true}}));
+    assert_eq!(told(&taken_back), "taken back");
+    let _ = daemon.host.pending(0);
+    assert_eq!(told(&sent.answer().json()), &json!([{"action": "cancel"}]));
+    let sent = asks(&guest, &[trip()]);
+    let _ = daemon.host.pending(1);
+    drop(sent);
+    let _ = daemon.host.pending(0);
+    let ends: Vec<Value> = steps(&daemon.host).iter().map(|step| step["state"].clone()).collect();
+    assert_eq!(ends, ["pending", "withdrawn", "pending", "withdrawn"]);
+}
+
+#[test]
+fn a_question_of_one_of_several_calls_is_declined() {
+    let daemon = serves("");
+    let (one, other) = (daemon.opens("agent-1", &[]), daemon.opens("agent-2", &[]));
+    let first = asks(&one, &[trip()]);
+    let pending = daemon.host.pending(1);
+    // Whose it is could not be told while two calls run.
+    assert_eq!(told(&asks(&other, &[]).answer().json()), &json!({"action": "decline"}));
+    assert_eq!(daemon.host.pending(1), pending);
+    daemon.host.answers(&["allow", &id(&pending), "--field", "city=Bern"]);
+    assert_eq!(told(&first.answer().json())[0]["action"], "accept");
+}
+
+#[test]
+fn one_call_asks_so_many_questions_and_no_more() {
+    let daemon = serves("");
+    let guest = daemon.opens("agent-1", &[]);
+    let questions: Vec<Value> = (0..12)
+        .map(|n| json!({"message": n.to_string(), "requestedSchema": {"type": "object", "properties": {}}}))
+        .collect();
+    let sent = asks(&guest, &questions);
+    for n in 0..10 {
+        let pending = daemon.host.pending(1);
+        assert_eq!(pending[0]["question"]["message"], n.to_string());
+        daemon.host.answers(&["allow", &id(&pending)]);
+        if n < 9 {
+            // The next one is another.
+            while daemon.host.pending(1) == pending {}
+        }
+    }
+    let answer = sent.answer().json();
+    let actions: Vec<&str> =
+        told(&answer).as_array().unwrap().iter().map(|told| told["action"].as_str().unwrap()).collect();
+    assert_eq!((actions[..10].to_vec(), actions[10..].to_vec()), (vec!["accept"; 10], vec!["decline"; 2]));
+}
+
+#[test]
+fn where_nobody_can_be_asked_all_is_declined() {
+    let daemon = serves("[approval]\nwatch = false\n");
+    let guest = daemon.opens("agent-1", &[]);
+    assert_eq!(told(&asks(&guest, &[trip()]).answer().json()), &json!([{"action": "decline"}]));
+}
+
+#[test]
+fn the_operators_command_answers_a_question_with_content() {
+    let host = Host::with(&Servers::none().misbehaving("asker", &["elicits"]));
+    let program = host.path().join("answers");
+    let script = format!(
+        "#!/bin/sh\ncat > {}/heard\necho '{{\"decision\":\"allow\",\"content\":{{\"city\":\"Bern\"}}}}'\n",
+        host.path().display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = format!("[approval]\nwatch = false\ncommand = [{:?}]\n", program.display().to_string());
+    let daemon = host.settings(&settings).serves();
+    let guest = daemon.opens("agent-1", &[]);
+    let sent = asks(&guest, &[trip()]);
+    assert_eq!(told(&sent.answer().json())[0], json!({"action": "accept", "content": {"city": "Bern", "days": 3}}));
+    let heard: Value = serde_json::from_slice(&fs::read(daemon.host.path().join("heard")).unwrap()).unwrap();
+    assert_eq!((&heard["kind"], &heard["question"]["fields"][0]["name"]), (&json!("elicitation"), &json!("city")));
+    assert!(heard["arguments"].as_str().unwrap().contains("requestedSchema"), "{heard}");
+}
+
+#[test]
+fn on_a_terminal_a_question_is_shown_escaped_and_declined_by_a_word() {
+    let daemon = serves("");
+    let guest = daemon.opens("agent-1", &[]);
+    let mut person = Person::new();
+    let mut watch = person.starts(&daemon.host.footbridge(&["approvals", "watch"].map(OsStr::new)));
+    person.sees("nothing waits");
+    let mut question = trip();
+    question["message"] = json!("\u{1b}[2J\u{202e}spoof\nsession: other");
+    let sent = asks(&guest, &[question]);
+    person.sees("\\u{202e}spoof");
+    person.sees("--field NAME=VALUE");
+    // The first half second counts for nothing, which only time can show.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    person.types("allow\n");
+    person.sees("\"city\" is missing");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    person.types("deny\n");
+    assert_eq!(told(&sent.answer().json()), &json!([{"action": "decline"}]));
+    // Keys that come before it turned to nothing are forgotten.
+    person.sees(": deny");
+    person.types("\u{3}");
+    assert!(watch.status().success());
+}
+
+/// The server `everything` asks for fields of every kind.
+fn everything_asks(daemon: &Daemon) {
+    let guest = daemon.opens("agent-1", &[]);
+    let params = json!({"server": "everything", "tool": "trigger-elicitation-request", "arguments": {}});
+    let sent = guest.starts_to_ask("callTool", params.clone());
+    let pending = daemon.host.pending(1);
+    assert_eq!(pending[0]["question"]["fields"].as_array().unwrap().len(), 13, "{pending:?}");
+    let id = id(&pending);
+    daemon.host.approvals(&["allow", &id, "--field", "name=Jo", "--field", "integer=101"]).fails(1, &["does not fit"]);
+    let fields = ["name=Jo", "check=true", "email=a@b.test", "integer=7", "titledMultipleSelectEnum=fish-1"];
+    let fields = fields.iter().chain(&["titledMultipleSelectEnum=fish-3", "birthdate=2001-02-03"]);
+    let words: Vec<&str> = ["allow", &id].into_iter().chain(fields.flat_map(|field| ["--field", field])).collect();
+    daemon.host.answers(&words);
+    let answer = sent.answer().json();
+    let text = answer["result"]["content"].to_string();
+    for said in ["User provided", "- Name: Jo", "- Favorite Integer: 7", "fish-3", "Monica", "- Favorite Number: 3.14"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let sent = guest.starts_to_ask("callTool", params);
+    daemon.host.answers(&["deny", &self::id(&daemon.host.pending(1))]);
+    assert!(sent.answer().json()["result"]["content"].to_string().contains("User declined"));
+}
+
+#[test]
+fn everything_asks_over_stdio() {
+    let Some(everything) = Real::server("everything_asks_over_stdio", "mcp-server-everything") else { return };
+    let servers = Servers::none().and("everything", json!({"command": everything.program()}));
+    everything_asks(&Host::with(&servers).serves());
+    // Where nobody can be asked it is not told otherwise, and does not have the tool.
+    let silent = Host::with(&servers).settings("[approval]\nwatch = false\n").serves();
+    let listed = silent.opens("agent-1", &[]).asks("listTools", json!({"server": "everything"})).to_string();
+    assert!(listed.contains("get-sum") && !listed.contains("elicitation"), "{listed}");
+}
+
+#[test]
+fn everything_asks_over_http() {
+    let Some(everything) = Real::server("everything_asks_over_http", "mcp-server-everything") else { return };
+    let server = HttpServer::start(&everything);
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    everything_asks(&Host::with(&Servers::none().and("everything", json!({"type": "http", "url": url}))).serves());
+}

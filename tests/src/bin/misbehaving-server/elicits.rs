@@ -1,0 +1,44 @@
+//! The mode that asks a person, whenever and as often as it is told to.
+
+use std::io::{self, Lines, StdinLock};
+
+use serde_json::{Value, json};
+
+use crate::wire::Wire;
+
+/// Asks each of the call's `questions`, one after the other, and answers the call with what it was told. A call that
+/// comes meanwhile is told what became of its own question, or with `takeBack` that the first one was taken back.
+pub(crate) fn answer(params: &Value, id: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'static>>) -> io::Result<()> {
+    let mut told = Vec::new();
+    for (number, question) in params["arguments"]["questions"].as_array().into_iter().flatten().enumerate() {
+        let asked = format!("q{number}");
+        ask(&asked, question, wire)?;
+        let mut other = Value::Null;
+        for line in lines.by_ref() {
+            let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
+            if message["id"] == asked.as_str() {
+                told.push(message["result"].clone());
+                break;
+            }
+            if message["id"] == "other" {
+                result(&other, &message["result"], wire)?;
+            } else if message["params"]["arguments"]["takeBack"] == true {
+                let params = json!({"requestId": asked, "reason": "no more"});
+                wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))?;
+                result(&message["id"], &json!("taken back"), wire)?;
+            } else if message["method"] == "tools/call" {
+                other = message["id"].clone();
+                ask("other", question, wire)?;
+            }
+        }
+    }
+    result(id, &json!(told), wire)
+}
+
+fn ask(id: &str, question: &Value, wire: &Wire) -> io::Result<()> {
+    wire.send(&json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": question}))
+}
+
+fn result(id: &Value, told: &Value, wire: &Wire) -> io::Result<()> {
+    wire.result(id, &json!({"content": [], "structuredContent": {"told": told}}))
+}

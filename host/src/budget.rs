@@ -16,7 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The granularity: a semaphore counts to 2^29 on small machines, bytes would not fit for long.
 const UNIT: usize = 1024;
 
-/// What is smaller is not taken from the budget: nearly everything is, and how much is read at a time is bounded anyway.
+/// What arrives is not taken from the budget while it is smaller: nearly everything is, and how much is read at a time is
+/// bounded anyway. A result is, whatever its size, until its reader has it.
 pub(crate) const UNCOUNTED_BYTES: usize = 64 * 1024;
 
 /// How many bytes may be held in all. Clones share it.

@@ -39,9 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long what is being carried out may take when the harness ends.
 const LAST: Duration = Duration::from_secs(8);
 
-/// How long accepting pauses when the system has no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 /// Carries requests out.
 pub trait Handler: Send + Sync + 'static {
     /// Carries one out. It may be dropped when the harness ends.
@@ -99,10 +96,12 @@ impl Control {
             };
             let stream = match accepted {
                 Ok((Stream::Unix(stream), _)) => stream,
-                Ok(_) | Err(AcceptError::Passing(_)) => continue,
-                Err(AcceptError::Exhausted(error)) => {
-                    tracing::warn!(%error, "no command can connect for a moment");
-                    sleep(ACCEPT_PAUSE).await;
+                Ok(_) => continue,
+                Err(error) => {
+                    if let AcceptError::Exhausted(error) = &error {
+                        tracing::warn!(%error, "no command can connect for a moment");
+                    }
+                    sleep(error.pause()).await;
                     continue;
                 }
             };

@@ -5,11 +5,12 @@
 //! is in its body, which hyper drops then.
 //!
 //! Failure paths: a refused head drains what the client still sends, within limits, and answers; a broken connection
-//! ends alone; out of descriptors, accepting pauses and goes on.
+//! ends alone; where accepting fails, it pauses and goes on.
 
 mod accept;
 mod body;
 mod calls;
+mod goodbye;
 mod handler;
 mod head;
 mod listings;
@@ -17,13 +18,10 @@ mod live;
 mod rpc;
 mod stream;
 
-use std::{
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::AtomicU64};
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite},
     sync::Semaphore,
     time::sleep,
 };
@@ -36,16 +34,11 @@ use crate::{
     listener::{AcceptError, Listener},
     session::Session,
 };
+use goodbye::Goodbyes;
 use handler::Handler;
-
-/// How long accepting pauses when the system has no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Large bodies that are read at a time.
 const LARGE_BODIES: usize = 2;
-
-/// What a client over its session's connections gets, and then the end.
-const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 32\r\nConnection: close\r\n\r\n{\"error\":\"Too many connections\"}";
 
 /// Serves sessions on listeners. Clones share their limits and tasks.
 #[derive(Clone)]
@@ -56,6 +49,7 @@ pub struct Edge {
     allowed_hosts: Arc<[String]>,
     wrong_tokens: Arc<AtomicU64>,
     large_bodies: Arc<Semaphore>,
+    goodbyes: Goodbyes,
     tasks: TaskTracker,
 }
 
@@ -70,6 +64,7 @@ impl Edge {
             allowed_hosts: allowed_hosts.into(),
             wrong_tokens: Arc::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            goodbyes: Goodbyes::new(),
             tasks: TaskTracker::new(),
         }
     }
@@ -84,10 +79,11 @@ impl Edge {
             };
             match accepted {
                 Ok((stream, peer)) => self.admit(stream, peer, &session, &shutdown),
-                Err(AcceptError::Passing(_)) => {}
-                Err(AcceptError::Exhausted(error)) => {
-                    tracing::warn!(%error, "no new connection can be accepted for a moment");
-                    sleep(ACCEPT_PAUSE).await;
+                Err(error) => {
+                    if let AcceptError::Exhausted(error) = &error {
+                        tracing::warn!(%error, "no new connection can be accepted for a moment");
+                    }
+                    sleep(error.pause()).await;
                 }
             }
         }
@@ -108,18 +104,7 @@ impl Edge {
                 let handler = Handler { edge: self.clone(), session: Arc::clone(session), peer };
                 self.tasks.spawn(handler.serve(stream, place, shutdown.clone()));
             }
-            None => {
-                self.tasks.spawn(refuse_connection(stream));
-            }
+            None => self.goodbyes.say(stream, &self.tasks),
         }
     }
-}
-
-async fn refuse_connection(mut stream: impl AsyncWrite + Unpin) {
-    // The client may be gone already; there is nothing more to tell it.
-    let told = async {
-        stream.write_all(TOO_MANY).await?;
-        stream.shutdown().await
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
 }

@@ -1,6 +1,6 @@
 //! Why nothing can listen somewhere, or nothing was accepted. Each text names the thing, the cause and the next step.
 
-use std::{fmt, io, path::PathBuf};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use nix::errno::Errno;
@@ -143,10 +143,21 @@ impl fmt::Display for FolderFault {
 /// Why nothing was accepted.
 #[derive(Debug)]
 pub enum AcceptError {
-    /// That connection is gone; the next may come.
+    /// That connection is gone; the next may come after a moment.
     Passing(io::Error),
     /// Out of descriptors or memory: wait before the next.
     Exhausted(io::Error),
+}
+
+impl AcceptError {
+    /// How long to wait before the next is accepted: what fails may go on failing, and must not take a processor.
+    #[must_use]
+    pub fn pause(&self) -> Duration {
+        match self {
+            Self::Passing(_) => Duration::from_millis(10),
+            Self::Exhausted(_) => Duration::from_millis(100),
+        }
+    }
 }
 
 impl From<io::Error> for AcceptError {

@@ -12,7 +12,6 @@ use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use footbridge_proto::endpoint::{Endpoint, VsockEndpoint};
@@ -32,12 +31,6 @@ use crate::sys;
 
 /// What the kernel holds of one connection's unread bytes: two of the largest requests.
 const WINDOW: u64 = 2 * 1024 * 1024;
-
-/// How long accepting pauses when the system has no descriptors left.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
-
-/// How long it pauses after another error, so that one that stays keeps no processor busy.
-const ERROR_PAUSE: Duration = Duration::from_millis(10);
 
 /// The ports that this harness has bound. Clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -203,16 +196,11 @@ impl Drop for Port {
 }
 
 async fn pause_after(error: AcceptError) {
-    match error {
-        AcceptError::Exhausted(error) => {
-            tracing::warn!(%error, "no new vsock connection can be accepted for a moment");
-            sleep(EXHAUSTED_PAUSE).await;
-        }
-        AcceptError::Passing(error) => {
-            tracing::debug!(%error, "a vsock connection was gone before it was accepted");
-            sleep(ERROR_PAUSE).await;
-        }
+    match &error {
+        AcceptError::Exhausted(error) => tracing::warn!(%error, "no new vsock connection can be accepted for a moment"),
+        AcceptError::Passing(error) => tracing::debug!(%error, "a vsock connection was gone before it was accepted"),
     }
+    sleep(error.pause()).await;
 }
 
 /// The context id that a session claims.

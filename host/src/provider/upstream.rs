@@ -14,13 +14,7 @@ use super::{
     CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, Pause, RawResult, ServerName,
     ToolProvider, Unavailable,
 };
-use crate::{
-    audit::Admitted,
-    budget::{Budget, UNCOUNTED_BYTES},
-    catalogue::Catalogue,
-    limits::CallLimits,
-    redact::Redactor,
-};
+use crate::{audit::Admitted, budget::Budget, catalogue::Catalogue, limits::CallLimits, redact::Redactor};
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.
 const GRACE: Duration = Duration::from_secs(2);
@@ -31,7 +25,7 @@ const INTERNAL_ERROR: i64 = -32603;
 /// What results are held against.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// Where the bytes of large results are taken from.
+    /// Where the bytes of results are taken from.
     pub budget: Budget,
     /// Takes the values of secrets out of results. One that looks for nothing costs nothing: for a provider that does
     /// it where text comes in.
@@ -175,10 +169,10 @@ impl Upstream {
         }
     }
 
-    /// Takes the bytes of a large result from the budget, unless its provider did.
+    /// Takes the bytes of a result from the budget, unless its provider did.
     async fn held(&self, mut result: RawResult, patience: Duration) -> Outcome {
         let bytes = result.text.get().len();
-        if result.held.is_none() && bytes > UNCOUNTED_BYTES {
+        if result.held.is_none() {
             match timeout(patience, self.guard.budget.wait(bytes)).await {
                 Ok(Ok(held)) => result.held = Some(held),
                 _ => return Outcome::Unknown(NoAnswer::Busy),

@@ -1,9 +1,22 @@
 //! Many connections, and clients that leave.
 
-use serde_json::json;
+use std::{os::fd::RawFd, sync::mpsc, thread, time::Duration};
+
+use footbridge::{
+    InProcess, ToolDefinition, ToolResult,
+    gate::Policy,
+    harness::Harness,
+    limits::Limits,
+    listener::{Listen, Listeners},
+    session::{SessionSpec, new_token},
+};
+use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
+use nix::sys::socket::{Shutdown, SockaddrIn, getsockname, shutdown};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 use crate::{
-    bridge::{Bridge, eventually},
+    bridge::{Bridge, LONG, Records, eventually},
     client::{Client, LIST, post},
 };
 
@@ -116,4 +129,38 @@ fn calls_beyond_the_rate_are_refused_with_a_time_and_recorded_in_one_line() {
     };
     eventually(|| (counted() == refused).then_some(()));
     assert!(bridge.records().iter().filter(|line| line["type"] == "limited").count() <= 5);
+}
+
+/// The descriptor of this process that listens on a port.
+fn listening_on(port: u16) -> RawFd {
+    let numbers = std::fs::read_dir("/proc/self/fd").unwrap();
+    let mut numbers = numbers.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse::<RawFd>().unwrap());
+    // Nobody connected yet, so no other socket has it.
+    let is_it = |number: &RawFd| getsockname::<SockaddrIn>(*number).is_ok_and(|at| at.port() == port);
+    numbers.find(is_it).expect("the listener's")
+}
+
+#[test]
+fn a_listener_that_fails_again_and_again_leaves_the_processor_to_others() {
+    let (sender, idle) = mpsc::channel();
+    thread::spawn(move || {
+        // This clock goes on only while nothing is busy.
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let tool = |_: Value, _| async { ToolResult::default() };
+            let tools = InProcess::new("x").tool(ToolDefinition::new("nothing"), tool).build().unwrap();
+            let harness =
+                Harness::over(std::sync::Arc::new(tools), Limits::default(), &[], Records::default()).unwrap();
+            let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
+            let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
+            // From now on every accept fails at once.
+            shutdown(listening_on(tcp.port), Shutdown::Both).unwrap();
+            let spec = SessionSpec::new("one".parse().unwrap(), &new_token().unwrap(), Policy::open());
+            harness.open(spec, vec![listener]).unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            sender.send(()).unwrap();
+            harness.stop().await;
+        });
+    });
+    idle.recv_timeout(LONG).expect("a moment in which nothing is busy");
 }

@@ -103,7 +103,7 @@ async fn results_are_held_to_the_limit_and_take_from_the_budget() {
     assert!(matches!(say(700_000).await, Outcome::Unknown(NoAnswer::Busy)));
     drop(first);
     assert!(matches!(say(700_000).await, Outcome::Result(_)));
-    assert!(matches!(say(10).await, Outcome::Result(RawResult { held: None, .. })));
+    assert!(matches!(say(10).await, Outcome::Result(RawResult { held: Some(_), .. })));
 }
 
 #[tokio::test]

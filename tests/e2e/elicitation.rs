@@ -284,7 +284,7 @@ fn everything_asks_over_stdio() {
     // Where nobody can be asked it is not told otherwise, and does not have the tool.
     let silent = Host::with(&servers).settings("[approval]\nwatch = false\n").serves();
     let listed = silent.opens("agent-1", &[]).asks("listTools", json!({"server": "everything"})).to_string();
-    assert!(listed.contains("get-sum") && !listed.contains("elicitation"), "{listed}");
+    assert!(listed.contains("get-sum") && !listed.contains("trigger-elicitation"), "{listed}");
 }
 
 #[test]

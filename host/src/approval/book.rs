@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
-pub(super) use super::entry::{Asked, Change, Entry, Turn, Waiter};
+pub(super) use super::entry::{Asked, Change, Entry, Place, Turn, Waiter};
 use super::{ApprovalId, Key, State, elicit::ELICITATION};
 use crate::limits::ApprovalLimits;
 
@@ -21,12 +21,6 @@ const ENDED_KEPT: usize = 1024;
 
 /// Calls that are allowed again without asking, in all; beyond it the oldest is forgotten.
 const REMEMBERED: usize = 1024;
-
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Live(ApprovalId),
-    Over(ApprovalId, State),
-}
 
 /// All approvals of a harness. `P` is what is shown to whoever is asked.
 #[derive(Debug)]
@@ -242,12 +236,10 @@ impl<P> Book<P> {
         let Some(Place::Live(id)) = self.waiters.remove(&waiter) else { return };
         let Some(entry) = self.live.get_mut(&id) else { return };
         entry.waiters.retain(|other| *other != waiter);
-        if entry.waiters.is_empty() && !entry.promised {
-            match entry.granted {
-                None => self.end(id, State::Withdrawn, None),
-                Some(_) if entry.key.kind == ELICITATION => self.end(id, State::Expired, None),
-                Some(_) => {}
-            }
+        let is_idle = entry.waiters.is_empty() && !entry.promised;
+        if is_idle && (entry.granted.is_none() || entry.key.kind == ELICITATION) {
+            let state = if entry.granted.is_some() { State::Expired } else { State::Withdrawn };
+            self.end(id, state, None);
         }
     }
 

@@ -221,3 +221,42 @@ impl Approver {
         self.0.approvals.audit().approval_step(step(id, State::Denied, &key, &about, Some(&by)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::{
+        super::book::{Book, Waiter},
+        *,
+    };
+
+    fn key() -> Key {
+        let digest = Digest::of("x");
+        let (server, name) = ("s".to_owned(), "t".to_owned());
+        Key { session: 1, kind: ELICITATION, server, name, arguments: digest, definition: None, policy: digest }
+    }
+
+    fn asked(book: &mut Book<()>, now: Instant, id: u64) -> Waiter {
+        match book.ask(now, key(), Arc::new(()), ApprovalId(id)) {
+            Asked::Waiting(waiter) => waiter,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_that_its_server_did_not_wait_for_is_for_no_later_question() {
+        let (mut book, now) = (Book::new(ApprovalLimits::default()), Instant::now());
+        let waiter = asked(&mut book, now, 1);
+        book.allow(now, ApprovalId(1), "me".into(), false).unwrap();
+        book.leave(now, waiter);
+        assert_eq!(book.state(now, 1, ApprovalId(1)), Some((State::Expired, None)));
+        let waiter = asked(&mut book, now, 2);
+        assert!(matches!(book.look(now, waiter), Some((ApprovalId(2), Turn::Wait(_)))));
+        book.dismiss(now, ApprovalId(2), "me".into()).unwrap();
+        assert_eq!(book.look(now, waiter), Some((ApprovalId(2), Turn::Over(State::Withdrawn))));
+        assert_eq!(book.dismiss(now, ApprovalId(2), "me".into()), Err(Some(State::Withdrawn)));
+        // Unlike after a no it may be asked again.
+        let _ = asked(&mut book, now, 3);
+    }
+}

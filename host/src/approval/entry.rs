@@ -10,6 +10,13 @@ use super::{ApprovalId, Key, State};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Waiter(pub(super) u64);
 
+/// Which approval a waiter waits for, or waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    Live(ApprovalId),
+    Over(ApprovalId, State),
+}
+
 /// What became of asking.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {

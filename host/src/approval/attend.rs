@@ -83,7 +83,11 @@ impl Approvals {
         let Some(question) = self.question(id) else { return };
         match webhook::ask(webhook, question).await {
             Ok(answer) => self.answered(id, answer, &format!("webhook {}", webhook.name())),
-            Err(error) => tracing::warn!(approval = %id, %error, "the approval webhook gave no answer"),
+            Err(error) => {
+                // Names in a certificate are the other side's words.
+                let error = error.to_string();
+                tracing::warn!(approval = %id, error = %Escaped(&error), "the approval webhook gave no answer");
+            }
         }
     }
 

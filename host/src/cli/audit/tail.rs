@@ -158,6 +158,12 @@ fn what(kind: &str, record: &ReadRecord) -> String {
             format!("{}{detail}, {} ms, {} B, id {}", text("outcome"), text("duration_ms"), text("bytes"), text("id"))
         }
         "refused" => format!("{}, id {}", text("reason"), text("id")),
+        "approval" => {
+            let by = Some(text("approver")).filter(|by| !by.is_empty());
+            let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+            let what = if text("kind") == "elicitation" { "question " } else { "" };
+            format!("{what}{}{by}, id {}", text("state"), text("id"))
+        }
         "limited" => format!("{} calls: {}", text("count"), text("reason")),
         "started" => labelled(&["version", "pid"]),
         "session" => labelled(&["policy", "listeners", "labels"]),

@@ -230,6 +230,7 @@ mod tests {
         super::book::{Book, Waiter},
         *,
     };
+    use crate::limits::ApprovalLimits;
 
     fn key() -> Key {
         let digest = Digest::of("x");
@@ -238,7 +239,7 @@ mod tests {
     }
 
     fn asked(book: &mut Book<()>, now: Instant, id: u64) -> Waiter {
-        match book.ask(now, key(), Arc::new(()), ApprovalId(id)) {
+        match book.ask(now, key(), Arc::new(()), (ApprovalId(id), 10)) {
             Asked::Waiting(waiter) => waiter,
             other => panic!("{other:?}"),
         }

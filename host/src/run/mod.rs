@@ -23,10 +23,11 @@ use crate::{
     harness::Harness,
     limits::overrides::Overrides,
     listener::{Access, Listen, Listeners},
+    pins::Pins,
     sandbox::{self, Asked, engine},
     servers::Launcher,
     session::{Labels, SessionName, SessionSpec, new_token},
-    store::HeadsInStore,
+    store::{HeadsInStore, Store},
 };
 use control::Answering;
 use folder::{RunFolder, Tools};
@@ -110,10 +111,12 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let view = view_of(&run, folders, &folder);
     let names = run.config.gathered.names.clone();
     let asks_people = run.config.approval.watch;
+    let store = Store::open(&folders.state).await?;
     let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
     let recorder = recorder.sink(HeadsInStore::of(&folders.state));
-    let harness =
-        Harness::start(run.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    let pins = Some(Pins::in_store(store.clone()));
+    let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
+        .context("cannot write the record")?;
     let answering = if asks_people { Some(Answering::start(&folder, harness.approvals())?) } else { None };
     if run.policy.can_ask() && !harness.approvals().can_be_answered() {
         harness.stop().await;
@@ -135,6 +138,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
         answering.stop().await;
     }
     harness.stop().await;
+    store.close().await;
     ended
 }
 

@@ -14,6 +14,7 @@ use crate::{
     budget::Budget,
     call::Stages,
     config::Config,
+    control::servers::Overseen,
     digest::Digest,
     edge::Edge,
     gate::Policies,
@@ -307,6 +308,11 @@ impl Harness {
     #[must_use]
     pub fn approvals(&self) -> &Approvals {
         &self.approvals
+    }
+
+    /// What commands may look at and restart.
+    pub(crate) fn overseen(&self) -> Overseen {
+        Overseen { servers: self.servers.clone(), pins: self.pins.clone(), audit: self.audit.clone() }
     }
 
     /// The MCP servers, for the operator's view of them; none over another provider.

@@ -196,13 +196,13 @@ fn say(server: &ServerName, compared: &Compared, changed_before: usize) {
         (false, count) => tracing::info!(%server, count, "tools of an MCP server were pinned at first sight"),
         (true, count) => {
             let first = shown(new.first());
-            tracing::warn!(%server, count, first, "an MCP server has tools that it did not have before")
+            tracing::warn!(%server, count, %first, "an MCP server has tools that it did not have before")
         }
     }
     if !changed.is_empty() && changed.len() != changed_before {
         let (count, first) = (changed.len(), shown(changed.first().map(|(name, _)| name)));
         tracing::warn!(
-            %server, count, first,
+            %server, count, %first,
             "tools of an MCP server are not what they were, and are refused: look at them with \"footbridge servers \
              pins diff\", then accept them or not"
         );

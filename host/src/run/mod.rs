@@ -117,7 +117,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let pins = Some(Pins::in_store(store.clone()));
     let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
         .context("cannot write the record")?;
-    let answering = if asks_people { Some(Answering::start(&folder, harness.approvals())?) } else { None };
+    let answering = Answering::start(&folder, &harness, asks_people)?;
     if run.policy.can_ask() && !harness.approvals().can_be_answered() {
         harness.stop().await;
         return Err(NobodyToAsk(run.policy.name().to_owned()).into());
@@ -134,9 +134,7 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
-    if let Some(answering) = answering {
-        answering.stop().await;
-    }
+    answering.stop().await;
     harness.stop().await;
     store.close().await;
     ended

@@ -64,7 +64,9 @@ pub(crate) fn answer(
         }
         "listing-of-a-file" => {
             wire.result(id, &text("called"))?;
-            wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))?;
+            if params["name"] == "nudge" {
+                wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))?;
+            }
         }
         "asks-back" => asks_back(id, wire, lines)?,
         "elicits" => elicits::answer(params, id, wire, lines)?,

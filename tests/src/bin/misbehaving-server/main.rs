@@ -53,7 +53,7 @@ const MODES: [(&str, &str); 39] = [
     ("broken-json", "answers a call with an object that is cut off"),
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
-    ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; each call says that the list changed"),
+    ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("asks-without-end", "sends requests and never reads what it is answered"),

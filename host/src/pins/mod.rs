@@ -19,10 +19,7 @@ mod tests;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -56,8 +53,8 @@ struct Slot {
     /// Held while it is compared: one after the other.
     turn: tokio::sync::Mutex<()>,
     last: Mutex<Option<Vetted>>,
-    /// Whether the last comparison failed: said once, not with each call.
-    failed: AtomicBool,
+    /// When the last comparison failed, if it did.
+    failed: Mutex<Option<Instant>>,
 }
 
 /// What came of a catalogue.
@@ -91,21 +88,26 @@ impl Pins {
         if let Some(seen) = slot.still_good(&offered) {
             return Ok(seen);
         }
+        let came = Instant::now();
         let _turn = slot.turn.lock().await;
         if let Some(seen) = slot.still_good(&offered) {
             return Ok(seen);
         }
+        if slot.failed().is_some_and(|failed| failed >= came) {
+            // While this one waited for its turn: a store that is locked must not make each of many wait in turn.
+            return Err(refused(server));
+        }
         match self.look(server, &slot, &offered).await {
             Ok(seen) => {
-                slot.failed.store(false, Ordering::Relaxed);
+                slot.set_failed(None);
                 Ok(seen)
             }
             Err(error) => {
-                if !slot.failed.swap(true, Ordering::Relaxed) {
+                // Said once, not with each call.
+                if slot.set_failed(Some(Instant::now())).is_none() {
                     tracing::error!(%server, %error, "tools of an MCP server cannot be pinned: all of it is refused");
                 }
-                let why = "its tools cannot be compared with what they were";
-                Err(Unavailable::because(format!("Server \"{server}\" is not available: {why}; ask the operator")))
+                Err(refused(server))
             }
         }
     }
@@ -176,6 +178,15 @@ impl Slot {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn failed(&self) -> Option<Instant> {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives what was before.
+    fn set_failed(&self, at: Option<Instant>) -> Option<Instant> {
+        std::mem::replace(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner), at)
+    }
+
     fn set(&self, vetted: Vetted) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(vetted);
     }
@@ -186,6 +197,12 @@ impl Vetted {
     fn is_of(&self, offered: &Arc<Catalogue>) -> bool {
         self.of.as_ptr() == Arc::as_ptr(offered)
     }
+}
+
+/// For the guest, who learns no more than that.
+fn refused(server: &ServerName) -> Unavailable {
+    let why = "its tools cannot be compared with what they were";
+    Unavailable::because(format!("Server \"{server}\" is not available: {why}; ask the operator"))
 }
 
 /// Tells the operator what is new.

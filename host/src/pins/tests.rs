@@ -223,7 +223,11 @@ async fn a_store_that_is_locked_for_good_refuses_and_recovers() {
     let mut connection = held.0.store.raw().await;
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *connection).await.unwrap();
     let a = offered("c", &[tool("a", "1")]);
-    assert!(pins.vet(&x(), Arc::clone(&a)).await.is_err());
+    let began = Instant::now();
+    let x = x();
+    let all = futures::future::join_all((0..8).map(|_| pins.vet(&x, Arc::clone(&a)))).await;
+    assert!(all.iter().all(Result::is_err));
+    assert!(began.elapsed() < Duration::from_secs(15), "they wait together: {:?}", began.elapsed());
     sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await.unwrap();
     assert_eq!(seen(&pins, &a).await.0, ["a"]);
 }

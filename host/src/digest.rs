@@ -1,6 +1,6 @@
 //! SHA-256 digests.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use ring::digest::{SHA256, digest};
 
@@ -30,6 +30,27 @@ impl Digest {
     }
 }
 
+/// A text that is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is \"sha256:\" and 64 hexadecimal digits")]
+pub struct BadDigest;
+
+impl FromStr for Digest {
+    type Err = BadDigest;
+
+    /// As records and commands write it: `sha256:` and 64 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, BadDigest> {
+        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
+        let mut out = [0; 32];
+        for (byte, pair) in out.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| BadDigest)?;
+            let is_hex = pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+            *byte = u8::from_str_radix(pair, 16).ok().filter(|_| is_hex).ok_or(BadDigest)?;
+        }
+        Ok(Self(out))
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
@@ -51,6 +72,16 @@ mod tests {
         let digest = Digest::of("x");
         assert_eq!(Digest::from_bytes(digest.as_bytes()), Some(digest));
         assert_eq!(Digest::from_bytes(&[0; 31]), None);
+    }
+
+    #[test]
+    fn it_is_read_as_it_is_written_and_nothing_else_is() {
+        let digest = Digest::of("x");
+        assert_eq!(format!("sha256:{digest}").parse(), Ok(digest));
+        for bad in [digest.to_string(), "sha256:".into(), format!("sha256:+{}", "0".repeat(63)), "sha256:é".repeat(32)]
+        {
+            assert_eq!(bad.parse::<Digest>(), Err(BadDigest), "{bad}");
+        }
     }
 
     #[test]

@@ -14,11 +14,13 @@ use crate::{
     budget::Budget,
     call::Stages,
     config::Config,
+    control::servers::Overseen,
     digest::Digest,
     edge::Edge,
     gate::Policies,
     limits::Limits,
     listener::{Listener, Listeners},
+    pins::{self, Pins},
     provider::{Guard, ToolProvider, Upstream},
     redact::Redactor,
     resolve::Resolver,
@@ -63,6 +65,7 @@ struct Front {
     audit: Audit,
     budget: Budget,
     approval: approval::Settings,
+    pins: Option<Pins>,
 }
 
 /// A running harness.
@@ -70,6 +73,7 @@ pub struct Harness {
     edge: Edge,
     upstream: Upstream,
     servers: Option<Servers>,
+    pins: Option<Pins>,
     approvals: Approvals,
     approval: approval::Settings,
     audit: Audit,
@@ -87,12 +91,18 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Starts the stages and the servers, and writes as this says, or to this journal. Only [`Launcher::Kept`] keeps the promise that
+    /// Starts the stages and the servers, and writes as this says, or to this journal. With pins, only what is as it
+    /// was pinned is offered. Only [`Launcher::Kept`] keeps the promise that
     /// no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub fn start(config: Config, recorder: impl Into<Recorder>, launcher: Launcher) -> std::io::Result<Self> {
+    pub fn start(
+        config: Config,
+        recorder: impl Into<Recorder>,
+        launcher: Launcher,
+        pins: Option<Pins>,
+    ) -> std::io::Result<Self> {
         tls::install();
         let redactor = Redactor::new(&config.gathered.secrets);
         crate::log::hide(&redactor);
@@ -104,10 +114,19 @@ impl Harness {
         let context =
             ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
         let servers = Servers::start(config.servers, context);
-        let front =
-            Front { limits: config.limits, allow_hosts: config.allow_hosts, audit, budget, approval: config.approval };
+        let front = Front {
+            limits: config.limits,
+            allow_hosts: config.allow_hosts,
+            audit,
+            budget,
+            approval: config.approval,
+            pins,
+        };
         // What servers say is redacted where it comes in, and not again.
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
+        if let Some(pins) = &harness.pins {
+            harness.tasks.spawn(pins::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
+        }
         harness.servers = Some(servers);
         harness.redactor = redactor;
         harness.record = config.audit;
@@ -116,7 +135,7 @@ impl Harness {
     }
 
     /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets` are taken out of
-    /// what it answers.
+    /// what it answers. With pins, only what is as it was pinned is offered.
     ///
     /// # Errors
     /// When the record cannot be written.
@@ -125,19 +144,20 @@ impl Harness {
         limits: Limits,
         secrets: &[Secret],
         recorder: impl Into<Recorder>,
+        pins: Option<Pins>,
     ) -> std::io::Result<Self> {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
         let approval = approval::Settings { watch: false, command: None, webhook: None };
-        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval };
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, pins };
         Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, audit, budget, approval } = front;
+        let Front { limits, allow_hosts, audit, budget, approval, pins } = front;
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
-        let upstream = Upstream::new(provider, guard);
+        let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let approvals = Approvals::new(limits.approval.clone(), &approval, audit.clone());
         let stages =
@@ -149,6 +169,7 @@ impl Harness {
             edge,
             upstream,
             servers: None,
+            pins,
             approvals,
             approval,
             audit,
@@ -287,6 +308,11 @@ impl Harness {
     #[must_use]
     pub fn approvals(&self) -> &Approvals {
         &self.approvals
+    }
+
+    /// What commands may look at and restart.
+    pub(crate) fn overseen(&self) -> Overseen {
+        Overseen { servers: self.servers.clone(), pins: self.pins.clone(), audit: self.audit.clone() }
     }
 
     /// The MCP servers, for the operator's view of them; none over another provider.

@@ -17,9 +17,11 @@ use crate::{
     harness::{Harness, OpenError},
     limits::Limits,
     listener::{BindError, Listen},
+    pins::Pins,
     provider::ToolProvider,
     secret::Secret,
     session::{BadSessionName, Ended, Labels, NoRandomness, SessionName, SessionSpec, new_token},
+    store::Store,
 };
 
 /// Serves a provider to sandboxes, each through a session with a listener and a token of its own.
@@ -52,6 +54,7 @@ pub struct ServerBuilder {
     limits: Limits,
     policy: Arc<Policy>,
     secrets: Vec<Secret>,
+    pins: Option<Pins>,
 }
 
 /// A session that is served: what its sandbox needs to know.
@@ -85,7 +88,7 @@ impl Server {
     #[must_use]
     pub fn over(provider: impl ToolProvider) -> ServerBuilder {
         let (limits, policy) = (Limits::default(), Policy::open());
-        ServerBuilder { provider: Arc::new(provider), limits, policy, secrets: Vec::new() }
+        ServerBuilder { provider: Arc::new(provider), limits, policy, secrets: Vec::new(), pins: None }
     }
 
     /// Serves a new session. A Unix socket is for the user of this process alone; TCP is loopback only, and port 0
@@ -148,13 +151,23 @@ impl ServerBuilder {
         self
     }
 
+    /// Pins the definitions of its tools in this store, which has to be given for that: a tool whose definition is
+    /// another than it was is refused until somebody accepted the change, by [`Store::accept_pins`] or with
+    /// `footbridge servers pins accept` on the same state folder. For providers whose tools come from elsewhere; those
+    /// of [`InProcess`](crate::InProcess) change with the program and nobody else.
+    #[must_use]
+    pub fn pins(mut self, store: Store) -> Self {
+        self.pins = Some(Pins::in_store(store));
+        self
+    }
+
     /// Starts it. Every call is written to this journal before it reaches the provider, and again when it came back;
     /// [`FileJournal`](crate::FileJournal) is the one to use, or a [`Recorder`] for settings and signed heads.
     ///
     /// # Errors
     /// When the record cannot be written.
     pub fn start(self, recorder: impl Into<Recorder>) -> std::io::Result<Server> {
-        let harness = Harness::over(self.provider, self.limits, &self.secrets, recorder)?;
+        let harness = Harness::over(self.provider, self.limits, &self.secrets, recorder, self.pins)?;
         Ok(Server { harness, policy: self.policy })
     }
 }

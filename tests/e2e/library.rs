@@ -8,7 +8,7 @@ use std::{
 };
 
 use footbridge::{
-    Endpoint, InProcess, Limits, Served, Server, ToolContext, ToolDefinition, ToolResult, VolatileJournal,
+    Endpoint, InProcess, Limits, Served, Server, Store, ToolContext, ToolDefinition, ToolResult, VolatileJournal,
 };
 use footbridge_guest::{Client, ClientError, Reason, answers::Block};
 use footbridge_tests::{PATIENCE, Ran, Running, programs};
@@ -194,6 +194,38 @@ fn what_a_bridge_refuses_is_told_in_words_for_programs() {
     assert_eq!(limited.reason(), Some(Reason::RateLimited));
     assert!(limited.retry_after().is_some_and(|pause| !pause.is_zero()) && !limited.may_have_happened());
     assert_eq!(client.resources("x").unwrap().len() + client.templates("x").unwrap().len(), 0);
+}
+
+/// What a call to a tool with this description ends with, where its definition is pinned in this folder, or nowhere.
+fn called_as(description: &str, pinned_in: Option<&Path>) -> Result<String, Option<Reason>> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let definition = ToolDefinition::new("t").description(description);
+    let tools = InProcess::new("x").tool(definition, |_: Value, _: ToolContext| async { ToolResult::text("done") });
+    let (server, served) = runtime.block_on(async {
+        let mut server = Server::over(tools.build().unwrap());
+        if let Some(folder) = pinned_in {
+            server = server.pins(Store::open(folder).await.unwrap());
+        }
+        let server = server.start(VolatileJournal::new()).unwrap();
+        let served = server.serve("test", &"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+        (server, served)
+    });
+    let Endpoint::Tcp(tcp) = &served.endpoint else { panic!("{}", served.endpoint) };
+    let mut client = Client::tcp("127.0.0.1", tcp.port, served.token.clone()).unwrap();
+    let called = client.call("x", "t", &json!({}));
+    runtime.block_on(server.stop());
+    called.map(|result| result.text()).map_err(|error| error.reason())
+}
+
+#[test]
+fn definitions_are_pinned_where_a_store_was_given_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [Some(folder.path()), None] {
+        assert_eq!(called_as("one", store).unwrap(), "done");
+        let other = called_as("two", store);
+        assert_eq!(other, store.map_or(Ok("done".to_owned()), |_| Err(Some(Reason::DefinitionChanged))));
+        assert_eq!(called_as("one", store).unwrap(), "done");
+    }
 }
 
 #[test]

@@ -117,7 +117,8 @@ fn names_from_inside_cannot_steer_the_terminal_of_whoever_reads_the_record() {
 #[test]
 fn a_run_whose_record_cannot_be_written_does_not_start() {
     let host = Host::with(&Servers::demo());
-    fs::write(host.state(), "in the way").unwrap();
+    fs::create_dir(host.state()).unwrap();
+    fs::write(host.state().join("audit"), "in the way").unwrap();
     let ran = host.runs_script("echo never");
     ran.fails(125, &["audit", host.state().to_str().unwrap()]);
     assert_eq!(ran.stdout, "");
@@ -139,13 +140,13 @@ fn a_call_that_cannot_be_recorded_is_not_made() {
     let inner = host.run_of(&[
         "bash",
         "-c",
-        "echo ready; read full; tool-cli --json ok add '{\"a\":1,\"b\":1}'; echo $?; \
+        "tool-cli ok >/dev/null; echo ready; read full; tool-cli --json ok add '{\"a\":1,\"b\":1}'; echo $?; \
         read room; tool-cli ok add '{\"a\":1,\"b\":2}'",
     ]);
     let mut command = std::process::Command::new("unshare");
     let state = host.state();
     let script = format!(
-        "mount -t tmpfs -o size=64k,mode=700 tmpfs {0} && (while read -r line; do case $line in full) cat /dev/zero >{0}/fill 2>/dev/null; \
+        "mount -t tmpfs -o size=512k,mode=700 tmpfs {0} && (while read -r line; do case $line in full) cat /dev/zero >{0}/fill 2>/dev/null; \
          echo filled >&2;; room) rm {0}/fill; echo roomy >&2;; esac; echo $line; done | \"$@\")",
         state.display()
     );

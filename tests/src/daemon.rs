@@ -46,6 +46,26 @@ impl Host {
         daemon
     }
 
+    /// Starts a daemon whose state is on a small file system of its own, which fills up and is emptied as its standard
+    /// input says: `full` and `room`. Needs root.
+    #[track_caller]
+    #[must_use]
+    pub fn serves_on_a_small_disk(&self, before: &str) -> Running {
+        std::fs::create_dir(self.state()).unwrap();
+        let serve = self.serve_of();
+        let script = format!(
+            "mount -t tmpfs -o size=512k,mode=700 tmpfs {0}; {before} exec 3<&0; \
+             (while read -r line; do case $line in full) cat /dev/zero >{0}/fill;; room) rm {0}/fill;; esac; \
+             echo $line done; done) <&3 >&2 & exec \"$@\" 3<&- <&-",
+            self.state().display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh"]);
+        command.arg(serve.get_program()).args(serve.get_args()).env_clear().current_dir(self.work());
+        command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Running::start(&mut command)
+    }
+
     /// `footbridge session` with these words, to its end.
     #[track_caller]
     #[must_use]

@@ -45,6 +45,7 @@ pub use volatile::VolatileJournal;
 use crate::{
     approval::{ApprovalId, Approver, Cleared, NotCleared},
     auth::Principal,
+    digest::Digest,
     gate::Verdict,
     limits::AuditLimits,
     provider::{self, Executed, Outgoing, OutgoingRequest, ServerName},
@@ -145,6 +146,16 @@ impl Audit {
     /// Records that a session's token was replaced.
     pub(crate) fn session_rotated(&self, session: &SessionName) {
         drop(self.queue.push_kept(Record::SessionRotated { session: session.to_string() }));
+    }
+
+    /// Records that somebody accepted a definition.
+    pub(crate) fn pin_accepted(&self, server: &str, tool: &str, definition: Digest, approver: &str) {
+        drop(self.queue.push_kept(Record::PinAccepted {
+            server: self.redaction.text(server),
+            name: self.redaction.text(tool),
+            definition: digest_text(definition),
+            approver: approver.to_owned(),
+        }));
     }
 
     /// Records that a session ended.

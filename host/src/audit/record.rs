@@ -69,6 +69,8 @@ pub(super) enum Record {
     Refused(Box<Refused>),
     /// A step in the life of an approval.
     Approval(Box<Approval>),
+    /// A person accepted that a tool is not what it was.
+    PinAccepted { server: String, name: String, definition: String, approver: String },
     /// Calls over a limit, counted.
     Limited { session: String, reason: &'static str, count: u64 },
 }

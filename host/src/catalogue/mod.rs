@@ -3,6 +3,7 @@
 //! Entries come from an untrusted server, one by one: a bad one is left out and reported, it never takes the others
 //! with it. Each keeps its definition as raw JSON, so that nothing a server said is lost on the way to a guest.
 
+mod pinned;
 mod tool;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -15,6 +16,8 @@ use crate::{
     gate::{SessionRules, Subject},
     limits::ServerLimits,
 };
+pub use pinned::{ChangedTool, Origin};
+pub(crate) use pinned::{SERVER, TOOL, VERBATIM};
 pub(crate) use tool::PROMOTED;
 pub use tool::Tool;
 
@@ -26,6 +29,9 @@ pub struct Catalogue {
     templates: BTreeMap<String, Arc<RawValue>>,
     bytes: usize,
     listed_only: bool,
+    origin: Option<Arc<Origin>>,
+    /// Tools that are not what was pinned, by what was: they are not among the others.
+    changed: BTreeMap<String, Arc<ChangedTool>>,
 }
 
 /// Why an entry of a listing is left out.
@@ -58,13 +64,19 @@ pub enum BadEntry {
 const MAX_KEY: usize = 1024;
 
 impl Catalogue {
+    /// Empty, of a server that is reached like this.
+    #[must_use]
+    pub fn of(origin: Arc<Origin>) -> Self {
+        Self { origin: Some(origin), ..Self::default() }
+    }
+
     /// Adds a tool of a listing.
     ///
     /// # Errors
     /// [`BadEntry`] when it is left out.
     pub fn add_tool(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
         self.account(raw, limits)?;
-        let tool = Tool::parse(raw, limits)?;
+        let tool = Tool::parse(raw, limits, self.origin.as_deref())?;
         if self.tools.len() >= limits.entries {
             return Err(BadEntry::TooMany(limits.entries));
         }
@@ -109,6 +121,32 @@ impl Catalogue {
         self.tools.get(name)
     }
 
+    /// The tools whose definition is not the one that was pinned, by name, as they were pinned. They cannot be called.
+    pub fn changed(&self) -> impl ExactSizeIterator<Item = (&str, &ChangedTool)> {
+        self.changed.iter().map(|(name, tool)| (name.as_str(), &**tool))
+    }
+
+    /// Whether a tool of this name is there with another definition than the one that was pinned.
+    #[must_use]
+    pub fn is_changed(&self, name: &str) -> bool {
+        self.changed.contains_key(name)
+    }
+
+    /// The same, in which these tools cannot be called.
+    #[must_use]
+    pub(crate) fn with_changed(&self, changed: BTreeMap<String, Arc<ChangedTool>>) -> Self {
+        let kept = self.tools.iter().filter(|(name, _)| !changed.contains_key(*name));
+        Self {
+            tools: kept.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
+            resources: self.resources.clone(),
+            templates: self.templates.clone(),
+            bytes: self.bytes,
+            listed_only: self.listed_only,
+            origin: self.origin.clone(),
+            changed,
+        }
+    }
+
     /// Resources by URI, each as the server gave it.
     pub fn resources(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.resources.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
@@ -135,16 +173,20 @@ impl Catalogue {
     pub fn seen_by(&self, rules: &SessionRules, server: &str) -> Self {
         let listed_only = rules.hides_resources_of(server);
         let shown_tool = |tool: &Tool| rules.shows(&rules.tool(server, tool.name(), tool.effects()));
+        let shown_changed = |name: &str, tool: &ChangedTool| rules.shows(&rules.tool(server, name, tool.effects()));
         let tools = self.tools.iter().filter(|(_, tool)| shown_tool(tool));
         let resources = self.resources.iter().filter(|(uri, _)| rules.shows(&Subject::resource(server, uri)));
         let templates = self.templates.iter().filter(|_| !listed_only);
+        let keep_changed = |(name, tool): (&String, &Arc<ChangedTool>)| (name.clone(), Arc::clone(tool));
         let keep = |(key, raw): (&String, &Arc<RawValue>)| (key.clone(), Arc::clone(raw));
         Self {
             tools: tools.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
             resources: resources.map(keep).collect(),
             templates: templates.map(keep).collect(),
+            changed: self.changed.iter().filter(|(name, tool)| shown_changed(name, tool)).map(keep_changed).collect(),
             bytes: self.bytes,
             listed_only,
+            origin: self.origin.clone(),
         }
     }
 }

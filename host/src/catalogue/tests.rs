@@ -1,6 +1,7 @@
 //! What is kept of a listing, and what of it a session may see.
 
 use super::*;
+use crate::digest::Digest;
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
@@ -39,17 +40,63 @@ fn unknown_members_reach_describe_tool_after_the_known_ones() {
 }
 
 #[test]
-fn the_digest_covers_what_matters_and_not_the_order() {
-    let digest = |text: &str| Tool::parse(&raw(text), &ServerLimits::default()).unwrap().digest();
+fn the_digest_covers_all_that_a_guest_is_shown_and_not_the_order() {
+    let digest = |text: &str| Tool::parse(&raw(text), &ServerLimits::default(), None).unwrap().digest();
     let a = digest(r#"{"name":"a","inputSchema":{"x":1,"y":2},"_meta":{"n":1}}"#);
-    assert_eq!(a, digest(r#"{"_meta":{"n":2},"inputSchema":{"y":2,"x":1},"name":"a"}"#));
-    assert_ne!(a, digest(r#"{"name":"a","inputSchema":{"x":1,"y":3}}"#));
+    assert_eq!(a, digest(r#"{"_meta":{ "n":1 },"inputSchema":{"y":2,"x":1},"name":"a"}"#));
+    for other in [
+        r#"{"name":"a","inputSchema":{"x":1,"y":3},"_meta":{"n":1}}"#,
+        r#"{"name":"a","inputSchema":{"x":1,"y":2},"_meta":{"n":2}}"#,
+        r#"{"name":"a","inputSchema":{"x":1,"y":2},"_meta":{"n":1},"title":"A"}"#,
+        r#"{"name":"a","inputSchema":{"x":1,"y":2},"_meta":{"n":1},"nobody":"knows"}"#,
+    ] {
+        assert_ne!(a, digest(other), "{other}");
+    }
+}
+
+#[test]
+fn numbers_that_no_value_keeps_are_told_apart_by_their_digits() {
+    let tool = |number: &str| {
+        let text = format!(r#"{{"name":"a","inputSchema":{{"maximum":{number}}}}}"#);
+        Tool::parse(&raw(&text), &ServerLimits::default(), None).unwrap()
+    };
+    for (one, other) in
+        [("1e400", "2e400"), ("123456789012345678901234567890", "123456789012345678901234567891"), ("1.5", "\"1.5\"")]
+    {
+        assert_ne!(tool(one).digest(), tool(other).digest(), "{one}");
+    }
+    assert_eq!(tool("1e400").digest(), Digest::of(tool("1e400").pinned()));
+}
+
+#[test]
+fn how_a_server_is_reached_is_part_of_each_definition() {
+    let of = |command: &str| {
+        let mut catalogue = Catalogue::of(Arc::new(Origin::new(serde_json::json!({ "command": command }))));
+        add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#).unwrap();
+        catalogue.tool("a").unwrap().pinned().to_owned()
+    };
+    assert_eq!(of("x"), r#"{"server":{"command":"x"},"tool":{"inputSchema":{},"name":"a"}}"#);
+    assert_ne!(of("x"), of("y"));
+}
+
+#[test]
+fn a_changed_tool_is_among_the_changed_alone_and_hidden_by_what_it_was() {
+    let mut catalogue = Catalogue::default();
+    for tool in [r#"{"name":"a","inputSchema":{}}"#, r#"{"name":"b","inputSchema":{}}"#] {
+        add(&mut catalogue, tool).unwrap();
+    }
+    let pin = r#"{"tool":{"name":"a","annotations":{"readOnlyHint":true,"openWorldHint":false},"outputSchema":{}}}"#;
+    let changed = ChangedTool::by_pin(pin);
+    assert_eq!((changed.effects().words(), changed.is_structured()), (vec!["read"], true));
+    assert_eq!(ChangedTool::by_pin("rubbish").effects().words(), ["write", "destructive", "egress"]);
+    let seen = catalogue.with_changed([("a".to_owned(), Arc::new(changed))].into());
+    assert!(seen.tool("a").is_none() && seen.is_changed("a") && seen.tool("b").is_some() && !seen.is_changed("b"));
 }
 
 #[test]
 fn a_long_description_is_cut_and_says_so() {
     let text = format!(r#"{{"name":"a","inputSchema":{{}},"description":"{}"}}"#, "é".repeat(10_000));
-    let tool = Tool::parse(&raw(&text), &ServerLimits::default()).unwrap();
+    let tool = Tool::parse(&raw(&text), &ServerLimits::default(), None).unwrap();
     assert!(tool.description().len() < 17 * 1024 && tool.description().ends_with("too long]"));
 }
 

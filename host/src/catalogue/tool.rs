@@ -7,9 +7,9 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
-use super::{BadEntry, MAX_KEY};
+use super::{BadEntry, MAX_KEY, Origin, SERVER, TOOL, VERBATIM};
 use crate::{
     digest::Digest,
     gate::Effects,
@@ -24,6 +24,7 @@ pub struct Tool {
     description: Option<String>,
     structured: bool,
     definition: Box<RawValue>,
+    pinned: Box<str>,
     digest: Digest,
     effects: Effects,
     schema: OnceLock<Result<InputSchema, BadSchema>>,
@@ -31,9 +32,6 @@ pub struct Tool {
 
 /// What marks a parameter that the stateless revision wants repeated in a header.
 pub(crate) const PROMOTED: &str = "\"x-mcp-header\"";
-
-/// What makes a definition: the members whose change matters to whoever accepted it.
-const DIGESTED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
 /// The order in which `describeTool` shows the members that every client knows.
 const SHOWN_FIRST: [&str; 5] = ["name", "description", "inputSchema", "outputSchema", "annotations"];
@@ -76,7 +74,7 @@ impl<'a> Members<'a> {
 }
 
 impl Tool {
-    pub(super) fn parse(raw: &RawValue, limits: &ServerLimits) -> Result<Self, BadEntry> {
+    pub(super) fn parse(raw: &RawValue, limits: &ServerLimits, origin: Option<&Origin>) -> Result<Self, BadEntry> {
         let text = json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
         let given: Members<'_> = serde_json::from_str(text).map_err(|_| BadEntry::NoKey("name"))?;
         let name = given.text("name").filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey("name"))?;
@@ -92,10 +90,12 @@ impl Tool {
             cut(&mut text, limits.description_bytes);
             text
         });
+        let pinned = pinned_text(&given, origin);
         Ok(Self {
             structured: given.is_object("outputSchema"),
             definition: shown_definition(&given, description.as_deref()),
-            digest: definition_digest(&given),
+            digest: Digest::of(&pinned),
+            pinned: pinned.into(),
             effects: Effects::from_annotations(given.get("annotations")),
             schema: OnceLock::new(),
             name,
@@ -133,7 +133,14 @@ impl Tool {
         self.definition.get().contains(PROMOTED)
     }
 
-    /// Digest of the members whose change matters.
+    /// The canonical text of its definition: all that its server said of it, and how that server is reached. This is
+    /// what a person accepts, and what [`Self::digest`] is of.
+    #[must_use]
+    pub fn pinned(&self) -> &str {
+        &self.pinned
+    }
+
+    /// Digest of its definition.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
@@ -176,11 +183,23 @@ fn shown_definition(given: &Members<'_>, description: Option<&str>) -> Box<RawVa
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-fn definition_digest(given: &Members<'_>) -> Digest {
-    let parsed = |key: &&str| Some(((*key).to_owned(), serde_json::from_str(given.get(key)?.get()).ok()?));
-    let mut value = Value::Object(DIGESTED.iter().filter_map(parsed).collect());
-    json::sort_members(&mut value);
-    Digest::of(value.to_string())
+/// The definition as it is pinned. Every member is in it, also those that nobody knows: `describeTool` shows them to
+/// guests, and what a guest reads must be what somebody accepted.
+fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> String {
+    let (mut tool, mut verbatim) = (Map::new(), Map::new());
+    for (key, raw) in &given.0 {
+        match serde_json::from_str(raw.get()) {
+            Ok(value) if json::inexact_number(raw.get()).is_none() => drop(tool.insert(key.clone(), value)),
+            // Its value would not keep a number of it, and two texts would have one digest.
+            _ => drop(verbatim.insert(key.clone(), raw.get().into())),
+        }
+    }
+    let server = origin.map(|Origin(origin)| (SERVER.to_owned(), origin.clone()));
+    let parts = [(TOOL, tool), (VERBATIM, verbatim)].into_iter().filter(|(_, members)| !members.is_empty());
+    let parts = parts.map(|(key, members)| (key.to_owned(), Value::Object(members)));
+    let mut text = Value::Object(server.into_iter().chain(parts).collect());
+    json::sort_members(&mut text);
+    text.to_string()
 }
 
 /// Cuts a text at a character boundary and says so.

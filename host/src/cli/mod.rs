@@ -7,7 +7,9 @@ mod egress;
 mod policy;
 mod run;
 mod serve;
+mod servers;
 mod session;
+mod table;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -44,6 +46,7 @@ const EXAMPLES: &str = "Examples:
   footbridge audit tail --follow
   footbridge audit verify
   footbridge approvals watch
+  footbridge servers pins diff
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -66,6 +69,9 @@ enum Command {
     /// Show the calls that wait for a person, and answer them
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
+    /// Show MCP servers, start them afresh, and accept what changed in them
+    #[command(subcommand)]
+    Servers(servers::ServersCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -221,6 +227,7 @@ pub fn main() -> i32 {
         Command::Session(command) => session::main(command),
         Command::Audit(command) => audit::main(command),
         Command::Approvals(command) => approvals::main(command),
+        Command::Servers(command) => servers::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::DemoServer => demo_server(),

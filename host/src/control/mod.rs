@@ -11,6 +11,7 @@ pub(crate) mod approvals;
 pub mod client;
 mod peer;
 pub mod server;
+pub(crate) mod servers;
 #[cfg(test)]
 mod tests;
 pub mod wire;

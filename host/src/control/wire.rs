@@ -4,6 +4,7 @@
 //! Names and addresses are texts here; whoever carries a request out makes sense of them.
 
 mod approvals;
+mod servers;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,6 +15,8 @@ pub use approvals::{
     AllowApproval, Answered, ApprovalInfo, ApprovalShown, By, DenyApproval, FieldInfo, ListApprovals, QuestionInfo,
     ShowApproval,
 };
+
+pub use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
 
 /// Changes when an older program could misread a newer one.
 pub const PROTOCOL: u32 = 1;
@@ -81,6 +84,12 @@ methods! {
     "approvals.allow" AllowApproval -> Answered;
     /// Deny a call.
     "approvals.deny" DenyApproval -> Answered;
+    /// Show all MCP servers.
+    "servers.list" ListServers -> Vec<ServerInfo>;
+    /// Start an MCP server afresh.
+    "servers.restart" RestartServer -> Restarted;
+    /// Record that changed definitions were accepted.
+    "pins.accepted" PinsAccepted -> PinsRecorded;
 }
 
 /// Who asks.

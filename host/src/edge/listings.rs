@@ -51,21 +51,30 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, limits: &Cal
 fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
     ServerEntry {
         name: name.to_string(),
-        tool_count: catalogue.tools().len(),
+        tool_count: catalogue.tools().len() + catalogue.changed().len(),
         examples: catalogue.tools().take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
         status: None,
     }
 }
 
+/// What stands for the description of a tool that is not what was pinned: nobody read the one that it has now.
+const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
+
 /// `listTools`.
 pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
-    let entry = |tool: &crate::catalogue::Tool| ToolEntry {
+    let usable = catalogue.tools().map(|tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
         has_structured_output: tool.is_structured(),
-    };
-    let tools = catalogue.tools().map(|tool| entry(tool)).collect();
+    });
+    let changed = catalogue.changed().map(|(name, tool)| ToolEntry {
+        name: name.to_owned(),
+        description: CHANGED.to_owned(),
+        has_structured_output: tool.is_structured(),
+    });
+    let mut tools: Vec<ToolEntry> = usable.chain(changed).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(raw(&ToolList { server: name.to_string(), tools }))
 }
 

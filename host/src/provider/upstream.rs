@@ -14,7 +14,7 @@ use super::{
     CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, Pause, RawResult, ServerName,
     ToolProvider, Unavailable,
 };
-use crate::{audit::Admitted, budget::Budget, catalogue::Catalogue, limits::CallLimits, redact::Redactor};
+use crate::{audit::Admitted, budget::Budget, catalogue::Catalogue, limits::CallLimits, pins::Pins, redact::Redactor};
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.
 const GRACE: Duration = Duration::from_secs(2);
@@ -37,6 +37,7 @@ pub struct Guard {
 pub struct Upstream {
     provider: Arc<dyn ToolProvider>,
     guard: Arc<Guard>,
+    pins: Option<Pins>,
     over: CancellationToken,
 }
 
@@ -50,7 +51,13 @@ impl Upstream {
     /// The stage in front of this provider.
     #[must_use]
     pub fn new(provider: Arc<dyn ToolProvider>, guard: Guard) -> Self {
-        Self { provider, guard: Arc::new(guard), over: CancellationToken::new() }
+        Self { provider, guard: Arc::new(guard), pins: None, over: CancellationToken::new() }
+    }
+
+    /// The same, which offers only what is as it was pinned.
+    #[must_use]
+    pub fn pinned(self, pins: Option<Pins>) -> Self {
+        Self { pins, ..self }
     }
 
     /// The names of all servers, sorted.
@@ -59,14 +66,18 @@ impl Upstream {
         self.provider.servers()
     }
 
-    /// What a server offers now. Waits up to `wait` while it is starting.
+    /// What a server offers now, as far as it is what was pinned. Waits up to `wait` while it is starting.
     ///
     /// # Errors
     /// [`Unavailable`] with the text for the guest.
     pub async fn catalogue(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
         let asked = AssertUnwindSafe(async { self.provider.catalogue(server, wait).await }).catch_unwind();
         match timeout(wait.saturating_add(GRACE), asked).await {
-            Ok(Ok(answer)) => answer.map_err(|why| why.scrubbed(&self.guard.redactor)),
+            Ok(Ok(Ok(offered))) => match &self.pins {
+                Some(pins) => pins.vet(server, offered).await,
+                None => Ok(offered),
+            },
+            Ok(Ok(Err(why))) => Err(why.scrubbed(&self.guard.redactor)),
             Ok(Err(_panic)) => {
                 tracing::error!(%server, "the provider panicked when it was asked what it offers");
                 Err(Unavailable::because(format!("Server \"{server}\" is not available: it failed; ask the operator")))

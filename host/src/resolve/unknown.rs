@@ -34,10 +34,13 @@ const MAX_DISCOVERED: usize = 100;
 /// The tool with exactly this name.
 ///
 /// # Errors
-/// The answer for the guest.
+/// The answer for the guest: there is none, or it is not what was pinned.
 pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) -> Result<&'c Arc<Tool>, ErrorObject> {
     if let Some(tool) = catalogue.tool(name) {
         return Ok(tool);
+    }
+    if catalogue.is_changed(name) {
+        return Err(changed(server, name));
     }
     let name = repeated(name);
     let discovered: Vec<&str> = catalogue.tools().map(|t| t.name()).take(MAX_DISCOVERED).collect();
@@ -45,6 +48,15 @@ pub fn find_tool<'c>(catalogue: &'c Catalogue, server: &ServerName, name: &str) 
         .with("server", server.as_str())
         .with("tool", name.as_ref())
         .with("discoveredTools", discovered))
+}
+
+/// The answer for a tool that is not what was pinned. Nothing of what its server says of it now is in it.
+fn changed(server: &ServerName, name: &str) -> ErrorObject {
+    let message = format!(
+        "Tool \"{name}\" on server \"{server}\" is not what it was: its definition changed, and nobody accepted the \
+         change. It cannot be called until the operator does (footbridge servers pins)"
+    );
+    ErrorObject::new(Reason::DefinitionChanged, message).with("server", server.as_str()).with("tool", name)
 }
 
 /// The answer for a resource that a server does not have.

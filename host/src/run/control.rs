@@ -1,5 +1,5 @@
 //! The control socket of a run: in the run's folder, outside of what the sandbox sees. It takes what is about
-//! approvals; a run has one session, which ends with it.
+//! approvals and servers; a run has one session, which ends with it.
 
 use std::sync::Arc;
 
@@ -11,15 +11,24 @@ use crate::{
     control::{
         self, approvals,
         server::{Control, ControlError, Handler, sent},
+        servers::{self, Overseen},
         wire::{Kind, Refusal, Request},
     },
+    harness::Harness,
 };
 
-struct OfRun(Approvals);
+struct OfRun {
+    approvals: Approvals,
+    overseen: Overseen,
+}
 
 impl Handler for OfRun {
     async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
-        match approvals::handle(&self.0, request) {
+        let request = match approvals::handle(&self.approvals, request) {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
+        match servers::handle(&self.overseen, request).await {
             Ok(answer) => answer,
             Err(other) if matches!(*other, Request::Hello(_)) => sent(control::wire::Harness::this("run")),
             Err(_) => Err(Refusal::new(Kind::Invalid, "this is a run, whose only session ends with its command")),
@@ -34,12 +43,15 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Binds it in the run's folder and serves it.
-    pub(super) fn start(folder: &RunFolder, approvals: &Approvals) -> Result<Self, ControlError> {
+    /// Binds it in the run's folder and serves it. People answer over it where they are asked.
+    pub(super) fn start(folder: &RunFolder, harness: &Harness, asks_people: bool) -> Result<Self, ControlError> {
         let control = Control::bind(&control::in_folder(folder.path()))?;
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(control.serve(Arc::new(OfRun(approvals.clone())), shutdown.clone()));
-        approvals.people_answer();
+        let of_run = OfRun { approvals: harness.approvals().clone(), overseen: harness.overseen() };
+        tasks.spawn(control.serve(Arc::new(of_run), shutdown.clone()));
+        if asks_people {
+            harness.approvals().people_answer();
+        }
         Ok(Self { shutdown, tasks })
     }
 

@@ -23,10 +23,11 @@ use crate::{
     harness::Harness,
     limits::overrides::Overrides,
     listener::{Access, Listen, Listeners},
+    pins::Pins,
     sandbox::{self, Asked, engine},
     servers::Launcher,
     session::{Labels, SessionName, SessionSpec, new_token},
-    store::HeadsInStore,
+    store::{HeadsInStore, Store},
 };
 use control::Answering;
 use folder::{RunFolder, Tools};
@@ -110,11 +111,13 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let view = view_of(&run, folders, &folder);
     let names = run.config.gathered.names.clone();
     let asks_people = run.config.approval.watch;
+    let store = Store::open(&folders.state).await?;
     let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
     let recorder = recorder.sink(HeadsInStore::of(&folders.state));
-    let harness =
-        Harness::start(run.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
-    let answering = if asks_people { Some(Answering::start(&folder, harness.approvals())?) } else { None };
+    let pins = Some(Pins::in_store(store.clone()));
+    let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
+        .context("cannot write the record")?;
+    let answering = Answering::start(&folder, &harness, asks_people)?;
     if run.policy.can_ask() && !harness.approvals().can_be_answered() {
         harness.stop().await;
         return Err(NobodyToAsk(run.policy.name().to_owned()).into());
@@ -131,10 +134,9 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
-    if let Some(answering) = answering {
-        answering.stop().await;
-    }
+    answering.stop().await;
     harness.stop().await;
+    store.close().await;
     ended
 }
 

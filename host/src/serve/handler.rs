@@ -13,6 +13,7 @@ use crate::{
     control::{
         approvals,
         server::{Handler, sent},
+        servers,
         wire::{Created, Harness, Kind, ListenerInfo, Refusal, Request, Revoked, SessionInfo},
     },
     listener::Listen,
@@ -23,6 +24,10 @@ use crate::{
 impl Handler for Sessions {
     async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
         let request = match approvals::handle(self.harness().approvals(), request) {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
+        let request = match servers::handle(&self.harness().overseen(), request).await {
             Ok(answer) => return answer,
             Err(other) => *other,
         };
@@ -39,7 +44,10 @@ impl Handler for Sessions {
             Request::ListApprovals(_)
             | Request::ShowApproval(_)
             | Request::AllowApproval(_)
-            | Request::DenyApproval(_) => Err(Refusal::new(Kind::Failed, "this is answered before")),
+            | Request::DenyApproval(_)
+            | Request::ListServers(_)
+            | Request::RestartServer(_)
+            | Request::PinsAccepted(_) => Err(Refusal::new(Kind::Failed, "this is answered before")),
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::{
     config::{Config, Variables, folders::Folders, folders::make_private, load},
     control::{self, server::Control},
     harness::{Harness, Reloaded},
+    pins::Pins,
     report,
     servers::{Launcher, ServerName},
     signals::Signals,
@@ -60,8 +61,9 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
     let recorder = recorder.sink(HeadsInStore::of(&folders.state));
     let asks_people = serve.config.approval.watch;
-    let harness =
-        Harness::start(serve.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
+    let pins = Some(Pins::in_store(store.clone()));
+    let harness = Harness::start(serve.config, recorder, Launcher::Kept { helper: None }, pins)
+        .context("cannot write the record")?;
     if asks_people {
         harness.approvals().people_answer();
     }

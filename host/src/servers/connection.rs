@@ -38,6 +38,8 @@ pub(super) const START_GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(super) struct Live {
     pub(super) name: ServerName,
+    /// How the server is reached, for its definitions.
+    pub(super) origin: Arc<crate::catalogue::Origin>,
     pub(super) peer: Peer<RoleClient>,
     pub(super) tap: Arc<Tap>,
     /// Cancelled when no answer can come any more.
@@ -156,7 +158,7 @@ async fn open_stdio(
             };
         }
     };
-    Ok(Connection::of(service, Some(process), (&shared.name, tap), (broken, drained)).await)
+    Ok(Connection::of(service, Some(process), (shared, tap), (broken, drained)).await)
 }
 
 async fn open_http(
@@ -179,7 +181,7 @@ async fn open_http(
     let watched = Watched::new(transport, broken.clone());
     let quiet = Quiet::new(&tap, choice, context.elicitation);
     let service = quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
-    Ok(Connection::of(service, None, (&shared.name, tap), (broken.clone(), broken)).await)
+    Ok(Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await)
 }
 
 fn room(context: &ServersContext) -> Room {
@@ -199,7 +201,7 @@ impl Connection {
     async fn of(
         service: RunningService<RoleClient, Quiet>,
         process: Option<Process>,
-        (name, tap): (&ServerName, Arc<Tap>),
+        (shared, tap): (&Shared, Arc<Tap>),
         (broken, drained): (CancellationToken, CancellationToken),
     ) -> Self {
         let mut no_cache = ClientCacheConfig::default();
@@ -207,7 +209,8 @@ impl Connection {
         let peer = service.peer().clone();
         peer.set_response_cache_config(no_cache).await;
         let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
-        let live = Live { name: name.clone(), peer, tap, gone: CancellationToken::new() };
+        let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
+        let live = Live { name, origin, peer, tap, gone: CancellationToken::new() };
         Self { live, revision, service, process, broken, drained }
     }
 

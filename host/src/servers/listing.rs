@@ -5,7 +5,7 @@
 //! entry, so that millions of tiny ones cost no memory. A listing of tools that fails fails the start; one of
 //! resources only loses the resources.
 
-use std::{collections::HashSet, fmt, time::Duration};
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use rmcp::model::{
     ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams,
@@ -94,7 +94,7 @@ impl Kind {
 
 /// Lists everything that the server says it has.
 pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
-    let mut listed = Listed::default();
+    let mut listed = Listed { catalogue: Catalogue::of(Arc::clone(&live.origin)), ..Listed::default() };
     let (tools, resources) = match live.peer.peer_info() {
         Some(info) => (info.capabilities.tools.is_some(), info.capabilities.resources.is_some()),
         None => (true, false),

@@ -48,7 +48,7 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -149,6 +149,25 @@ impl Servers {
     pub async fn ready(&self, name: &str, wait: Duration) -> Option<Result<Arc<Catalogue>, Unavailable>> {
         let handle = self.handle(name)?;
         Some(handle.ready(Instant::now() + wait).await)
+    }
+
+    /// What those servers offer that are ready. None is started for it.
+    #[must_use]
+    pub fn offered(&self) -> Vec<(ServerName, Arc<Catalogue>)> {
+        let current = self.inner.roster.current();
+        let offered =
+            current.servers.iter().map(|(name, handle)| (name, handle.shared.published.borrow().state.clone()));
+        let ready = offered.filter_map(|(name, state)| match state {
+            ServerState::Ready(catalogue) => Some((name.clone(), catalogue)),
+            ServerState::Starting | ServerState::Unavailable(_) => None,
+        });
+        ready.collect()
+    }
+
+    /// Hears of each change of a server's state, also of servers that are yet to come.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.inner.roster.changes()
     }
 
     /// Ends a server's connection, if it has one, and starts it afresh. False if there is no such server.
@@ -277,6 +296,7 @@ impl Handle {
         let facts = shared.facts().clone();
         ServerReport {
             name: shared.name.clone(),
+            kind: self.spec.transport.kind(),
             state: shared.published.borrow().state.clone(),
             pid: facts.pid,
             revision: facts.revision,

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{COMMANDS, Handle, ServerName, ServerSpec, ServersContext, restarts::Restarts, status::Shared};
@@ -41,17 +41,23 @@ pub(super) struct Roster {
     context: Arc<ServersContext>,
     stop: CancellationToken,
     tracker: TaskTracker,
+    changes: watch::Sender<()>,
 }
 
 impl Roster {
     /// No servers.
     pub(super) fn new(context: Arc<ServersContext>, stop: CancellationToken, tracker: TaskTracker) -> Self {
-        Self { current: RwLock::default(), context, stop, tracker }
+        Self { current: RwLock::default(), context, stop, tracker, changes: watch::Sender::new(()) }
     }
 
     /// The servers now.
     pub(super) fn current(&self) -> Arc<Current> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Hears of each change of a server's state.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Puts these servers in the place of those that are. Of several with one name the last one counts.
@@ -90,7 +96,7 @@ impl Roster {
 
     /// Starts a server in the background, once the one before it has ended.
     fn start(&self, spec: ServerSpec, before: Option<Arc<Handle>>) -> Arc<Handle> {
-        let shared = Arc::new(Shared::new(&spec.name, &self.context.limits));
+        let shared = Arc::new(Shared::new(&spec, &self.context, self.changes.clone()));
         let (sender, commands) = mpsc::channel(COMMANDS);
         let (stop, ended) = (self.stop.child_token(), CancellationToken::new());
         let supervisor = Supervisor {

@@ -4,8 +4,14 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Map, Value, json};
+
 use super::ServerName;
-use crate::secret::Secret;
+use crate::{
+    catalogue::Origin,
+    redact::{Redactor, shapes},
+    secret::Secret,
+};
 
 /// One server of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +31,44 @@ pub enum TransportSpec {
     Stdio(StdioSpec),
     /// Streamable HTTP.
     Http(HttpSpec),
+}
+
+impl TransportSpec {
+    /// The word for it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+        }
+    }
+
+    /// What makes it this server and no other: command, arguments and folder, or the address. Without values of
+    /// secrets, which may be replaced; the environment and headers are left out, since they are full of them.
+    #[must_use]
+    pub fn origin(&self, redactor: &Redactor) -> Origin {
+        let shown = |text: &str| Value::from(shapes::hide(&redactor.hide(text)).into_owned());
+        let mut origin = Map::new();
+        match self {
+            Self::Stdio(StdioSpec { command, args, cwd, .. }) => {
+                origin.insert("command".to_owned(), shown(command));
+                origin.insert("args".to_owned(), args.iter().map(|arg| shown(arg.expose())).collect());
+                origin.extend(cwd.iter().map(|cwd| ("cwd".to_owned(), shown(&cwd.to_string_lossy()))));
+            }
+            Self::Http(HttpSpec { url, .. }) => {
+                // Apart from the rest, decoded: in the text of a URL a value may be spelled in other ways.
+                let query: Vec<Value> =
+                    url.query_pairs().map(|(key, value)| json!([shown(&key), shown(&value)])).collect();
+                let mut plain = url.clone();
+                plain.set_query(None);
+                // An address without a host has none of these either.
+                let _no_host = (plain.set_username(""), plain.set_password(None));
+                origin.insert("url".to_owned(), shown(plain.as_str()));
+                origin.extend((!query.is_empty()).then(|| ("query".to_owned(), query.into())));
+            }
+        }
+        Origin::new(Value::Object(origin))
+    }
 }
 
 /// A program to start.
@@ -63,4 +107,33 @@ pub enum ProtocolChoice {
     Discover,
     /// Ask for the stateless one first, fall back to the handshake, and remember the answer.
     Auto,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_holds_no_secret_and_does_not_change_with_one() {
+        let origin = |secret: &str| {
+            let redactor = Redactor::new(&[Secret::new(secret)]);
+            let stdio = TransportSpec::Stdio(StdioSpec {
+                command: "npx".into(),
+                args: vec![Secret::new(format!("--key={secret}")), Secret::new(format!("fbt_{}", "x".repeat(43)))],
+                env: vec![("KEY".into(), Secret::new(secret))],
+                cwd: Some("/srv".into()),
+                confine: true,
+            });
+            let url = format!("https://user:{secret}@example.org/mcp?key={}&b=1", secret.replace('+', "%2B"));
+            let headers = vec![(http::header::AUTHORIZATION, Secret::new(secret))];
+            let http = TransportSpec::Http(HttpSpec { url: url.parse().unwrap(), headers, allow_private: false });
+            [stdio, http].map(|transport| transport.origin(&redactor))
+        };
+        let expected = [
+            json!({"command": "npx", "args": ["--key=[redacted]", "[redacted]"], "cwd": "/srv"}),
+            json!({"url": "https://example.org/mcp", "query": [["key", "[redacted]"], ["b", "1"]]}),
+        ];
+        assert_eq!(origin("s3cret-one"), expected.clone().map(Origin::new));
+        assert_eq!(origin("s3cret+two"), expected.map(Origin::new));
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::{ServerName, connection::Live, noise::Noise, stderr::StderrRing};
-use crate::{catalogue::Catalogue, limits::Limits};
+use super::{ServerName, ServerSpec, ServersContext, connection::Live, noise::Noise, stderr::StderrRing};
+use crate::catalogue::{Catalogue, Origin};
 
 /// Whether a server can be used.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub enum ServerState {
 pub struct ServerReport {
     /// Its name.
     pub name: ServerName,
+    /// How it is reached: `stdio` or `http`.
+    pub kind: &'static str,
     /// Whether it can be used.
     pub state: ServerState,
     /// The program's process id, if it is one of ours and runs.
@@ -58,12 +60,16 @@ pub(super) struct Published {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) name: ServerName,
+    /// How it is reached, for its definitions.
+    pub(super) origin: Arc<Origin>,
     pub(super) published: watch::Sender<Published>,
     /// A place for each call in flight.
     pub(super) places: Arc<Semaphore>,
     pub(super) noise: Arc<Noise>,
     pub(super) stderr: Arc<StderrRing>,
     facts: Mutex<Facts>,
+    /// Told of every change of every server.
+    changes: watch::Sender<()>,
 }
 
 /// What only the report shows.
@@ -79,9 +85,12 @@ pub(super) struct Facts {
 
 impl Shared {
     /// A server that is starting.
-    pub(super) fn new(name: &ServerName, limits: &Limits) -> Self {
+    pub(super) fn new(spec: &ServerSpec, context: &ServersContext, changes: watch::Sender<()>) -> Self {
+        let (name, limits) = (&spec.name, &context.limits);
         Self {
             name: name.clone(),
+            origin: Arc::new(spec.transport.origin(&context.redactor)),
+            changes,
             published: watch::Sender::new(Published { state: ServerState::Starting, live: None, turn: 0 }),
             places: Arc::new(Semaphore::new(limits.calls.in_flight_per_server)),
             noise: Arc::new(Noise::of(name.clone())),
@@ -95,6 +104,7 @@ impl Shared {
         self.published.send_modify(|published| {
             *published = Published { state, live, turn: published.turn + 1 };
         });
+        self.changes.send_replace(());
     }
 
     /// The facts, to read or to change.

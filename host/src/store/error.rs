@@ -24,7 +24,9 @@ pub enum Problem {
     #[error("cannot be trusted: it {0}; move it away, or fix its owner and mode (0600)")]
     Unsafe(&'static str),
     /// It is no database, or a broken one.
-    #[error("is damaged ({0}): move it away, with its -wal and -shm files, and start again; sessions in it are lost")]
+    #[error(
+        "is damaged ({0}): move it away, with its -wal and -shm files, and start again; sessions and pins in it are lost"
+    )]
     Damaged(String),
     /// It belongs to another program.
     #[error("is another program's database: move it away, or name another folder with FOOTBRIDGE_STATE")]
@@ -46,11 +48,23 @@ pub enum Problem {
     #[error("cannot be written: the disk is full; make room, then try again")]
     Full,
     /// It must not be written.
-    #[error("cannot be written: it is read-only; mount its file system writable, or fix its mode")]
+    #[error(
+        "cannot be written: it is read-only; mount its file system writable, or give it and its -wal and -shm files mode 0600"
+    )]
     ReadOnly,
     /// That name is in it already.
     #[error("has a session of that name already")]
     Taken,
+    /// A server that defines other tools all the time.
+    #[error(
+        "keeps at most {pins} definitions of one server, of {bytes} bytes in all: \"footbridge servers pins forget\" makes room"
+    )]
+    TooManyPins {
+        /// How many.
+        pins: i64,
+        /// Their bytes.
+        bytes: i64,
+    },
     /// The file system refuses.
     #[error("cannot be used: {0}")]
     Io(#[from] io::Error),

@@ -1,4 +1,5 @@
-//! What outlives a harness: `state.db` in the state folder, with the sessions of `serve` and signed heads of the record.
+//! What outlives a harness: `state.db` in the state folder, with the sessions of `serve`, the pins of what servers
+//! define, and signed heads of the record.
 //!
 //! Several harnesses may have it open at once. Every change is on disk when it is done. Nothing outside knows SQL, and
 //! no token is ever in it, only digests.
@@ -9,7 +10,9 @@
 mod error;
 mod heads;
 mod open;
+mod pins;
 mod sessions;
+mod time;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +20,7 @@ use sqlx::SqlitePool;
 
 pub use error::{Problem, StoreError};
 pub use heads::HeadsInStore;
+pub use pins::{Acceptance, Compared, Definition, NotAccepted, StoredDefinition, StoredPin};
 pub use sessions::StoredSession;
 
 /// The name of the file in the state folder.
@@ -43,6 +47,12 @@ impl Store {
     /// Closes it. What was done before is on disk either way.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+
+    /// Its connection, for tests of other modules that need what it never does.
+    #[cfg(test)]
+    pub(crate) async fn raw(&self) -> sqlx::pool::PoolConnection<sqlx::Sqlite> {
+        self.pool.acquire().await.unwrap()
     }
 
     fn failed(&self, problem: impl Into<Problem>) -> StoreError {

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_sessions.sql"),
     include_str!("migrations/0002_session_limits.sql"),
     include_str!("migrations/0003_heads.sql"),
+    include_str!("migrations/0004_pins.sql"),
 ];
 
 pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Problem> {
@@ -55,7 +56,7 @@ pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Proble
 fn make_file(state: &Path, path: &Path) -> Result<(), Problem> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => File::open(state)?.sync_all()?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(path)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_to_write(path)?,
         Err(error) => return Err(of_io(error)),
     }
     for beside in ["-wal", "-shm", "-journal"] {
@@ -63,7 +64,7 @@ fn make_file(state: &Path, path: &Path) -> Result<(), Problem> {
         beside_path.push(beside);
         let beside_path = Path::new(&beside_path);
         if beside_path.symlink_metadata().is_ok() {
-            check(beside_path)?;
+            check_to_write(beside_path)?;
         }
     }
     Ok(())
@@ -89,6 +90,13 @@ pub(super) fn check(path: &Path) -> Result<(), Problem> {
         return Err(Problem::Unsafe("can be read or written by other users"));
     }
     Ok(())
+}
+
+/// As [`check`], for a store that is written to.
+fn check_to_write(path: &Path) -> Result<(), Problem> {
+    check(path)?;
+    // SQLite would open it all the same, and make the files beside it with the same mode, for good.
+    if path.symlink_metadata()?.mode() & 0o600 == 0o600 { Ok(()) } else { Err(Problem::ReadOnly) }
 }
 
 /// Checks that the file is whole and ours, and brings it to this program's version.

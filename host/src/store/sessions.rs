@@ -1,13 +1,13 @@
 //! Sessions in the store.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, time::SystemTime};
 
 use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{Problem, Store, StoreError};
+use super::{
+    Problem, Store, StoreError,
+    time::{millis, time},
+};
 use crate::{
     digest::Digest,
     limits::overrides::Overrides,
@@ -238,14 +238,4 @@ fn listen(row: &ListenRow) -> Option<Listen> {
     let allowed_uids = row.allowed_uids.as_deref().map(serde_json::from_str).transpose().ok()?;
     let access = Access { mode: u32::try_from(row.mode).ok()?, owner: number(row.owner)?, allowed_uids };
     Some(Listen { endpoint: row.endpoint.parse().ok()?, access, peer_cid: number(row.peer_cid)? })
-}
-
-/// Milliseconds since 1970; the ends of the range stand for what is beyond them.
-fn millis(at: SystemTime) -> i64 {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn time(millis: i64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
 }

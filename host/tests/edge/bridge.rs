@@ -86,7 +86,7 @@ impl Bridge {
         let records = Records::default();
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
         let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
-        let harness = Harness::start(config, records.clone(), launcher).unwrap();
+        let harness = Harness::start(config, records.clone(), launcher, None).unwrap();
         let door = open(&harness, "test");
         drop(inside);
         Self { runtime, harness: Some(harness), records, door }

@@ -150,7 +150,7 @@ fn a_listener_that_fails_again_and_again_leaves_the_processor_to_others() {
             let tool = |_: Value, _| async { ToolResult::default() };
             let tools = InProcess::new("x").tool(ToolDefinition::new("nothing"), tool).build().unwrap();
             let harness =
-                Harness::over(std::sync::Arc::new(tools), Limits::default(), &[], Records::default()).unwrap();
+                Harness::over(std::sync::Arc::new(tools), Limits::default(), &[], Records::default(), None).unwrap();
             let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
             let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
             // From now on every accept fails at once.

@@ -114,7 +114,7 @@ impl World {
         let records = Records::default();
         let mut limits = Limits::default();
         (limits.calls.burst, limits.calls.listing_burst) = (10_000, 10_000);
-        let harness = Harness::over(Arc::new(provider), limits, &[], records.clone()).unwrap();
+        let harness = Harness::over(Arc::new(provider), limits, &[], records.clone(), None).unwrap();
         let policy = config(settings).unwrap().policies.get(policy).unwrap();
         let door = open_under(&harness, "test", policy);
         drop(inside);

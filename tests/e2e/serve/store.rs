@@ -1,6 +1,6 @@
 //! A store that cannot be used: the daemon says so and leaves it as it is; what cannot be stored does not exist.
 
-use std::{fs, process::Command};
+use std::fs;
 
 use footbridge_tests::{Host, Running, Servers, skipped};
 
@@ -31,23 +31,6 @@ fn a_damaged_or_newer_store_stops_the_start_and_stays_as_it_is() {
     assert_eq!(guest.posts(LIST).status, 200);
 }
 
-/// A daemon whose state is on a small file system of its own, which fills up and is emptied as the test says.
-fn on_a_small_disk(host: &Host, before: &str) -> Running {
-    fs::create_dir(host.state()).unwrap();
-    let serve = host.serve_of();
-    let script = format!(
-        "mount -t tmpfs -o size=512k,mode=700 tmpfs {0}; {before} exec 3<&0; \
-         (while read -r line; do case $line in full) cat /dev/zero >{0}/fill;; room) rm {0}/fill;; esac; \
-         echo $line done; done) <&3 >&2 & exec \"$@\" 3<&- <&-",
-        host.state().display()
-    );
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &script, "sh"]);
-    command.arg(serve.get_program()).args(serve.get_args()).env_clear().current_dir(host.work());
-    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Running::start(&mut command)
-}
-
 #[test]
 fn a_daemon_does_not_start_on_a_full_disk_and_says_why() {
     let test = "a_daemon_does_not_start_on_a_full_disk_and_says_why";
@@ -55,7 +38,7 @@ fn a_daemon_does_not_start_on_a_full_disk_and_says_why() {
         return skipped(test, "needs root to mount a small file system");
     }
     let host = Host::with(&Servers::none());
-    let ran = on_a_small_disk(&host, &format!("cat /dev/zero >{}/fill;", host.state().display())).ends();
+    let ran = host.serves_on_a_small_disk(&format!("cat /dev/zero >{}/fill;", host.state().display())).ends();
     ran.fails(125, &["serve.lock", "No space left on device"]);
 }
 
@@ -66,7 +49,7 @@ fn a_session_that_cannot_be_stored_is_not_created() {
         return skipped(test, "needs root to mount a small file system");
     }
     let host = Host::with(&Servers::none());
-    let mut running = on_a_small_disk(&host, "");
+    let mut running = host.serves_on_a_small_disk("");
     running.stderr.shows("footbridge: ready");
     assert_eq!(host.session(&["create", "before"]).status, 0);
     assert_eq!(host.session(&["create", "other"]).status, 0);

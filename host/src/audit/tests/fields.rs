@@ -32,7 +32,8 @@ fn all() -> Vec<Record> {
         signature: "SIGNATURE".into(),
     };
     let session = || "run-1".to_owned();
-    let (denied, asked, content) = (digest.clone(), digest.clone(), digest.clone());
+    let (denied, asked) = (digest.clone(), digest.clone());
+    let (content, accepted) = (digest.clone(), digest.clone());
     let decided = || DecidedLine {
         decision: "deny",
         policy: "open".into(),
@@ -93,6 +94,12 @@ fn all() -> Vec<Record> {
             approver: Some("approvals allow (uid 0)".into()),
             content: Some(Arguments { digest: content, bytes: 12, redacted: Some("{\"city\":\"Bern\"}".into()) }),
         })),
+        Record::PinAccepted {
+            server: "demo".into(),
+            name: "get_weather".into(),
+            definition: accepted,
+            approver: "servers pins accept (uid 0)".into(),
+        },
         limited(),
         Record::SessionEnded { session: session(), why: "expired" },
         Record::Rotated { file: "000002.jsonl".into() },
@@ -129,17 +136,18 @@ fn place_in_all(record: &Record) -> usize {
         Record::Outcome(_) => 5,
         Record::Refused(_) => 6,
         Record::Approval(_) => 7,
-        Record::Limited { .. } => 8,
-        Record::SessionEnded { .. } => 9,
-        Record::Rotated { .. } => 10,
-        Record::Head { .. } => 11,
-        Record::Ended { .. } => 12,
+        Record::PinAccepted { .. } => 8,
+        Record::Limited { .. } => 9,
+        Record::SessionEnded { .. } => 10,
+        Record::Rotated { .. } => 11,
+        Record::Head { .. } => 12,
+        Record::Ended { .. } => 13,
     }
 }
 
 #[test]
 fn the_lines_are_what_they_were() {
-    assert!(all().iter().map(place_in_all).eq(0..13));
+    assert!(all().iter().map(place_in_all).eq(0..14));
     let now: Vec<String> = lines().iter().map(ToString::to_string).collect();
     let pinned: Vec<&str> = GOLDEN.lines().collect();
     assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));

@@ -158,7 +158,17 @@ struct NoHarness;
 
 /// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which
 /// namespaces it is in.
-fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+pub(super) fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+    let clients = running(runtime)?;
+    if clients.is_empty() {
+        return Err(NoHarness.into());
+    }
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    Ok(clients)
+}
+
+/// All harnesses of this user that run.
+pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<Client>> {
     let mut clients = Vec::new();
     for path in control::all(runtime)? {
         match Client::connect(&path) {
@@ -168,10 +178,6 @@ fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
             Err(error) => report::error(&anyhow::Error::new(error)),
         }
     }
-    if clients.is_empty() {
-        return Err(NoHarness.into());
-    }
-    sys::harden().context("cannot protect this process from others of the same user")?;
     Ok(clients)
 }
 

@@ -3,7 +3,10 @@
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
 
-use crate::control::wire::{ListenerInfo, SessionInfo};
+use crate::{
+    cli::table::aligned,
+    control::wire::{ListenerInfo, SessionInfo},
+};
 
 /// One JSON object a line.
 pub(super) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
@@ -29,15 +32,7 @@ pub(super) fn table(sessions: &[SessionInfo]) -> String {
             listens.join(" "),
         ]);
     }
-    let mut widths = [0; 7];
-    for row in &rows {
-        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
-    }
-    let line = |row: &[String; 7]| {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+    aligned(&rows)
 }
 
 fn state(session: &SessionInfo) -> &'static str {

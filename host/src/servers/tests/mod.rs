@@ -132,8 +132,12 @@ fn limits(servers: &Servers) -> Arc<Limits> {
 
 /// A call decided about what the server offers now.
 fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
+    outgoing_to("x", servers, tool, arguments)
+}
+
+fn outgoing_to(server: &str, servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
     let arguments = serde_json::value::to_raw_value(&arguments).unwrap();
-    let (definition, in_headers) = match servers.state("x") {
+    let (definition, in_headers) = match servers.state(server) {
         Some(ServerState::Ready(catalogue)) => {
             let tool = catalogue.tool(tool).unwrap();
             (tool.digest(), tool.is_promoted())
@@ -141,7 +145,7 @@ fn outgoing(servers: &Servers, tool: &str, arguments: Value) -> Outgoing {
         _ => (Digest::of("unknown"), false),
     };
     let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers };
-    Outgoing::new("x".parse().unwrap(), request, limits(servers))
+    Outgoing::new(server.parse().unwrap(), request, limits(servers))
 }
 
 async fn call(servers: &Servers, tool: &str, arguments: Value) -> Outcome {

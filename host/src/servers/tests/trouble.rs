@@ -148,8 +148,7 @@ async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
         let cancel = CancellationToken::new();
         let neighbour = async {
             for n in 0..20 {
-                let (_, request) = outgoing(&servers, "echo", json!({"n": n})).into_parts();
-                let asked = Outgoing::new("y".parse().unwrap(), request, limits(&servers));
+                let asked = outgoing_to("y", &servers, "echo", json!({"n": n}));
                 let began = std::time::Instant::now();
                 raw(servers.send(asked, &CancellationToken::new(), None).await);
                 assert!(began.elapsed() < Duration::from_secs(1), "{mode}");

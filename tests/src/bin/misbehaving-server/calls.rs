@@ -62,6 +62,12 @@ pub(crate) fn answer(
             wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))?;
             wire.result(id, &text("grown"))?;
         }
+        "listing-of-a-file" => {
+            wire.result(id, &text("called"))?;
+            if params["name"] == "nudge" {
+                wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))?;
+            }
+        }
         "asks-back" => asks_back(id, wire, lines)?,
         "elicits" => elicits::answer(params, id, wire, lines)?,
         "asks-without-end" => loop {

@@ -40,6 +40,10 @@ pub(crate) fn answer(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()
             tools.extend((0..GROWN.load(Ordering::Relaxed)).map(|n| tool(&format!("grown{n}"))));
             json!({"tools": tools})
         }
+        "listing-of-a-file" => {
+            let text = std::fs::read_to_string(&mode.argument)?;
+            json!({"tools": serde_json::from_str::<Value>(&text)?})
+        }
         "forks-and-detaches" => json!({"tools": [tool(&format!("pid{}", detach()?))]}),
         "ok" => json!({"tools": [tool("echo"), tool("add"), tool("env"), tool("fail")]}),
         _ => json!({"tools": [tool("echo")]}),

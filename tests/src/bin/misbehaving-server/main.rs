@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 38] = [
+const MODES: [(&str, &str); 39] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
@@ -53,6 +53,7 @@ const MODES: [(&str, &str); 38] = [
     ("broken-json", "answers a call with an object that is cut off"),
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
+    ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("asks-without-end", "sends requests and never reads what it is answered"),

@@ -1,0 +1,102 @@
+//! Servers and pins, as people and as programs read them. All that servers wrote is escaped.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use footbridge_proto::text::Escaped;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    cli::table::aligned,
+    control::wire::ServerInfo,
+    store::{StoredDefinition, StoredPin},
+};
+
+/// A server of a harness.
+#[derive(Debug, Serialize)]
+pub(super) struct Server {
+    #[serde(flatten)]
+    pub(super) info: ServerInfo,
+    /// `serve` or `run`, and its process.
+    pub(super) harness: String,
+}
+
+/// A table of servers.
+pub(super) fn servers(found: &[Server]) -> String {
+    if found.is_empty() {
+        return "no server\n".to_owned();
+    }
+    let head = ["NAME", "KIND", "STATUS", "TOOLS", "CHANGED", "HARNESS"].map(str::to_owned);
+    let row = |Server { info, harness }: &Server| {
+        let [name, kind, status] = [&info.name, &info.kind, &info.status].map(|word| Escaped(word).to_string());
+        let changed = info.changed.len().to_string();
+        [name, kind, status, info.tools.to_string(), changed, Escaped(harness).to_string()]
+    };
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(found.iter().map(row)).collect();
+    let mut text = aligned(&rows);
+    for why in found.iter().filter_map(|server| server.info.why.as_ref()) {
+        text.push_str(&format!("{}\n", Escaped(why)));
+    }
+    text
+}
+
+/// A pin for programs.
+#[derive(Debug, Serialize)]
+pub(super) struct Pin<'p> {
+    server: &'p str,
+    tool: &'p str,
+    pinned: Definition<'p>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<Definition<'p>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Definition<'p> {
+    digest: String,
+    since: String,
+    definition: &'p RawValue,
+}
+
+impl<'p> Pin<'p> {
+    /// With both definitions in full.
+    pub(super) fn of(pin: &'p StoredPin) -> Self {
+        let changed = pin.changed.as_ref().map(Definition::of);
+        Self { server: &pin.server, tool: &pin.tool, pinned: Definition::of(&pin.pinned), changed }
+    }
+}
+
+impl<'p> Definition<'p> {
+    fn of(definition: &'p StoredDefinition) -> Self {
+        Self {
+            digest: digest(definition),
+            since: since(definition),
+            // The store checks its digest, and what was pinned is JSON.
+            definition: serde_json::from_str(&definition.text).unwrap_or(RawValue::NULL),
+        }
+    }
+}
+
+/// A table of pins.
+pub(super) fn pins(found: &[StoredPin]) -> String {
+    if found.is_empty() {
+        return "nothing is pinned\n".to_owned();
+    }
+    let head = ["SERVER", "TOOL", "STATE", "SINCE", "DEFINITION"].map(str::to_owned);
+    let row = |pin: &StoredPin| {
+        let state = if pin.changed.is_some() { "changed" } else { "pinned" };
+        let last = pin.changed.as_ref().unwrap_or(&pin.pinned);
+        let short: String = digest(&pin.pinned).chars().take(19).collect();
+        [Escaped(&pin.server).to_string(), Escaped(&pin.tool).to_string(), state.to_owned(), since(last), short]
+    };
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(found.iter().map(row)).collect();
+    aligned(&rows)
+}
+
+/// As records and commands write it.
+pub(super) fn digest(definition: &StoredDefinition) -> String {
+    format!("sha256:{}", definition.digest)
+}
+
+/// RFC 3339 in UTC, to the second.
+pub(super) fn since(definition: &StoredDefinition) -> String {
+    DateTime::<Utc>::from(definition.since).to_rfc3339_opts(SecondsFormat::Secs, true)
+}

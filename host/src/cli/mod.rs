@@ -87,7 +87,14 @@ struct Files {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
+    after_help = "A call that the policy asks about is asked about on this terminal, while CMD is held. Without a \
+terminal it is denied, unless [approval] of footbridge.toml says who answers.
+
+Examples:
+  footbridge run --config servers.json -- bash
+  footbridge run --config servers.json --policy readonly -- my-agent --task 'tidy up'
+
+Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
 failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
 )]
 struct RunArgs {

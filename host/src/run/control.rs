@@ -39,7 +39,6 @@ impl Answering {
         let control = Control::bind(&control::in_folder(folder.path()))?;
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(control.serve(Arc::new(OfRun(approvals.clone())), shutdown.clone()));
-        approvals.people_answer();
         Ok(Self { shutdown, tasks })
     }
 

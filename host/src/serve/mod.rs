@@ -59,7 +59,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let control = Control::bind(&socket)?;
     let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
     let recorder = recorder.sink(HeadsInStore::of(&folders.state));
-    let asks_people = serve.config.approval.watch;
+    let asks_people = serve.config.approval.watch.unwrap_or(true);
     let harness =
         Harness::start(serve.config, recorder, Launcher::Kept { helper: None }).context("cannot write the record")?;
     if asks_people {

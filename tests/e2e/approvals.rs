@@ -310,6 +310,11 @@ fn a_webhook_is_cut_off_once_somebody_else_answered_or_the_call_left() {
 fn a_session_that_could_ask_nobody_is_not_made() {
     let daemon = serves("[approval]\nwatch = false\n");
     daemon.host.session(&["create", "agent-1", "--policy", "ask"]).fails(1, &["nobody can be asked", "[approval]"]);
+    // So is one that names no policy.
+    daemon
+        .host
+        .session(&["create", "agent-1"])
+        .fails(1, &["policy \"ask\"", "nobody can be asked", "readonly or open"]);
     let _ = daemon.opens("agent-2", &["--policy", "open"]);
 }
 

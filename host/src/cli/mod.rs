@@ -110,8 +110,9 @@ struct RunArgs {
     /// engine's `run`
     #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
     engine_args: Vec<OsString>,
-    /// Which calls may be made: open, readonly, ask, or a policy of footbridge.toml
-    #[arg(long, value_name = "NAME", default_value = "open")]
+    /// Which calls may be made: ask (what only reads, and the rest if a person allows it), readonly, open (all), or a
+    /// policy of footbridge.toml
+    #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
     /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
     #[arg(long = "limit", value_name = "NAME=VALUE")]
@@ -183,7 +184,7 @@ enum PolicyCommand {
 struct WhichPolicy {
     #[command(flatten)]
     files: Files,
-    /// The policy's name: open, readonly, ask, or one of footbridge.toml
+    /// The policy's name: ask, readonly, open, or one of footbridge.toml
     #[arg(long, value_name = "NAME")]
     policy: String,
     /// A label of the session, for rules that ask for labels

@@ -155,6 +155,8 @@ fn a_client_that_leaves_withdraws_and_so_does_the_end_of_a_session() {
     let left = id(&daemon.host.pending(1));
     drop(sent);
     let _ = daemon.host.pending(0);
+    // What comes after it in the record is on disk.
+    assert_eq!(notes(&guest), 0);
     assert_eq!(states(&daemon.host, &left), ["pending", "withdrawn"]);
     let sent = guest.starts_to_ask("callTool", note("over"));
     let over = id(&daemon.host.pending(1));

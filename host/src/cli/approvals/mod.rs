@@ -154,7 +154,10 @@ struct NoTerminal;
 
 /// No harness answers.
 #[derive(Debug, thiserror::Error)]
-#[error("no footbridge is running: neither \"footbridge serve\" nor \"footbridge run\"")]
+#[error(
+    "no footbridge is running that can be answered: neither \"footbridge serve\" nor a \"footbridge run\" on a terminal, or \
+     with watch = true in [approval] of its footbridge.toml"
+)]
 struct NoHarness;
 
 /// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which

@@ -149,7 +149,7 @@ impl Harness {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(recorder.into().secrets(redactor.clone()), limits.audit.clone())?;
         let budget = Budget::new(limits.edge.held_bytes);
-        let approval = approval::Settings { watch: false, command: None, webhook: None };
+        let approval = approval::Settings { watch: Some(false), command: None, webhook: None };
         let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, pins };
         Ok(Self::behind(front, provider, redactor))
     }

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    sync::{PoisonError, RwLock},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
 };
 
 use tracing_subscriber::EnvFilter;
@@ -23,13 +23,46 @@ pub fn hide(secrets: &Redactor) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets.clone());
 }
 
+/// Lines that wait while somebody else has the terminal.
+static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+/// Most bytes that wait; what is logged beyond that is lost.
+const MOST_HELD: usize = 64 * 1024;
+
+/// As long as this lives, lines wait; then they are written.
+#[derive(Debug)]
+pub(crate) struct Held(());
+
+/// Holds the lines that are logged from now on.
+pub(crate) fn hold() -> Held {
+    held().get_or_insert_default();
+    Held(())
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let lines = held().take().unwrap_or_default();
+        // Without a standard error there is nobody to tell.
+        let _ = io::stderr().write_all(&lines);
+    }
+}
+
+fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Takes secrets out of each line before it is written. The formatter writes a line at once.
 struct Clean<W>(W);
 
 impl<W: Write> Write for Clean<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
-        self.0.write_all(clean(&String::from_utf8_lossy(line), &secrets).as_bytes())?;
+        let text = clean(&String::from_utf8_lossy(line), &secrets);
+        match &mut *held() {
+            Some(lines) if lines.len() + text.len() > MOST_HELD => {}
+            Some(lines) => lines.extend_from_slice(text.as_bytes()),
+            None => self.0.write_all(text.as_bytes())?,
+        }
         Ok(line.len())
     }
 
@@ -47,6 +80,26 @@ mod tests {
     use super::*;
     use crate::secret::Secret;
 
+    /// What holds lines holds them for all.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    fn one_at_a_time() -> MutexGuard<'static, ()> {
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn lines_wait_while_somebody_else_has_the_terminal() {
+        let _alone = one_at_a_time();
+        let mut out = Vec::new();
+        let waiting = hold();
+        Clean(&mut out).write_all(b"held\n").unwrap();
+        Clean(&mut out).write_all(&vec![b'x'; MOST_HELD]).unwrap();
+        assert_eq!(held().as_deref(), Some(&b"held\n"[..]), "and no more than a few");
+        drop(waiting);
+        Clean(&mut out).write_all(b"free\n").unwrap();
+        assert_eq!(out, b"free\n");
+    }
+
     #[test]
     fn no_secret_is_logged() {
         let secrets = Redactor::new(&[Secret::new("configured-1")]);
@@ -56,6 +109,7 @@ mod tests {
 
     #[test]
     fn a_line_is_written_without_the_tokens_in_it() {
+        let _alone = one_at_a_time();
         let mut out = Vec::new();
         Clean(&mut out).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
         assert!(!String::from_utf8(out).unwrap().contains("xxx"));

@@ -4,9 +4,17 @@
 //! Bytes are carried both ways, the window's size follows, and the local terminal is raw meanwhile so that every key,
 //! Ctrl-C included, goes to the command.
 //!
-//! States: found, attached (raw), restored. It is restored by the end of [`Attached::carry`], by dropping it, by a
-//! panic anywhere, and by [`restore`] for exits that drop nothing; the keeper does it when the harness is killed.
-//! Failure paths: a side that closes ends its direction only; what the command wrote before it ended is still shown.
+//! A [`Visitor`] can have the local terminal for a while: then nothing is carried, what the command writes backs up in
+//! its own terminal, and afterwards it has its screen and modes again (`modes`).
+//!
+//! States: found, attached (raw), visited (raw, and marked so), restored. It is restored by the end of
+//! [`Attached::carry`], by dropping it, by a panic anywhere, and by [`restore`] for exits that drop nothing; the keeper
+//! does it when the harness is killed. Failure paths: a side that closes ends its direction only; what the command wrote
+//! before it ended is still shown; a visitor for whom the terminal is gone is not let in again.
+
+mod modes;
+mod visit;
+pub(crate) mod window;
 
 use std::future::Future;
 use std::io;
@@ -18,20 +26,26 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, isatty, read, tcgetpgrp, ttyname, write};
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::keeper::Stream;
 use crate::sys;
+use modes::Modes;
+pub use visit::{Nobody, Visited, Visitor};
 
 /// One read from either side.
 const CHUNK: usize = 16 * 1024;
 
 /// How long the last output may take to be shown; a terminal stopped with Ctrl-S would hold it for ever.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
+
+/// See [`mark`].
+const VISITED: OFlag = OFlag::O_APPEND;
 
 /// What raw mode has to undo.
 static SAVED: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
@@ -75,6 +89,14 @@ impl Local {
         let in_front = tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp());
         let forwards_keys = is_terminal[0] && in_front;
         Ok(Some(Self { name: ttyname(fd).ok(), terminal, is_terminal, forwards_keys }))
+    }
+
+    /// Whether a person can be asked something here: they see what is written, their keys come here, and what the
+    /// command writes can be held meanwhile. Through a pipe it could reach the same terminal past this file.
+    pub fn can_ask(&self) -> bool {
+        let kind = fstat(io::stdout()).map(|to| SFlag::from_bits_truncate(to.st_mode) & SFlag::S_IFMT);
+        let piped = kind.is_ok_and(|kind| kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK);
+        self.forwards_keys && self.is_terminal[2] && !piped
     }
 
     /// The command's streams: its own terminal where there is one here, the rest as they are.
@@ -125,47 +147,79 @@ impl Attached {
     /// Carries bytes both ways until `ended` is ready and everything that the command wrote is shown; then restores the
     /// local terminal.
     pub async fn carry<T>(self, ended: impl Future<Output = T>) -> Result<T, TerminalError> {
+        self.carry_with(&mut Nobody, ended).await
+    }
+
+    /// As [`Self::carry`], with a visitor. Without keys from the local terminal there is none.
+    pub async fn carry_with<T>(
+        self,
+        visitor: &mut impl Visitor,
+        ended: impl Future<Output = T>,
+    ) -> Result<T, TerminalError> {
         let mut resized = signal(SignalKind::window_change()).map_err(TerminalError::Watch)?;
         // The window may have changed between the start and now.
         self.resize();
-        let mut keys_go = self.raw.is_some();
-        let mut output_comes = true;
+        let modes = Mutex::new(Modes::default());
+        let note = |bytes: &[u8]| modes.lock().unwrap_or_else(PoisonError::into_inner).feed(bytes);
+        let (mut keys_go, mut output_comes, mut visits) = (self.raw.is_some(), true, self.raw.is_some());
+        // Until then the window is a row smaller, for the command's screen to be drawn again.
+        let mut smaller_until = None;
         let mut ended = pin!(ended);
-        let mut keys = pin!(pump(&self.local, &self.command));
-        let mut output = pin!(pump(&self.command, &self.local));
+        let mut keys = pin!(pump(&self.local, &self.command, |_| ()));
+        let mut output = pin!(pump(&self.command, &self.local, note));
         let value = loop {
             tokio::select! {
                 value = &mut ended => break value,
                 Some(()) = resized.recv() => self.resize(),
+                () = sleep_until(smaller_until.unwrap_or_else(Instant::now)), if smaller_until.is_some() => {
+                    smaller_until = None;
+                    self.resize();
+                }
                 _closed = &mut keys, if keys_go => keys_go = false,
                 _closed = &mut output, if output_comes => output_comes = false,
+                () = visitor.wants(), if visits => tokio::select! {
+                    value = &mut ended => {
+                        let _given_back_or_too_slow = timeout(LAST_OUTPUT, self.give_back(&modes)).await;
+                        break value;
+                    }
+                    visit = self.visit(visitor, &modes, &mut resized) => {
+                        visits = visit.is_ok();
+                        smaller_until = self.draw_again(&modes);
+                    }
+                },
             }
         };
         if output_comes {
-            let _shown_or_too_slow = tokio::time::timeout(LAST_OUTPUT, output).await;
+            let _shown_or_too_slow = timeout(LAST_OUTPUT, output).await;
         }
         Ok(value)
     }
 
     fn resize(&self) {
-        let _either_may_be_gone = sys::copy_window_size(&self.local, &self.command);
+        let _either_may_be_gone = window::copy(&self.local, &self.command);
     }
 }
 
-/// Carries bytes one way until a side is closed.
-async fn pump(from: &AsyncFd<OwnedFd>, to: &AsyncFd<OwnedFd>) -> io::Result<()> {
+/// Carries bytes one way until a side is closed; `note` is told what has gone.
+async fn pump(from: &AsyncFd<OwnedFd>, to: &AsyncFd<OwnedFd>, note: impl Fn(&[u8])) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let count = from.async_io(tokio::io::Interest::READABLE, |fd| again(|| read(fd, &mut chunk))).await?;
-        let mut rest = chunk.get(..count).unwrap_or_default();
+        let rest = chunk.get(..count).unwrap_or_default();
         if rest.is_empty() {
             return Ok(());
         }
-        while !rest.is_empty() {
-            let written = to.async_io(tokio::io::Interest::WRITABLE, |fd| again(|| write(fd, rest))).await?;
-            rest = rest.get(written..).unwrap_or_default();
-        }
+        write_all(to, rest, &note).await?;
     }
+}
+
+async fn write_all(to: &AsyncFd<OwnedFd>, mut rest: &[u8], note: impl Fn(&[u8])) -> io::Result<()> {
+    while !rest.is_empty() {
+        let written = to.async_io(tokio::io::Interest::WRITABLE, |fd| again(|| write(fd, rest))).await?;
+        note(rest.get(..written).unwrap_or_default());
+        rest = rest.get(written..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 fn again(mut call: impl FnMut() -> nix::Result<usize>) -> io::Result<usize> {
@@ -185,8 +239,7 @@ impl Raw {
     fn enter(terminal: &OwnedFd) -> Result<Self, TerminalError> {
         let settings = |errno: Errno| TerminalError::Settings(errno.into());
         let before = tcgetattr(terminal).map_err(settings)?;
-        let mut raw = before.clone();
-        cfmakeraw(&mut raw);
+        let raw = raw(&before);
         let copy = terminal.try_clone().map_err(TerminalError::Open)?;
         HOOK.call_once(|| {
             let previous = std::panic::take_hook();
@@ -201,6 +254,20 @@ impl Raw {
     }
 }
 
+fn raw(before: &Termios) -> Termios {
+    let mut raw = before.clone();
+    cfmakeraw(&mut raw);
+    raw
+}
+
+/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
+/// opened file, which both share and nobody else has. For a terminal it means nothing.
+fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
+    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
+    flags.set(VISITED, visited);
+    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
+}
+
 impl Drop for Raw {
     fn drop(&mut self) {
         restore();
@@ -210,6 +277,18 @@ impl Drop for Raw {
 /// Restores the local terminal if it is raw. For exits of the process that drop nothing; otherwise not needed.
 pub fn restore() {
     if let Some((terminal, before)) = SAVED.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, &before);
+        restore_to(&terminal, &before);
+    }
+}
+
+/// Gives a terminal these settings back if it is raw, and takes it off the screen of a visitor.
+pub(crate) fn restore_to(terminal: &OwnedFd, before: &Termios) {
+    if fcntl(terminal, FcntlArg::F_GETFL).is_ok_and(|flags| OFlag::from_bits_retain(flags).contains(VISITED)) {
+        let _terminal_may_be_gone = write(terminal, modes::LEAVE.as_bytes());
+        let _it_is_only_for_us = mark(terminal, false);
+    }
+    // A shell may have made it its own already.
+    if tcgetattr(terminal).is_ok_and(|now| now == raw(before)) {
+        let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
     }
 }

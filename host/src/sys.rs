@@ -162,24 +162,20 @@ pub(crate) fn take_controlling_terminal(terminal: impl AsFd) -> nix::Result<()> 
     Errno::result(done).map(drop)
 }
 
-/// Rows and columns of a terminal; none if it is none, or has no size.
-pub(crate) fn window_size(terminal: impl AsRawFd) -> Option<(u16, u16)> {
+/// The size of a terminal's window.
+pub(crate) fn window(terminal: impl AsFd) -> nix::Result<libc::winsize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the kernel writes one winsize, which this is.
+    let fd = terminal.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "TIOCGWINSZ writes the one struct winsize it is given")]
-    let read = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
-    (read == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+    let read = unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) };
+    Errno::result(read).map(|_| size)
 }
 
-/// Copies the size of one terminal's window to another.
-pub(crate) fn copy_window_size(from: impl AsFd, to: impl AsFd) -> nix::Result<()> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    let (from, to) = (from.as_fd().as_raw_fd(), to.as_fd().as_raw_fd());
-    #[expect(unsafe_code, reason = "TIOCGWINSZ writes the one struct winsize it is given")]
-    let read = unsafe { libc::ioctl(from, libc::TIOCGWINSZ, &raw mut size) };
-    Errno::result(read)?;
+/// Sets the size of a terminal's window.
+pub(crate) fn set_window(terminal: impl AsFd, size: &libc::winsize) -> nix::Result<()> {
+    let fd = terminal.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "TIOCSWINSZ reads the one struct winsize it is given")]
-    let written = unsafe { libc::ioctl(to, libc::TIOCSWINSZ, &raw const size) };
+    let written = unsafe { libc::ioctl(fd, libc::TIOCSWINSZ, &raw const *size) };
     Errno::result(written).map(drop)
 }
 

@@ -155,6 +155,8 @@ fn a_client_that_leaves_withdraws_and_so_does_the_end_of_a_session() {
     let left = id(&daemon.host.pending(1));
     drop(sent);
     let _ = daemon.host.pending(0);
+    // What comes after it in the record is on disk.
+    assert_eq!(notes(&guest), 0);
     assert_eq!(states(&daemon.host, &left), ["pending", "withdrawn"]);
     let sent = guest.starts_to_ask("callTool", note("over"));
     let over = id(&daemon.host.pending(1));
@@ -310,12 +312,32 @@ fn a_webhook_is_cut_off_once_somebody_else_answered_or_the_call_left() {
 fn a_session_that_could_ask_nobody_is_not_made() {
     let daemon = serves("[approval]\nwatch = false\n");
     daemon.host.session(&["create", "agent-1", "--policy", "ask"]).fails(1, &["nobody can be asked", "[approval]"]);
-    let _ = daemon.opens("agent-2", &[]);
+    // So is one that names no policy.
+    daemon
+        .host
+        .session(&["create", "agent-1"])
+        .fails(1, &["policy \"ask\"", "nobody can be asked", "readonly or open"]);
+    let _ = daemon.opens("agent-2", &["--policy", "open"]);
+}
+
+#[test]
+fn a_session_that_can_ask_nobody_any_more_stays_closed_and_says_why() {
+    let mut daemon = serves("[approval]\nwatch = true\n");
+    let guest = asks(&daemon);
+    let _ = daemon.ends();
+    let settings = daemon.host.path().join("footbridge.toml");
+    fs::write(&settings, "[approval]\nwatch = false\n").unwrap();
+    daemon.starts();
+    daemon.lists("closed", |list| list[0].to_string().contains("nobody can be asked"));
+    let _ = daemon.ends();
+    fs::write(&settings, "").unwrap();
+    daemon.starts();
+    assert_eq!(notes(&guest), 0);
 }
 
 #[test]
 fn under_run_the_call_is_answered_from_another_terminal() {
-    let host = Host::with(&Servers::demo()).option("--policy").option("ask");
+    let host = Host::with(&Servers::demo()).policy("ask").settings("[approval]\nwatch = true\n");
     let running = host.starts_script("tool-cli demo add_note '{\"text\":\"x\"}'");
     let id = id(&host.pending(1));
     host.answers(&["allow", &id]);
@@ -325,7 +347,7 @@ fn under_run_the_call_is_answered_from_another_terminal() {
 
 #[test]
 fn from_inside_a_sandbox_there_is_no_control_socket() {
-    let host = Host::with(&Servers::demo()).option("--policy").option("ask");
+    let host = Host::with(&Servers::demo()).policy("ask").settings("[approval]\nwatch = true\n");
     let script = format!("find {} -name 'control*' | wc -l", host.runtime().display());
     assert_eq!(host.runs_script(&script).well().trim(), "0");
 }

@@ -254,6 +254,23 @@ fn a_person_s_container_has_a_terminal() {
 }
 
 #[test]
+fn a_person_is_asked_about_the_calls_of_a_container() {
+    let Some(engine) = Engine::podman("a_person_is_asked_about_the_calls_of_a_container") else { return };
+    let host = engine.host(Engine::TOOLS).policy("ask").env("TERM", "vt100");
+    let mut person = Person::new();
+    let script = "tool-cli demo add_note '{\"text\":\"one\"}'; echo after";
+    let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
+    person.sees("footbridge run: 1 waiting");
+    let id = host.pending(1)[0]["id"].as_str().unwrap().to_owned();
+    person.sees(&id);
+    host.answers(&["allow", &id]);
+    person.sees("note:///1");
+    person.sees("after");
+    assert!(running.status().success());
+    engine.leaves_nothing_behind();
+}
+
+#[test]
 fn what_is_missing_is_named_with_the_next_step() {
     let demo = || Host::with(&Servers::demo());
     demo().sandbox("podman").runs(&["true"]).fails(2, &["--image"]);

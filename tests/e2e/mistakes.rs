@@ -188,7 +188,7 @@ fn a_wrong_command_line_is_said_with_what_would_be_right() {
         assert_eq!(ran.stdout, "");
     };
     says(Host::with(&Servers::none()).sandbox("jail"), &["jail", "none", "net"]);
-    says(Host::with(&Servers::none()).option("--policy").option("nope"), &["nope", "open"]);
+    says(Host::with(&Servers::none()).policy("nope"), &["nope", "open"]);
     says(Host::with(&Servers::none()).option("--frob"), &["--frob"]);
     let host = Host::with(&Servers::none());
     host.runs(&[]).fails(2, &["CMD"]);

@@ -28,9 +28,10 @@ fn blocks(text: &str) -> Vec<Block> {
         .collect()
 }
 
-/// Runs a block as an agent would.
+/// Runs a block as an agent would, under the default policy, before somebody who allows everything.
 fn run(block: &Block) -> Ran {
-    let host = Host::with(&Servers::demo());
+    let allows = r#"["sh", "-c", "cat >/dev/null; echo '{\"decision\":\"allow\"}'"]"#;
+    let host = Host::with(&Servers::demo()).default_policy().settings(&format!("[approval]\ncommand = {allows}\n"));
     host.runs(&["bash", "-c", &format!("set -e\n{}", block.text)])
 }
 

@@ -157,11 +157,12 @@ impl Daemon {
         }
     }
 
-    /// Opens a session and gives what was told of it.
+    /// Opens a session, under its host's policy unless the options name one, and gives what was told of it.
     #[track_caller]
     #[must_use]
     pub fn creates(&self, name: &str, options: &[&str]) -> Value {
-        let words = [&["create", name, "--json"][..], options].concat();
+        let policy = if options.contains(&"--policy") { Vec::new() } else { self.host.policy_words() };
+        let words = [&["create", name, "--json"][..], &policy, options].concat();
         serde_json::from_str(&self.host.session(&words).well()).unwrap()
     }
 

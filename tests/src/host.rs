@@ -31,6 +31,7 @@ pub const NOBODY: u32 = 65534;
 pub struct Host {
     place: Place,
     sandbox: &'static str,
+    policy: Option<&'static str>,
     pub(crate) configs: Vec<PathBuf>,
     options: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -40,7 +41,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// With these servers, and the sandbox `net`.
+    /// With these servers, the sandbox `net`, and the policy `open`: most tests are not about who may call what.
     #[must_use]
     pub fn with(servers: &Servers) -> Self {
         let folder = tempfile::Builder::new().prefix("fb-").tempdir().unwrap();
@@ -50,6 +51,7 @@ impl Host {
         let host = Self {
             place: Place(folder),
             sandbox: "net",
+            policy: Some("open"),
             configs: vec![config],
             options: Vec::new(),
             env: Vec::new(),
@@ -72,6 +74,23 @@ impl Host {
     #[must_use]
     pub fn sandbox(self, name: &'static str) -> Self {
         Self { sandbox: name, ..self }
+    }
+
+    /// With this policy, for runs and for sessions.
+    #[must_use]
+    pub fn policy(self, name: &'static str) -> Self {
+        Self { policy: Some(name), ..self }
+    }
+
+    /// With the policy that users get who name none.
+    #[must_use]
+    pub fn default_policy(self) -> Self {
+        Self { policy: None, ..self }
+    }
+
+    /// The words that name its policy.
+    pub(crate) fn policy_words(&self) -> Vec<&'static str> {
+        self.policy.map_or_else(Vec::new, |policy| vec!["--policy", policy])
     }
 
     /// With this variable.
@@ -191,6 +210,7 @@ impl Host {
         if !self.sandbox.is_empty() {
             words.extend(["--sandbox", self.sandbox].map(OsStr::new));
         }
+        words.extend(self.policy_words().into_iter().map(OsStr::new));
         words.extend(self.options.iter().map(OsString::as_os_str));
         words.push(OsStr::new("--"));
         words.extend(cmd.iter().map(OsStr::new));

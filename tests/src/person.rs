@@ -11,6 +11,7 @@ use std::{
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     pty::{Winsize, openpty},
+    sys::termios::{Termios, tcgetattr},
 };
 
 use crate::{PATIENCE, running::Running};
@@ -45,6 +46,31 @@ impl Person {
         let terminal = self.terminal.take().unwrap();
         let copy = || terminal.try_clone().unwrap();
         Running::watch(here.stdin(copy()).stdout(copy()).stderr(copy()).spawn().unwrap())
+    }
+
+    /// The settings of the terminal.
+    #[must_use]
+    pub fn settings(&self) -> Termios {
+        tcgetattr(&self.far_end).unwrap()
+    }
+
+    /// Forgets what was on the screen until now.
+    pub fn forgets(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Whether the screen showed this until now.
+    #[must_use]
+    pub fn saw(&self, text: &str) -> bool {
+        self.seen.contains(text)
+    }
+
+    /// What the screen showed after it showed this, the last time.
+    #[track_caller]
+    #[must_use]
+    pub fn seen_since(&self, text: &str) -> String {
+        let after = self.seen.rsplit_once(text).map(|(_, after)| after.to_owned());
+        after.unwrap_or_else(|| panic!("{text:?} was not shown, only {:?}", self.seen))
     }
 
     /// Types.

@@ -108,6 +108,7 @@ impl Approvals {
         let Question(verdict) = question;
         let refuse = |verdict, error| Err(Box::new(NotCleared { verdict, error, approval: None }));
         if !self.can_be_answered() {
+            self.nobody();
             let error = denied(&verdict);
             return refuse(verdict, error);
         }

@@ -30,10 +30,11 @@ use crate::{
 };
 
 /// Who can be asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether people answer over the control socket, where there is one.
-    pub watch: bool,
+    /// Whether people answer over the control socket. Where nothing is said, they do for `serve`, and for a `run` that
+    /// has somebody in front of its terminal.
+    pub watch: Option<bool>,
     /// The operator's command.
     pub command: Option<CommandSpec>,
     /// The operator's webhook.
@@ -44,15 +45,12 @@ impl Settings {
     /// Whether anybody can be asked, once people can come in.
     #[must_use]
     pub fn asks_anybody(&self) -> bool {
-        self.watch || self.command.is_some() || self.webhook.is_some()
+        self.watch.unwrap_or(true) || self.command.is_some() || self.webhook.is_some()
     }
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self { watch: true, command: None, webhook: None }
-    }
-}
+/// What is told once, when nobody could be asked.
+type Told = Box<dyn FnOnce() + Send>;
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +93,7 @@ pub(super) struct Inner {
     pub(super) limits: ApprovalLimits,
     pub(super) programs: Programs,
     asks_people: AtomicBool,
+    if_nobody: Mutex<Option<Told>>,
     tasks: TaskTracker,
     pub(super) over: CancellationToken,
 }
@@ -121,6 +120,7 @@ impl Approvals {
             audit,
             limits,
             asks_people: AtomicBool::new(false),
+            if_nobody: Mutex::new(None),
             programs: Programs::new(settings.command.clone(), settings.webhook.clone()),
             tasks: TaskTracker::new(),
             over: CancellationToken::new(),
@@ -142,6 +142,18 @@ impl Approvals {
     #[must_use]
     pub fn can_be_answered(&self) -> bool {
         self.asks_people() || self.0.programs.any()
+    }
+
+    /// Has this told, once, when a call is denied because nobody can be asked.
+    pub(crate) fn if_nobody(&self, tell: impl FnOnce() + Send + 'static) {
+        *self.0.if_nobody.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tell));
+    }
+
+    pub(super) fn nobody(&self) {
+        let told = self.0.if_nobody.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = told {
+            tell();
+        }
     }
 
     /// Answers a pending one; the first answer counts. `approver` is what the record says of who answered.
@@ -236,8 +248,18 @@ impl Approvals {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Those that wait for an answer, oldest first.
+    pub(crate) fn pending(&self) -> Vec<ApprovalInfo> {
+        self.list().into_iter().filter(|one| one.state == State::Pending.as_str()).collect()
+    }
+
+    /// Whether programs of the operator are asked.
+    pub(crate) fn asks_programs(&self) -> bool {
+        self.0.programs.any()
+    }
+
     /// Told of each change.
-    pub(super) fn watch(&self) -> watch::Receiver<u64> {
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
 }

@@ -21,6 +21,7 @@ mod entry;
 mod field;
 mod form;
 mod key;
+pub(crate) mod prompt;
 mod view;
 mod waiting;
 mod webhook;
@@ -35,6 +36,14 @@ pub use key::{ApprovalId, BadApprovalId};
 pub(crate) use view::Asking;
 pub use waiting::Waiting;
 pub use webhook::Webhook;
+
+/// A session that could ask nobody.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true, a command or a webhook in [approval] of footbridge.toml, \
+     or take a policy that asks nothing, such as readonly or open"
+)]
+pub(crate) struct NobodyToAsk(pub(crate) String);
 
 /// How an approval is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -101,11 +101,14 @@ pub(crate) fn denied(verdict: &Verdict) -> ErrorObject {
         OutgoingRequest::CallTool { name, .. } => format!("tool \"{name}\" on server \"{server}\""),
         OutgoingRequest::ReadResource { uri } => format!("resource \"{}\" on server \"{server}\"", repeated(uri)),
     };
-    let why = match verdict.decision() {
-        Decision::Ask => "needs a person's approval, and nobody can be asked here",
-        Decision::Allow | Decision::Deny => "is denied by policy",
+    let (why, then) = match verdict.decision() {
+        Decision::Ask => (
+            "needs a person's approval, and nobody can be asked here",
+            "ask the operator to run this where somebody can answer, or under a policy that allows it",
+        ),
+        Decision::Allow | Decision::Deny => ("is denied by policy", "ask the operator if it is needed"),
     };
-    let mut message = format!("This call to {what} {why}. It was not made; ask the operator if it is needed");
+    let mut message = format!("This call to {what} {why}. It was not made; {then}");
     if !verdict.policy().settings().reveal_rules {
         return ErrorObject::new(Reason::DeniedByPolicy, message);
     }

@@ -93,7 +93,14 @@ struct Files {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
+    after_help = "A call that the policy asks about is asked about on this terminal, while CMD is held. Without a \
+terminal it is denied, unless [approval] of footbridge.toml says who answers.
+
+Examples:
+  footbridge run --config servers.json -- bash
+  footbridge run --config servers.json --policy readonly -- my-agent --task 'tidy up'
+
+Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
 failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
 )]
 struct RunArgs {
@@ -109,8 +116,9 @@ struct RunArgs {
     /// engine's `run`
     #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
     engine_args: Vec<OsString>,
-    /// Which calls may be made: open, readonly, ask, or a policy of footbridge.toml
-    #[arg(long, value_name = "NAME", default_value = "open")]
+    /// Which calls may be made: ask (what only reads, and the rest if a person allows it), readonly, open (all), or a
+    /// policy of footbridge.toml
+    #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
     /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
     #[arg(long = "limit", value_name = "NAME=VALUE")]
@@ -182,7 +190,7 @@ enum PolicyCommand {
 struct WhichPolicy {
     #[command(flatten)]
     files: Files,
-    /// The policy's name: open, readonly, ask, or one of footbridge.toml
+    /// The policy's name: ask, readonly, open, or one of footbridge.toml
     #[arg(long, value_name = "NAME")]
     policy: String,
     /// A label of the session, for rules that ask for labels

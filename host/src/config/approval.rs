@@ -14,19 +14,13 @@ use super::{
 use crate::approval;
 
 /// Who is asked for approvals, as it is written.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Approval {
-    watch: bool,
+    watch: Option<bool>,
     #[serde(deserialize_with = "command")]
     command: Vec<String>,
     webhook: Option<Webhook>,
-}
-
-impl Default for Approval {
-    fn default() -> Self {
-        Self { watch: true, command: Vec::new(), webhook: None }
-    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -111,7 +105,7 @@ mod tests {
             "[approval]\nwebhook = { url = \"https://ask.test/a\", headers = { authorization = \"Bearer ${KEY}\" } }\n",
         )
         .unwrap();
-        assert!(settings.watch && settings.webhook.is_some());
+        assert!(settings.watch.is_none() && settings.webhook.is_some());
         assert!(gathered.names.contains("KEY"));
         assert!(gathered.secrets.iter().any(|secret| secret.expose() == "s3cret-value"));
         assert!(!format!("{settings:?}").contains("s3cret"), "{settings:?}");

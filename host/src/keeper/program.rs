@@ -23,6 +23,7 @@ use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
 use super::refusal::{Refusal, Step};
+use crate::pty::window;
 use crate::sandbox::net::Isolation;
 use crate::sys::{self, Inherited};
 
@@ -117,7 +118,7 @@ fn own_terminal(hands: &Hands<'_>, target: Target) -> nix::Result<OwnedFd> {
     let slave = open(Path::new(&name), OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC, Mode::empty())?;
     if let Some(local) = hands.local_terminal {
         tcsetattr(&slave, SetArg::TCSANOW, &tcgetattr(local)?)?;
-        sys::copy_window_size(local, &slave)?;
+        window::copy(local, &slave)?;
     }
     if target != Target::Child {
         sys::take_controlling_terminal(&slave)?;

@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_dumpable};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{Termios, tcgetattr};
 use nix::unistd::{ForkResult, Pid, dup2_stdin, pipe2, read};
 
 use super::channel;
@@ -142,7 +142,7 @@ impl Keeper {
         end_all(self.program, &self.signals).or(ordered)
     }
 
-    /// Undoes the raw mode that a harness left behind; one that lives does so itself, after the last output.
+    /// Undoes the raw mode that a harness left behind, in the middle of a question too; one that lives does so itself, after the last output.
     ///
     /// Waits for the harness to have heard the report: the program can notice that it is being killed, and end, before
     /// the kernel closes its end of the socket.
@@ -152,11 +152,7 @@ impl Keeper {
         if !self.is_harness_gone() {
             return;
         }
-        let mut raw = before.clone();
-        cfmakeraw(&mut raw);
-        if tcgetattr(terminal).is_ok_and(|now| now == raw) {
-            let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
-        }
+        crate::pty::restore_to(terminal, before);
     }
 
     /// Gone, not merely done: one that has heard the report closes its end for writing only.

@@ -19,11 +19,18 @@ use crate::{
 
 struct OfRun {
     approvals: Approvals,
+    /// Whether others than the person in front of the run may answer.
+    others: bool,
     overseen: Overseen,
 }
 
 impl Handler for OfRun {
     async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
+        if !self.others && matches!(request, Request::AllowApproval(_) | Request::DenyApproval(_)) {
+            let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \
+                           or no terminal, says so";
+            return Err(Refusal::new(Kind::Failed, message));
+        }
         let request = match approvals::handle(&self.approvals, request) {
             Ok(answer) => return answer,
             Err(other) => *other,
@@ -43,15 +50,12 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Binds it in the run's folder and serves it. People answer over it where they are asked.
-    pub(super) fn start(folder: &RunFolder, harness: &Harness, asks_people: bool) -> Result<Self, ControlError> {
+    /// Binds it in the run's folder and serves it. With `others`, people answer over it.
+    pub(super) fn start(folder: &RunFolder, harness: &Harness, others: bool) -> Result<Self, ControlError> {
         let control = Control::bind(&control::in_folder(folder.path()))?;
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let of_run = OfRun { approvals: harness.approvals().clone(), overseen: harness.overseen() };
+        let of_run = OfRun { approvals: harness.approvals().clone(), others, overseen: harness.overseen() };
         tasks.spawn(control.serve(Arc::new(of_run), shutdown.clone()));
-        if asks_people {
-            harness.approvals().people_answer();
-        }
         Ok(Self { shutdown, tasks })
     }
 

@@ -4,6 +4,7 @@
 //! every way out the command, the servers and the run's folder are gone: in order when the command ends, and by the
 //! keepers when this process is killed.
 
+mod ask;
 mod control;
 mod delivery;
 mod folder;
@@ -24,11 +25,13 @@ use crate::{
     limits::overrides::Overrides,
     listener::{Access, Listen, Listeners},
     pins::Pins,
+    pty::Local,
     sandbox::{self, Asked, engine},
     servers::Launcher,
     session::{Labels, SessionName, SessionSpec, new_token},
     store::{HeadsInStore, Store},
 };
+use ask::Person;
 use control::Answering;
 use folder::{RunFolder, Tools};
 use guest::GuestBinaries;
@@ -91,7 +94,7 @@ pub const HARNESS_FAILED: i32 = 125;
 ///
 /// # Errors
 /// When the harness, the sandbox or the command cannot be started.
-pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
+pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let guest = GuestBinaries::find()?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
@@ -108,27 +111,32 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let listen = Listen { access, ..Listen::at(endpoint) };
     let listener = Listeners::default().bind(&listen)?;
     let endpoint = listener.endpoint()?;
-    let view = view_of(&run, folders, &folder);
+    let local = Local::find()?;
+    let view = view_of(&run, folders, &folder, local.as_ref());
     let names = run.config.gathered.names.clone();
-    let asks_people = run.config.approval.watch;
+    let person = local.as_ref().is_some_and(Local::can_ask);
+    let others = run.config.approval.watch.unwrap_or(person);
+    run.config.approval.watch = Some(person || others);
     let store = Store::open(&folders.state).await?;
     let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
     let recorder = recorder.sink(HeadsInStore::of(&folders.state));
     let pins = Some(Pins::in_store(store.clone()));
     let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
         .context("cannot write the record")?;
-    let answering = Answering::start(&folder, &harness, asks_people)?;
-    if run.policy.can_ask() && !harness.approvals().can_be_answered() {
-        harness.stop().await;
-        return Err(NobodyToAsk(run.policy.name().to_owned()).into());
+    let answering = Answering::start(&folder, &harness, others)?;
+    if person || others {
+        harness.approvals().people_answer();
     }
+    let asking = run.policy.name().to_owned();
+    harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
+    let person = person.then(|| Person::new(harness.approvals()));
     let token = new_token()?;
     let spec =
         SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };
     harness.open(spec, vec![listener])?;
     let plan = Plan { choice: &choice, env: &run.env, command: &run.command, names: &names, token: &token };
     let ended = match plan.prepare(&endpoint, &folder, &guest, view) {
-        Ok(prepared) => supervise::supervise(prepared).await,
+        Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
     };
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
@@ -140,13 +148,6 @@ pub async fn run(run: Run, folders: &Folders) -> anyhow::Result<i32> {
     ended
 }
 
-/// A policy that can only deny here.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "policy {0:?} asks for approvals, and nobody can be asked: set watch = true, a command or a webhook in [approval] of footbridge.toml"
-)]
-struct NobodyToAsk(String);
-
 fn session_name() -> SessionName {
     let name = format!("run-{}", std::process::id());
     // A word and a number always make a name.
@@ -154,10 +155,11 @@ fn session_name() -> SessionName {
 }
 
 /// What the sandbox must not see of the harness.
-fn view_of(run: &Run, folders: &Folders, folder: &RunFolder) -> sandbox::net::View {
+fn view_of(run: &Run, folders: &Folders, folder: &RunFolder, local: Option<&Local>) -> sandbox::net::View {
     let mut hidden_folders = vec![folders.config.clone(), folders.state.clone(), folders.runtime.clone()];
     hidden_folders.extend(folders.users_runtime.clone());
     let mut hidden_files = run.config.files.clone();
     hidden_files.extend(run.config.gathered.files.iter().cloned());
+    hidden_files.extend(local.and_then(|local| local.name().cloned()));
     sandbox::net::View { hidden_folders, hidden_files, socket_folder: folder.shown() }
 }

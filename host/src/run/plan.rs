@@ -18,7 +18,6 @@ use footbridge_proto::{
 use super::{Run, delivery::Delivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
 use crate::{
     keeper::KeptCommand,
-    pty::Local,
     sandbox::{
         self, Asked, Environments, Kind,
         bwrap::{self, BwrapError},
@@ -91,8 +90,6 @@ impl Plan<'_> {
         guest: &GuestBinaries,
         mut view: View,
     ) -> anyhow::Result<Prepared> {
-        let local = Local::find()?;
-        view.hidden_files.extend(local.as_ref().and_then(|local| local.name().cloned()));
         let (mut ready, mut delivery) = (None, None);
         let command = match (self.choice, endpoint) {
             (Choice::None, Endpoint::Tcp(tcp)) => {
@@ -127,7 +124,7 @@ impl Plan<'_> {
             }
             _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),
         };
-        Ok(Prepared { command, local, ready, delivery })
+        Ok(Prepared { command, ready, delivery })
     }
 
     fn relay_args(&self, socket: &Path) -> Vec<OsString> {

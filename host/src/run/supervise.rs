@@ -5,7 +5,7 @@ use std::io::PipeReader;
 use nix::sys::signal::Signal;
 use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
 
-use super::delivery::Delivery;
+use super::{ask::Person, delivery::Delivery};
 use crate::{
     keeper::{Kept, KeptCommand, SpawnError, Stream},
     pty::Local,
@@ -16,7 +16,6 @@ use crate::{
 /// What is ready to be started.
 pub(super) struct Prepared {
     pub(super) command: KeptCommand,
-    pub(super) local: Option<Local>,
     /// Where the sandbox says that the command's init runs, if it says so.
     pub(super) ready: Option<PipeReader>,
     /// How signals reach it, where that is not by its keeper.
@@ -24,8 +23,10 @@ pub(super) struct Prepared {
 }
 
 /// Starts the command, passes signals on, and waits until nothing of it is left.
-pub(super) async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
-    let Prepared { command, local, ready, delivery } = prepared;
+///
+/// On the terminal, if there is one, the person in front of it can be asked meanwhile.
+pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: Option<Person>) -> anyhow::Result<i32> {
+    let Prepared { command, ready, delivery } = prepared;
     let (command, local) = match local {
         Some(local) => {
             let [stdin, stdout, stderr] = local.streams();
@@ -61,8 +62,11 @@ pub(super) async fn supervise(prepared: Prepared) -> anyhow::Result<i32> {
         }
         wait(&mut kept, &mut signals, early, delivery).await
     };
-    match (local, terminal) {
-        (Some(local), Some(terminal)) => local.attach(terminal)?.carry(ended).await?,
+    match (local, terminal, person) {
+        (Some(local), Some(terminal), Some(mut person)) => {
+            local.attach(terminal)?.carry_with(&mut person, ended).await?
+        }
+        (Some(local), Some(terminal), None) => local.attach(terminal)?.carry(ended).await?,
         _ => ended.await,
     }
 }

@@ -60,7 +60,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let control = Control::bind(&socket)?;
     let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
     let recorder = recorder.sink(HeadsInStore::of(&folders.state));
-    let asks_people = serve.config.approval.watch;
+    let asks_people = serve.config.approval.watch.unwrap_or(true);
     let pins = Some(Pins::in_store(store.clone()));
     let harness = Harness::start(serve.config, recorder, Launcher::Kept { helper: None }, pins)
         .context("cannot write the record")?;

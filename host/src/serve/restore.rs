@@ -15,6 +15,7 @@ use super::{
     sessions::{Kept, Sessions, Table},
 };
 use crate::{
+    approval::NobodyToAsk,
     listener::Listener,
     process::ProcessWatch,
     session::{Ended, SessionName, SessionSpec},
@@ -77,6 +78,9 @@ impl Sessions {
             Ok(policy) => policy,
             Err(unknown) => return close(kept, unknown.to_string()),
         };
+        if policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
+            return close(kept, NobodyToAsk(policy.name().to_owned()).to_string());
+        }
         let listeners = self.bind(kept);
         let StoredSession { name, token, labels, expires, limits, .. } = kept.stored.clone();
         let spec = SessionSpec { name, token, policy, labels, expires, limits };

@@ -20,6 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{folder, wish::Wish};
 use crate::{
+    approval::NobodyToAsk,
     config::Config,
     control::wire::{CreateSession, Kind, Refusal},
     digest::Digest,
@@ -101,12 +102,7 @@ impl Sessions {
         let policy = policy.map_err(|error| Refusal::new(Kind::Invalid, error.to_string()))?;
         let mut wish = Wish::read(asked, policy)?;
         if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
-            let message = format!(
-                "policy {:?} asks for approvals, and nobody can be asked: set watch = true, a command or a webhook in \
-                 [approval] of footbridge.toml",
-                wish.policy.name()
-            );
-            return Err(Refusal::new(Kind::Invalid, message));
+            return Err(Refusal::new(Kind::Invalid, NobodyToAsk(wish.policy.name().to_owned()).to_string()));
         }
         if table.contains_key(&wish.name) {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);

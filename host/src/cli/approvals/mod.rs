@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 use super::session::REFUSED;
 use crate::{
-    approval::ApprovalId,
+    approval::{ApprovalId, prompt::WORDS},
     config::folders::Folders,
     control::{
         self,
@@ -63,7 +63,7 @@ pub(super) enum ApprovalsCommand {
         cancel: bool,
     },
     /// Wait for calls and answer them, on a terminal
-    #[command(after_help = WATCH_HELP)]
+    #[command(after_help = watch_help())]
     Watch {
         /// Do not ask: print each approval that comes or goes, as JSON, one a line
         #[arg(long)]
@@ -79,18 +79,19 @@ const ALLOW_HELP: &str = "Examples:
 \"approvals show ID\" says which fields a question has. Fields that are left out have their defaults. Of a question about
 an address, allow says that you agree; the address is never opened.";
 
-const WATCH_HELP: &str = "One call is shown at a time; the answer is a word and Enter:
-  allow      this call, once
-  remember   this call, and exactly the same one again while its session lives and nothing of it changes
-  deny       this call
-  all        show its arguments in full; Enter goes from page to page
-  next       look at the next one
+/// What is said of the words of an answer.
+fn watch_help() -> String {
+    format!(
+        "One call is shown at a time; the answer is a word and Enter:
+{WORDS}
   quit
 
 A server's question is shown in the same way: allow answers it where its fields need nothing, deny declines it. To fill in
 fields, use \"footbridge approvals allow ID --field NAME=VALUE\".
 
-What was typed before a call is shown, and in its first half second, counts for nothing.";
+What was typed before a call is shown, and in its first half second, counts for nothing."
+    )
+}
 
 pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
@@ -153,7 +154,10 @@ struct NoTerminal;
 
 /// No harness answers.
 #[derive(Debug, thiserror::Error)]
-#[error("no footbridge is running: neither \"footbridge serve\" nor \"footbridge run\"")]
+#[error(
+    "no footbridge is running that can be answered: neither \"footbridge serve\" nor a \"footbridge run\" on a terminal, or \
+     with watch = true in [approval] of its footbridge.toml"
+)]
 struct NoHarness;
 
 /// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which

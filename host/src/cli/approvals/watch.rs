@@ -1,13 +1,11 @@
-//! `footbridge approvals watch`: one call at a time on the alternate screen, and an answer typed as a word.
+//! `footbridge approvals watch`: asks on a terminal of its own about what waits at any harness of this user.
 //!
 //! The harnesses are asked a few times a second, so that those which start later are seen too. For that this process
 //! stays visible to others of the same user, who could run `approvals allow` just as well; it holds no secret.
 //!
-//! States: nothing to answer; a call is shown. A call that ends elsewhere makes place for the next. The terminal is
-//! restored on every way out but `kill -9`.
+//! What is shown and what keys mean is [`prompt`]'s. The terminal is restored on every way out but `kill -9`.
 
-mod page;
-mod screen;
+mod terminal;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +16,7 @@ use std::{
 
 use super::{list, show};
 use crate::{
+    approval::prompt::{self, Prompt, Step, Word},
     control::{
         self,
         client::Client,
@@ -25,8 +24,7 @@ use crate::{
     },
     report,
 };
-use page::{Page, Typed, Typing};
-use screen::{Event, Screen};
+use terminal::{Event, Terminal};
 
 /// How often the harnesses are asked.
 const EVERY: Duration = Duration::from_millis(300);
@@ -82,103 +80,73 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// What the terminal shows.
+const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit" };
+
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
     let harnesses = Harnesses { runtime, clients: BTreeMap::new() };
-    let screen = Screen::open()?;
-    let typing = Typing::new(Instant::now());
-    Watch { harnesses, screen, typing, page: Page::default(), shown: None, note: String::new() }.run()
+    let terminal = Terminal::open()?;
+    let prompt = Prompt::new(HERE, Instant::now());
+    Watch { harnesses, terminal, prompt, asked: None }.run()
 }
 
 struct Watch<'a> {
     harnesses: Harnesses<'a>,
-    screen: Screen,
-    typing: Typing,
-    page: Page,
-    /// The call that is on the screen: answers are about it and no other.
-    shown: Option<ApprovalInfo>,
-    note: String,
+    terminal: Terminal,
+    prompt: Prompt,
+    /// When the harnesses were asked last; none when they are to be asked at once.
+    asked: Option<Instant>,
 }
 
 impl Watch<'_> {
     fn run(mut self) -> anyhow::Result<()> {
-        let mut waiting = Vec::new();
-        let mut asked: Option<Instant> = None;
         loop {
-            if asked.is_none_or(|at| at.elapsed() >= EVERY) {
-                waiting = self.harnesses.pending()?;
-                asked = Some(Instant::now());
+            if self.asked.is_none_or(|at| at.elapsed() >= EVERY) {
+                let step = self.prompt.update(self.harnesses.pending()?, Instant::now());
+                self.asked = Some(Instant::now());
+                self.does(step)?;
             }
-            if !self.shown.as_ref().is_some_and(|shown| waiting.iter().any(|one| one.id == shown.id)) {
-                self.turn_to(waiting.first().cloned())?;
-            }
-            self.screen.draw(&self.page.lines(self.shown.as_ref(), waiting.len()), &self.note, self.typing.text())?;
-            match self.screen.wait(EVERY)? {
+            self.terminal.draw(self.prompt.text(self.terminal.size()))?;
+            match self.terminal.wait(EVERY)? {
                 Event::Nothing => {}
                 Event::End => return Ok(()),
                 Event::Keys(keys) => {
                     for key in keys {
-                        match self.typing.feed(key, Instant::now()) {
-                            Typed::Nothing => {}
-                            Typed::End => return Ok(()),
-                            Typed::Word(word) if word == "quit" => return Ok(()),
-                            Typed::Word(word) => {
-                                self.answer(&word, &waiting)?;
-                                asked = None;
-                            }
+                        let step = self.prompt.feed(key, Instant::now());
+                        if step == Step::Leave {
+                            return Ok(());
                         }
+                        self.does(step)?;
                     }
                 }
             }
         }
     }
 
-    /// Shows another call, or none. Nothing that was typed before counts for it.
-    fn turn_to(&mut self, next: Option<ApprovalInfo>) -> anyhow::Result<()> {
-        if self.shown.is_some() || next.is_some() {
-            self.screen.forget_keys()?;
-            self.typing = Typing::new(Instant::now());
-            self.page = Page::default();
-            self.shown = next;
+    fn does(&mut self, step: Step) -> anyhow::Result<()> {
+        match step {
+            Step::Nothing | Step::Leave => Ok(()),
+            Step::Turned => self.terminal.forget_keys(),
+            Step::Whole(id) => {
+                let whole = self.harnesses.ask(&ShowApproval { id });
+                self.prompt.whole(whole.map(|whole| whole.arguments).map_err(|error| error.to_string()));
+                Ok(())
+            }
+            Step::Answer(id, answer) => {
+                let by = By::Watch;
+                let answered = match answer {
+                    Word::Allow { remember } => {
+                        let (fields, content) = (Vec::new(), None);
+                        self.harnesses.ask(&AllowApproval { id: id.clone(), remember, by, fields, content })
+                    }
+                    Word::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
+                };
+                let answered = answered.map(drop).map_err(|error| error.to_string());
+                let step = self.prompt.answered(&id, answered, Instant::now());
+                self.asked = None;
+                self.does(step)
+            }
         }
-        Ok(())
-    }
-
-    fn answer(&mut self, word: &str, waiting: &[ApprovalInfo]) -> anyhow::Result<()> {
-        let Some(shown) = self.shown.clone() else { return Ok(()) };
-        let id = shown.id.clone();
-        let answered = match word {
-            "" => {
-                self.page.turn();
-                return Ok(());
-            }
-            "next" => {
-                let at = waiting.iter().position(|one| one.id == id).map_or(0, |at| at + 1);
-                return self.turn_to(waiting.get(at).or(waiting.first()).cloned());
-            }
-            "all" => {
-                match self.harnesses.ask(&ShowApproval { id }) {
-                    Ok(whole) => self.page.show_all(whole.arguments),
-                    Err(error) => self.note = error.to_string(),
-                }
-                return Ok(());
-            }
-            "allow" | "remember" => {
-                let (fields, content) = (Vec::new(), None);
-                let remember = word == "remember";
-                self.harnesses.ask(&AllowApproval { id, remember, by: By::Watch, fields, content })
-            }
-            "deny" => self.harnesses.ask(&DenyApproval { id, by: By::Watch, cancel: false }),
-            other => {
-                self.note = format!("\"{other}\" is no answer");
-                return Ok(());
-            }
-        };
-        self.note = match answered {
-            Ok(_) => format!("{}: {word}", shown.id),
-            Err(error) => error.to_string(),
-        };
-        // The next list has it no more.
-        self.turn_to(None)
     }
 }

@@ -88,8 +88,9 @@ pub(super) struct CreateArgs {
     /// The virtual machine that may come in over vsock, by its context id; may be given several times
     #[arg(long, value_name = "CID")]
     peer_cid: Vec<u32>,
-    /// Which calls it may make
-    #[arg(long, value_name = "NAME", default_value = "open")]
+    /// Which calls it may make: ask (what only reads, and the rest if a person allows it), readonly, open (all), or a
+    /// policy of footbridge.toml
+    #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
     /// End it after this time: 90s, 15m, 8h, 7d
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -5,13 +5,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
 
+mod person;
+#[path = "../skipped/mod.rs"]
 mod skipped;
+mod visits;
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
 
 use footbridge::keeper::Stream;
 use footbridge::pty::Local;
@@ -19,92 +20,12 @@ use footbridge::sandbox::net::{self, View};
 use footbridge::sandbox::none;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::pty::{Winsize, openpty};
-use nix::sys::termios::{FlushArg, LocalFlags, Termios, tcflush, tcgetattr};
+use nix::sys::termios::{FlushArg, LocalFlags, tcflush};
+use person::Person;
 use skipped::skipped;
 
-const DEADLINE: Duration = Duration::from_secs(20);
 const FOOTBRIDGE: &str = env!("CARGO_BIN_EXE_footbridge");
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// A person in front of a terminal of 33 rows and 77 columns.
-struct Person {
-    far_end: File,
-    terminal: Option<OwnedFd>,
-    seen: String,
-}
-
-impl Person {
-    fn sits_down() -> Self {
-        let size = Winsize { ws_row: 33, ws_col: 77, ws_xpixel: 0, ws_ypixel: 0 };
-        let both = openpty(Some(&size), None).unwrap();
-        Self { far_end: both.master.into(), terminal: Some(both.slave), seen: String::new() }
-    }
-
-    fn terminal(&self) -> OwnedFd {
-        self.terminal.as_ref().unwrap().try_clone().unwrap()
-    }
-
-    /// Runs a harness here; `streams` are the numbers of those that are not the terminal, but a pipe.
-    fn runs(&self, sandbox: &str, script: &str, piped_stdout: bool) -> Child {
-        let mut command = Command::new("setsid");
-        // As in life a shell leads the session; the terminal is hung up when it ends.
-        command.args([
-            "--ctty",
-            "--wait",
-            "sh",
-            "-c",
-            "\"$@\"; status=$?; [ -z \"$STAYS\" ] || read x; exit $status",
-            "sh",
-        ]);
-        command.arg(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "as_harness", "--nocapture", "--quiet"]);
-        command.env("STAYS", if script.contains("shell-stays") { "yes" } else { "" });
-        command.env("SCRIPT", script).env("SANDBOX", sandbox).stdin(self.terminal()).stderr(self.terminal());
-        command.stdout(if piped_stdout { Stdio::piped() } else { self.terminal().into() }).spawn().unwrap()
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.far_end.write_all(keys.as_bytes()).unwrap();
-    }
-
-    fn settings(&self) -> Termios {
-        tcgetattr(&self.far_end).unwrap()
-    }
-
-    /// Reads the screen until it shows this; false when everybody has left the terminal before.
-    fn sees(&mut self, text: &str) -> bool {
-        let until = Instant::now() + DEADLINE;
-        while !self.seen.contains(text) {
-            let left = until.saturating_duration_since(Instant::now());
-            let left = PollTimeout::try_from(left).unwrap();
-            let ready = poll(&mut [PollFd::new(self.far_end.as_fd(), PollFlags::POLLIN)], left).unwrap();
-            assert!(ready > 0, "{text:?} in time, not only {:?}", self.seen);
-            let mut chunk = [0; 4096];
-            match self.far_end.read(&mut chunk) {
-                Ok(count) => self.seen.push_str(&String::from_utf8_lossy(&chunk[..count])),
-                Err(_everybody_has_left) => return false,
-            }
-        }
-        true
-    }
-
-    /// Waits until the terminal has these settings.
-    fn gets_back(&mut self, settings: &Termios) {
-        let until = Instant::now() + DEADLINE;
-        while self.settings() != *settings {
-            assert!(Instant::now() < until, "not restored: {:?}", self.settings());
-            // Nothing wakes for a change of settings.
-            let _idle = poll(&mut [], PollTimeout::from(10_u8)).unwrap();
-        }
-    }
-
-    /// Reads the screen until nobody else has the terminal.
-    fn waits_until_all_have_left(&mut self) {
-        self.terminal = None;
-        assert!(!self.sees("\u{0}never shown"));
-    }
-}
 
 #[tokio::test]
 #[ignore = "a part that the tests start"]
@@ -126,7 +47,11 @@ async fn as_harness() {
     if script.contains("harness-panics") {
         panic!("on purpose");
     }
-    let ended = attached.carry(kept.wait()).await.unwrap().unwrap();
+    let ended = match visits::guest().await {
+        Some(mut guest) => attached.carry_with(&mut guest, kept.wait()).await,
+        None => attached.carry(kept.wait()).await,
+    };
+    let ended = ended.unwrap().unwrap();
     eprintln!("ended {}", ended.code());
 }
 
@@ -142,6 +67,11 @@ fn typist() {
             let _refused_by_some_kernels = unsafe { libc::ioctl(number, libc::TIOCSTI, std::ptr::from_ref(key)) };
         }
     }
+}
+
+fn parent_of(process: &str) -> i32 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap()
 }
 
 fn cannot_run(sandbox: &str, test: &str) -> bool {
@@ -253,9 +183,7 @@ fn the_local_terminal_is_restored_when_the_harness_is_killed_with_9() {
     assert!(person.sees("echoed"));
     assert_ne!(person.settings(), before);
     let keeper = person.seen.split("keeper ").nth(1).unwrap().lines().next().unwrap().trim();
-    let status = std::fs::read_to_string(format!("/proc/{keeper}/status")).unwrap();
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(parent), nix::sys::signal::Signal::SIGKILL).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(parent_of(keeper)), nix::sys::signal::Signal::SIGKILL).unwrap();
     person.gets_back(&before);
     person.types("\r");
     assert!(!harness.wait().unwrap().success());

@@ -1,10 +1,10 @@
-//! What is on the screen, and what is typed: pure, so that deceit and haste can be tested.
+//! Which part of a call is on the screen, and the word that is being typed, so that deceit and haste can be tested.
 
 use std::time::{Duration, Instant};
 
 use footbridge_proto::text::Escaped;
 
-use super::super::show;
+use super::show;
 use crate::control::wire::ApprovalInfo;
 
 /// How long nothing that is typed counts once a call is shown.
@@ -40,17 +40,17 @@ impl Page {
     }
 
     /// What there is to show.
-    pub(super) fn lines(&self, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
+    pub(super) fn lines(&self, name: &str, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
         let Some(one) = shown else {
             let lines = vec!["nothing waits for an answer".to_owned()];
-            return Lines { head: "footbridge approvals".to_owned(), lines, page: 0 };
+            return Lines { head: name.to_owned(), lines, page: 0 };
         };
         let mut lines = show::fields(one);
         match &self.all {
             Some(all) => lines.push(Escaped(all).to_string()),
             None => lines.extend(show::ends(one)),
         }
-        Lines { head: format!("footbridge approvals: {waiting} waiting"), lines, page: self.number }
+        Lines { head: format!("{name}: {waiting} waiting"), lines, page: self.number }
     }
 }
 
@@ -138,7 +138,7 @@ impl Typing {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::super::show::tests::info, *};
+    use super::{super::show::tests::info, *};
 
     fn types(typing: &mut Typing, keys: &str, now: Instant) -> Vec<Typed> {
         keys.bytes().map(|key| typing.feed(key, now)).filter(|typed| *typed != Typed::Nothing).collect()
@@ -170,12 +170,12 @@ mod tests {
         let one = info("ap-0000000000000001");
         let mut page = Page::default();
         page.show_all("x\u{1b}\n".repeat(1 << 19));
-        let lines = page.lines(Some(&one), 3).fit(24, 80);
+        let lines = page.lines("x", Some(&one), 3).fit(24, 80);
         assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 80));
         assert!(lines[0].contains("3 waiting, page 1 of"), "{}", lines[0]);
         assert!(lines.iter().any(|line| line.starts_with("tool:")) && !lines.concat().contains('\u{1b}'));
         page.turn();
-        assert!(page.lines(Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
+        assert!(page.lines("x", Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
     }
 
     #[test]

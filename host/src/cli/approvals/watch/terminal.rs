@@ -15,8 +15,6 @@ use nix::{
     },
 };
 
-use super::page::Lines;
-
 /// What happened at the terminal.
 #[derive(Debug)]
 pub(super) enum Event {
@@ -29,13 +27,13 @@ pub(super) enum Event {
 }
 
 /// The terminal while it is ours. Dropping it gives it back as it was.
-pub(super) struct Screen {
+pub(super) struct Terminal {
     before: Termios,
     signals: SignalFd,
     drawn: String,
 }
 
-impl Screen {
+impl Terminal {
     /// Takes the terminal. What was typed before is forgotten.
     pub(super) fn open() -> anyhow::Result<Self> {
         let mut set = SigSet::empty();
@@ -50,9 +48,9 @@ impl Screen {
         ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &ours)?;
-        let screen = Self { before, signals, drawn: String::new() };
+        let terminal = Self { before, signals, drawn: String::new() };
         write("\x1b[?1049h")?;
-        Ok(screen)
+        Ok(terminal)
     }
 
     /// Forgets keys that nobody has read.
@@ -60,19 +58,13 @@ impl Screen {
         Ok(tcflush(io::stdin(), FlushArg::TCIFLUSH)?)
     }
 
-    /// Shows a page, a remark, and the word that is being typed; all of it is escaped before.
-    pub(super) fn draw(&mut self, lines: &Lines, note: &str, typed: &str) -> io::Result<()> {
-        let (rows, columns) = crate::sys::window_size(io::stdout()).unwrap_or((24, 80));
-        let (rows, columns) = (usize::from(rows).max(4), usize::from(columns).max(20));
-        let mut text = "\x1b[2J\x1b[H".to_owned();
-        for line in lines.fit(rows - 2, columns) {
-            text.push_str(&line);
-            text.push_str("\r\n");
-        }
-        let note = footbridge_proto::text::Escaped(note).to_string();
-        let cut = |text: &str| text.chars().take(columns - 1).collect::<String>();
-        text.push_str(&format!("\x1b[{};1H{}", rows - 1, cut(&note)));
-        text.push_str(&format!("\x1b[{rows};1H{}", cut(&format!("allow, deny, remember, all, next, quit> {typed}"))));
+    /// Rows and columns.
+    pub(super) fn size(&self) -> Option<(u16, u16)> {
+        crate::pty::window::size(io::stdout())
+    }
+
+    /// Shows this, unless it is what is shown.
+    pub(super) fn draw(&mut self, text: String) -> io::Result<()> {
         if text != self.drawn {
             write(&text)?;
             self.drawn = text;
@@ -104,7 +96,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for Terminal {
     fn drop(&mut self) {
         // The terminal may be gone; then there is nothing to give back.
         let _ = write("\x1b[2J\x1b[?1049l");

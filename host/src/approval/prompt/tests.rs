@@ -1,0 +1,80 @@
+//! What a person sees, and what their keys come to.
+
+use std::time::Duration;
+
+use footbridge_proto::text::needs_escape;
+
+use super::{show::tests::info, *};
+
+const HERE: Place = Place { name: "here", leave: "later" };
+const LONG: Duration = Duration::from_secs(1);
+
+/// Types, and gives what came of it.
+fn types(prompt: &mut Prompt, keys: &str, now: Instant) -> Vec<Step> {
+    keys.bytes().map(|key| prompt.feed(key, now)).filter(|step| *step != Step::Nothing).collect()
+}
+
+fn asked(ids: &[&str], now: Instant) -> Prompt {
+    let mut prompt = Prompt::new(HERE, now);
+    assert_eq!(prompt.update(ids.iter().map(|id| info(id)).collect(), now), Step::Turned);
+    prompt
+}
+
+#[test]
+fn a_word_answers_the_call_that_is_shown() {
+    let start = Instant::now();
+    for (word, answer) in
+        [("allow", Word::Allow { remember: false }), ("remember", Word::Allow { remember: true }), ("deny", Word::Deny)]
+    {
+        let mut prompt = asked(&["ap-1", "ap-2"], start);
+        let typed = types(&mut prompt, &format!("{word}\r"), start + LONG);
+        assert_eq!(typed, [Step::Answer("ap-1".into(), answer)]);
+    }
+    let mut prompt = asked(&["ap-1"], start);
+    assert_eq!(types(&mut prompt, "later\r", start + LONG), [Step::Leave]);
+    assert_eq!(types(&mut prompt, "quit\r", start + LONG), [], "it is another place's word");
+    assert!(prompt.text(None).contains("\"quit\" is no answer"));
+}
+
+#[test]
+fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
+    let start = Instant::now();
+    let mut prompt = asked(&["ap-1", "ap-2"], start);
+    assert_eq!(types(&mut prompt, "allo", start + LONG), []);
+    assert_eq!(prompt.update(vec![info("ap-2")], start + LONG), Step::Turned, "the first one ended elsewhere");
+    assert_eq!(types(&mut prompt, "w\rallow\r", start + LONG), []);
+    let later = start + 2 * LONG;
+    assert_eq!(types(&mut prompt, "w\r", later), [], "{prompt:?}");
+    assert_eq!(types(&mut prompt, "deny\r", later), [Step::Answer("ap-2".into(), Word::Deny)]);
+    assert_eq!(prompt.answered("ap-2", Ok(()), later), Step::Turned);
+    assert_eq!(prompt.update(Vec::new(), later), Step::Nothing);
+    assert_eq!(types(&mut prompt, "allow\r", later + LONG), [], "nothing is shown");
+}
+
+#[test]
+fn one_looks_at_them_in_turn_and_at_all_of_one() {
+    let start = Instant::now();
+    let mut prompt = asked(&["ap-1", "ap-2"], start);
+    assert_eq!(types(&mut prompt, "all\r", start + LONG), [Step::Whole("ap-1".into())]);
+    prompt.whole(Ok(format!("{{\"x\":\"{}\"}}", "long ".repeat(1000))));
+    assert!(prompt.text(Some((24, 80))).contains("page 1 of"));
+    assert_eq!(types(&mut prompt, "next\r", start + LONG), [Step::Turned]);
+    assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), Word::Deny)]);
+    let step = prompt.answered("ap-2", Err("it is \u{1b}[2J over".into()), start + 2 * LONG);
+    assert_eq!((step, prompt.waiting().collect::<Vec<_>>()), (Step::Turned, vec!["ap-1"]));
+    assert!(prompt.text(None).contains("\\u{1b}[2J over"), "{:?}", prompt.text(None));
+}
+
+#[test]
+fn the_screen_holds_nothing_that_steers_it_but_what_is_ours() {
+    let start = Instant::now();
+    let prompt = asked(&["ap-1"], start);
+    for size in [None, Some((24, 80)), Some((1, 1)), Some((4, 20))] {
+        let text = prompt.text(size);
+        let ours = ["\x1b[2J\x1b[H", "\r\n"].iter().fold(text, |text, ours| text.replace(ours, ""));
+        let (rows, _) = size.map_or((24, 80), |(rows, columns)| (rows.max(4), columns.max(20)));
+        let ours = [rows - 1, rows].iter().fold(ours, |text, row| text.replace(&format!("\x1b[{row};1H"), ""));
+        assert!(!ours.chars().any(needs_escape), "{ours:?}");
+        assert!(ours.contains("later> ") || size.is_some_and(|(_, columns)| columns < 40), "{ours:?}");
+    }
+}

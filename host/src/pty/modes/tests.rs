@@ -1,0 +1,87 @@
+//! What is kept of a command's output, and what is said to take its terminal and to give it back.
+
+use super::*;
+
+fn after(text: &str) -> Modes {
+    let mut modes = Modes::default();
+    modes.feed(text.as_bytes());
+    modes
+}
+
+fn given_back(text: &str) -> String {
+    String::from_utf8_lossy(&after(text).given_back()).into_owned()
+}
+
+#[test]
+fn plain_output_leaves_nothing_to_put_back() {
+    let plain = "\x18\x1b\\\x1b[0m\x1b[2J\x1b[<u\x1b[?1049l";
+    for text in ["", "a\r\nb\x1b[1;31mé\x1b[0m\x1b]0;title\x07日本\x1b(B\x1b[2J\x1b[3;4H", "\x1bPq...\x1b\\x"] {
+        assert_eq!(given_back(text), plain, "{text:?}");
+    }
+    assert!(after("").taken().contains("\x1b[?1049h") && !after("").is_alternate());
+}
+
+#[test]
+fn modes_are_put_back_as_they_were() {
+    let back = given_back("\x1b[?1;2004h\x1b[?1003h\x1b[?25l\x1b=\x1b[4h\x1b[?1003l\x1b[2;20r");
+    for part in ["\x1b[?1h", "\x1b[?2004h", "\x1b[?25l", "\x1b=", "\x1b[4h", "\x1b[?1049l\x1b7\x1b[2;20r\x1b8"] {
+        assert!(back.contains(part), "{part:?} in {back:?}");
+    }
+    assert!(!back.contains("1003"), "{back:?}");
+    assert_eq!(given_back("\x1b[?1;25;2004h\x1b[?1049h\x1bc"), given_back(""), "a reset forgets all");
+    assert_eq!(given_back("\x1b[?1h\x1b[?25l\x1b=\x1b[3;4r\x1b[!p"), given_back(""), "a soft one these");
+    assert_eq!(given_back("\x1b[2;20r\x1b[r"), given_back(""));
+}
+
+#[test]
+fn who_is_on_the_alternate_screen_stays_there() {
+    for mode in ALTERNATE {
+        let modes = after(&format!("\x1b[?{mode}h"));
+        assert!(modes.is_alternate() && !modes.taken().contains("1049"));
+        assert!(String::from_utf8(modes.given_back()).unwrap().ends_with("\x1b8"));
+        assert!(!after(&format!("\x1b[?{mode}h\x1b[?{mode}l")).is_alternate());
+    }
+}
+
+#[test]
+fn half_a_sequence_is_written_again() {
+    for (text, piece) in [
+        ("x\x1b", "\x1b"),
+        ("x\x1b[?20", "\x1b[?20"),
+        ("x\x1b]52;c;abc", "\x1b]52;c;abc"),
+        ("x\x1bPabc\x1b", "\x1bPabc\x1b"),
+        ("x\x1b(", "\x1b("),
+        ("\x1b]0;a\x1b[?20", "\x1b[?20"),
+    ] {
+        assert!(given_back(text).ends_with(&format!("\x1b[?1049l{piece}")), "{text:?}: {:?}", given_back(text));
+    }
+    let mut modes = after("日");
+    modes.feed(&"本".as_bytes()[..2]);
+    assert!(modes.given_back().ends_with(&"本".as_bytes()[..2]));
+    modes.feed(&"本".as_bytes()[2..]);
+    assert_eq!(modes.given_back(), after("").given_back());
+}
+
+#[test]
+fn no_output_makes_it_hold_much_or_fail() {
+    let mut modes = Modes::default();
+    modes.feed(&b"\x1b]"[..]);
+    modes.feed(&vec![b'x'; 1 << 20]);
+    assert_eq!(modes.piece.len(), PIECE);
+    let mut modes = after(&format!("\x1b[{}h", "4;".repeat(1 << 16)));
+    for byte in 0..=u8::MAX {
+        for other in 0..=u8::MAX {
+            modes.feed(&[byte, other, 0x1b, byte, other, b'[', byte, b'?', other, b'h']);
+        }
+    }
+    assert!(modes.piece.len() <= PIECE && modes.private.len() <= OFF.len() + ON.len());
+}
+
+#[test]
+fn whatever_was_written_before_a_clean_screen_is_one() {
+    // Ends strings, sequences, VT52 mode and printing before anything else is said.
+    for text in ["\x1b]0;", "\x1bP", "\x1b[", "\x1b[?2l", "\x1b[5i"] {
+        let taken = after(text).taken();
+        assert!(taken.starts_with("\x18\x1b\\\x1b<\x1b[4i") && taken.ends_with("\x1b[2J\x1b[H"), "{taken:?}");
+    }
+}

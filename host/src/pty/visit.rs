@@ -1,0 +1,140 @@
+//! The local terminal in the hands of somebody else for a while.
+//!
+//! Before: what was typed is forgotten, the screen is a clean one. After: what was typed and not read is forgotten, the
+//! command's screen and modes are back. A command on the alternate screen has lost what was on it; it is made to draw
+//! it again by a window that is a row smaller for a moment, since nothing else moves all programs to do so.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::read;
+use tokio::io::{Interest, unix::AsyncFd};
+use tokio::signal::unix::Signal;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{Attached, Modes, again, mark, window, write_all};
+
+/// How long the window is a row smaller: two changes that a program sees as one are none.
+const SMALLER: Duration = Duration::from_millis(150);
+
+/// Somebody who uses the local terminal now and then.
+pub trait Visitor {
+    /// Waits until it wants the terminal. Dropped and called again at any time.
+    fn wants(&mut self) -> impl Future<Output = ()>;
+    /// Uses it until it is done, or fails because the terminal is gone. Dropped when the command ends meanwhile.
+    fn uses(&mut self, terminal: &Visited<'_>) -> impl Future<Output = io::Result<()>>;
+}
+
+/// No visitor.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Visitor for Nobody {
+    async fn wants(&mut self) {
+        std::future::pending().await
+    }
+
+    async fn uses(&mut self, _: &Visited<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The local terminal as a visitor has it: raw, with a clean screen.
+#[derive(Debug)]
+pub struct Visited<'a> {
+    local: &'a AsyncFd<OwnedFd>,
+    resized: Notify,
+}
+
+impl Visited<'_> {
+    /// Waits for keys.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub async fn keys(&self) -> io::Result<Vec<u8>> {
+        let mut chunk = [0; 256];
+        let count = self.local.async_io(Interest::READABLE, |fd| again(|| read(fd, &mut chunk))).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(chunk.get(..count).unwrap_or_default().to_vec())
+    }
+
+    /// Forgets keys that nobody has read.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn forget_keys(&self) -> io::Result<()> {
+        Ok(tcflush(self.local, FlushArg::TCIFLUSH)?)
+    }
+
+    /// Writes.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub async fn write(&self, text: &str) -> io::Result<()> {
+        write_all(self.local, text.as_bytes(), |_| ()).await
+    }
+
+    /// Rows and columns, if they are known.
+    pub fn size(&self) -> Option<(u16, u16)> {
+        window::size(self.local)
+    }
+
+    /// Waits until the size is another one.
+    pub async fn resized(&self) {
+        self.resized.notified().await;
+    }
+}
+
+impl Attached {
+    /// Lets a visitor have the terminal, until it is done. When this is dropped, [`Self::give_back`] is still to come.
+    pub(super) async fn visit(
+        &self,
+        visitor: &mut impl Visitor,
+        modes: &Mutex<Modes>,
+        resized: &mut Signal,
+    ) -> io::Result<()> {
+        mark(self.local.get_ref(), true)?;
+        tcflush(&self.local, FlushArg::TCIFLUSH)?;
+        let taken = modes.lock().unwrap_or_else(PoisonError::into_inner).taken();
+        let visited = Visited { local: &self.local, resized: Notify::new() };
+        let used = async {
+            visited.write(&taken).await?;
+            visitor.uses(&visited).await
+        };
+        let mut used = std::pin::pin!(used);
+        let used = loop {
+            tokio::select! {
+                used = &mut used => break used,
+                Some(()) = resized.recv() => {
+                    self.resize();
+                    visited.resized.notify_one();
+                }
+            }
+        };
+        self.give_back(modes).await?;
+        used
+    }
+
+    /// Gives the terminal back to the command.
+    pub(super) async fn give_back(&self, modes: &Mutex<Modes>) -> io::Result<()> {
+        let given_back = modes.lock().unwrap_or_else(PoisonError::into_inner).given_back();
+        // Before: who sees the command's screen again types for it.
+        tcflush(&self.local, FlushArg::TCIFLUSH)?;
+        write_all(&self.local, &given_back, |_| ()).await?;
+        Ok(mark(self.local.get_ref(), false)?)
+    }
+
+    /// Has a command on the alternate screen draw it again: says until when its window is smaller.
+    pub(super) fn draw_again(&self, modes: &Mutex<Modes>) -> Option<Instant> {
+        let alternate = modes.lock().unwrap_or_else(PoisonError::into_inner).is_alternate();
+        let smaller = alternate && window::shrink(&self.command).is_ok();
+        smaller.then(|| Instant::now() + SMALLER)
+    }
+}

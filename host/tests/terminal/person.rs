@@ -1,0 +1,97 @@
+//! The person: holds the far end of the local terminal, types there and reads the screen.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{Termios, tcgetattr};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+/// A person in front of a terminal of 33 rows and 77 columns.
+pub(super) struct Person {
+    far_end: File,
+    terminal: Option<OwnedFd>,
+    pub(super) seen: String,
+    /// Where a visitor is called from, if there is one.
+    pub(super) visits: Option<PathBuf>,
+}
+
+impl Person {
+    pub(super) fn sits_down() -> Self {
+        let size = Winsize { ws_row: 33, ws_col: 77, ws_xpixel: 0, ws_ypixel: 0 };
+        let both = openpty(Some(&size), None).unwrap();
+        Self { far_end: both.master.into(), terminal: Some(both.slave), seen: String::new(), visits: None }
+    }
+
+    pub(super) fn terminal(&self) -> OwnedFd {
+        self.terminal.as_ref().unwrap().try_clone().unwrap()
+    }
+
+    /// Runs a harness here; `streams` are the numbers of those that are not the terminal, but a pipe.
+    pub(super) fn runs(&self, sandbox: &str, script: &str, piped_stdout: bool) -> Child {
+        let mut command = Command::new("setsid");
+        // As in life a shell leads the session; the terminal is hung up when it ends.
+        command.args([
+            "--ctty",
+            "--wait",
+            "sh",
+            "-c",
+            "\"$@\"; status=$?; [ -z \"$STAYS\" ] || read x; exit $status",
+            "sh",
+        ]);
+        command.arg(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "as_harness", "--nocapture", "--quiet"]);
+        command.env("STAYS", if script.contains("shell-stays") { "yes" } else { "" });
+        if let Some(path) = &self.visits {
+            command.env("VISITS", path);
+        }
+        command.env("SCRIPT", script).env("SANDBOX", sandbox).stdin(self.terminal()).stderr(self.terminal());
+        command.stdout(if piped_stdout { Stdio::piped() } else { self.terminal().into() }).spawn().unwrap()
+    }
+
+    pub(super) fn types(&mut self, keys: &str) {
+        self.far_end.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub(super) fn settings(&self) -> Termios {
+        tcgetattr(&self.far_end).unwrap()
+    }
+
+    /// Reads the screen until it shows this; false when everybody has left the terminal before.
+    pub(super) fn sees(&mut self, text: &str) -> bool {
+        let until = Instant::now() + DEADLINE;
+        while !self.seen.contains(text) {
+            let left = until.saturating_duration_since(Instant::now());
+            let left = PollTimeout::try_from(left).unwrap();
+            let ready = poll(&mut [PollFd::new(self.far_end.as_fd(), PollFlags::POLLIN)], left).unwrap();
+            assert!(ready > 0, "{text:?} in time, not only {:?}", self.seen);
+            let mut chunk = [0; 4096];
+            match self.far_end.read(&mut chunk) {
+                Ok(count) => self.seen.push_str(&String::from_utf8_lossy(&chunk[..count])),
+                Err(_everybody_has_left) => return false,
+            }
+        }
+        true
+    }
+
+    /// Waits until the terminal has these settings.
+    pub(super) fn gets_back(&mut self, settings: &Termios) {
+        let until = Instant::now() + DEADLINE;
+        while self.settings() != *settings {
+            assert!(Instant::now() < until, "not restored: {:?}", self.settings());
+            // Nothing wakes for a change of settings.
+            let _idle = poll(&mut [], PollTimeout::from(10_u8)).unwrap();
+        }
+    }
+
+    /// Reads the screen until nobody else has the terminal.
+    pub(super) fn waits_until_all_have_left(&mut self) {
+        self.terminal = None;
+        assert!(!self.sees("\u{0}never shown"));
+    }
+}

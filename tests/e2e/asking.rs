@@ -1,0 +1,217 @@
+//! A run that asks on its own terminal: its command is held, a word answers, and without a terminal nobody is asked.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{process::Command, thread, time::Duration};
+
+use footbridge_tests::{Host, Person, Running, Servers};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+const SANDBOXES: [&str; 2] = ["net", "none"];
+const BACK: &str = "\u{1b}[?1049l";
+const NOBODY_IS_ASKED: &str = "no terminal to ask on";
+
+fn asks() -> Host {
+    Host::with(&Servers::demo()).policy("ask")
+}
+
+/// A command that adds a note.
+fn adds(text: &str) -> String {
+    format!("tool-cli demo add_note '{{\"text\":\"{text}\"}}'")
+}
+
+/// What the record says of approvals: state and approver.
+fn steps(host: &Host) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let lines = host.record().into_iter().filter(|line| line["type"] == "approval");
+    lines.map(|line| (text(&line["state"]), text(&line["approver"]))).collect()
+}
+
+fn starts(host: &Host, person: &mut Person, script: &str) -> Running {
+    person.starts(&host.run_of(&["bash", "-c", script]))
+}
+
+/// The first half second of a question counts for nothing, which only time can show.
+fn reads_the_question() {
+    thread::sleep(Duration::from_millis(700));
+}
+
+#[test]
+fn a_word_answers_and_neither_what_was_typed_before_nor_at_once_does() {
+    for sandbox in SANDBOXES {
+        let host = asks().sandbox(sandbox);
+        let mut person = Person::new();
+        let script =
+            format!("echo ready; read word; {}; tool-cli demo list_notes '{{}}'; echo \"<$word>\"", adds("one"));
+        let mut run = starts(&host, &mut person, &script);
+        person.sees("ready");
+        person.types("deny\rallow\r");
+        person.sees("footbridge run: 1 waiting");
+        person.sees("{\"text\":\"one\"}");
+        person.types("deny\r");
+        reads_the_question();
+        assert_eq!(host.pending(1).len(), 1);
+        person.types("allow\r");
+        person.sees(BACK);
+        person.sees("note:///1");
+        person.sees("<deny>");
+        assert!(run.status().success(), "{person:?}");
+        let steps = steps(&host);
+        assert_eq!(steps.iter().map(|(state, _)| state.as_str()).collect::<Vec<_>>(), ["pending", "granted", "used"]);
+        assert!(steps[1].1.starts_with("terminal of run (uid "), "{steps:?}");
+    }
+}
+
+#[test]
+fn one_after_the_other_is_asked_and_an_answer_from_elsewhere_counts_too() {
+    let host = asks();
+    let mut person = Person::new();
+    let script = format!("{} & {} & wait; echo all done", adds("one"), adds("two"));
+    let mut run = starts(&host, &mut person, &script);
+    let pending = host.pending(2);
+    person.sees("footbridge run: 2 waiting");
+    let mut ids: Vec<&str> = pending.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    ids.sort_by_key(|id| !person.saw(id));
+    host.answers(&["deny", ids[0]]);
+    person.sees("footbridge run: 1 waiting");
+    person.sees(&format!("{} (pending)", ids[1]));
+    reads_the_question();
+    person.types("deny\r");
+    person.sees(BACK);
+    person.sees("all done");
+    assert!(run.status().success());
+    let denied: Vec<_> = steps(&host).into_iter().filter(|(state, _)| state == "denied").collect();
+    assert!(denied[0].1.starts_with("approvals deny") && denied[1].1.starts_with("terminal of run"), "{denied:?}");
+}
+
+#[test]
+fn a_question_that_nobody_answers_gives_the_terminal_back() {
+    let host = asks().settings("[limits.approval]\npending_time = \"1s\"\n");
+    let mut person = Person::new();
+    let mut run = starts(&host, &mut person, &format!("{}; echo after-$?", adds("late")));
+    person.sees("{\"text\":\"late\"}");
+    person.sees(BACK);
+    person.sees("after-1");
+    assert!(run.status().success());
+    assert_eq!(steps(&host).iter().map(|(state, _)| state.as_str()).collect::<Vec<_>>(), ["pending", "expired"]);
+}
+
+#[test]
+fn a_question_can_be_left_for_later() {
+    let host = asks();
+    let mut person = Person::new();
+    let script =
+        format!("{} & read x; kill $!; wait $!; echo \"<$x>\"; read y; {}; echo after-$?", adds("left"), adds("new"));
+    let mut run = starts(&host, &mut person, &script);
+    person.sees("{\"text\":\"left\"}");
+    reads_the_question();
+    person.types("later\r");
+    person.sees(BACK);
+    // The one that waits opens no prompt again, and keys are the command's.
+    assert_eq!(host.pending(1).len(), 1);
+    person.forgets();
+    person.types("x\r");
+    person.sees("<x>");
+    assert_eq!(host.pending(0).len(), 0);
+    person.types("y\r");
+    person.sees("{\"text\":\"new\"}");
+    assert!(!person.saw("left"), "{person:?}");
+    // Ctrl-C leaves it too, and the next one is the command's.
+    person.types("\u{3}");
+    person.sees(BACK);
+    person.types("\u{3}");
+    person.sees("after-130");
+    assert!(run.status().success(), "{person:?}");
+    let states: Vec<String> = steps(&host).into_iter().map(|(state, _)| state).collect();
+    assert_eq!(states, ["pending", "withdrawn", "pending", "withdrawn"]);
+}
+
+#[test]
+fn a_signal_in_the_middle_of_a_question_ends_the_command_and_leaves_the_terminal_as_it_was() {
+    for sandbox in SANDBOXES {
+        let host = asks().sandbox(sandbox);
+        let mut person = Person::new();
+        let before = person.settings();
+        let mut run = starts(&host, &mut person, &adds("one"));
+        person.sees("{\"text\":\"one\"}");
+        run.signal(Signal::SIGTERM);
+        person.sees(BACK);
+        assert_eq!(run.status().code(), Some(143), "{sandbox}");
+        assert_eq!(person.settings(), before, "{sandbox}");
+        host.leaves_nothing_behind();
+    }
+}
+
+#[test]
+fn a_quick_command_answers_before_the_person_is_asked() {
+    let allow = r#"["sh", "-c", "cat >/dev/null; echo '{\"decision\":\"allow\"}'"]"#;
+    let host = asks().settings(&format!("[approval]\nwatch = false\ncommand = {allow}\n"));
+    let mut person = Person::new();
+    let mut run = starts(&host, &mut person, &format!("{}; echo done", adds("one")));
+    person.sees("done");
+    assert!(run.status().success());
+    assert!(!person.saw("1049"), "{person:?}");
+    assert!(steps(&host).iter().any(|(_, by)| by == "command sh"));
+}
+
+#[test]
+fn without_a_terminal_the_call_is_denied_and_that_is_said_once() {
+    let host = Host::with(&Servers::demo()).default_policy();
+    let script =
+        format!("{0} 2>one; {1} 2>two; cat one two; tool-cli demo list_notes '{{}}'", adds("one"), adds("two"));
+    let ran = host.runs_script(&script);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    for part in
+        [NOBODY_IS_ASKED, "policy \"ask\"", "watch = true", "approvals watch", "--policy readonly", "--policy open"]
+    {
+        assert_eq!(ran.stderr.matches(part).count(), 1, "{part}: {ran:?}");
+    }
+    for part in ["nobody can be asked here", "ask the operator to run this where somebody can answer"] {
+        assert_eq!(ran.stdout.matches(part).count(), 2, "{part}: {ran:?}");
+    }
+    assert!(ran.stdout.contains("\"notes\": []"), "{ran:?}");
+    let refused = host.record().into_iter().filter(|line| line["type"] == "refused" && line["decision"] == "ask");
+    assert_eq!(refused.count(), 2);
+    assert_eq!(host.runs_script("tool-cli demo list_notes '{}' >/dev/null").well(), "", "what reads asks nobody");
+}
+
+#[test]
+fn where_output_goes_through_a_pipe_or_keys_come_from_one_nobody_is_asked() {
+    for line in ["\"$@\" | cat", "echo | \"$@\"", "\"$@\" 2>&1 | cat", "\"$@\" </dev/null"] {
+        let host = asks();
+        let mut person = Person::new();
+        let run = host.run_of(&["bash", "-c", &format!("{}; echo status-$?", adds("one"))]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(host.work());
+        shell.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut running = person.starts(&shell);
+        person.sees("status-1");
+        assert!(running.status().success(), "{line}: {person:?}");
+        assert!(person.saw(NOBODY_IS_ASKED) && !person.saw("1049"), "{line}: {person:?}");
+    }
+}
+
+#[test]
+fn nothing_that_the_command_wrote_before_covers_the_question() {
+    let host = asks();
+    let mut person = Person::new();
+    // A string without an end, lines of a box for letters, a region of one line, and the wrong screen.
+    let script = format!(
+        "printf '\\033(0\\033[5;5r\\033[?7l\\033[?25l\\033]0;'; {} >/dev/null; printf 'title\\007'; echo the end",
+        adds("one")
+    );
+    let mut run = starts(&host, &mut person, &script);
+    person.sees("{\"text\":\"one\"}");
+    let shown = person.seen_since("\u{1b}]0;");
+    let taken = shown.split("footbridge run").next().unwrap();
+    for part in ["\u{18}\u{1b}\\", "\u{1b}(B", "\u{1b}[r", "\u{1b}[?7h", "\u{1b}[?25h", "\u{1b}[?1049h"] {
+        assert!(taken.contains(part), "{part:?}: {taken:?}");
+    }
+    reads_the_question();
+    person.types("allow\r");
+    person.sees(BACK);
+    person.sees("the end");
+    let back = person.seen_since(BACK);
+    assert!(back.contains("\u{1b}]0;title\u{7}"), "what it was in the middle of goes on: {back:?}");
+    assert!(run.status().success());
+}

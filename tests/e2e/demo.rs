@@ -1,0 +1,86 @@
+//! The story that `scripts/demo` tells is true, goes on by itself, and leaves nothing behind.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{path::Path, process::Command};
+
+use footbridge_tests::{Person, Ran, Running, processes, programs};
+
+/// The demo over the programs that the tests use, with its own folder in this one.
+fn demo(folder: &Path) -> Command {
+    let bin = folder.join("footbridge/bin");
+    std::fs::create_dir_all(bin.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(programs::folder(), bin).unwrap();
+    let mut demo = Command::new(programs::repository().join("scripts/demo"));
+    demo.arg("--no-build").env("CARGO_TARGET_DIR", folder).env("TMPDIR", folder);
+    demo
+}
+
+/// Checks that these come one after the other.
+#[track_caller]
+fn in_order(text: &str, parts: &[&str]) {
+    parts.iter().fold(text, |rest, part| {
+        rest.split_once(part).unwrap_or_else(|| panic!("{part:?} is not in {rest:?}, all is {text}")).1
+    });
+}
+
+#[test]
+fn the_story_is_told_to_its_end() {
+    let folder = tempfile::Builder::new().prefix("fb-").tempdir().unwrap();
+    let Ran { status, stdout, stderr } = Running::start(&mut demo(folder.path())).ends();
+    assert_eq!((status, stderr.as_str()), (0, ""), "{stdout}");
+    in_order(
+        &stdout,
+        &[
+            "$ footbridge run --config servers.json --config footbridge.toml --sandbox ",
+            "$ tool-cli demo get_weather '{\"city\":\"Zürich\"}'",
+            "\"temperature\"",
+            "lies under water",
+            "do not match the input schema",
+            // A call that writes waits, and is allowed.
+            "$ tool-cli demo add_note",
+            "tool:       add_note\neffects:    write\n",
+            "{\"text\":\"buy milk\"}",
+            "$ footbridge approvals allow ap-",
+            "is allowed",
+            "note:///1",
+            // One that destroys is denied, and nothing is.
+            "$ tool-cli demo delete_all_notes",
+            "effects:    write, destructive",
+            "$ footbridge approvals deny ap-",
+            "is denied",
+            "Error: This call was denied by whoever was asked",
+            "\"text\": \"buy milk\"",
+            // The record, whole and with a letter changed.
+            "Each call was recorded",
+            "add_note",
+            "$ footbridge audit verify\n",
+            "ok: 1 chain verified",
+            "sed -i",
+            "BAD",
+            "000001.jsonl line ",
+            "changed: ",
+            "(exit status 1)",
+            "Next, with your own servers",
+        ],
+    );
+    assert!(processes::left_of(folder.path()).is_empty());
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["footbridge"]);
+}
+
+#[test]
+fn on_a_terminal_it_waits_for_no_key() {
+    let folder = tempfile::Builder::new().prefix("fb-").tempdir().unwrap();
+    let mut person = Person::new();
+    let mut demo = demo(folder.path());
+    for name in ["HOME", "PATH"] {
+        demo.env(name, std::env::var_os(name).unwrap_or_default());
+    }
+    // Without its pauses.
+    let mut told = person.starts(demo.env("FOOTBRIDGE_DEMO_PAUSE", "0"));
+    person.sees("is allowed");
+    person.sees("Next, with your own servers");
+    assert!(told.status().success());
+    assert!(!person.saw("1049"), "no prompt opened: {person:?}");
+    assert!(processes::left_of(folder.path()).is_empty());
+}

@@ -3,8 +3,13 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+mod reload;
+mod sessions;
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -15,48 +20,24 @@ use crate::{
     call::Stages,
     config::Config,
     control::servers::Overseen,
-    digest::Digest,
     edge::Edge,
     gate::Policies,
     limits::Limits,
-    listener::{Listener, Listeners},
+    listener::Listeners,
     pins::{self, Pins},
     provider::{Guard, ToolProvider, Upstream},
     redact::Redactor,
     resolve::Resolver,
     secret::Secret,
-    servers::{Launcher, Servers, ServersChanged, ServersContext, tls},
-    session::{
-        Ended, Session, SessionName, SessionSpec, SessionView, Shares,
-        connections::Connections,
-        table::{Open, Table},
-    },
+    servers::{Launcher, Servers, ServersContext, tls},
+    session::{SessionView, connections::Connections, table::Table},
 };
+
+pub use reload::Reloaded;
+pub use sessions::OpenError;
 
 /// How long calls may still run when the harness ends.
 const DRAIN: Duration = Duration::from_secs(2);
-
-/// Why a session cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// There is one of that name.
-    #[error("there is a session {0} already: revoke it, or choose another name")]
-    Taken(SessionName),
-    /// The system does not say where a listener listens.
-    #[error("cannot tell where the session listens: {0}")]
-    Listener(#[from] std::io::Error),
-}
-
-/// What became of a new configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reloaded {
-    /// The servers that it changed.
-    pub servers: ServersChanged,
-    /// Sessions whose policy it does not have any more: they keep what they had.
-    pub policy_gone: Vec<SessionName>,
-    /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
-    pub needs_restart: bool,
-}
 
 /// What the stages in front of a provider are made of.
 struct Front {
@@ -92,8 +73,7 @@ pub struct Harness {
 
 impl Harness {
     /// Starts the stages and the servers, and writes as this says, or to this journal. With pins, only what is as it
-    /// was pinned is offered. Only [`Launcher::Kept`] keeps the promise that
-    /// no process is left behind.
+    /// was pinned is offered. Only [`Launcher::Kept`] keeps the promise that no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
@@ -134,8 +114,8 @@ impl Harness {
         Ok(harness)
     }
 
-    /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets` are taken out of
-    /// what it answers. With pins, only what is as it was pinned is offered.
+    /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets`
+    /// are taken out of what it answers. With pins, only what is as it was pinned is offered.
     ///
     /// # Errors
     /// When the record cannot be written.
@@ -193,109 +173,10 @@ impl Harness {
         &self.sockets
     }
 
-    /// Opens a session and serves it on these listeners, until it ends.
-    ///
-    /// # Errors
-    /// [`OpenError`].
-    pub fn open(&self, spec: SessionSpec, listeners: Vec<Listener>) -> Result<(), OpenError> {
-        let endpoints = listeners.iter().map(Listener::endpoint).collect::<Result<Vec<_>, _>>()?;
-        let limits = spec.limits.over(&self.limits);
-        let connections = self.connections.share(limits.edge.connections_per_session);
-        let shares = Shares { connections, bytes: self.budget.share() };
-        let session = Arc::new(Session::new(spec, limits, shares));
-        let open = Arc::new(Open { session: Arc::clone(&session), endpoints, listeners: TaskTracker::new() });
-        if !self.sessions.add(Arc::clone(&open)) {
-            return Err(OpenError::Taken(session.name().clone()));
-        }
-        self.audit.session_opened(session.spec(), &open.endpoints);
-        for listener in listeners {
-            let (edge, session, shutdown) = (self.edge.clone(), Arc::clone(&session), self.shutdown.clone());
-            self.tasks.spawn(open.listeners.track_future(async move { edge.run(listener, session, shutdown).await }));
-        }
-        open.listeners.close();
-        if session.until().is_some() {
-            self.tasks.spawn(expire(open, self.sessions.clone(), self.approvals.clone(), self.shutdown.clone()));
-        }
-        Ok(())
-    }
-
-    /// Serves an open session on one more listener. False if there is no such session: the listener is closed then.
-    ///
-    /// # Errors
-    /// When the system does not say where it listens.
-    pub fn listen(&self, name: &SessionName, listener: Listener) -> std::io::Result<bool> {
-        let endpoint = listener.endpoint()?;
-        let Some(open) = self.sessions.get(name) else { return Ok(false) };
-        self.audit.session_listens(name, &endpoint);
-        let (edge, session, shutdown) = (self.edge.clone(), Arc::clone(&open.session), self.shutdown.clone());
-        self.tasks.spawn(open.listeners.track_future(async move { edge.run(listener, session, shutdown).await }));
-        Ok(true)
-    }
-
-    /// Replaces a session's token: the old one ends at once, calls that are running go on. False if there is no such
-    /// session.
-    #[must_use]
-    pub fn rotate(&self, name: &SessionName, token: Digest) -> bool {
-        let Some(open) = self.sessions.get(name) else { return false };
-        open.session.rotate(token);
-        self.audit.session_rotated(name);
-        true
-    }
-
-    /// Ends a session: its connections are cut, its calls cancelled, and its sockets are gone when this returns. False
-    /// if there is no such session.
-    pub async fn end(&self, name: &SessionName, why: Ended) -> bool {
-        let Some(open) = self.sessions.find(name) else { return false };
-        let ended = open.session.end(why);
-        if ended {
-            self.approvals.end_session(&open.session);
-            self.audit.session_ended(name, why);
-        }
-        // In a task of its own: whoever waits for it here may leave.
-        let sessions = self.sessions.clone();
-        let _ends_with_the_runtime = self.tasks.spawn(async move { sessions.remove(&open).await }).await;
-        ended
-    }
-
-    /// Records the end of a session that is not open here: it ended while no harness was running.
-    pub fn ended_meanwhile(&self, name: &SessionName, why: Ended) {
-        self.audit.session_ended(name, why);
-    }
-
-    /// Takes a new configuration: its policies hold at once, and its servers and secrets too, except over another
-    /// provider.
-    pub fn reload(&self, config: Config) -> Reloaded {
-        // First: what a new server says is looked through for the new values.
-        self.redactor.learn(&config.gathered.secrets);
-        // Before the servers: a new one must not be reached by old rules.
-        let policy_gone = self.replace_policies(config.policies);
-        let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        let same = config.limits == self.limits
-            && config.allow_hosts == self.allow_hosts
-            && config.audit == self.record
-            && config.approval == self.approval;
-        Reloaded { servers, policy_gone, needs_restart: !same }
-    }
-
     /// The policies of the configuration; over another provider those that are built in.
     #[must_use]
     pub fn policies(&self) -> Policies {
         self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Gives each session the policy of its name anew; those that have none any more keep their own.
-    fn replace_policies(&self, policies: Policies) -> Vec<SessionName> {
-        // First: a session that is made meanwhile gets the new ones.
-        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
-        let mut gone = Vec::new();
-        for SessionView { spec, .. } in self.sessions.view() {
-            let Some(open) = self.sessions.get(&spec.name) else { continue };
-            match policies.get(spec.policy.name()) {
-                Ok(policy) => open.session.set_policy(policy),
-                Err(_) => gone.push(spec.name),
-            }
-        }
-        gone
     }
 
     /// The open sessions, by name.
@@ -345,19 +226,4 @@ impl Harness {
             tracing::error!("the record could not be closed");
         }
     }
-}
-
-/// Ends a session when its time is over.
-async fn expire(open: Arc<Open>, sessions: Table, approvals: Approvals, shutdown: CancellationToken) {
-    let Some(until) = open.session.until() else { return };
-    tokio::select! {
-        () = until.passed() => {}
-        () = open.session.over().cancelled() => return,
-        () = shutdown.cancelled() => return,
-    }
-    if open.session.end(Ended::Expired) {
-        approvals.end_session(&open.session);
-        approvals.audit().session_ended(open.session.name(), Ended::Expired);
-    }
-    sessions.remove(&open).await;
 }

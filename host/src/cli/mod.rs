@@ -11,16 +11,14 @@ mod servers;
 mod session;
 mod table;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
     config::{Config, ConfigError, Variables, folders::Folders, load},
     gate::UnknownPolicy,
-    limits::overrides::Override,
     report,
-    run::Sandbox,
     sandbox::EnvironmentError,
 };
 
@@ -57,7 +55,7 @@ Inside the sandbox:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run one command in a sandbox that reaches tools through one port
-    Run(RunArgs),
+    Run(run::RunArgs),
     /// Serve many sessions until a signal says to end
     Serve(ServeArgs),
     /// Open, show and end sessions of the daemon
@@ -77,7 +75,7 @@ enum Command {
     Config(ConfigCommand),
     /// Try policies out, and see what they leave open
     #[command(subcommand)]
-    Policy(PolicyCommand),
+    Policy(policy::PolicyCommand),
     /// A small MCP server on standard input and output, to try things with
     DemoServer,
 }
@@ -89,49 +87,6 @@ struct Files {
     /// footbridge.toml of the configuration folder
     #[arg(long = "config", value_name = "FILE")]
     config: Vec<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "A call that the policy asks about is asked about on this terminal, while CMD is held. Without a \
-terminal it is denied, unless [approval] of footbridge.toml says who answers.
-
-Examples:
-  footbridge run --config servers.json -- bash
-  footbridge run --config servers.json --policy readonly -- my-agent --task 'tidy up'
-
-Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
-failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
-)]
-struct RunArgs {
-    #[command(flatten)]
-    files: Files,
-    /// What isolates CMD
-    #[arg(long, value_enum, default_value = "net")]
-    sandbox: Sandbox,
-    /// The image of CMD's container; it must be there, it is not fetched
-    #[arg(long, required_if_eq_any([("sandbox", "podman"), ("sandbox", "docker")]), value_parser = image)]
-    image: Option<String>,
-    /// An argument for the engine's `run`, as --engine-arg=--memory=2g; those before an argument `run` go before the
-    /// engine's `run`
-    #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
-    engine_args: Vec<OsString>,
-    /// Which calls may be made: ask (what only reads, and the rest if a person allows it), readonly, open (all), or a
-    /// policy of footbridge.toml
-    #[arg(long, value_name = "NAME", default_value = "ask")]
-    policy: String,
-    /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
-    #[arg(long = "limit", value_name = "NAME=VALUE")]
-    limits: Vec<Override>,
-    /// A variable that CMD gets too, with this value or its own
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    env: Vec<OsString>,
-    /// Something to find this run by in the record
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    labels: Vec<(String, String)>,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -161,62 +116,6 @@ enum ConfigCommand {
         json: bool,
     },
 }
-
-#[derive(Debug, Subcommand)]
-enum PolicyCommand {
-    /// Say what a policy decides about one call, without making it
-    #[command(after_help = TEST_HELP)]
-    Test {
-        #[command(flatten)]
-        which: WhichPolicy,
-        /// The server's name
-        server: String,
-        /// The tool's name
-        tool: String,
-        /// The call's arguments, a JSON object
-        #[arg(default_value = "{}")]
-        arguments: String,
-    },
-    /// Say what a session can reach through its tools
-    #[command(after_help = EGRESS_HELP)]
-    Egress {
-        #[command(flatten)]
-        which: WhichPolicy,
-    },
-}
-
-/// Which policy, for which session.
-#[derive(Debug, Args)]
-struct WhichPolicy {
-    #[command(flatten)]
-    files: Files,
-    /// The policy's name: ask, readonly, open, or one of footbridge.toml
-    #[arg(long, value_name = "NAME")]
-    policy: String,
-    /// A label of the session, for rules that ask for labels
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    labels: Vec<(String, String)>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called.
-
-Examples:
-  footbridge policy test --policy readonly demo list_notes
-  footbridge policy test --policy careful demo get_weather '{\"city\":\"Bern\"}'
-
-Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
-cannot be looked at.";
-
-const EGRESS_HELP: &str = "Starts the servers to see which tools they have; no tool is called.
-
-Examples:
-  footbridge policy egress --policy readonly
-  footbridge policy egress --policy careful --label team=search --json
-
-Exit status: 0, or 1 if a server could not be looked at, and 2 for a wrong configuration.";
 
 /// Runs the program and gives its exit status.
 #[must_use]
@@ -266,15 +165,6 @@ fn label(text: &str) -> Result<(String, String), NoLabel> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or(NoLabel)?;
     Ok((key.to_owned(), value.to_owned()))
 }
-
-fn image(text: &str) -> Result<String, NoImage> {
-    if text.is_empty() || text.starts_with('-') { Err(NoImage) } else { Ok(text.to_owned()) }
-}
-
-/// Not the name of an image.
-#[derive(Debug, thiserror::Error)]
-#[error("write a name such as debian:12")]
-struct NoImage;
 
 /// A label without a key or a value.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,9 @@ use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{PolicyCommand, WhichPolicy, egress, load_config};
+use clap::{Args, Subcommand};
+
+use super::{Files, egress, label, load_config};
 use crate::{
     budget::Budget,
     catalogue::Catalogue,
@@ -21,6 +23,62 @@ use crate::{
     servers::{Launcher, ServerSpec, Servers, ServersContext, tls},
     sys,
 };
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PolicyCommand {
+    /// Say what a policy decides about one call, without making it
+    #[command(after_help = TEST_HELP)]
+    Test {
+        #[command(flatten)]
+        which: WhichPolicy,
+        /// The server's name
+        server: String,
+        /// The tool's name
+        tool: String,
+        /// The call's arguments, a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+    /// Say what a session can reach through its tools
+    #[command(after_help = EGRESS_HELP)]
+    Egress {
+        #[command(flatten)]
+        which: WhichPolicy,
+    },
+}
+
+/// Which policy, for which session.
+#[derive(Debug, Args)]
+pub(super) struct WhichPolicy {
+    #[command(flatten)]
+    files: Files,
+    /// The policy's name: ask, readonly, open, or one of footbridge.toml
+    #[arg(long, value_name = "NAME")]
+    policy: String,
+    /// A label of the session, for rules that ask for labels
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called.
+
+Examples:
+  footbridge policy test --policy readonly demo list_notes
+  footbridge policy test --policy careful demo get_weather '{\"city\":\"Bern\"}'
+
+Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
+cannot be looked at.";
+
+const EGRESS_HELP: &str = "Starts the servers to see which tools they have; no tool is called.
+
+Examples:
+  footbridge policy egress --policy readonly
+  footbridge policy egress --policy careful --label team=search --json
+
+Exit status: 0, or 1 if a server could not be looked at, and 2 for a wrong configuration.";
 
 /// A call that could not be made, whatever the policy says.
 #[derive(Debug, thiserror::Error)]

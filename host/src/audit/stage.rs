@@ -1,0 +1,236 @@
+//! The stage itself: what is recorded at which step of a call, and what its caller hears.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{
+    Admitted, Receipt, Recorder, Reply,
+    queue::Queue,
+    record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused, digest_text},
+    redaction::Redaction,
+    reply,
+    writer::Writer,
+};
+use crate::{
+    approval::{ApprovalId, Cleared, NotCleared},
+    auth::Principal,
+    gate::Verdict,
+    limits::AuditLimits,
+    provider::{Executed, Outgoing, OutgoingRequest},
+    resolve::Unresolved,
+    session::random_text,
+};
+/// The audit stage. Clones share one writer.
+#[derive(Clone)]
+pub struct Audit {
+    pub(super) queue: Arc<Queue>,
+    pub(super) writer: Arc<Mutex<Writer>>,
+    pub(super) redaction: Arc<Redaction>,
+    pub(super) limits: AuditLimits,
+}
+
+impl Audit {
+    /// Starts to write: to a journal, or as a [`Recorder`] says.
+    ///
+    /// # Errors
+    /// When not even the first line can be written.
+    pub fn start(recorder: impl Into<Recorder>, limits: AuditLimits) -> io::Result<Self> {
+        let recorder = recorder.into();
+        let redaction = Arc::new(Redaction::new(recorder.secrets.clone(), &recorder.settings));
+        let (writer, queue) = Writer::start(recorder, limits.clone())?;
+        Ok(Self { queue, writer: Arc::new(Mutex::new(writer)), redaction, limits })
+    }
+
+    /// Writes what is queued and ends the writer. Blocks while it does.
+    pub fn close(&self) {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).close();
+    }
+
+    /// Records an intent, and lets the call go once that is durable. Whatever was not allowed is recorded as refused.
+    ///
+    /// # Errors
+    /// The reply of a call that must not leave.
+    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Reply> {
+        if let Err(error) = spend_arguments(cleared.verdict()) {
+            return Err(self.deny(cleared.verdict(), error, None).await);
+        }
+        let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
+        let verdict = cleared.verdict();
+        let call = verdict.call();
+        let (kind, name) = call.request().named();
+        let resource = match call.request() {
+            OutgoingRequest::CallTool { .. } => None,
+            OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
+        };
+        let (digest, bytes) = call.arguments();
+        let intent = Intent {
+            id: id.clone(),
+            session: session_of(call.principal()),
+            peer: call.principal().peer().to_string(),
+            kind,
+            server: call.server().to_string(),
+            name: self.redaction.text(name),
+            arguments: Arguments {
+                digest: digest_text(digest),
+                bytes,
+                redacted: self.redaction.arguments(call.request()).await,
+            },
+            definition: call.definition().map(digest_text),
+            decided: DecidedLine {
+                approval: cleared.approval().map(|approved| approved.id.to_string()),
+                approver: cleared.approval().map(|approved| approved.approver.clone()),
+                ..decided_line(verdict)
+            },
+        };
+        if !self.durable(self.queue.push(Record::Intent(Box::new(intent)))).await {
+            call.principal().session().arguments().give_back(bytes);
+            return Err(unavailable(Some(&id)));
+        }
+        let result_limit = verdict.policy().settings().result_bytes;
+        let call = cleared.into_call();
+        // Compared here again: the session may have ended since its token was shown, or the token was replaced.
+        if !call.principal().is_current() || !call.is_by_current_rules() {
+            call.principal().session().arguments().give_back(bytes);
+            drop(
+                self.queue
+                    .push_outcome(Outcome::not_sent(&id, "the session, its token or its policy is another by now")),
+            );
+            return Err(Reply::refusal(session_over().with("auditId", id)));
+        }
+        let principal = call.principal().clone();
+        let limits = Arc::clone(principal.session().limits());
+        let (server, request) = call.into_request();
+        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
+        Ok(Admitted { outgoing: Outgoing::new(server, request, limits), receipt })
+    }
+
+    /// Records a call that could not be resolved, and gives its reply.
+    pub async fn refuse(&self, unresolved: Unresolved) -> Reply {
+        let Unresolved { principal, server, target, error } = unresolved;
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let refused = Refused {
+            id,
+            session: session_of(&principal),
+            peer: principal.peer().to_string(),
+            kind: target.kind(),
+            server: self.redaction.text(&server),
+            name: self.redaction.text(target.name()),
+            reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+            arguments: None,
+            decided: None,
+        };
+        self.refused(refused, error).await
+    }
+
+    /// Records a call that nobody allowed, and gives its reply.
+    pub async fn turn_down(&self, call: NotCleared) -> Reply {
+        let NotCleared { verdict, error, approval } = call;
+        self.deny(&verdict, error, approval).await
+    }
+
+    /// Records a call that was refused after it was decided, and gives its reply.
+    async fn deny(&self, verdict: &Verdict, error: ErrorObject, approval: Option<ApprovalId>) -> Reply {
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let call = verdict.call();
+        let (kind, name) = call.request().named();
+        let (digest, bytes) = call.arguments();
+        let refused = Refused {
+            id,
+            session: session_of(call.principal()),
+            peer: call.principal().peer().to_string(),
+            kind,
+            server: call.server().to_string(),
+            name: self.redaction.text(name),
+            reason: error.reason().unwrap_or(Reason::Internal).as_str(),
+            arguments: Some(Arguments {
+                digest: digest_text(digest),
+                bytes,
+                redacted: self.redaction.arguments(call.request()).await,
+            }),
+            decided: Some(DecidedLine { approval: approval.map(|id| id.to_string()), ..decided_line(verdict) }),
+        };
+        self.refused(refused, error).await
+    }
+
+    async fn refused(&self, refused: Refused, error: ErrorObject) -> Reply {
+        let id = refused.id.clone();
+        if self.durable(self.queue.push(Record::Refused(Box::new(refused)))).await {
+            Reply::refusal(error.with("auditId", id))
+        } else {
+            unavailable(Some(&id))
+        }
+    }
+
+    /// Records what became of a call, and gives its reply.
+    pub async fn close_call(&self, executed: Executed) -> Reply {
+        let (receipt, outcome) = executed.into_parts();
+        let mut line = reply::outcome_line(&receipt, &outcome);
+        let within = receipt.spend(&outcome);
+        if !within {
+            line.detail = Some("kept back: over the session's budget".to_owned());
+        }
+        match self.durable(Some(self.queue.push_outcome(line))).await {
+            true if within => Reply::of(&receipt, outcome),
+            true => Reply::kept_back(&receipt),
+            false => Reply::unrecorded(&receipt, &outcome),
+        }
+    }
+
+    /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
+    pub(super) async fn durable(&self, queued: Option<oneshot::Receiver<()>>) -> bool {
+        let Some(mut receiver) = queued else { return false };
+        match timeout(self.limits.intent_time, &mut receiver).await {
+            Ok(written) => written.is_ok(),
+            Err(_) => {
+                // Closed first, so that whatever the writer sent before is seen, and nothing is sent after.
+                receiver.close();
+                receiver.try_recv().is_ok()
+            }
+        }
+    }
+}
+
+/// Counts the arguments of a call that is about to leave.
+fn spend_arguments(verdict: &Verdict) -> Result<(), ErrorObject> {
+    let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
+    if session.results().is_all_of(settings.result_bytes) {
+        return Err(reply::spent("results"));
+    }
+    let (_, bytes) = verdict.call().arguments();
+    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| reply::spent("arguments"))
+}
+
+fn decided_line(verdict: &Verdict) -> DecidedLine {
+    DecidedLine {
+        decision: verdict.decision().as_str(),
+        policy: verdict.policy().name().to_owned(),
+        rule: verdict.rule().map(str::to_owned),
+        effects: verdict.call().effects().words(),
+        approval: None,
+        approver: None,
+    }
+}
+
+pub(super) fn session_of(principal: &Principal) -> String {
+    principal.session().name().to_string()
+}
+
+fn session_over() -> ErrorObject {
+    let message = "The call was not made: its session has ended, or its token or policy was replaced; try again";
+    ErrorObject::new(Reason::Cancelled, message)
+}
+
+fn unavailable(id: Option<&str>) -> Reply {
+    let message = "The call was not made: it cannot be recorded. Ask the operator; it can be repeated";
+    let error = ErrorObject::new(Reason::AuditUnavailable, message);
+    Reply::refusal(match id {
+        Some(id) => error.with("auditId", id),
+        None => error,
+    })
+}

@@ -67,7 +67,7 @@ impl Person {
             }
             Step::Answer(id, word) => {
                 let answered = self.answer(&id, word);
-                let step = prompt.answered(&id, answered, Instant::now());
+                let step = prompt.answered(&id, word, answered, Instant::now());
                 return self.does(step, prompt, terminal);
             }
         }

@@ -47,6 +47,16 @@ pub(crate) enum Word {
     Deny,
 }
 
+impl Word {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow { remember: false } => "allow",
+            Self::Allow { remember: true } => "remember",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// What whoever brings the terminal has to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -139,8 +149,8 @@ impl Prompt {
     }
 
     /// Notes what became of an answer. The call is shown no more: what waits next comes by [`Self::update`].
-    pub(crate) fn answered(&mut self, id: &str, got: Result<(), String>, now: Instant) -> Step {
-        self.note = got.err().unwrap_or_else(|| format!("{id} is answered"));
+    pub(crate) fn answered(&mut self, id: &str, word: Word, got: Result<(), String>, now: Instant) -> Step {
+        self.note = got.err().unwrap_or_else(|| format!("{id}: {}", word.as_str()));
         self.waiting.retain(|one| one.id != id);
         self.turn_to(None, now)
     }

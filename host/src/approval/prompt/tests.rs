@@ -46,7 +46,7 @@ fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
     let later = start + 2 * LONG;
     assert_eq!(types(&mut prompt, "w\r", later), [], "{prompt:?}");
     assert_eq!(types(&mut prompt, "deny\r", later), [Step::Answer("ap-2".into(), Word::Deny)]);
-    assert_eq!(prompt.answered("ap-2", Ok(()), later), Step::Turned);
+    assert_eq!(prompt.answered("ap-2", Word::Deny, Ok(()), later), Step::Turned);
     assert_eq!(prompt.update(Vec::new(), later), Step::Nothing);
     assert_eq!(types(&mut prompt, "allow\r", later + LONG), [], "nothing is shown");
 }
@@ -60,7 +60,7 @@ fn one_looks_at_them_in_turn_and_at_all_of_one() {
     assert!(prompt.text(Some((24, 80))).contains("page 1 of"));
     assert_eq!(types(&mut prompt, "next\r", start + LONG), [Step::Turned]);
     assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), Word::Deny)]);
-    let step = prompt.answered("ap-2", Err("it is \u{1b}[2J over".into()), start + 2 * LONG);
+    let step = prompt.answered("ap-2", Word::Deny, Err("it is \u{1b}[2J over".into()), start + 2 * LONG);
     assert_eq!((step, prompt.waiting().collect::<Vec<_>>()), (Step::Turned, vec!["ap-1"]));
     assert!(prompt.text(None).contains("\\u{1b}[2J over"), "{:?}", prompt.text(None));
 }

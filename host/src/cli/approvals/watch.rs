@@ -133,9 +133,9 @@ impl Watch<'_> {
                 self.prompt.whole(whole.map(|whole| whole.arguments).map_err(|error| error.to_string()));
                 Ok(())
             }
-            Step::Answer(id, answer) => {
+            Step::Answer(id, word) => {
                 let by = By::Watch;
-                let answered = match answer {
+                let answered = match word {
                     Word::Allow { remember } => {
                         let (fields, content) = (Vec::new(), None);
                         self.harnesses.ask(&AllowApproval { id: id.clone(), remember, by, fields, content })
@@ -143,7 +143,7 @@ impl Watch<'_> {
                     Word::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
                 };
                 let answered = answered.map(drop).map_err(|error| error.to_string());
-                let step = self.prompt.answered(&id, answered, Instant::now());
+                let step = self.prompt.answered(&id, word, answered, Instant::now());
                 self.asked = None;
                 self.does(step)
             }

@@ -62,8 +62,10 @@ impl Place {
         // A copy that the ordinary user can reach, wherever the program was built.
         let program = self.path("footbridge");
         if !program.exists() {
-            fs::copy(env!("CARGO_BIN_EXE_footbridge"), &program).unwrap();
-            fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+            // By another process: a test that forks at this moment would hold it open for writing here.
+            let mut copy = Command::new("install");
+            copy.args(["-m", "0755", env!("CARGO_BIN_EXE_footbridge")]).arg(&program);
+            assert!(copy.status().unwrap().success());
         }
         let mut command = Command::new(program);
         command.args(["config", "check", "--config"]).arg(file).env_clear().env("HOME", "/nonexistent");

@@ -141,7 +141,9 @@ impl Host {
         self.bin = self.path().join("bin");
         fs::create_dir(&self.bin).unwrap();
         for program in [programs::footbridge(), programs::tool_cli(), programs::relay()] {
-            fs::copy(&program, self.bin.join(program.file_name().unwrap())).unwrap();
+            // By another process: a test that forks at this moment would hold it open for writing here.
+            let copied = Command::new("cp").arg("-p").arg(&program).arg(&self.bin).status().unwrap();
+            assert!(copied.success(), "{}", program.display());
         }
         fs::create_dir(self.path().join("home")).unwrap();
         give(self.path(), user);

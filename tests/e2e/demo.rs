@@ -28,6 +28,8 @@ fn the_story_is_told_to_its_end() {
     let folder = tempfile::Builder::new().prefix("fb-").tempdir().unwrap();
     let Ran { status, stdout, stderr } = Running::start(&mut demo(folder.path())).ends();
     assert_eq!((status, stderr.as_str()), (0, ""), "{stdout}");
+    // The host and the sandbox print side by side.
+    assert!(stdout.contains(" is allowed\n") && stdout.contains(" is denied\n"), "{stdout}");
     in_order(
         &stdout,
         &[
@@ -41,13 +43,11 @@ fn the_story_is_told_to_its_end() {
             "tool:       add_note\neffects:    write\n",
             "{\"text\":\"buy milk\"}",
             "$ footbridge approvals allow ap-",
-            "is allowed",
             "note:///1",
             // One that destroys is denied, and nothing is.
             "$ tool-cli demo delete_all_notes",
             "effects:    write, destructive",
             "$ footbridge approvals deny ap-",
-            "is denied",
             "Error: This call was denied by whoever was asked",
             "\"text\": \"buy milk\"",
             // The record, whole and with a letter changed.

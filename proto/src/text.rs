@@ -49,6 +49,27 @@ fn write_escaped(text: &str, out: &mut impl fmt::Write, keep_lines: bool) -> fmt
     out.write_str(&text[plain..])
 }
 
+/// Shows JSON text with what may not reach a terminal as its `\\u` escapes: the same values, and plain to read.
+///
+/// Such characters stand in JSON only within texts, where their escapes mean the same; line breaks of a pretty text are
+/// not among them, so that it must be in one line.
+#[derive(Debug, Clone, Copy)]
+pub struct SafeJson<'a>(pub &'a str);
+
+impl fmt::Display for SafeJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut plain = 0;
+        for (at, c) in self.0.char_indices().filter(|(_, c)| needs_escape(*c)) {
+            f.write_str(&self.0[plain..at])?;
+            plain = at + c.len_utf8();
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(f, "\\u{unit:04x}")?;
+            }
+        }
+        f.write_str(&self.0[plain..])
+    }
+}
+
 /// Whether `c` may not reach a terminal as it is.
 #[must_use]
 pub fn needs_escape(c: char) -> bool {

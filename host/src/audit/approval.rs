@@ -1,7 +1,7 @@
 //! The steps in the life of an approval, as other stages hand them over.
 
 use super::{
-    record::{self, Arguments, digest_text},
+    record::{self, Arguments, Called, digest_text},
     redaction::Redaction,
 };
 use crate::digest::Digest;
@@ -30,10 +30,13 @@ impl ApprovalStep {
         record::Approval {
             id: self.id,
             state: self.state,
-            session: self.session,
-            kind: self.kind,
-            server: self.server,
-            name: redaction.text(&self.name),
+            called: Called {
+                session: self.session,
+                peer: None,
+                kind: self.kind,
+                server: self.server,
+                name: redaction.text(&self.name),
+            },
             arguments: Arguments { digest: digest_text(self.arguments), bytes: self.bytes, redacted: None },
             definition: self.definition.map(digest_text),
             policy: self.policy,

@@ -3,9 +3,9 @@
 //! Names in it may come from a guest: they are cut to a length, and everything that could steer a terminal is escaped,
 //! so that a record can be shown as it is.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
-use footbridge_proto::text::needs_escape;
+use footbridge_proto::text::SafeJson;
 use serde::Serialize;
 
 use super::head::SignedHead;
@@ -75,14 +75,23 @@ pub(super) enum Record {
     Limited { session: String, reason: &'static str, count: u64 },
 }
 
+/// What was called, and by whom.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Intent {
-    pub(super) id: String,
+pub(super) struct Called {
     pub(super) session: String,
-    pub(super) peer: String,
+    /// None where nobody was at the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) peer: Option<String>,
     pub(super) kind: &'static str,
     pub(super) server: String,
     pub(super) name: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Intent {
+    pub(super) id: String,
+    #[serde(flatten)]
+    pub(super) called: Called,
     pub(super) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) definition: Option<String>,
@@ -112,10 +121,8 @@ pub(super) struct DecidedLine {
 pub(super) struct Approval {
     pub(super) id: String,
     pub(super) state: &'static str,
-    pub(super) session: String,
-    pub(super) kind: &'static str,
-    pub(super) server: String,
-    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) called: Called,
     pub(super) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) definition: Option<String>,
@@ -156,11 +163,8 @@ impl Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Refused {
     pub(super) id: String,
-    pub(super) session: String,
-    pub(super) peer: String,
-    pub(super) kind: &'static str,
-    pub(super) server: String,
-    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) called: Called,
     pub(super) reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) arguments: Option<Arguments>,
@@ -186,24 +190,14 @@ impl Line<'_> {
     pub(super) fn text(&self) -> String {
         // Our own types always serialize.
         let json = serde_json::to_string(self).unwrap_or_default();
-        let mut out = String::with_capacity(json.len() + 1);
-        for c in json.chars() {
-            if needs_escape(c) {
-                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
-                    // Writing to a string does not fail.
-                    let _ = write!(out, "\\u{unit:04x}");
-                });
-            } else {
-                out.push(c);
-            }
-        }
-        out.push('\n');
-        out
+        SafeJson(&json).to_string() + "\n"
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use footbridge_proto::text::needs_escape;
+
     use super::*;
 
     #[test]
@@ -211,11 +205,13 @@ mod tests {
         let name = "a\u{1b}[2J\u{9b}\u{202e}\u{e0041}\nb".to_owned();
         let record = Record::Refused(Box::new(Refused {
             id: "x".into(),
-            session: "s".into(),
-            peer: "p".into(),
-            kind: "tool",
-            server: "s".into(),
-            name: name.clone(),
+            called: Called {
+                session: "s".into(),
+                peer: Some("p".into()),
+                kind: "tool",
+                server: "s".into(),
+                name: name.clone(),
+            },
             reason: "unknown_tool",
             arguments: None,
             decided: None,

@@ -12,7 +12,7 @@ use tokio::{sync::oneshot, time::timeout};
 use super::{
     Admitted, Receipt, Recorder, Reply,
     queue::Queue,
-    record::{Arguments, DecidedLine, Intent, Outcome, Record, Refused, digest_text},
+    record::{Arguments, Called, DecidedLine, Intent, Outcome, Record, Refused, digest_text},
     redaction::Redaction,
     reply,
     writer::Writer,
@@ -23,7 +23,7 @@ use crate::{
     gate::Verdict,
     limits::AuditLimits,
     provider::{Executed, Outgoing, OutgoingRequest},
-    resolve::Unresolved,
+    resolve::{ResolvedCall, Unresolved},
     session::random_text,
 };
 /// The audit stage. Clones share one writer.
@@ -63,24 +63,15 @@ impl Audit {
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
         let verdict = cleared.verdict();
         let call = verdict.call();
-        let (kind, name) = call.request().named();
         let resource = match call.request() {
             OutgoingRequest::CallTool { .. } => None,
             OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
         };
-        let (digest, bytes) = call.arguments();
+        let (_, bytes) = call.arguments();
         let intent = Intent {
             id: id.clone(),
-            session: session_of(call.principal()),
-            peer: call.principal().peer().to_string(),
-            kind,
-            server: call.server().to_string(),
-            name: self.redaction.text(name),
-            arguments: Arguments {
-                digest: digest_text(digest),
-                bytes,
-                redacted: self.redaction.arguments(call.request()).await,
-            },
+            called: self.called(call),
+            arguments: self.arguments(call).await,
             definition: call.definition().map(digest_text),
             decided: DecidedLine {
                 approval: cleared.approval().map(|approved| approved.id.to_string()),
@@ -116,11 +107,13 @@ impl Audit {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let refused = Refused {
             id,
-            session: session_of(&principal),
-            peer: principal.peer().to_string(),
-            kind: target.kind(),
-            server: self.redaction.text(&server),
-            name: self.redaction.text(target.name()),
+            called: Called {
+                session: session_of(&principal),
+                peer: Some(principal.peer().to_string()),
+                kind: target.kind(),
+                server: self.redaction.text(&server),
+                name: self.redaction.text(target.name()),
+            },
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
             arguments: None,
             decided: None,
@@ -138,24 +131,30 @@ impl Audit {
     async fn deny(&self, verdict: &Verdict, error: ErrorObject, approval: Option<ApprovalId>) -> Reply {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let call = verdict.call();
-        let (kind, name) = call.request().named();
-        let (digest, bytes) = call.arguments();
         let refused = Refused {
             id,
-            session: session_of(call.principal()),
-            peer: call.principal().peer().to_string(),
-            kind,
-            server: call.server().to_string(),
-            name: self.redaction.text(name),
+            called: self.called(call),
             reason: error.reason().unwrap_or(Reason::Internal).as_str(),
-            arguments: Some(Arguments {
-                digest: digest_text(digest),
-                bytes,
-                redacted: self.redaction.arguments(call.request()).await,
-            }),
+            arguments: Some(self.arguments(call).await),
             decided: Some(DecidedLine { approval: approval.map(|id| id.to_string()), ..decided_line(verdict) }),
         };
         self.refused(refused, error).await
+    }
+
+    fn called(&self, call: &ResolvedCall) -> Called {
+        let (kind, name) = call.request().named();
+        Called {
+            session: session_of(call.principal()),
+            peer: Some(call.principal().peer().to_string()),
+            kind,
+            server: call.server().to_string(),
+            name: self.redaction.text(name),
+        }
+    }
+
+    async fn arguments(&self, call: &ResolvedCall) -> Arguments {
+        let (digest, bytes) = call.arguments();
+        Arguments { digest: digest_text(digest), bytes, redacted: self.redaction.arguments(call.request()).await }
     }
 
     async fn refused(&self, refused: Refused, error: ErrorObject) -> Reply {

@@ -8,7 +8,7 @@ use crate::{
     audit::{
         chain::Chain,
         head::SignedHead,
-        record::{Approval, Arguments, DecidedLine, Intent, Outcome, Record, Refused},
+        record::{Approval, Arguments, Called, DecidedLine, Intent, Outcome, Record, Refused},
     },
     digest::Digest,
 };
@@ -34,6 +34,13 @@ fn all() -> Vec<Record> {
     let session = || "run-1".to_owned();
     let (denied, asked) = (digest.clone(), digest.clone());
     let (content, accepted) = (digest.clone(), digest.clone());
+    let called = |peer: Option<&str>, kind, name: &str| Called {
+        session: session(),
+        peer: peer.map(str::to_owned),
+        kind,
+        server: "demo".into(),
+        name: name.into(),
+    };
     let decided = || DecidedLine {
         decision: "deny",
         policy: "open".into(),
@@ -54,11 +61,7 @@ fn all() -> Vec<Record> {
         Record::SessionRotated { session: session() },
         Record::Intent(Box::new(Intent {
             id: "dZx5-Qb2c-Tw6yM3".into(),
-            session: session(),
-            peer: "unix:uid=0,pid=9".into(),
-            kind: "tool",
-            server: "demo".into(),
-            name: "get_weather".into(),
+            called: called(Some("unix:uid=0,pid=9"), "tool", "get_weather"),
             arguments: Arguments { digest: digest.clone(), bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
             definition: Some(digest),
             decided: decided(),
@@ -72,11 +75,7 @@ fn all() -> Vec<Record> {
         }),
         Record::Refused(Box::new(Refused {
             id: "AAAA-Qb2c-Tw6yM3".into(),
-            session: session(),
-            peer: "unix:uid=0,pid=9".into(),
-            kind: "resource",
-            server: "demo".into(),
-            name: "note:///1".into(),
+            called: called(Some("unix:uid=0,pid=9"), "resource", "note:///1"),
             reason: "denied_by_policy",
             arguments: Some(Arguments { digest: denied, bytes: 8, redacted: None }),
             decided: Some(decided()),
@@ -84,10 +83,7 @@ fn all() -> Vec<Record> {
         Record::Approval(Box::new(Approval {
             id: "ap-0123456789abcdef".into(),
             state: "granted",
-            session: session(),
-            kind: "tool",
-            server: "demo".into(),
-            name: "add_note".into(),
+            called: called(None, "tool", "add_note"),
             arguments: Arguments { digest: asked.clone(), bytes: 12, redacted: None },
             definition: Some(asked),
             policy: "ask".into(),

@@ -1,8 +1,6 @@
 //! Approvals, as people and as programs read them. All that guests and servers wrote is escaped.
 
-use std::fmt::Write as _;
-
-use footbridge_proto::text::{Escaped, needs_escape};
+use footbridge_proto::text::{Escaped, SafeJson};
 use serde::Serialize;
 
 use crate::{
@@ -14,16 +12,7 @@ use crate::{
 pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
     let mut out = String::new();
     for one in all {
-        for c in serde_json::to_string(one)?.chars() {
-            if needs_escape(c) {
-                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
-                    // Writing to a string does not fail.
-                    let _ = write!(out, "\\u{unit:04x}");
-                });
-            } else {
-                out.push(c);
-            }
-        }
+        out += &SafeJson(&serde_json::to_string(one)?).to_string();
         out.push('\n');
     }
     Ok(out)
@@ -52,6 +41,8 @@ pub(super) fn whole(shown: &ApprovalShown) -> String {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_proto::text::needs_escape;
+
     use super::*;
     use crate::{approval::prompt::show::tests::info, control::wire::QuestionInfo};
 

@@ -9,7 +9,7 @@ mod verify;
 use std::{io, path::PathBuf};
 
 use anyhow::Context as _;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use footbridge_proto::text::Escaped;
 
 use crate::{
@@ -44,6 +44,23 @@ pub(super) enum AuditCommand {
     Export(export::ExportArgs),
     /// Show which past decisions another policy, or configuration, would change
     Replay(replay::ReplayArgs),
+}
+
+/// Which records of which runs.
+#[derive(Debug, Args)]
+pub(super) struct Which {
+    /// Look at every run, not at the newest alone
+    #[arg(long, conflicts_with = "chain")]
+    pub(super) all: bool,
+    /// Look at this run: a folder of the audit folder, by its name or path
+    #[arg(long)]
+    pub(super) chain: Option<String>,
+    /// Look at calls of this session alone
+    #[arg(long)]
+    pub(super) session: Option<String>,
+    /// Look at calls to this server alone
+    #[arg(long)]
+    pub(super) server: Option<String>,
 }
 
 pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use footbridge_proto::text::Escaped;
 use serde_json::{Value, json};
 
-use super::{super::approvals, BAD, Place, Printer};
+use super::{super::approvals, BAD, Place, Printer, Which};
 use crate::{
     audit::read::{Again, ChainFolder, Lines, Missing, PastCall, ReadRecord},
     gate::{Policies, Policy},
@@ -50,18 +50,8 @@ pub(in crate::cli) struct ReplayArgs {
     /// End with 1 if a decision would change
     #[arg(long)]
     exit_code: bool,
-    /// Look at every run, not at the newest alone
-    #[arg(long, conflicts_with = "chain")]
-    all: bool,
-    /// Look at this run: a folder of the audit folder, by its name or path
-    #[arg(long)]
-    chain: Option<String>,
-    /// Look at calls of this session alone
-    #[arg(long)]
-    session: Option<String>,
-    /// Look at calls to this server alone
-    #[arg(long)]
-    server: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Print JSON: a line for each call, and one with the totals
     #[arg(long)]
     json: bool,
@@ -74,11 +64,11 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     let (config, _) = super::super::load_config(&args.files)?;
     let policies = config.policies;
     let fixed = args.policy.as_deref().map(|name| policies.get(name)).transpose()?;
-    let chains = place.named(args.chain.as_deref())?;
+    let chains = place.named(args.which.chain.as_deref())?;
     if chains.is_empty() {
         return place.nothing();
     }
-    let shown = if args.all || args.chain.is_some() { 0 } else { chains.len() - 1 };
+    let shown = if args.which.all || args.which.chain.is_some() { 0 } else { chains.len() - 1 };
     let mut replay = Replay { args, policies, fixed, totals: Totals::default(), printer: Printer::default() };
     for chain in &chains[shown..] {
         replay.chain(chain)?;
@@ -155,7 +145,7 @@ impl Replay<'_> {
             return Ok(());
         }
         let is = |asked: &Option<String>, found: &str| asked.as_deref().is_none_or(|asked| asked == found);
-        let asked = is(&self.args.session, &session) && is(&self.args.server, &record.text("server"));
+        let asked = is(&self.args.which.session, &session) && is(&self.args.which.server, &record.text("server"));
         if !asked || !matches!(kind.as_str(), "intent" | "refused") {
             return Ok(());
         }

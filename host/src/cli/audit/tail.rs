@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io, path::PathBuf, thread, time::Duration};
 use clap::Args;
 use footbridge_proto::text::Escaped;
 
-use super::{Place, Printer};
+use super::{Place, Printer, Which};
 use crate::audit::read::{Calls, ChainFolder, Lines, ReadRecord};
 
 /// How often new records are looked for.
@@ -23,18 +23,8 @@ pub(in crate::cli) struct TailArgs {
     /// Show this many records at most to begin with
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     lines: usize,
-    /// Show records of every run, not of the newest alone
-    #[arg(long, conflicts_with = "chain")]
-    all: bool,
-    /// Show records of this run: a folder of the audit folder, by its name or path
-    #[arg(long)]
-    chain: Option<String>,
-    /// Show records of this session alone
-    #[arg(long)]
-    session: Option<String>,
-    /// Show records of calls to this server alone
-    #[arg(long)]
-    server: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Show records of this type alone, such as intent, outcome or refused
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
@@ -44,8 +34,8 @@ pub(in crate::cli) struct TailArgs {
 }
 
 pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
-    let chains = place.named(args.chain.as_deref())?;
-    let shown = if args.all || args.chain.is_some() { 0 } else { chains.len().saturating_sub(1) };
+    let chains = place.named(args.which.chain.as_deref())?;
+    let shown = if args.which.all || args.which.chain.is_some() { 0 } else { chains.len().saturating_sub(1) };
     if chains.is_empty() && !args.follow {
         return place.nothing();
     }
@@ -66,7 +56,7 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
     printer.flush()?;
     while args.follow && !printer.is_left() {
         thread::sleep(LOOK_EVERY);
-        if args.chain.is_none() {
+        if args.which.chain.is_none() {
             for chain in place.chains()?.into_iter().filter(|chain| !known.contains(&chain.name)).collect::<Vec<_>>() {
                 known.push(chain.name.clone());
                 readers.push(Reader::new(chain));
@@ -124,7 +114,7 @@ fn shown(args: &TailArgs, line: &[u8], calls: &mut Calls) -> Option<String> {
     let [session, server, name] = calls.of(&record);
     let is = |asked: &Option<String>, found: &str| asked.as_deref().is_none_or(|asked| asked == found);
     let kind = record.text("type");
-    if !is(&args.session, &session) || !is(&args.server, &server) || !is(&args.kind, &kind) {
+    if !is(&args.which.session, &session) || !is(&args.which.server, &server) || !is(&args.kind, &kind) {
         return None;
     }
     if args.json {

@@ -1,15 +1,15 @@
 //! Signals on their way into a container: by the engine's `kill`, one after the other.
 //!
 //! Its client would pass them on itself, but only some time after the container runs, and until then they end it (Podman
-//! 4.3 loses one in five that are sent at the first output). Where the engine does not take one in time, the client gets
-//! it after all, so that a start that hangs can be ended.
+//! 4.3 loses one in five that are sent at the first output). Where the engine does not take one in 5 s, the client gets it
+//! after all, so that a start that hangs can be ended.
 
 use std::{ffi::OsString, time::Duration};
 
 use nix::sys::signal::Signal;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep},
+    time::{sleep, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,22 +21,27 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Signals that may wait.
+const WAITING: usize = 16;
+
 /// What brings signals to one container; dropping it ends its task.
 pub(super) struct Delivery {
-    queue: mpsc::UnboundedSender<Signal>,
-    failed: mpsc::UnboundedReceiver<Signal>,
+    queue: mpsc::Sender<Signal>,
+    failed: mpsc::Receiver<Signal>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Delivery {
     /// To the container of this name; `env` is that of the engine's client.
     pub(super) fn to(engine: Engine, name: String, env: Vec<(OsString, OsString)>) -> Self {
-        let (queue, mut signals) = mpsc::unbounded_channel();
-        let (failures, failed) = mpsc::unbounded_channel();
+        let (queue, mut signals) = mpsc::channel(WAITING);
+        let (failures, failed) = mpsc::channel(WAITING);
         let task = tokio::spawn(async move {
             while let Some(signal) = signals.recv().await {
-                if !bring(&engine, &name, &env, signal).await && failures.send(signal).is_err() {
-                    return;
+                if timeout(PATIENCE, bring(&engine, &name, &env, signal)).await.is_err() {
+                    tracing::warn!(%signal, "the container does not take a signal; its engine's client gets it");
+                    // Nobody hears of it where the run is over.
+                    let _ = failures.send(signal).await;
                 }
             }
         });
@@ -44,8 +49,8 @@ impl Delivery {
     }
 
     pub(super) fn send(&self, signal: Signal) {
-        // Its task lives as long as this.
-        let _ = self.queue.send(signal);
+        // As with the kernel, those that come too fast are one.
+        let _ = self.queue.try_send(signal);
     }
 
     /// The next signal that the engine did not take.
@@ -57,16 +62,10 @@ impl Delivery {
     }
 }
 
-async fn bring(engine: &Engine, name: &str, env: &[(OsString, OsString)], signal: Signal) -> bool {
-    let since = Instant::now();
-    loop {
-        match engine.signal(name, signal, env).await {
-            Ok(()) => return true,
-            Err(error) if since.elapsed() > PATIENCE => {
-                tracing::warn!(%signal, %error, "the container does not take a signal; its engine's client gets it");
-                return false;
-            }
-            Err(_not_yet) => sleep(PAUSE).await,
-        }
+/// Tries until the container takes it.
+async fn bring(engine: &Engine, name: &str, env: &[(OsString, OsString)], signal: Signal) {
+    while let Err(error) = engine.signal(name, signal, env).await {
+        tracing::debug!(%signal, %error, "the container does not take a signal yet");
+        sleep(PAUSE).await;
     }
 }

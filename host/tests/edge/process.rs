@@ -140,7 +140,9 @@ fn over_a_file_size_limit_calls_are_refused_and_it_lives_on() {
     let refused = |reason: &Option<String>| reason.as_deref() == Some("audit_unavailable");
     // The record grows by a kilobyte a call, and the limit is 100 or 200 of them: the store has to fit too.
     eventually(|| refused(&reason()).then_some(()));
-    assert!(refused(&reason()));
+    // So many calls may be over the rate, too; none is made any more.
+    let again = reason();
+    assert!(refused(&again) || again.as_deref() == Some("rate_limited"), "{again:?}");
     assert!(program.is_served());
     let errors = program.end();
     assert!(errors.contains("cannot be recorded"), "{errors}");

@@ -31,8 +31,11 @@ pub mod method {
     /// What the gate would say of a call, without making it. Ours: other bridges do not have it.
     pub const CHECK_CALL: &str = "checkCall";
 
+    /// Tools of all servers by words. Ours.
+    pub const SEARCH_TOOLS: &str = "searchTools";
+
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 10] = [
+    pub const ALL: [&str; 11] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -43,6 +46,7 @@ pub mod method {
         READ_RESOURCE,
         AWAIT_APPROVAL,
         CHECK_CALL,
+        SEARCH_TOOLS,
     ];
 }
 
@@ -84,7 +88,7 @@ pub fn bridge_info(name: &str, version: &str) -> Value {
             },
             "resources": {"list": true, "templates": true, "read": true},
             "cancellation": {"providerAbortSignal": true},
-            "footbridge": {"checkCall": true},
+            "footbridge": {"streaming": true, "checkCall": true, "searchTools": true},
         },
     })
 }
@@ -141,6 +145,28 @@ pub struct ToolList {
     pub server: String,
     /// Sorted by name.
     pub tools: Vec<ToolEntry>,
+}
+
+/// How many tools `searchTools` gives where the client does not say.
+pub const SEARCH_LIMIT: usize = 20;
+/// How many tools `searchTools` gives at most; a larger limit counts as this one.
+pub const MAX_SEARCH_LIMIT: usize = 100;
+
+/// One tool in `searchTools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTool {
+    /// The server that has it.
+    pub server: String,
+    /// What `listTools` shows of it.
+    #[serde(flatten)]
+    pub tool: ToolEntry,
+}
+
+/// Result of `searchTools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTools {
+    /// The best match first.
+    pub tools: Vec<FoundTool>,
 }
 
 /// Result of `checkCall`.

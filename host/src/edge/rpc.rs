@@ -3,7 +3,7 @@
 use footbridge_proto::{
     json::{self, MAX_BODY_DEPTH},
     rpc::{ErrorCode, ErrorObject, Reason},
-    wire::method,
+    wire::{MAX_SEARCH_LIMIT, SEARCH_LIMIT, method},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ pub(super) enum Request {
     Tool { server: String, tool: String },
     Resources { server: String },
     Templates { server: String },
+    Search { query: String, server: Option<String>, limit: usize },
     AwaitApproval { id: String },
     Call(CallRequest),
     Check(CallRequest),
@@ -60,6 +61,10 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    query: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    limit: Option<&'a RawValue>,
 }
 
 /// Reads a body.
@@ -132,6 +137,11 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         method::DESCRIBE_TOOL => Ok(Request::Tool { server: server()?, tool: required("tool", params.tool)? }),
         method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
         method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
+        method::SEARCH_TOOLS => Ok(Request::Search {
+            query: required("query", params.query)?,
+            server: params.server.map(|_| server()).transpose()?,
+            limit: search_limit(params.limit)?,
+        }),
         method::AWAIT_APPROVAL => Ok(Request::AwaitApproval { id: required("id", params.id)? }),
         method::CALL_TOOL => tool_call().map(Request::Call),
         method::CHECK_CALL => tool_call().map(Request::Check),
@@ -147,6 +157,15 @@ fn required(name: &str, raw: Option<&RawValue>) -> Result<String, ErrorObject> {
     string(raw).filter(|text| !text.is_empty()).ok_or_else(|| {
         ErrorObject::new(Reason::BadRequest, format!("Missing or invalid parameter: \"{name}\" (string required)"))
     })
+}
+
+fn search_limit(raw: Option<&RawValue>) -> Result<usize, ErrorObject> {
+    let Some(raw) = raw else { return Ok(SEARCH_LIMIT) };
+    let limit = raw.get().parse::<u64>().ok().filter(|limit| *limit > 0);
+    let limit = limit.ok_or_else(|| {
+        ErrorObject::new(Reason::BadRequest, "Missing or invalid parameter: \"limit\" (number from 1 on required)")
+    })?;
+    Ok(usize::try_from(limit).map_or(MAX_SEARCH_LIMIT, |limit| limit.min(MAX_SEARCH_LIMIT)))
 }
 
 #[cfg(test)]
@@ -202,6 +221,11 @@ mod tests {
             with("readResource", r#"{"server":"s","uri":5}"#),
             "Missing or invalid parameter: \"uri\" (string required)"
         );
+        for params in [r#"{"query":"x","limit":0}"#, r#"{"query":"x","limit":"5"}"#, r#"{"query":"x","limit":1.5}"#] {
+            assert!(with("searchTools", params).contains("\"limit\" (number"), "{params}");
+        }
+        assert!(with("searchTools", r#"{"query":"x","server":7}"#).contains("\"server\" (string"));
+        assert!(with("searchTools", "{}").contains("\"query\" (string"));
         assert_eq!(with("revokeSession", "{}"), "Method not found: revokeSession");
     }
 }

@@ -34,8 +34,14 @@ pub mod method {
     /// Tools of all servers by words. Ours.
     pub const SEARCH_TOOLS: &str = "searchTools";
 
+    /// Prompts of a server. Ours.
+    pub const LIST_PROMPTS: &str = "listPrompts";
+
+    /// A prompt, filled in. Ours.
+    pub const GET_PROMPT: &str = "getPrompt";
+
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 11] = [
+    pub const ALL: [&str; 13] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -47,6 +53,8 @@ pub mod method {
         AWAIT_APPROVAL,
         CHECK_CALL,
         SEARCH_TOOLS,
+        LIST_PROMPTS,
+        GET_PROMPT,
     ];
 }
 
@@ -88,7 +96,12 @@ pub fn bridge_info(name: &str, version: &str) -> Value {
             },
             "resources": {"list": true, "templates": true, "read": true},
             "cancellation": {"providerAbortSignal": true},
-            "footbridge": {"streaming": true, "checkCall": true, "searchTools": true},
+            "footbridge": {
+                "streaming": true,
+                "checkCall": true,
+                "searchTools": true,
+                "prompts": {"list": true, "get": true},
+            },
         },
     })
 }
@@ -198,6 +211,15 @@ pub struct TemplateList {
     pub server: String,
     /// Sorted by uriTemplate, each as the server gave it.
     pub templates: Vec<Box<RawValue>>,
+}
+
+/// Result of `listPrompts`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PromptList {
+    /// The server asked for.
+    pub server: String,
+    /// Sorted by name, each as the server gave it.
+    pub prompts: Vec<Box<RawValue>>,
 }
 
 /// Result of `awaitApproval`.

@@ -187,6 +187,7 @@ impl Handler {
                 let within = search::within(stages, principal, server.as_deref(), &self.edge.calls).await?;
                 search::tools(principal, query, within, limit).await?
             }
+            RpcRequest::Prompts { server } => listings::prompts(stages, principal, &server).await?,
             RpcRequest::Templates { server } => listings::templates(stages, principal, &server).await?,
         };
         // A listing may have megabytes, and its reader all the time in the world.

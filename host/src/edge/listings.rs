@@ -5,8 +5,8 @@ use std::time::Duration;
 use footbridge_proto::{
     rpc::{ErrorObject, raw},
     wire::{
-        ApprovalState, EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry,
-        ToolList, bridge_info,
+        ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
+        ToolEntry, ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
@@ -99,6 +99,13 @@ pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &s
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&TemplateList { server: name.to_string(), templates }))
+}
+
+/// `listPrompts`.
+pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    let prompts = catalogue.prompts().map(|prompt| prompt.definition().to_owned()).collect();
+    Ok(raw(&PromptList { server: name.to_string(), prompts }))
 }
 
 /// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.

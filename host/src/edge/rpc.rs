@@ -19,6 +19,7 @@ pub(super) enum Request {
     Tool { server: String, tool: String },
     Resources { server: String },
     Templates { server: String },
+    Prompts { server: String },
     Search { query: String, server: Option<String>, limit: usize },
     AwaitApproval { id: String },
     Call(CallRequest),
@@ -57,6 +58,8 @@ struct Params<'a> {
     tool: Option<&'a RawValue>,
     #[serde(borrow, default)]
     uri: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    prompt: Option<&'a RawValue>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -137,6 +140,11 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         method::DESCRIBE_TOOL => Ok(Request::Tool { server: server()?, tool: required("tool", params.tool)? }),
         method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
         method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
+        method::LIST_PROMPTS => Ok(Request::Prompts { server: server()? }),
+        method::GET_PROMPT => {
+            server()?;
+            call(Target::Prompt(required("prompt", params.prompt)?), params.arguments).map(Request::Call)
+        }
         method::SEARCH_TOOLS => Ok(Request::Search {
             query: required("query", params.query)?,
             server: params.server.map(|_| server()).transpose()?,

@@ -192,7 +192,9 @@ impl ToolProvider for InProcess {
                 OutgoingRequest::CallTool { name, arguments, .. } => {
                     self.run(&server, &name, &arguments, context).await
                 }
-                OutgoingRequest::ReadResource { .. } => Outcome::not_offered(&server),
+                OutgoingRequest::ReadResource { .. } | OutgoingRequest::GetPrompt { .. } => {
+                    Outcome::not_offered(&server)
+                }
             }
         }
         .boxed()

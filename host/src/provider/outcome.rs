@@ -23,17 +23,6 @@ pub struct Outgoing {
     approver: Option<Approver>,
 }
 
-impl OutgoingRequest {
-    /// The tool's name or the resource's URI.
-    #[must_use]
-    pub fn subject(&self) -> &str {
-        match self {
-            Self::CallTool { name, .. } => name,
-            Self::ReadResource { uri } => uri,
-        }
-    }
-}
-
 impl Outgoing {
     /// For the audit stage, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
@@ -80,7 +69,7 @@ impl Outgoing {
             OutgoingRequest::CallTool { name, definition, .. } => {
                 catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
             }
-            OutgoingRequest::ReadResource { .. } => true,
+            OutgoingRequest::ReadResource { .. } | OutgoingRequest::GetPrompt { .. } => true,
         }
     }
 }
@@ -106,14 +95,37 @@ pub enum OutgoingRequest {
         /// The resource's URI.
         uri: String,
     },
+    /// `prompts/get`.
+    GetPrompt {
+        /// The prompt's name.
+        name: String,
+        /// The canonical text of its arguments, a JSON object of strings.
+        arguments: Box<RawValue>,
+    },
 }
 
 impl OutgoingRequest {
-    /// The word for its kind in records, and what it names: a tool, or a URI.
+    /// The word for its kind in records, and what it names: a tool, a prompt, or a URI.
     pub(crate) fn named(&self) -> (&'static str, &str) {
         match self {
             Self::CallTool { name, .. } => ("tool", name),
             Self::ReadResource { uri } => ("resource", uri),
+            Self::GetPrompt { name, .. } => ("prompt", name),
+        }
+    }
+
+    /// The tool's or prompt's name, or the resource's URI.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        self.named().1
+    }
+
+    /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&RawValue> {
+        match self {
+            Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => Some(arguments),
+            Self::ReadResource { .. } => None,
         }
     }
 }

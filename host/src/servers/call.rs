@@ -10,7 +10,8 @@ use rmcp::{
     RoleClient,
     model::{
         CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
-        GetExtensions, ReadResourceRequest, ReadResourceRequestParams, RequestId,
+        GetExtensions, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest, ReadResourceRequestParams,
+        RequestId,
     },
     service::{Peer, PeerRequestOptions, RequestHandle},
 };
@@ -144,6 +145,10 @@ fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Optio
         OutgoingRequest::ReadResource { uri } => {
             let params = ReadResourceRequestParams::new(uri);
             (ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)), None)
+        }
+        OutgoingRequest::GetPrompt { name, arguments } => {
+            let params = GetPromptRequestParams::new(name);
+            (ClientRequest::GetPromptRequest(GetPromptRequest::new(params)), Some(arguments))
         }
     })
 }

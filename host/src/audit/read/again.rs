@@ -25,7 +25,7 @@ pub struct PastCall {
     pub name: String,
     /// The server.
     pub server: String,
-    /// `tool`, `resource`, or a kind of a later version.
+    /// `tool`, `resource`, `prompt`, or a kind of a later version.
     pub kind: String,
     /// What was decided.
     pub decision: String,
@@ -115,22 +115,19 @@ impl PastCall {
             return unknown(Missing::Labels);
         }
         let rules = SessionRules::new(Arc::clone(policy), labels.unwrap_or(&Labels::new()));
-        let (Some(effects), "tool" | "resource") = (self.effects, self.kind.as_str()) else {
-            return unknown(Missing::Kind);
-        };
-        let is_tool = self.kind == "tool";
-        let subject = if is_tool {
-            rules.tool(&self.server, &self.name, effects)
-        } else {
-            Subject::resource(&self.server, &self.name)
+        let (subject, has_arguments) = match (self.effects, self.kind.as_str()) {
+            (Some(effects), "tool") => (rules.tool(&self.server, &self.name, effects), true),
+            (Some(_), "resource") => (Subject::resource(&self.server, &self.name), false),
+            (Some(_), "prompt") => (Subject::prompt(&self.server, &self.name), true),
+            _ => return unknown(Missing::Kind),
         };
         if let Some(rule) = rules.hides_server(&self.server).or_else(|| rules.hides_this(&subject)) {
             return Again::Decided { decision: "hide", rules: vec![Arc::clone(&rule.id)] };
         }
         match &self.arguments {
-            Some(arguments) if is_tool => one_of(vec![rules.decide(&subject, &rules.test(&subject, arguments))]),
-            None if is_tool => one_of(rules.possible(&subject)),
-            // Conditions are about the arguments of tools.
+            Some(arguments) if has_arguments => one_of(vec![rules.decide(&subject, &rules.test(&subject, arguments))]),
+            None if has_arguments => one_of(rules.possible(&subject)),
+            // Conditions are about the arguments of tools and prompts.
             _ => one_of(vec![rules.decide(&subject, &Tested::default())]),
         }
     }
@@ -236,7 +233,7 @@ mod tests {
         let unknown = |why| Again::Unknown { why, possible: vec![] };
         assert_eq!(call(json!({"name": "a... (sha256:00)"})).again(&open, None), unknown(Missing::Name));
         assert_eq!(call(json!({"name": "a [redacted]"})).again(&open, None), unknown(Missing::Name));
-        assert_eq!(call(json!({"kind": "prompt"})).again(&open, None), unknown(Missing::Kind));
+        assert_eq!(call(json!({"kind": "completion"})).again(&open, None), unknown(Missing::Kind));
         assert_eq!(call(json!({"effects": ["teleports"]})).again(&open, None), unknown(Missing::Kind));
         assert!(
             PastCall::read(&ReadRecord::parse(br#"{"type":"refused","reason":"unknown_tool"}"#).unwrap()).is_none()

@@ -40,8 +40,11 @@ pub mod method {
     /// A prompt, filled in. Ours.
     pub const GET_PROMPT: &str = "getPrompt";
 
+    /// Completions of a prompt's argument, or of a part of a resource template. Ours.
+    pub const COMPLETE: &str = "complete";
+
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 13] = [
+    pub const ALL: [&str; 14] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -55,6 +58,7 @@ pub mod method {
         SEARCH_TOOLS,
         LIST_PROMPTS,
         GET_PROMPT,
+        COMPLETE,
     ];
 }
 
@@ -101,6 +105,7 @@ pub fn bridge_info(name: &str, version: &str) -> Value {
                 "checkCall": true,
                 "searchTools": true,
                 "prompts": {"list": true, "get": true},
+                "completions": true,
             },
         },
     })

@@ -97,6 +97,9 @@ fn a_prompt_that_a_person_has_to_allow_is_shown_as_one() {
     for prompt in ["rubbish", "cut"] {
         assert_eq!(reason(&other.asks("getPrompt", json!({"server": "x", "prompt": prompt}))), "outcome_unknown");
     }
+    let about = json!({"type": "ref/prompt", "name": "told"});
+    let rubbish = json!({"server": "x", "ref": about, "argument": {"name": "rubbish", "value": ""}});
+    assert_eq!(reason(&other.asks("complete", rubbish)), "outcome_unknown");
 }
 
 #[test]

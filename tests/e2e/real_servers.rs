@@ -84,6 +84,18 @@ fn everything_prompts(host: Host) {
     assert!(resource["result"]["messages"][1]["content"]["resource"]["text"].is_string(), "{resource}");
     let wrong = get("resource-prompt", json!({"resourceType": "None", "resourceId": "7"}));
     assert_eq!(wrong["error"]["data"]["reason"], "provider_error", "{wrong}");
+    let complete = |about: Value, name: &str, value: &str, context: Value| {
+        let argument = json!({"name": name, "value": value});
+        let params = json!({"server": "everything", "ref": about, "argument": argument, "context": context});
+        let answer = bridge.guest.asks("complete", params);
+        answer["result"]["completion"]["values"].clone()
+    };
+    let team = json!({"type": "ref/prompt", "name": "completable-prompt"});
+    assert_eq!(complete(team.clone(), "department", "S", Value::Null), json!(["Sales", "Support"]));
+    let sales = json!({"arguments": {"department": "Sales"}});
+    assert_eq!(complete(team, "name", "D", sales), json!(["David"]));
+    let template = json!({"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"});
+    assert_eq!(complete(template, "resourceId", "7", Value::Null), json!(["7"]));
     let found = bridge.guest.asks("searchTools", json!({"query": "sum", "limit": 1}));
     assert_eq!(found["result"]["tools"][0]["name"], "get-sum", "{found}");
 }

@@ -181,6 +181,12 @@ impl Catalogue {
         self.templates.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
     }
 
+    /// Whether a resource template is listed, exactly as it is written here.
+    #[must_use]
+    pub fn has_template(&self, template: &str) -> bool {
+        self.templates.contains_key(template)
+    }
+
     /// Prompts by name.
     pub fn prompts(&self) -> impl ExactSizeIterator<Item = &Arc<Prompt>> {
         self.prompts.values()

@@ -1,14 +1,16 @@
 //! From a body to a request: the envelope of JSON-RPC, strictly.
 
+use std::collections::BTreeMap;
+
 use footbridge_proto::{
     json::{self, MAX_BODY_DEPTH},
-    rpc::{ErrorCode, ErrorObject, Reason},
+    rpc::{ErrorCode, ErrorObject, Reason, raw},
     wire::{MAX_SEARCH_LIMIT, SEARCH_LIMIT, method},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::resolve::{CallRequest, Target, repeated};
+use crate::resolve::{CallRequest, Completed, PROMPT, TEMPLATE, Target, repeated};
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]
@@ -60,6 +62,12 @@ struct Params<'a> {
     uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
     prompt: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "ref")]
+    about: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    argument: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    context: Option<&'a RawValue>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -145,6 +153,14 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
             server()?;
             call(Target::Prompt(required("prompt", params.prompt)?), params.arguments).map(Request::Call)
         }
+        method::COMPLETE => {
+            server()?;
+            let about = Target::Completion(completed(params.about)?);
+            let said = [("argument", params.argument), ("context", params.context)];
+            let said: BTreeMap<&str, &RawValue> =
+                said.into_iter().filter_map(|(name, raw)| Some((name, raw?))).collect();
+            call(about, Some(&raw(&said))).map(Request::Call)
+        }
         method::SEARCH_TOOLS => Ok(Request::Search {
             query: required("query", params.query)?,
             server: params.server.map(|_| server()).transpose()?,
@@ -164,6 +180,31 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
 fn required(name: &str, raw: Option<&RawValue>) -> Result<String, ErrorObject> {
     string(raw).filter(|text| !text.is_empty()).ok_or_else(|| {
         ErrorObject::new(Reason::BadRequest, format!("Missing or invalid parameter: \"{name}\" (string required)"))
+    })
+}
+
+/// What a completion is about.
+fn completed(raw: Option<&RawValue>) -> Result<Completed, ErrorObject> {
+    #[derive(Deserialize)]
+    struct Ref {
+        r#type: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        uri: String,
+    }
+    let read = raw.and_then(|raw| serde_json::from_str::<Ref>(raw.get()).ok());
+    let about = read.and_then(|about| match about.r#type.as_str() {
+        PROMPT => Some(Completed::Prompt { name: about.name }),
+        TEMPLATE => Some(Completed::Template { uri: about.uri }),
+        _ => None,
+    });
+    about.filter(|about| !about.name().is_empty()).ok_or_else(|| {
+        let message = format!(
+            "Missing or invalid parameter: \"ref\" (\"type\": \"{PROMPT}\" with a \"name\", or \"{TEMPLATE}\" with a \
+             \"uri\", required)"
+        );
+        ErrorObject::new(Reason::BadRequest, message)
     })
 }
 

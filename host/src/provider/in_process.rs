@@ -192,9 +192,7 @@ impl ToolProvider for InProcess {
                 OutgoingRequest::CallTool { name, arguments, .. } => {
                     self.run(&server, &name, &arguments, context).await
                 }
-                OutgoingRequest::ReadResource { .. } | OutgoingRequest::GetPrompt { .. } => {
-                    Outcome::not_offered(&server)
-                }
+                _ => Outcome::not_offered(&server),
             }
         }
         .boxed()

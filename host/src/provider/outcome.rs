@@ -12,6 +12,7 @@ use crate::{
     catalogue::Catalogue,
     digest::Digest,
     limits::Limits,
+    resolve::Completed,
 };
 
 /// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
@@ -69,7 +70,7 @@ impl Outgoing {
             OutgoingRequest::CallTool { name, definition, .. } => {
                 catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
             }
-            OutgoingRequest::ReadResource { .. } | OutgoingRequest::GetPrompt { .. } => true,
+            _ => true,
         }
     }
 }
@@ -102,6 +103,13 @@ pub enum OutgoingRequest {
         /// The canonical text of its arguments, a JSON object of strings.
         arguments: Box<RawValue>,
     },
+    /// `completion/complete`.
+    Complete {
+        /// What it is about.
+        about: Completed,
+        /// The canonical text of its parameters, what it is about included.
+        params: Box<RawValue>,
+    },
 }
 
 impl OutgoingRequest {
@@ -111,6 +119,7 @@ impl OutgoingRequest {
             Self::CallTool { name, .. } => ("tool", name),
             Self::ReadResource { uri } => ("resource", uri),
             Self::GetPrompt { name, .. } => ("prompt", name),
+            Self::Complete { about, .. } => ("completion", about.name()),
         }
     }
 
@@ -125,6 +134,7 @@ impl OutgoingRequest {
     pub fn arguments(&self) -> Option<&RawValue> {
         match self {
             Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => Some(arguments),
+            Self::Complete { params, .. } => Some(params),
             Self::ReadResource { .. } => None,
         }
     }

@@ -4,6 +4,7 @@
 //! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
 
 mod arguments;
+mod completion;
 mod prompt;
 mod target;
 mod unknown;
@@ -24,7 +25,8 @@ use crate::{
     session::Reach,
 };
 pub(crate) use arguments::checked;
-pub use target::Target;
+pub use target::{Completed, Target};
+pub(crate) use target::{PROMPT, TEMPLATE};
 use unknown::find_prompt;
 pub(crate) use unknown::repeated;
 pub use unknown::{find_tool, no_such_resource};
@@ -81,7 +83,7 @@ impl ResolvedCall {
         (self.arguments, self.argument_bytes)
     }
 
-    /// Digest of the tool's definition; resources and prompts have none.
+    /// Digest of the tool's definition; nothing else has one.
     #[must_use]
     pub fn definition(&self) -> Option<Digest> {
         self.definition
@@ -106,6 +108,7 @@ impl ResolvedCall {
             OutgoingRequest::CallTool { name, .. } => Subject::tool(self.server.as_str(), name, self.effects),
             OutgoingRequest::ReadResource { uri } => Subject::resource(self.server.as_str(), uri),
             OutgoingRequest::GetPrompt { name, .. } => Subject::prompt(self.server.as_str(), name),
+            OutgoingRequest::Complete { about, .. } => about.subject(self.server.as_str()),
         }
     }
 
@@ -207,6 +210,12 @@ impl Resolver {
                 let prompt = Arc::clone(find_prompt(&catalogue, &server, name)?);
                 let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, prompt.name()));
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+            }
+            Target::Completion(about) => {
+                completion::find(&catalogue, reach.rules(), &server, about)?;
+                let (about, label) = (about.clone(), arguments::label_of(&server, &repeated(about.name())));
+                let read = move |text: &str| completion::checked(server, about, text);
                 self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
             }
         }

@@ -65,14 +65,17 @@ pub(super) fn find_prompt<'c>(
     server: &ServerName,
     name: &str,
 ) -> Result<&'c Arc<Prompt>, ErrorObject> {
-    catalogue.prompt(name).ok_or_else(|| {
-        let name = repeated(name);
-        let discovered: Vec<&str> = catalogue.prompts().map(|prompt| prompt.name()).take(MAX_DISCOVERED).collect();
-        ErrorObject::new(Reason::UnknownPrompt, format!("Prompt \"{name}\" not found on server \"{server}\""))
-            .with("server", server.as_str())
-            .with("prompt", name.as_ref())
-            .with("discoveredPrompts", discovered)
-    })
+    catalogue.prompt(name).ok_or_else(|| no_such_prompt(catalogue, server, name))
+}
+
+/// The answer for a prompt that a server does not have.
+pub(super) fn no_such_prompt(catalogue: &Catalogue, server: &ServerName, name: &str) -> ErrorObject {
+    let name = repeated(name);
+    let discovered: Vec<&str> = catalogue.prompts().map(|prompt| prompt.name()).take(MAX_DISCOVERED).collect();
+    ErrorObject::new(Reason::UnknownPrompt, format!("Prompt \"{name}\" not found on server \"{server}\""))
+        .with("server", server.as_str())
+        .with("prompt", name.as_ref())
+        .with("discoveredPrompts", discovered)
 }
 
 /// The answer for a resource that a server does not have.

@@ -14,6 +14,14 @@ reveal_rules = true
 decision = "hide"
 prompt = "secret_*"
 [[policies.test.rules]]
+decision = "hide"
+kind = "completion"
+prompt = "quiet"
+[[policies.test.rules]]
+decision = "deny"
+kind = "completion"
+uri = "file:///denied/**"
+[[policies.test.rules]]
 id = "no Bern"
 decision = "deny"
 kind = "prompt"
@@ -34,6 +42,10 @@ fn world(prompts: &[&str]) -> World {
             "arguments": [{"name": "city", "required": true}, {"name": "day"}]});
         let raw = RawValue::from_string(prompt.to_string()).unwrap();
         catalogue.add_prompt(raw, &ServerLimits::default()).unwrap();
+    }
+    for template in ["file:///{path}", "file:///denied/{path}"] {
+        let raw = RawValue::from_string(json!({"uriTemplate": template, "name": "t"}).to_string()).unwrap();
+        catalogue.add_template(raw, &ServerLimits::default()).unwrap();
     }
     let all = [("s", Arc::new(catalogue)), ("none", Arc::default())];
     let all: BTreeMap<_, _> = all.into_iter().map(|(name, offers)| (name.parse().unwrap(), offers)).collect();
@@ -66,6 +78,8 @@ fn hidden_and_unknown_prompts_are_the_same_bytes() {
         ("getPrompt", json!({"server": "s", "prompt": "nope"})),
         ("getPrompt", json!({"server": "none", "prompt": "secret_one"})),
         ("getPrompt", json!({"server": "nope", "prompt": "open"})),
+        ("complete", json!({"server": "s", "ref": of_prompt("secret_one"), "argument": {"name": "city", "value": ""}})),
+        ("complete", json!({"server": "s", "ref": of_prompt("secret_one"), "argument": 7})),
     ];
     for (method, params) in &requests {
         let (of_full, of_bare) = (full.asks(method, params), bare.asks(method, params));
@@ -138,4 +152,47 @@ fn arguments_are_strings_that_the_prompt_takes() {
     let missing = world.asks("getPrompt", &json!({"server": "s"}));
     assert_eq!(missing["error"]["message"], "Missing or invalid parameter: \"prompt\" (string required)");
     assert_eq!(world.called(), 1);
+}
+
+fn complete(world: &World, about: Value, argument: Value) -> Value {
+    world.asks("complete", &json!({"server": "s", "ref": about, "argument": argument}))
+}
+
+fn of_prompt(name: &str) -> Value {
+    json!({"type": "ref/prompt", "name": name})
+}
+
+fn of_template(uri: &str) -> Value {
+    json!({"type": "ref/resource", "uri": uri})
+}
+
+#[test]
+fn a_completion_is_a_call_of_its_own_kind() {
+    let world = world(&["open", "quiet"]);
+    let city = || json!({"name": "city", "value": "B"});
+    assert_eq!(complete(&world, of_prompt("open"), city())["result"].to_string(), ANSWER);
+    assert_eq!(complete(&world, of_template("file:///{path}"), city())["result"].to_string(), ANSWER);
+    let intents: Vec<Value> = world.records().into_iter().filter(|line| line["type"] == "intent").collect();
+    let shown: Vec<_> = intents.iter().map(|line| (&line["kind"], &line["name"])).collect();
+    let kind = &json!("completion");
+    assert_eq!(shown, [(kind, &json!("open")), (kind, &json!("file:///{path}"))]);
+    let denied = complete(&world, of_template("file:///denied/{path}"), city());
+    assert_eq!(reason(&denied), "denied_by_policy");
+    assert!(denied["error"]["message"].as_str().unwrap().contains("completion \"file:///denied/{path}\" on server"));
+    for (about, expected) in [
+        (of_prompt("nope"), "unknown_prompt"),
+        (of_prompt("secret_one"), "unknown_prompt"),
+        (of_prompt("quiet"), "unknown_prompt"),
+        (of_template("file:///nope"), "unknown_resource"),
+        (json!({"type": "ref/tool", "name": "open"}), "bad_request"),
+        (json!({"type": "ref/prompt", "uri": "open"}), "bad_request"),
+        (json!("open"), "bad_request"),
+    ] {
+        assert_eq!(reason(&complete(&world, about.clone(), city())), expected, "{about}");
+    }
+    for argument in [json!({"name": "city"}), json!({"name": "city", "value": 7}), json!([]), Value::Null] {
+        assert_eq!(reason(&complete(&world, of_prompt("open"), argument)), "invalid_arguments");
+    }
+    assert!(get(&world, "quiet", json!({"city": "Oslo"}))["result"].is_object(), "only its completions are hidden");
+    assert_eq!(world.called(), 3);
 }

@@ -30,6 +30,7 @@ fn named(kind: &str) -> &'static str {
     match kind {
         "resource" => "resource",
         "prompt" => "prompt",
+        "completion" => "completion",
         _ => "tool",
     }
 }
@@ -139,7 +140,7 @@ pub(crate) mod tests {
         assert!(!text.chars().any(needs_escape), "{text:?}");
         assert_eq!(fields(&one).iter().filter(|line| line.starts_with("session:")).count(), 1);
         assert!(ends(&one)[1].contains("not shown here"));
-        for kind in ["tool", "resource", "prompt"] {
+        for kind in ["tool", "resource", "prompt", "completion"] {
             let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") });
             assert!(lines.iter().any(|line| line.starts_with(&format!("{kind}:"))), "{lines:#?}");
         }

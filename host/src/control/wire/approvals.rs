@@ -94,7 +94,7 @@ pub struct ApprovalInfo {
     pub labels: BTreeMap<String, String>,
     /// Who is at the other end, as the kernel says.
     pub peer: String,
-    /// `tool`, `resource` or `prompt`; or `elicitation`: the server of a running call asks something.
+    /// `tool`, `resource`, `prompt` or `completion`; or `elicitation`: the server of a running call asks something.
     pub kind: String,
     /// The server.
     pub server: String,

@@ -65,3 +65,27 @@ async fn prompts_are_listed_again_when_the_server_says_that_they_changed() {
     assert!(catalogue(&servers).await.prompt("grown0").is_some());
     servers.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_completion_says_what_it_is_about_and_is_asked_only_of_servers_that_complete() {
+    let request = |params: &str| OutgoingRequest::Complete {
+        about: crate::resolve::Completed::Prompt { name: "told".to_owned() },
+        params: serde_json::value::RawValue::from_string(params.to_owned()).unwrap(),
+    };
+    let params = r#"{"argument":{"name":"a","value":"é"},"context":{"arguments":{"b":"x"}},"ref":{"name":"told","type":"ref/prompt"}}"#;
+    for (mode, completes) in [("prompts", true), ("ok", false)] {
+        let servers = Stage::of(mode).ready().await;
+        let outgoing = Outgoing::new("x".parse().unwrap(), request(params), limits(&servers));
+        let outcome = servers.send(outgoing, &CancellationToken::new(), None).await;
+        if completes {
+            let result: Value = serde_json::from_str(&raw(outcome)).unwrap();
+            assert_eq!(result["completion"]["hasMore"], true);
+            let asked: Value = serde_json::from_str(result["completion"]["values"][0].as_str().unwrap()).unwrap();
+            let sent: Value = serde_json::from_str(params).unwrap();
+            assert_eq!(asked, serde_json::json!([sent["ref"], sent["argument"], sent["context"]]));
+        } else {
+            assert!(matches!(outcome, Outcome::NotSent(NotSent::Unavailable(_))), "{outcome:?}");
+        }
+        servers.shutdown().await;
+    }
+}

@@ -55,7 +55,7 @@ const MODES: [(&str, &str); 40] = [
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
     ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed"),
-    ("prompts", "has prompts, usable and not; the prompt grow adds one and says so"),
+    ("prompts", "has prompts, usable and not, and completions; the prompt grow adds one and says so"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
@@ -146,6 +146,7 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
             }
             Some("prompts/list") => prompts::list(&message, &wire)?,
             Some("prompts/get") => prompts::get(&message, &wire)?,
+            Some("completion/complete") => prompts::complete(&message, &wire)?,
             Some("tools/call") => {
                 if let Some(code) = calls::answer(mode, &message, &wire, &mut lines)? {
                     return Ok(code);
@@ -171,6 +172,7 @@ fn initialize_result(message: &Value, mode: &Mode) -> Value {
     }
     if mode.is("prompts") {
         capabilities["prompts"] = json!({"listChanged": true});
+        capabilities["completions"] = json!({});
     }
     json!({
         "protocolVersion": message["params"]["protocolVersion"],

@@ -52,3 +52,13 @@ pub(crate) fn get(message: &Value, wire: &Wire) -> io::Result<()> {
 fn said(text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}], "unheard": 0.10})
 }
+
+/// Answers `completion/complete` with what it was asked; the argument `rubbish` with what is no answer.
+pub(crate) fn complete(message: &Value, wire: &Wire) -> io::Result<()> {
+    let (id, params) = (&message["id"], &message["params"]);
+    if params["argument"]["name"] == "rubbish" {
+        return wire.result(id, &json!("rubbish"));
+    }
+    let asked = json!([params["ref"], params["argument"], params["context"]]);
+    wire.result(id, &json!({"completion": {"values": [asked.to_string()], "hasMore": true}}))
+}

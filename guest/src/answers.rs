@@ -13,7 +13,10 @@ use base64::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
+mod prompts;
+
 pub use base64::DecodeError;
+pub use prompts::{Completion, FoundTool, Prompt, PromptArgument, PromptMessage, PromptSummary};
 
 /// Result of `listServers`.
 #[derive(Debug, Deserialize)]

@@ -6,8 +6,8 @@ use serde_json::{json, value::to_raw_value};
 
 use crate::{
     answers::{
-        CallResult, Content, ResourceList, ResourceSummary, Server, ServerList, TemplateList, Tool, ToolList,
-        ToolSummary,
+        CallResult, Completion, Content, FoundTool, Prompt, PromptSummary, ResourceList, ResourceSummary, Server,
+        ServerList, TemplateList, Tool, ToolList, ToolSummary,
     },
     client::{CallParams, Client, parse_result},
     error::ClientError,
@@ -113,5 +113,69 @@ impl Client {
         }
         let params = json!({ "server": server, "uri": uri });
         self.request_as::<Parts>(method::READ_RESOURCE, &params).map(|parts| parts.contents)
+    }
+
+    /// Tools of all servers, or of one, whose name or description has any of these words, the best match first.
+    ///
+    /// # Errors
+    /// [`ClientError`]; bridges other than Footbridge do not know the method. So for the three below.
+    pub fn search(&mut self, query: &str, server: Option<&str>) -> Result<Vec<FoundTool>, ClientError> {
+        #[derive(Deserialize)]
+        struct Found {
+            tools: Vec<FoundTool>,
+        }
+        let mut params = json!({ "query": query });
+        if let Some(server) = server {
+            params["server"] = server.into();
+        }
+        self.request_as::<Found>(method::SEARCH_TOOLS, &params).map(|found| found.tools)
+    }
+
+    /// The prompts of a server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn prompts(&mut self, server: &str) -> Result<Vec<PromptSummary>, ClientError> {
+        #[derive(Deserialize)]
+        struct List {
+            prompts: Vec<PromptSummary>,
+        }
+        self.request_as::<List>(method::LIST_PROMPTS, &json!({ "server": server })).map(|list| list.prompts)
+    }
+
+    /// Gets a prompt, filled in with these arguments: an object of strings. It is a call, as [`Self::call`] is.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn prompt(
+        &mut self,
+        server: &str,
+        prompt: &str,
+        arguments: &(impl Serialize + ?Sized),
+    ) -> Result<Prompt, ClientError> {
+        let arguments = to_raw_value(arguments).map_err(ClientError::Params)?;
+        self.request_as(method::GET_PROMPT, &json!({ "server": server, "prompt": prompt, "arguments": arguments }))
+    }
+
+    /// What the value of an argument may go on as. `about` is a `ref` of MCP, such as
+    /// `{"type": "ref/prompt", "name": NAME}` or `{"type": "ref/resource", "uri": TEMPLATE}`, and `argument` the name
+    /// and the value so far. It is a call, as [`Self::call`] is.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn complete(
+        &mut self,
+        server: &str,
+        about: &(impl Serialize + ?Sized),
+        (name, value): (&str, &str),
+    ) -> Result<Completion, ClientError> {
+        #[derive(Deserialize)]
+        struct Completed {
+            completion: Completion,
+        }
+        let about = to_raw_value(about).map_err(ClientError::Params)?;
+        let argument = json!({ "name": name, "value": value });
+        let params = json!({ "server": server, "ref": about, "argument": argument });
+        self.request_as::<Completed>(method::COMPLETE, &params).map(|completed| completed.completion)
     }
 }

@@ -53,6 +53,29 @@ fn resources_are_read_as_text_and_bytes() {
 }
 
 #[test]
+fn what_only_footbridge_has_is_read_too() {
+    let found = json!({"server": "s", "name": "t", "description": "d", "hasStructuredOutput": true});
+    let bridge = Bridge::result(json!({"tools": [found]}));
+    let tools = client(&bridge).search("a word", Some("s")).unwrap();
+    assert_eq!((tools[0].server.as_str(), tools[0].tool.name.as_str()), ("s", "t"));
+    assert!(bridge.first().body.contains(r#""query":"a word""#) && bridge.first().body.contains(r#""server":"s""#));
+    let prompt = json!({"name": "p", "arguments": [{"name": "a", "required": true}], "icons": []});
+    let bridge = Bridge::result(json!({"server": "s", "prompts": [prompt]}));
+    assert!(client(&bridge).prompts("s").unwrap()[0].arguments.as_ref().unwrap()[0].required);
+    let message = json!({"role": "user", "content": {"type": "text", "text": "x"}});
+    let bridge = Bridge::result(json!({"messages": [message]}));
+    let got = client(&bridge).prompt("s", "p", &json!({"a": "b"})).unwrap();
+    assert!(matches!(got.messages[0].block(), Block::Text(text) if text == "x"));
+    assert!(bridge.first().body.contains(r#""arguments":{"a":"b"}"#));
+    let bridge = Bridge::result(json!({"completion": {"values": ["x"], "hasMore": true}}));
+    let about = json!({"type": "ref/prompt", "name": "p"});
+    let completion = client(&bridge).complete("s", &about, ("a", "x")).unwrap();
+    assert_eq!((completion.values.as_slice(), completion.has_more), (&["x".to_owned()][..], true));
+    let body: Value = serde_json::from_str(&bridge.first().body).unwrap();
+    assert_eq!((&body["method"], &body["params"]["ref"]), (&json!("complete"), &about));
+}
+
+#[test]
 fn a_refusal_is_typed_whatever_status_it_comes_with() {
     let wrong = Bridge::of_generation(1);
     let mut stranger = Client::tcp("127.0.0.1", wrong.port, Token::parse("fbt_other").unwrap()).unwrap();

@@ -176,7 +176,7 @@ pub struct ServerLimits {
     /// What is kept of standard error.
     #[serde(deserialize_with = "size")]
     pub stderr_bytes: usize,
-    /// Tools, resources or templates of one server.
+    /// Tools, resources, templates or prompts of one server.
     pub entries: usize,
     /// Pages of one listing.
     pub pages: usize,

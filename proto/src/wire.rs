@@ -31,8 +31,20 @@ pub mod method {
     /// What the gate would say of a call, without making it. Ours: other bridges do not have it.
     pub const CHECK_CALL: &str = "checkCall";
 
+    /// Tools of all servers by words. Ours.
+    pub const SEARCH_TOOLS: &str = "searchTools";
+
+    /// Prompts of a server. Ours.
+    pub const LIST_PROMPTS: &str = "listPrompts";
+
+    /// A prompt, filled in. Ours.
+    pub const GET_PROMPT: &str = "getPrompt";
+
+    /// Completions of a prompt's argument, or of a part of a resource template. Ours.
+    pub const COMPLETE: &str = "complete";
+
     /// All of them, in the order `getBridgeInfo` lists them.
-    pub const ALL: [&str; 10] = [
+    pub const ALL: [&str; 14] = [
         GET_BRIDGE_INFO,
         LIST_SERVERS,
         LIST_TOOLS,
@@ -43,6 +55,10 @@ pub mod method {
         READ_RESOURCE,
         AWAIT_APPROVAL,
         CHECK_CALL,
+        SEARCH_TOOLS,
+        LIST_PROMPTS,
+        GET_PROMPT,
+        COMPLETE,
     ];
 }
 
@@ -84,7 +100,13 @@ pub fn bridge_info(name: &str, version: &str) -> Value {
             },
             "resources": {"list": true, "templates": true, "read": true},
             "cancellation": {"providerAbortSignal": true},
-            "footbridge": {"checkCall": true},
+            "footbridge": {
+                "streaming": true,
+                "checkCall": true,
+                "searchTools": true,
+                "prompts": {"list": true, "get": true},
+                "completions": true,
+            },
         },
     })
 }
@@ -143,6 +165,28 @@ pub struct ToolList {
     pub tools: Vec<ToolEntry>,
 }
 
+/// How many tools `searchTools` gives where the client does not say.
+pub const SEARCH_LIMIT: usize = 20;
+/// How many tools `searchTools` gives at most; a larger limit counts as this one.
+pub const MAX_SEARCH_LIMIT: usize = 100;
+
+/// One tool in `searchTools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTool {
+    /// The server that has it.
+    pub server: String,
+    /// What `listTools` shows of it.
+    #[serde(flatten)]
+    pub tool: ToolEntry,
+}
+
+/// Result of `searchTools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTools {
+    /// The best match first.
+    pub tools: Vec<FoundTool>,
+}
+
 /// Result of `checkCall`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedCall {
@@ -172,6 +216,15 @@ pub struct TemplateList {
     pub server: String,
     /// Sorted by uriTemplate, each as the server gave it.
     pub templates: Vec<Box<RawValue>>,
+}
+
+/// Result of `listPrompts`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PromptList {
+    /// The server asked for.
+    pub server: String,
+    /// Sorted by name, each as the server gave it.
+    pub prompts: Vec<Box<RawValue>>,
 }
 
 /// Result of `awaitApproval`.

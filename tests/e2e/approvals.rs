@@ -75,6 +75,34 @@ fn an_allowed_call_is_made_once_and_its_record_says_by_whom() {
 }
 
 #[test]
+fn a_prompt_that_a_person_has_to_allow_is_shown_as_one() {
+    let rules = "[[policies.test.rules]]\ndecision = \"ask\"\nkind = \"prompt\"\n";
+    let daemon = Host::with(&Servers::none().misbehaving("x", &["prompts"])).settings(rules).serves();
+    let guest = daemon.opens("agent-1", &["--policy", "test"]);
+    let params = json!({"server": "x", "prompt": "told", "arguments": {"b": "two", "a": "one"}});
+    let sent = guest.starts_to_ask("getPrompt", params);
+    let pending = daemon.host.pending(1);
+    let (kind, head) = (&pending[0]["kind"], &pending[0]["head"]);
+    assert_eq!((kind, head), (&json!("prompt"), &json!(r#"{"a":"one","b":"two"}"#)), "{pending:?}");
+    let id = id(&pending);
+    let shown = daemon.host.approvals(&["show", &id]).well().to_owned();
+    assert!(shown.lines().any(|line| line.starts_with("prompt:") && line.ends_with("told")), "{shown}");
+    daemon.host.answers(&["allow", &id]);
+    let answer = sent.answer().json();
+    assert_eq!(answer["result"]["messages"][0]["content"]["text"], r#"{"a":"one","b":"two"}"#, "{answer}");
+    let intent = daemon.host.record().into_iter().find(|line| line["type"] == "intent").unwrap();
+    assert_eq!((&intent["kind"], &intent["approval"]), (&json!("prompt"), &json!(id)), "{intent}");
+    // The built-in policy lets pass what only reads, and rubbish of a server stays with it.
+    let other = daemon.opens("agent-2", &["--policy", "ask"]);
+    for prompt in ["rubbish", "cut"] {
+        assert_eq!(reason(&other.asks("getPrompt", json!({"server": "x", "prompt": prompt}))), "outcome_unknown");
+    }
+    let about = json!({"type": "ref/prompt", "name": "told"});
+    let rubbish = json!({"server": "x", "ref": about, "argument": {"name": "rubbish", "value": ""}});
+    assert_eq!(reason(&other.asks("complete", rubbish)), "outcome_unknown");
+}
+
+#[test]
 fn a_denied_call_is_not_made_nor_asked_about_again() {
     let daemon = serves("");
     let guest = asks(&daemon);

@@ -133,3 +133,18 @@ fn what_a_session_can_reach_is_said_in_words() {
     let note = demo["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "add_note").unwrap();
     assert_eq!(note["decisions"], json!(["ask"]), "{json}");
 }
+
+#[test]
+fn egress_names_prompts_too() {
+    let rules = "[[policies.test.rules]]\ndecision = \"hide\"\nkind = \"completion\"\n[[policies.test.rules]]\n\
+                 decision = \"deny\"\nkind = \"prompt\"\n";
+    let host = Host::with(&Servers::none().misbehaving("x", &["prompts"])).settings(rules);
+    let egress = |policy: &str| footbridge(&host, &["policy", "egress", "--policy", policy]).well().to_owned();
+    let open = egress("open");
+    assert!(
+        open.contains("its prompts and their completions") && open.contains("Getting prompts also sends"),
+        "{open}"
+    );
+    let closed = egress("test");
+    assert!(closed.contains("It can never call:\n  x\n    its prompts") && !closed.contains("Getting"), "{closed}");
+}

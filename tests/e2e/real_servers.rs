@@ -66,10 +66,46 @@ fn everything_works(host: &Host) {
     );
 }
 
+/// Prompts of the server `everything`, which no command of `tool-cli` has.
+fn everything_prompts(host: Host) {
+    let bridge = host.opens();
+    let listed = bridge.guest.asks("listPrompts", json!({"server": "everything"}));
+    let prompts = listed["result"]["prompts"].as_array().unwrap_or_else(|| panic!("{listed}")).clone();
+    let names: Vec<&str> = prompts.iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["args-prompt", "completable-prompt", "resource-prompt", "simple-prompt"]);
+    let get = |prompt: &str, arguments: Value| {
+        bridge.guest.asks("getPrompt", json!({"server": "everything", "prompt": prompt, "arguments": arguments}))
+    };
+    let text = |answer: &Value| answer["result"]["messages"][0]["content"]["text"].as_str().map(str::to_owned);
+    let weather = get("args-prompt", json!({"city": "Bern", "state": "BE"}));
+    assert_eq!(text(&weather).as_deref(), Some("What's weather in Bern, BE?"), "{weather}");
+    assert!(text(&get("simple-prompt", Value::Null)).is_some());
+    let resource = get("resource-prompt", json!({"resourceType": "Text", "resourceId": "7"}));
+    assert!(resource["result"]["messages"][1]["content"]["resource"]["text"].is_string(), "{resource}");
+    let wrong = get("resource-prompt", json!({"resourceType": "None", "resourceId": "7"}));
+    assert_eq!(wrong["error"]["data"]["reason"], "provider_error", "{wrong}");
+    let complete = |about: Value, name: &str, value: &str, context: Value| {
+        let argument = json!({"name": name, "value": value});
+        let params = json!({"server": "everything", "ref": about, "argument": argument, "context": context});
+        let answer = bridge.guest.asks("complete", params);
+        answer["result"]["completion"]["values"].clone()
+    };
+    let team = json!({"type": "ref/prompt", "name": "completable-prompt"});
+    assert_eq!(complete(team.clone(), "department", "S", Value::Null), json!(["Sales", "Support"]));
+    let sales = json!({"arguments": {"department": "Sales"}});
+    assert_eq!(complete(team, "name", "D", sales), json!(["David"]));
+    let template = json!({"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"});
+    assert_eq!(complete(template, "resourceId", "7", Value::Null), json!(["7"]));
+    let found = bridge.guest.asks("searchTools", json!({"query": "sum", "limit": 1}));
+    assert_eq!(found["result"]["tools"][0]["name"], "get-sum", "{found}");
+}
+
 #[test]
 fn everything_over_stdio() {
     let Some(everything) = Real::server("everything_over_stdio", "mcp-server-everything") else { return };
-    everything_works(&Host::with(&Servers::none().and("everything", json!({"command": everything.program()}))));
+    let servers = Servers::none().and("everything", json!({"command": everything.program()}));
+    everything_works(&Host::with(&servers));
+    everything_prompts(Host::with(&servers));
 }
 
 #[test]
@@ -77,7 +113,9 @@ fn everything_over_http() {
     let Some(everything) = Real::server("everything_over_http", "mcp-server-everything") else { return };
     let server = HttpServer::start(&everything);
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
-    everything_works(&Host::with(&Servers::none().and("everything", json!({"type": "http", "url": url}))));
+    let servers = Servers::none().and("everything", json!({"type": "http", "url": url}));
+    everything_works(&Host::with(&servers));
+    everything_prompts(Host::with(&servers));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     time::SystemTime,
 };
 
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 
 use super::{ApprovalId, book::Entry, form::Form};
 use crate::{
@@ -85,10 +85,7 @@ impl Asking {
 
 /// The text that is digested, shown and sent.
 fn arguments(request: &OutgoingRequest) -> &str {
-    match request {
-        OutgoingRequest::CallTool { arguments, .. } => arguments.get(),
-        OutgoingRequest::ReadResource { uri } => uri,
-    }
+    request.arguments().map_or(request.subject(), RawValue::get)
 }
 
 /// RFC 3339 in UTC, to the second.

@@ -46,7 +46,7 @@ impl Redaction {
 
     /// The arguments of a call, where they are recorded.
     pub(super) async fn arguments(self: &std::sync::Arc<Self>, request: &OutgoingRequest) -> Option<String> {
-        let OutgoingRequest::CallTool { arguments, .. } = request else { return None };
+        let arguments = request.arguments()?;
         if !self.shows_arguments {
             return None;
         }

@@ -5,7 +5,7 @@ use footbridge_proto::rpc::{ErrorObject, Reason};
 use super::{Receipt, record};
 use crate::{
     gate::{Decision, Verdict},
-    provider::{NoAnswer, NotSent, Outcome, OutgoingRequest, RawResult},
+    provider::{NoAnswer, NotSent, Outcome, RawResult},
     resolve::{no_such_resource, repeated},
 };
 
@@ -97,10 +97,8 @@ fn error_of(receipt: &Receipt, outcome: &Outcome) -> ErrorObject {
 /// The error for a call that the policy does not let through.
 pub(crate) fn denied(verdict: &Verdict) -> ErrorObject {
     let server = verdict.call().server();
-    let what = match verdict.call().request() {
-        OutgoingRequest::CallTool { name, .. } => format!("tool \"{name}\" on server \"{server}\""),
-        OutgoingRequest::ReadResource { uri } => format!("resource \"{}\" on server \"{server}\"", repeated(uri)),
-    };
+    let (kind, name) = verdict.call().request().named();
+    let what = format!("{kind} \"{}\" on server \"{server}\"", repeated(name));
     let (why, then) = match verdict.decision() {
         Decision::Ask => (
             "needs a person's approval, and nobody can be asked here",

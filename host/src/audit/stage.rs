@@ -64,8 +64,8 @@ impl Audit {
         let verdict = cleared.verdict();
         let call = verdict.call();
         let resource = match call.request() {
-            OutgoingRequest::CallTool { .. } => None,
             OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
+            _ => None,
         };
         let (_, bytes) = call.arguments();
         let intent = Intent {

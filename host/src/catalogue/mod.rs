@@ -1,9 +1,10 @@
-//! What one MCP server offers, as it said it: tools, resources, templates.
+//! What one MCP server offers, as it said it: tools, resources, templates, prompts.
 //!
 //! Entries come from an untrusted server, one by one: a bad one is left out and reported, it never takes the others
 //! with it. Each keeps its definition as raw JSON, so that nothing a server said is lost on the way to a guest.
 
 mod pinned;
+mod prompt;
 mod tool;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -18,6 +19,7 @@ use crate::{
 };
 pub use pinned::{ChangedTool, Origin};
 pub(crate) use pinned::{SERVER, TOOL, VERBATIM};
+pub use prompt::{Prompt, PromptArgument};
 pub(crate) use tool::PROMOTED;
 pub use tool::Tool;
 
@@ -27,6 +29,7 @@ pub struct Catalogue {
     tools: BTreeMap<String, Arc<Tool>>,
     resources: BTreeMap<String, Arc<RawValue>>,
     templates: BTreeMap<String, Arc<RawValue>>,
+    prompts: BTreeMap<String, Arc<Prompt>>,
     bytes: usize,
     listed_only: bool,
     origin: Option<Arc<Origin>>,
@@ -49,6 +52,9 @@ pub enum BadEntry {
     /// The input schema is not an object.
     #[error("its \"inputSchema\" is not an object")]
     NoSchema,
+    /// It is not what a prompt is.
+    #[error("it is not an object with a \"name\" and, if any, a list of \"arguments\" that have names")]
+    NoPrompt,
     /// An entry before it has the same key.
     #[error("an entry before it has the same name")]
     Repeated,
@@ -105,6 +111,23 @@ impl Catalogue {
         add_keyed(&mut self.templates, "uriTemplate", raw, limits)
     }
 
+    /// Adds a prompt of a listing.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is left out.
+    pub fn add_prompt(&mut self, raw: Box<RawValue>, limits: &ServerLimits) -> Result<(), BadEntry> {
+        self.account(&raw, limits)?;
+        let prompt = Prompt::parse(raw)?;
+        if self.prompts.len() >= limits.entries {
+            return Err(BadEntry::TooMany(limits.entries));
+        }
+        if self.prompts.contains_key(prompt.name()) {
+            return Err(BadEntry::Repeated);
+        }
+        self.prompts.insert(prompt.name().to_owned(), Arc::new(prompt));
+        Ok(())
+    }
+
     fn account(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
         self.bytes = self.bytes.saturating_add(raw.get().len());
         if self.bytes > limits.catalogue_bytes { Err(BadEntry::TooMuch(limits.catalogue_bytes)) } else { Ok(()) }
@@ -140,6 +163,7 @@ impl Catalogue {
             tools: kept.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
             resources: self.resources.clone(),
             templates: self.templates.clone(),
+            prompts: self.prompts.clone(),
             bytes: self.bytes,
             listed_only: self.listed_only,
             origin: self.origin.clone(),
@@ -155,6 +179,23 @@ impl Catalogue {
     /// Resource templates by URI template, each as the server gave it.
     pub fn templates(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.templates.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+    }
+
+    /// Whether a resource template is listed, exactly as it is written here.
+    #[must_use]
+    pub fn has_template(&self, template: &str) -> bool {
+        self.templates.contains_key(template)
+    }
+
+    /// Prompts by name.
+    pub fn prompts(&self) -> impl ExactSizeIterator<Item = &Arc<Prompt>> {
+        self.prompts.values()
+    }
+
+    /// The prompt with exactly this name.
+    #[must_use]
+    pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
+        self.prompts.get(name)
     }
 
     /// Whether its server may be asked for a resource. It may serve more than it lists, by its templates or unlisted,
@@ -177,12 +218,14 @@ impl Catalogue {
         let tools = self.tools.iter().filter(|(_, tool)| shown_tool(tool));
         let resources = self.resources.iter().filter(|(uri, _)| rules.shows(&Subject::resource(server, uri)));
         let templates = self.templates.iter().filter(|_| !listed_only);
+        let prompts = self.prompts.iter().filter(|(name, _)| rules.shows(&Subject::prompt(server, name)));
         let keep_changed = |(name, tool): (&String, &Arc<ChangedTool>)| (name.clone(), Arc::clone(tool));
         let keep = |(key, raw): (&String, &Arc<RawValue>)| (key.clone(), Arc::clone(raw));
         Self {
             tools: tools.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
             resources: resources.map(keep).collect(),
             templates: templates.map(keep).collect(),
+            prompts: prompts.map(|(name, prompt)| (name.clone(), Arc::clone(prompt))).collect(),
             changed: self.changed.iter().filter(|(name, tool)| shown_changed(name, tool)).map(keep_changed).collect(),
             bytes: self.bytes,
             listed_only,
@@ -215,7 +258,7 @@ fn add_keyed(
 #[derive(Debug, Deserialize)]
 pub struct Page {
     /// The entries, whatever the listing is of.
-    #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", default)]
+    #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default)]
     pub entries: Vec<Box<RawValue>>,
     /// Where the next page starts; absent on the last.
     #[serde(rename = "nextCursor", default)]

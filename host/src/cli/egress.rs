@@ -31,6 +31,8 @@ struct Reached {
     hidden_tools: usize,
     /// What is decided about its resources, where it has any that are seen.
     resources: Option<Vec<Decision>>,
+    /// The same about its prompts and the completions of their arguments.
+    prompts: Option<Vec<Decision>>,
 }
 
 struct Tool {
@@ -66,20 +68,30 @@ fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalog
         let subject = rules.tool(&name, tool.name(), tool.effects());
         Tool { name: tool.name().to_owned(), effects: subject.effects(), outlook: rules.outlook(&subject) }
     });
-    let mut resources: Vec<Decision> = Vec::new();
     let uris = view.resources().map(|(uri, _)| uri).chain(view.templates().map(|(uri, _)| uri));
-    for decision in uris.flat_map(|uri| rules.outlook(&Subject::resource(&name, uri))) {
-        if !resources.contains(&decision) {
-            resources.push(decision);
-        }
-    }
+    let resources = together(rules, uris.map(|uri| Subject::resource(&name, uri)));
+    let prompts = view.prompts().map(|prompt| prompt.name());
+    let prompts = prompts.flat_map(|prompt| [Subject::prompt(&name, prompt), Subject::completion(&name, prompt)]);
+    let prompts = together(rules, prompts.filter(|subject| rules.shows(subject)));
     Reached {
         tools: tools.collect(),
         hidden_tools: catalogue.tools().len() - view.tools().len(),
-        resources: (!resources.is_empty()).then_some(resources),
+        resources,
+        prompts,
         name,
         remote,
     }
+}
+
+/// All that may be decided about these; none where there are none.
+fn together<'a>(rules: &SessionRules, subjects: impl Iterator<Item = Subject<'a>>) -> Option<Vec<Decision>> {
+    let mut all: Vec<Decision> = Vec::new();
+    for decision in subjects.flat_map(|subject| rules.outlook(&subject)) {
+        if !all.contains(&decision) {
+            all.push(decision);
+        }
+    }
+    (!all.is_empty()).then_some(all)
 }
 
 /// What can become of a call, for the headings.
@@ -150,10 +162,10 @@ impl Seen {
         };
         let free = count(&|way| matches!(way, Way::Free | Way::Sometimes));
         let asked = count(&|way| way == Way::Asked);
-        let reads = self
-            .servers
-            .iter()
-            .any(|server| server.resources.as_ref().is_some_and(|outlook| outlook.contains(&Decision::Allow)));
+        let free_of = |outlook: &dyn Fn(&Reached) -> bool| self.servers.iter().any(outlook);
+        let allows = |outlook: &Option<Vec<Decision>>| outlook.as_ref().is_some_and(|it| it.contains(&Decision::Allow));
+        let reads = free_of(&|server| allows(&server.resources));
+        let gets = free_of(&|server| allows(&server.prompts));
         let verdict = match (free, asked) {
             (0, 0) => "No tool that it can call is said to reach outside.".to_owned(),
             (0, asked) => {
@@ -170,8 +182,10 @@ impl Seen {
         };
         let resources =
             if reads { " Reading resources also sends names of the session's choosing to their servers." } else { "" };
+        let prompts =
+            if gets { " Getting prompts also sends text of the session's choosing to their servers." } else { "" };
         format!(
-            "{verdict}{resources}\nEffects are what servers say of their tools, or footbridge.toml in their place; nothing keeps \
+            "{verdict}{resources}{prompts}\nEffects are what servers say of their tools, or footbridge.toml in their place; nothing keeps \
              a server to them."
         )
     }
@@ -189,16 +203,19 @@ impl Seen {
 impl Reached {
     fn lines(&self, which: Way) -> Vec<String> {
         let tools: Vec<&Tool> = self.tools.iter().filter(|tool| way(&tool.outlook) == which).collect();
-        let reads = self.resources.as_ref().is_some_and(|outlook| way(outlook) == which);
-        if tools.is_empty() && !reads {
+        let others = [(&self.resources, "its resources"), (&self.prompts, "its prompts and their completions")];
+        let others: Vec<&str> = others
+            .into_iter()
+            .filter(|(outlook, _)| outlook.as_ref().is_some_and(|outlook| way(outlook) == which))
+            .map(|(_, what)| what)
+            .collect();
+        if tools.is_empty() && others.is_empty() {
             return Vec::new();
         }
         let place = if self.remote { " (over the network: what it is sent leaves this machine)" } else { "" };
         let mut lines = vec![format!("  {}{place}\n", Escaped(&self.name))];
         lines.extend(tools.iter().map(|tool| format!("    {}: {}\n", Escaped(&tool.name), in_words(tool.effects))));
-        if reads {
-            lines.push("    its resources\n".to_owned());
-        }
+        lines.extend(others.iter().map(|what| format!("    {what}\n")));
         lines
     }
 
@@ -211,7 +228,7 @@ impl Reached {
             .collect();
         json!({
             "name": self.name, "remote": self.remote, "tools": tools, "hiddenTools": self.hidden_tools,
-            "resources": self.resources.as_deref().map(words),
+            "resources": self.resources.as_deref().map(words), "prompts": self.prompts.as_deref().map(words),
         })
     }
 }

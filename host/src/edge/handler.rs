@@ -28,6 +28,7 @@ use super::{
     head::{self, Route},
     listings,
     rpc::{self, Parsed, Request as RpcRequest},
+    search,
     stream::{Phase, Timed},
 };
 use crate::{
@@ -182,6 +183,11 @@ impl Handler {
             RpcRequest::Tools { server } => listings::tools(stages, principal, &server).await?,
             RpcRequest::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await?,
             RpcRequest::Resources { server } => listings::resources(stages, principal, &server).await?,
+            RpcRequest::Search { query, server, limit } => {
+                let within = search::within(stages, principal, server.as_deref(), &self.edge.calls).await?;
+                search::tools(principal, query, within, limit).await?
+            }
+            RpcRequest::Prompts { server } => listings::prompts(stages, principal, &server).await?,
             RpcRequest::Templates { server } => listings::templates(stages, principal, &server).await?,
         };
         // A listing may have megabytes, and its reader all the time in the world.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use footbridge_proto::{
     rpc::{ErrorObject, raw},
     wire::{
-        ApprovalState, EXAMPLES, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList, ToolEntry,
-        ToolList, bridge_info,
+        ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
+        ToolEntry, ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
-use serde_json::{json, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     auth::Principal,
@@ -21,13 +21,11 @@ use crate::{
     resolve::{find_tool, repeated},
 };
 
-type Listed = Result<Box<RawValue>, ErrorObject>;
+pub(super) type Listed = Result<Box<RawValue>, ErrorObject>;
 
 /// `getBridgeInfo`.
 pub(super) fn info() -> Box<RawValue> {
-    let mut info = bridge_info("footbridge", env!("CARGO_PKG_VERSION"));
-    info["capabilities"]["footbridge"] = json!({"streaming": true});
-    raw(&info)
+    raw(&bridge_info("footbridge", env!("CARGO_PKG_VERSION")))
 }
 
 /// `listServers`: those that are starting get a moment, all at once.
@@ -63,6 +61,11 @@ const CHANGED: &str = "(unavailable: its definition changed, and the operator ha
 /// `listTools`.
 pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    Ok(raw(&ToolList { server: name.to_string(), tools: entries(&catalogue) }))
+}
+
+/// What a listing shows of the tools of a server, sorted by name.
+pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
     let usable = catalogue.tools().map(|tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
@@ -75,7 +78,7 @@ pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) 
     });
     let mut tools: Vec<ToolEntry> = usable.chain(changed).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(raw(&ToolList { server: name.to_string(), tools }))
+    tools
 }
 
 /// `describeTool`.
@@ -96,6 +99,13 @@ pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &s
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&TemplateList { server: name.to_string(), templates }))
+}
+
+/// `listPrompts`.
+pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    let prompts = catalogue.prompts().map(|prompt| prompt.definition().to_owned()).collect();
+    Ok(raw(&PromptList { server: name.to_string(), prompts }))
 }
 
 /// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.

@@ -16,6 +16,7 @@ mod head;
 mod listings;
 mod live;
 mod rpc;
+mod search;
 mod stream;
 
 use std::sync::{Arc, atomic::AtomicU64};

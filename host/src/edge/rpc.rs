@@ -1,14 +1,16 @@
 //! From a body to a request: the envelope of JSON-RPC, strictly.
 
+use std::collections::BTreeMap;
+
 use footbridge_proto::{
     json::{self, MAX_BODY_DEPTH},
-    rpc::{ErrorCode, ErrorObject, Reason},
-    wire::method,
+    rpc::{ErrorCode, ErrorObject, Reason, raw},
+    wire::{MAX_SEARCH_LIMIT, SEARCH_LIMIT, method},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::resolve::{CallRequest, Target, repeated};
+use crate::resolve::{CallRequest, Completed, PROMPT, TEMPLATE, Target, repeated};
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) enum Request {
     Tool { server: String, tool: String },
     Resources { server: String },
     Templates { server: String },
+    Prompts { server: String },
+    Search { query: String, server: Option<String>, limit: usize },
     AwaitApproval { id: String },
     Call(CallRequest),
     Check(CallRequest),
@@ -57,9 +61,21 @@ struct Params<'a> {
     #[serde(borrow, default)]
     uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    prompt: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "ref")]
+    about: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    argument: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    query: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    limit: Option<&'a RawValue>,
 }
 
 /// Reads a body.
@@ -132,6 +148,24 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         method::DESCRIBE_TOOL => Ok(Request::Tool { server: server()?, tool: required("tool", params.tool)? }),
         method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
         method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
+        method::LIST_PROMPTS => Ok(Request::Prompts { server: server()? }),
+        method::GET_PROMPT => {
+            server()?;
+            call(Target::Prompt(required("prompt", params.prompt)?), params.arguments).map(Request::Call)
+        }
+        method::COMPLETE => {
+            server()?;
+            let about = Target::Completion(completed(params.about)?);
+            let said = [("argument", params.argument), ("context", params.context)];
+            let said: BTreeMap<&str, &RawValue> =
+                said.into_iter().filter_map(|(name, raw)| Some((name, raw?))).collect();
+            call(about, Some(&raw(&said))).map(Request::Call)
+        }
+        method::SEARCH_TOOLS => Ok(Request::Search {
+            query: required("query", params.query)?,
+            server: params.server.map(|_| server()).transpose()?,
+            limit: search_limit(params.limit)?,
+        }),
         method::AWAIT_APPROVAL => Ok(Request::AwaitApproval { id: required("id", params.id)? }),
         method::CALL_TOOL => tool_call().map(Request::Call),
         method::CHECK_CALL => tool_call().map(Request::Check),
@@ -147,6 +181,40 @@ fn required(name: &str, raw: Option<&RawValue>) -> Result<String, ErrorObject> {
     string(raw).filter(|text| !text.is_empty()).ok_or_else(|| {
         ErrorObject::new(Reason::BadRequest, format!("Missing or invalid parameter: \"{name}\" (string required)"))
     })
+}
+
+/// What a completion is about.
+fn completed(raw: Option<&RawValue>) -> Result<Completed, ErrorObject> {
+    #[derive(Deserialize)]
+    struct Ref {
+        r#type: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        uri: String,
+    }
+    let read = raw.and_then(|raw| serde_json::from_str::<Ref>(raw.get()).ok());
+    let about = read.and_then(|about| match about.r#type.as_str() {
+        PROMPT => Some(Completed::Prompt { name: about.name }),
+        TEMPLATE => Some(Completed::Template { uri: about.uri }),
+        _ => None,
+    });
+    about.filter(|about| !about.name().is_empty()).ok_or_else(|| {
+        let message = format!(
+            "Missing or invalid parameter: \"ref\" (\"type\": \"{PROMPT}\" with a \"name\", or \"{TEMPLATE}\" with a \
+             \"uri\", required)"
+        );
+        ErrorObject::new(Reason::BadRequest, message)
+    })
+}
+
+fn search_limit(raw: Option<&RawValue>) -> Result<usize, ErrorObject> {
+    let Some(raw) = raw else { return Ok(SEARCH_LIMIT) };
+    let limit = raw.get().parse::<u64>().ok().filter(|limit| *limit > 0);
+    let limit = limit.ok_or_else(|| {
+        ErrorObject::new(Reason::BadRequest, "Missing or invalid parameter: \"limit\" (number from 1 on required)")
+    })?;
+    Ok(usize::try_from(limit).map_or(MAX_SEARCH_LIMIT, |limit| limit.min(MAX_SEARCH_LIMIT)))
 }
 
 #[cfg(test)]
@@ -202,6 +270,11 @@ mod tests {
             with("readResource", r#"{"server":"s","uri":5}"#),
             "Missing or invalid parameter: \"uri\" (string required)"
         );
+        for params in [r#"{"query":"x","limit":0}"#, r#"{"query":"x","limit":"5"}"#, r#"{"query":"x","limit":1.5}"#] {
+            assert!(with("searchTools", params).contains("\"limit\" (number"), "{params}");
+        }
+        assert!(with("searchTools", r#"{"query":"x","server":7}"#).contains("\"server\" (string"));
+        assert!(with("searchTools", "{}").contains("\"query\" (string"));
         assert_eq!(with("revokeSession", "{}"), "Method not found: revokeSession");
     }
 }

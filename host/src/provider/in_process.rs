@@ -192,7 +192,7 @@ impl ToolProvider for InProcess {
                 OutgoingRequest::CallTool { name, arguments, .. } => {
                     self.run(&server, &name, &arguments, context).await
                 }
-                OutgoingRequest::ReadResource { .. } => Outcome::not_offered(&server),
+                _ => Outcome::not_offered(&server),
             }
         }
         .boxed()

@@ -53,8 +53,8 @@ pub trait ToolProvider: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>>;
 
     /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
-    /// server whose catalogue has resources or templates; for any other request that it does not know a provider
-    /// gives [`Outcome::not_offered`].
+    /// server whose catalogue has resources or templates, a prompt only where the catalogue has it; for any other
+    /// request that it does not know a provider gives [`Outcome::not_offered`].
     ///
     /// When `context.cancel` is cancelled nobody waits any more: end soon, and say what became of the call.
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome>;

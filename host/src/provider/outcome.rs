@@ -12,6 +12,7 @@ use crate::{
     catalogue::Catalogue,
     digest::Digest,
     limits::Limits,
+    resolve::Completed,
 };
 
 /// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
@@ -21,17 +22,6 @@ pub struct Outgoing {
     request: OutgoingRequest,
     limits: Arc<Limits>,
     approver: Option<Approver>,
-}
-
-impl OutgoingRequest {
-    /// The tool's name or the resource's URI.
-    #[must_use]
-    pub fn subject(&self) -> &str {
-        match self {
-            Self::CallTool { name, .. } => name,
-            Self::ReadResource { uri } => uri,
-        }
-    }
 }
 
 impl Outgoing {
@@ -80,7 +70,7 @@ impl Outgoing {
             OutgoingRequest::CallTool { name, definition, .. } => {
                 catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
             }
-            OutgoingRequest::ReadResource { .. } => true,
+            _ => true,
         }
     }
 }
@@ -106,14 +96,46 @@ pub enum OutgoingRequest {
         /// The resource's URI.
         uri: String,
     },
+    /// `prompts/get`.
+    GetPrompt {
+        /// The prompt's name.
+        name: String,
+        /// The canonical text of its arguments, a JSON object of strings.
+        arguments: Box<RawValue>,
+    },
+    /// `completion/complete`.
+    Complete {
+        /// What it is about.
+        about: Completed,
+        /// The canonical text of its parameters, what it is about included.
+        params: Box<RawValue>,
+    },
 }
 
 impl OutgoingRequest {
-    /// The word for its kind in records, and what it names: a tool, or a URI.
+    /// The word for its kind in records, and what it names: a tool, a prompt, or a URI.
     pub(crate) fn named(&self) -> (&'static str, &str) {
         match self {
             Self::CallTool { name, .. } => ("tool", name),
             Self::ReadResource { uri } => ("resource", uri),
+            Self::GetPrompt { name, .. } => ("prompt", name),
+            Self::Complete { about, .. } => ("completion", about.name()),
+        }
+    }
+
+    /// The tool's or prompt's name, or the resource's URI.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        self.named().1
+    }
+
+    /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&RawValue> {
+        match self {
+            Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => Some(arguments),
+            Self::Complete { params, .. } => Some(params),
+            Self::ReadResource { .. } => None,
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::{
     catalogue::Tool, digest::Digest, gate::SessionRules, provider::OutgoingRequest, provider::ServerName, schema::Check,
 };
 
-/// What messages call a tool.
-pub(super) fn label_of(server: &ServerName, tool: &Tool) -> String {
-    format!("{server}/{}", tool.name())
+/// What messages call a tool or a prompt.
+pub(super) fn label_of(server: &ServerName, name: &str) -> String {
+    format!("{server}/{name}")
 }
 
 /// Checks arguments against what the tool says of them.
@@ -24,7 +24,7 @@ pub(super) fn label_of(server: &ServerName, tool: &Tool) -> String {
 /// # Errors
 /// The answer for the guest.
 pub(crate) fn checked(rules: &SessionRules, server: ServerName, tool: &Tool, text: &str) -> Result<Found, ErrorObject> {
-    let label = &label_of(&server, tool);
+    let label = &label_of(&server, tool.name());
     let value = parse_arguments(label, text)?;
     let schema = tool.input_schema().map_err(|bad| {
         let message = format!("Tool \"{}\" on server \"{server}\" has an invalid input schema: {bad}", tool.name());

@@ -4,6 +4,9 @@
 //! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
 
 mod arguments;
+mod completion;
+mod prompt;
+mod target;
 mod unknown;
 
 use std::sync::Arc;
@@ -14,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::{
     auth::Principal,
     budget::{Budget, Held},
-    catalogue::{Catalogue, Tool},
+    catalogue::Catalogue,
     digest::Digest,
     gate::{Effects, SessionRules, Subject, Tested},
     limits::CallLimits,
@@ -22,6 +25,9 @@ use crate::{
     session::Reach,
 };
 pub(crate) use arguments::checked;
+pub use target::{Completed, Target};
+pub(crate) use target::{PROMPT, TEMPLATE};
+use unknown::find_prompt;
 pub(crate) use unknown::repeated;
 pub use unknown::{find_tool, no_such_resource};
 
@@ -36,34 +42,6 @@ pub struct CallRequest {
     pub arguments: Option<Box<RawValue>>,
     /// Their part of the budget.
     pub held: Option<Held>,
-}
-
-/// Every kind of call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// `callTool` with a tool's name.
-    Tool(String),
-    /// `readResource` with a URI.
-    Resource(String),
-}
-
-impl Target {
-    /// The word for it in records.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Tool(_) => "tool",
-            Self::Resource(_) => "resource",
-        }
-    }
-
-    /// The tool's name or the resource's URI.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Tool(name) | Self::Resource(name) => name,
-        }
-    }
 }
 
 /// A call whose names and arguments were found good. Only this stage makes one.
@@ -105,7 +83,7 @@ impl ResolvedCall {
         (self.arguments, self.argument_bytes)
     }
 
-    /// Digest of the tool's definition; resources have none.
+    /// Digest of the tool's definition; nothing else has one.
     #[must_use]
     pub fn definition(&self) -> Option<Digest> {
         self.definition
@@ -129,6 +107,8 @@ impl ResolvedCall {
         match &self.request {
             OutgoingRequest::CallTool { name, .. } => Subject::tool(self.server.as_str(), name, self.effects),
             OutgoingRequest::ReadResource { uri } => Subject::resource(self.server.as_str(), uri),
+            OutgoingRequest::GetPrompt { name, .. } => Subject::prompt(self.server.as_str(), name),
+            OutgoingRequest::Complete { about, .. } => about.subject(self.server.as_str()),
         }
     }
 
@@ -221,8 +201,22 @@ impl Resolver {
                 tested: Tested::default(),
             }),
             Target::Tool(name) => {
-                let tool = find_tool(&catalogue, &server, name)?;
-                self.check_arguments(principal, (reach, server, tool), request.arguments.as_deref()).await
+                let tool = Arc::clone(find_tool(&catalogue, &server, name)?);
+                let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, tool.name()));
+                let read = move |text: &str| checked(&rules, server, &tool, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+            }
+            Target::Prompt(name) => {
+                let prompt = Arc::clone(find_prompt(&catalogue, &server, name)?);
+                let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, prompt.name()));
+                let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+            }
+            Target::Completion(about) => {
+                completion::find(&catalogue, reach.rules(), &server, about)?;
+                let (about, label) = (about.clone(), arguments::label_of(&server, &repeated(about.name())));
+                let read = move |text: &str| completion::checked(server, about, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
             }
         }
     }
@@ -259,27 +253,29 @@ impl Resolver {
         now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
     }
 
-    async fn check_arguments(
+    /// Reads the arguments of a call: a large one beside the workers, one of a session at a time.
+    async fn read_arguments(
         &self,
         principal: &Principal,
-        (reach, server, tool): (&Reach, ServerName, &Arc<Tool>),
+        label: &str,
         arguments: Option<&RawValue>,
+        read: impl FnOnce(&str) -> Result<Found, ErrorObject> + Send + 'static,
     ) -> Result<Found, ErrorObject> {
         let text = arguments.map_or("{}", |raw| if raw.get() == "null" { "{}" } else { raw.get() });
         if text.len() <= QUICK {
             // There are no more of these at a time than workers, so they need not wait for the large ones.
-            return checked(reach.rules(), server, tool, text);
+            return read(text);
         }
         let own = principal.session().turn().await;
-        let parsed = self.parsing.wait(text.len()).await.map_err(|_| {
-            let label = arguments::label_of(&server, tool);
-            ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
-        })?;
-        let (rules, tool, text) = (Arc::clone(reach.rules()), Arc::clone(tool), text.to_owned());
+        let parsed =
+            self.parsing.wait(text.len()).await.map_err(|_| {
+                ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
+            })?;
+        let text = text.to_owned();
         // The turn and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
         let work = tokio::task::spawn_blocking(move || {
             let _taken = (own, parsed);
-            checked(&rules, server, &tool, &text)
+            read(&text)
         });
         work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))
     }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use footbridge_proto::rpc::{ErrorObject, Reason};
 
 use crate::{
-    catalogue::{Catalogue, Tool},
+    catalogue::{Catalogue, Prompt, Tool},
     provider::ServerName,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn no_such_server(names: &[ServerName], server: &str) -> ErrorObject 
     ErrorObject::new(Reason::UnknownServer, format!("Server \"{server}\" not found. Connected: {connected}"))
 }
 
-/// Names of tools that an answer about an unknown one lists: they come from a server, and could be megabytes.
+/// Names of tools or prompts that an answer about an unknown one lists: they come from a server, and could be megabytes.
 const MAX_DISCOVERED: usize = 100;
 
 /// The tool with exactly this name.
@@ -57,6 +57,25 @@ fn changed(server: &ServerName, name: &str) -> ErrorObject {
          change. It cannot be called until the operator does (footbridge servers pins)"
     );
     ErrorObject::new(Reason::DefinitionChanged, message).with("server", server.as_str()).with("tool", name)
+}
+
+/// The prompt with exactly this name.
+pub(super) fn find_prompt<'c>(
+    catalogue: &'c Catalogue,
+    server: &ServerName,
+    name: &str,
+) -> Result<&'c Arc<Prompt>, ErrorObject> {
+    catalogue.prompt(name).ok_or_else(|| no_such_prompt(catalogue, server, name))
+}
+
+/// The answer for a prompt that a server does not have.
+pub(super) fn no_such_prompt(catalogue: &Catalogue, server: &ServerName, name: &str) -> ErrorObject {
+    let name = repeated(name);
+    let discovered: Vec<&str> = catalogue.prompts().map(|prompt| prompt.name()).take(MAX_DISCOVERED).collect();
+    ErrorObject::new(Reason::UnknownPrompt, format!("Prompt \"{name}\" not found on server \"{server}\""))
+        .with("server", server.as_str())
+        .with("prompt", name.as_ref())
+        .with("discoveredPrompts", discovered)
 }
 
 /// The answer for a resource that a server does not have.

@@ -10,7 +10,8 @@ use rmcp::{
     RoleClient,
     model::{
         CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
-        GetExtensions, ReadResourceRequest, ReadResourceRequestParams, RequestId,
+        CompleteRequest, GetExtensions, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest,
+        ReadResourceRequestParams, RequestId,
     },
     service::{Peer, PeerRequestOptions, RequestHandle},
 };
@@ -57,12 +58,20 @@ pub(super) async fn carry_out(
 ) -> Outcome {
     let times = Times { idle: limits.idle_time, total: limits.total_time };
     let approver = outgoing.approver().cloned();
+    if matches!(outgoing.request(), OutgoingRequest::Complete { .. }) && !completes(live) {
+        return Outcome::not_offered(&live.name);
+    }
     let Ok((request, arguments)) = to_wire(outgoing.into_parts().1) else {
         let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
         return Outcome::NotSent(NotSent::Unavailable(why));
     };
     let ended = ask(live, request, Ticket::of_call(events, arguments, approver), times, cancel).await;
     judge(ended, &live.name, limits.result_bytes)
+}
+
+/// Whether the server says that it completes: no other is asked to (MCP 2025-11-25, completion, capabilities).
+fn completes(live: &Live) -> bool {
+    live.peer.peer_info().is_some_and(|info| info.capabilities.completions.is_some())
 }
 
 /// Sends one request and waits for its end.
@@ -144,6 +153,14 @@ fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Optio
         OutgoingRequest::ReadResource { uri } => {
             let params = ReadResourceRequestParams::new(uri);
             (ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)), None)
+        }
+        OutgoingRequest::GetPrompt { name, arguments } => {
+            let params = GetPromptRequestParams::new(name);
+            (ClientRequest::GetPromptRequest(GetPromptRequest::new(params)), Some(arguments))
+        }
+        OutgoingRequest::Complete { params, .. } => {
+            let params = serde_json::from_str(params.get())?;
+            (ClientRequest::CompleteRequest(CompleteRequest::new(params)), None)
         }
     })
 }

@@ -3,12 +3,13 @@
 //! An entry that is bad, too long or too many is left out and counted; it never takes the others with it. A cursor
 //! that comes again, too many pages or too many bytes end the listing with what is there. Pages are read entry by
 //! entry, so that millions of tiny ones cost no memory. A listing of tools that fails fails the start; one of
-//! resources only loses the resources.
+//! resources or prompts only loses these.
 
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use rmcp::model::{
-    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams,
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
+    PaginatedRequestParams,
 };
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -62,12 +63,13 @@ pub(super) enum ListError {
     Unusable(&'static str, &'static str),
 }
 
-/// One of the three things that are listed.
+/// One of the things that are listed.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Tools,
     Resources,
     Templates,
+    Prompts,
 }
 
 impl Kind {
@@ -77,6 +79,7 @@ impl Kind {
             Self::Tools => "tools",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
         }
     }
 
@@ -88,6 +91,7 @@ impl Kind {
             Self::Templates => {
                 ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(params))
             }
+            Self::Prompts => ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),
         }
     }
 }
@@ -95,18 +99,16 @@ impl Kind {
 /// Lists everything that the server says it has.
 pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
     let mut listed = Listed { catalogue: Catalogue::of(Arc::clone(&live.origin)), ..Listed::default() };
-    let (tools, resources) = match live.peer.peer_info() {
-        Some(info) => (info.capabilities.tools.is_some(), info.capabilities.resources.is_some()),
-        None => (true, false),
-    };
+    let (tools, resources, prompts) = live.peer.peer_info().map_or((true, false, false), |info| {
+        let can = &info.capabilities;
+        (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())
+    });
     // A server that declares nothing at all is asked for tools all the same.
-    if tools || !resources {
+    if tools || !(resources || prompts) {
         pages(live, limits, Kind::Tools, &mut listed).await?;
     }
-    for kind in [Kind::Resources, Kind::Templates] {
-        if !resources {
-            break;
-        }
+    let others = [(Kind::Resources, resources), (Kind::Templates, resources), (Kind::Prompts, prompts)];
+    for (kind, _) in others.into_iter().filter(|(_, declared)| *declared) {
         match pages(live, limits, kind, &mut listed).await {
             Ok(()) => {}
             Err(gone @ ListError::Gone(_)) => return Err(gone),
@@ -179,6 +181,7 @@ impl Listed {
             Kind::Tools => self.catalogue.add_tool(raw, limits),
             Kind::Resources => self.catalogue.add_resource(raw.to_owned(), limits),
             Kind::Templates => self.catalogue.add_template(raw.to_owned(), limits),
+            Kind::Prompts => self.catalogue.add_prompt(raw.to_owned(), limits),
         };
         match added {
             Ok(()) => self.bytes += length,

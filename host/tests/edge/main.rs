@@ -19,6 +19,7 @@ mod fuzz;
 mod names;
 mod policies;
 mod process;
+mod prompts;
 mod sessions;
 mod slowness;
 mod streaming;

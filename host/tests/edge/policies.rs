@@ -42,7 +42,9 @@ fn plain(text: &str) -> String {
 
 fn requests() -> Vec<(&'static str, Value)> {
     let mut all = vec![("listServers", json!({})), ("getBridgeInfo", json!({}))];
+    all.extend(["one", "secret", "wipe t", "description"].map(|query| ("searchTools", json!({ "query": query }))));
     for server in ["a", "b", "vault", "nope"] {
+        all.push(("searchTools", json!({"query": "e", "server": server})));
         for method in ["listTools", "listResources", "listResourceTemplates"] {
             all.push((method, json!({ "server": server })));
         }
@@ -76,7 +78,7 @@ fn what_is_hidden_and_what_does_not_exist_are_the_same_bytes() {
         let (of_full, of_bare) = (full.answer(method, &params), bare.answer(method, &params));
         assert_eq!(plain(&of_full), plain(&of_bare), "{method} {params}");
         let hidden = ["secret_one", "wipe", "vault", "file:///secret/x"].map(|word| format!("\"{word}\""));
-        let listing = method.starts_with("list") || method == "getBridgeInfo";
+        let listing = method.starts_with("list") || method == "searchTools" || method == "getBridgeInfo";
         assert!(!listing || !hidden.iter().any(|word| of_full.contains(word.as_str())), "{method}: {of_full}");
     }
     // Only what is seen was called, and the record is the same but for its times and numbers.
@@ -161,6 +163,35 @@ fn a_check_says_what_a_call_would_hear_and_does_nothing() {
     }
     let info = quiet.asks("getBridgeInfo", &json!({}));
     assert!(info["result"]["operations"].as_array().unwrap().contains(&json!("checkCall")), "{info}");
+}
+
+#[test]
+fn tools_are_searched_as_far_as_they_are_seen() {
+    let has: crate::world::Has<'_> =
+        &[("a", &[("one", READS), ("secret_one", READS)], &[]), ("b", &[("one", READS), ("two", READS)], &[])];
+    let world = World::with(has, HIDING, "test");
+    let found = |params: Value| -> Vec<String> {
+        let answer = world.asks("searchTools", &params);
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
+        tools.iter().map(|tool| format!("{}/{}", tool["server"], tool["name"]).replace('"', "")).collect()
+    };
+    assert_eq!(found(json!({"query": "ONE secret"})), ["a/one", "b/one"]);
+    assert_eq!(found(json!({"query": "o", "server": "b"})), ["b/one", "b/two"]);
+    assert_eq!(found(json!({"query": "o", "limit": 1})), ["a/one"]);
+    assert_eq!(found(json!({"query": "o", "limit": 1_000_000})).len(), 3);
+    let shown = &world.asks("searchTools", &json!({"query": "two"}))["result"]["tools"];
+    let two = json!({"server": "b", "name": "two", "description": "(no description)", "hasStructuredOutput": false});
+    assert_eq!(*shown, json!([two]));
+    for server in ["vault", "nope"] {
+        let unknown = world.asks("searchTools", &json!({"query": "one", "server": server}));
+        assert_eq!(unknown["error"]["data"]["reason"], "unknown_server");
+    }
+    let info = &world.asks("getBridgeInfo", &json!({}))["result"]["capabilities"]["footbridge"];
+    assert_eq!(
+        (&info["searchTools"], &info["checkCall"], &info["streaming"]),
+        (&json!(true), &json!(true), &json!(true))
+    );
+    assert_eq!(world.called(), 0);
 }
 
 #[test]

@@ -107,6 +107,11 @@ impl World {
             .iter()
             .map(|(server, tools, resources)| (server.parse().unwrap(), catalogue(tools, resources)))
             .collect();
+        Self::over(all, settings, policy)
+    }
+
+    /// Over servers that offer this.
+    pub(crate) fn over(all: BTreeMap<ServerName, Arc<Catalogue>>, settings: &str, policy: &str) -> Self {
         let called = Arc::new(AtomicUsize::new(0));
         let provider = Fixed { names: all.keys().cloned().collect(), all, called: Arc::clone(&called) };
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -33,10 +33,12 @@ fn a_definition_that_changed_between_starts_is_refused_and_none_of_it_is_told() 
         let servers = guest.asks("listServers", json!({}));
         assert_eq!(servers["result"]["servers"][0]["toolCount"], 2, "{servers}");
         assert_eq!(servers["result"]["servers"][0]["examples"], json!(["nudge"]), "{servers}");
-        for method in ["listServers", "listTools", "describeTool", "callTool"] {
-            let answer = guest.asks(method, json!({"server": "x", "tool": "t"})).to_string();
+        for method in ["listServers", "listTools", "describeTool", "callTool", "searchTools"] {
+            let answer = guest.asks(method, json!({"server": "x", "tool": "t", "query": "t"})).to_string();
             assert!(!answer.contains("ssh"), "{member}: {answer}");
         }
+        let found = guest.asks("searchTools", json!({"query": "ssh"}));
+        assert_eq!(found["result"]["tools"], json!([]), "it is not found by what it says now");
         assert_eq!(listing.tape.count("tools/call"), called, "{member}: nothing was sent");
         let nudged = guest.calls("x", "nudge", json!({}));
         assert!(nudged["result"].is_object(), "the others go on: {nudged}");
@@ -177,8 +179,8 @@ fn a_hidden_tool_stays_hidden_whatever_it_becomes() {
     let mut daemon = Host::with(&listing.server()).settings(HIDING).serves();
     let guest = daemon.opens("one", &["--policy", "test"]);
     let asked = || {
-        let answers = ["listServers", "listTools", "describeTool", "checkCall"];
-        answers.map(|method| guest.asks(method, json!({"server": "x", "tool": "t"})))
+        let answers = ["listServers", "listTools", "describeTool", "checkCall", "searchTools"];
+        answers.map(|method| guest.asks(method, json!({"server": "x", "tool": "t", "query": "t"})))
     };
     let before = asked();
     assert_eq!(before[2]["error"]["data"]["reason"], "unknown_tool", "{before:?}");

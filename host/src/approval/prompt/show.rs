@@ -14,7 +14,7 @@ pub(crate) fn fields(one: &ApprovalInfo) -> Vec<String> {
         line("session", format!("{}{}", Escaped(&one.session), labels.collect::<String>())),
         line("peer", Escaped(&one.peer).to_string()),
         line("server", Escaped(&one.server).to_string()),
-        line(if one.kind == "resource" { "resource" } else { "tool" }, Escaped(&one.name).to_string()),
+        line(named(&one.kind), Escaped(&one.name).to_string()),
         line("effects", Escaped(&one.effects.join(", ")).to_string()),
         line("policy", Escaped(&one.policy).to_string()),
         line("definition", one.definition.as_deref().map_or_else(|| "-".to_owned(), |d| Escaped(d).to_string())),
@@ -23,6 +23,16 @@ pub(crate) fn fields(one: &ApprovalInfo) -> Vec<String> {
     ];
     lines.extend(one.question.iter().flat_map(|question| asked(question, &one.id)));
     lines
+}
+
+/// What a call of this kind names. A question of a server is about the tool that it runs.
+fn named(kind: &str) -> &'static str {
+    match kind {
+        "resource" => "resource",
+        "prompt" => "prompt",
+        "completion" => "completion",
+        _ => "tool",
+    }
 }
 
 /// What a server asks. Its words cannot be taken for ours: each line begins with one of ours.
@@ -130,5 +140,9 @@ pub(crate) mod tests {
         assert!(!text.chars().any(needs_escape), "{text:?}");
         assert_eq!(fields(&one).iter().filter(|line| line.starts_with("session:")).count(), 1);
         assert!(ends(&one)[1].contains("not shown here"));
+        for kind in ["tool", "resource", "prompt", "completion"] {
+            let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") });
+            assert!(lines.iter().any(|line| line.starts_with(&format!("{kind}:"))), "{lines:#?}");
+        }
     }
 }

@@ -25,7 +25,7 @@ pub struct PastCall {
     pub name: String,
     /// The server.
     pub server: String,
-    /// `tool`, `resource`, or a kind of a later version.
+    /// `tool`, `resource`, `prompt`, `completion`, or a kind of a later version.
     pub kind: String,
     /// What was decided.
     pub decision: String,
@@ -68,7 +68,7 @@ pub enum Missing {
     /// It was cut, or something was taken out of it.
     #[error("its name is not recorded in full")]
     Name,
-    /// A later version wrote it.
+    /// A later version wrote it, or it is about a completion and the kind of what is completed matters.
     #[error("its effects or its kind are not known here")]
     Kind,
     /// The policy is not configured.
@@ -115,23 +115,31 @@ impl PastCall {
             return unknown(Missing::Labels);
         }
         let rules = SessionRules::new(Arc::clone(policy), labels.unwrap_or(&Labels::new()));
-        let (Some(effects), "tool" | "resource") = (self.effects, self.kind.as_str()) else {
-            return unknown(Missing::Kind);
-        };
-        let is_tool = self.kind == "tool";
-        let subject = if is_tool {
-            rules.tool(&self.server, &self.name, effects)
-        } else {
-            Subject::resource(&self.server, &self.name)
-        };
-        if let Some(rule) = rules.hides_server(&self.server).or_else(|| rules.hides_this(&subject)) {
+        let (server, name) = (&self.server, &self.name);
+        match (self.effects, self.kind.as_str()) {
+            (Some(effects), "tool") => self.by(&rules, &rules.tool(server, name, effects), true),
+            (Some(_), "resource") => self.by(&rules, &Subject::resource(server, name), false),
+            (Some(_), "prompt") => self.by(&rules, &Subject::prompt(server, name), true),
+            (Some(_), "completion") => {
+                // The record does not say whether the name is a prompt's or a template.
+                let of_prompt = self.by(&rules, &Subject::completion(server, name), false);
+                let of_template = self.by(&rules, &Subject::template_completion(server, name), false);
+                if of_prompt == of_template { of_prompt } else { unknown(Missing::Kind) }
+            }
+            _ => unknown(Missing::Kind),
+        }
+    }
+
+    /// What these rules decide about it.
+    fn by(&self, rules: &SessionRules, subject: &Subject<'_>, has_arguments: bool) -> Again {
+        if let Some(rule) = rules.hides_server(&self.server).or_else(|| rules.hides_this(subject)) {
             return Again::Decided { decision: "hide", rules: vec![Arc::clone(&rule.id)] };
         }
         match &self.arguments {
-            Some(arguments) if is_tool => one_of(vec![rules.decide(&subject, &rules.test(&subject, arguments))]),
-            None if is_tool => one_of(rules.possible(&subject)),
-            // Conditions are about the arguments of tools.
-            _ => one_of(vec![rules.decide(&subject, &Tested::default())]),
+            Some(arguments) if has_arguments => one_of(vec![rules.decide(subject, &rules.test(subject, arguments))]),
+            None if has_arguments => one_of(rules.possible(subject)),
+            // Conditions are about the arguments of tools and prompts.
+            _ => one_of(vec![rules.decide(subject, &Tested::default())]),
         }
     }
 }
@@ -231,12 +239,28 @@ mod tests {
     }
 
     #[test]
+    fn prompts_are_decided_by_their_arguments_and_completions_where_it_is_plain_of_what() {
+        let bern = rule(
+            "id = \"b\"\ndecision = \"deny\"\nprompt = \"add\"\narguments = [{ at = \"/city\", equals = \"Bern\" }]",
+        );
+        let rules = policy(&(bern + &rule("id = \"a\"\ndecision = \"allow\"\nkind = [\"tool\", \"prompt\"]")));
+        let mut prompt = with(r#"{"city":"Bern"}"#);
+        prompt["kind"] = json!("prompt");
+        assert_eq!(call(prompt).again(&rules, None), decided("deny", &["b"]));
+        let completion = json!({"kind": "completion"});
+        assert_eq!(call(completion.clone()).again(&rules, None), decided("ask", &[]));
+        let by_name = policy(&rule("id = \"n\"\ndecision = \"allow\"\nprompt = \"add\""));
+        let unknown = Again::Unknown { why: Missing::Kind, possible: vec![] };
+        assert_eq!(call(completion).again(&by_name, None), unknown);
+    }
+
+    #[test]
     fn what_the_record_cut_or_a_later_version_wrote_is_unknown() {
         let open = Policy::open();
         let unknown = |why| Again::Unknown { why, possible: vec![] };
         assert_eq!(call(json!({"name": "a... (sha256:00)"})).again(&open, None), unknown(Missing::Name));
         assert_eq!(call(json!({"name": "a [redacted]"})).again(&open, None), unknown(Missing::Name));
-        assert_eq!(call(json!({"kind": "prompt"})).again(&open, None), unknown(Missing::Kind));
+        assert_eq!(call(json!({"kind": "sampling"})).again(&open, None), unknown(Missing::Kind));
         assert_eq!(call(json!({"effects": ["teleports"]})).again(&open, None), unknown(Missing::Kind));
         assert!(
             PastCall::read(&ReadRecord::parse(br#"{"type":"refused","reason":"unknown_tool"}"#).unwrap()).is_none()

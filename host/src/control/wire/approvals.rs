@@ -94,11 +94,11 @@ pub struct ApprovalInfo {
     pub labels: BTreeMap<String, String>,
     /// Who is at the other end, as the kernel says.
     pub peer: String,
-    /// `tool` or `resource`; or `elicitation`: the server of a running call asks something.
+    /// `tool`, `resource`, `prompt` or `completion`; or `elicitation`: the server of a running call asks something.
     pub kind: String,
     /// The server.
     pub server: String,
-    /// The tool's name or the resource's URI.
+    /// The tool's or prompt's name, or the resource's URI.
     pub name: String,
     /// What it can do.
     pub effects: Vec<String>,

@@ -82,7 +82,9 @@ impl Tap {
                     self.waiting().questions.take_back(&id);
                 }
             }
-            "notifications/tools/list_changed" | "notifications/resources/list_changed" => self.changed.notify_one(),
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.changed.notify_one(),
             "notifications/subscriptions/acknowledged" if text.len() <= MAX_TYPED => {
                 if let Ok(message) = serde_json::from_str(text) {
                     out.push_back(message);

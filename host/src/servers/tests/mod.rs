@@ -5,6 +5,7 @@ mod figures;
 mod http;
 mod http_server;
 mod lifecycle;
+mod prompts;
 mod real;
 mod replaced;
 mod trouble;

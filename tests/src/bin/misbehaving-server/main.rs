@@ -7,6 +7,7 @@
 mod calls;
 mod elicits;
 mod listings;
+mod prompts;
 mod vectors;
 mod wire;
 
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 39] = [
+const MODES: [(&str, &str); 40] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
@@ -54,6 +55,7 @@ const MODES: [(&str, &str); 39] = [
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
     ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed"),
+    ("prompts", "has prompts, usable and not, and completions; the prompt grow adds one and says so"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
@@ -142,6 +144,9 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
                 let uri = &message["params"]["uri"];
                 wire.result(&message["id"], &json!({"contents": [{"uri": uri, "text": "what was read"}]}))?;
             }
+            Some("prompts/list") => prompts::list(&message, &wire)?,
+            Some("prompts/get") => prompts::get(&message, &wire)?,
+            Some("completion/complete") => prompts::complete(&message, &wire)?,
             Some("tools/call") => {
                 if let Some(code) = calls::answer(mode, &message, &wire, &mut lines)? {
                     return Ok(code);
@@ -164,6 +169,10 @@ fn initialize_result(message: &Value, mode: &Mode) -> Value {
     let mut capabilities = json!({"tools": {"listChanged": true}});
     if mode.is("ok") {
         capabilities["resources"] = json!({});
+    }
+    if mode.is("prompts") {
+        capabilities["prompts"] = json!({"listChanged": true});
+        capabilities["completions"] = json!({});
     }
     json!({
         "protocolVersion": message["params"]["protocolVersion"],

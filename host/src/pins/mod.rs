@@ -124,8 +124,7 @@ impl Pins {
     /// # Errors
     /// When the store cannot be read.
     pub async fn are(&self, server: &str, tool: &str, digest: Digest) -> Result<bool, StoreError> {
-        let pins = self.0.store.pins(Some(server)).await?;
-        Ok(pins.iter().any(|pin| pin.tool == tool && pin.pinned.digest == digest))
+        Ok(self.0.store.pinned_digest(server, tool).await? == Some(digest))
     }
 
     async fn look(

@@ -206,6 +206,25 @@ async fn a_server_with_ever_other_tools_is_refused_before_it_fills_the_disk() {
 }
 
 #[tokio::test]
+async fn a_server_whose_definitions_grow_is_refused_before_they_fill_the_disk() {
+    let world = World::new().await;
+    let pins = world.pins();
+    let long = |name: &str| tool(name, &"x".repeat(7 << 20));
+    let small = ["a", "b", "c"].map(|name| tool(name, "1"));
+    assert_eq!(seen(&pins, &offered("c", &small)).await.0.len(), 3);
+    // Each listing is as long as it may be, and what it says of another tool is kept.
+    for name in ["a", "b"] {
+        assert_eq!(seen(&pins, &offered("c", &[long(name)])).await.1, [name]);
+    }
+    let error = pins.vet(&x(), offered("c", &[long("c")])).await.unwrap_err().to_string();
+    assert!(error.contains("Server \"x\" is not available"), "{error}");
+    let changed = world.store.pins(None).await.unwrap();
+    assert_eq!(changed.iter().map(|pin| pin.changed.is_some()).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(seen(&pins, &offered("c", &small)).await.0.len(), 3, "what was pinned is still good, and makes room");
+    assert_eq!(seen(&pins, &offered("c", &[long("c")])).await.1, ["c"]);
+}
+
+#[tokio::test]
 async fn harnesses_that_see_a_tool_first_at_the_same_time_agree_on_one_definition() {
     let world = World::new().await;
     let (one, two) = (world.pins(), world.another().await);

@@ -35,6 +35,7 @@ use tokio::process::Child;
 
 pub use command::{KeptCommand, Stream};
 pub use confine::Confinement;
+pub(crate) use finish::children_of;
 use order::{Report, Request};
 pub(crate) use refusal::namespaces_hint;
 pub use refusal::{Refusal, Step};

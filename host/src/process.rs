@@ -38,7 +38,7 @@ impl ProcessIdentity {
     /// # Errors
     /// `NotFound` where there is none, or whatever the system says.
     pub fn of(pid: i32) -> io::Result<Self> {
-        Ok(Self { pid, started: started(pid)?, boot: boot()? })
+        Ok(Self { pid, started: Stat::of(pid)?.started, boot: boot()? })
     }
 
     /// A handle on exactly this process; nothing if it has ended.
@@ -106,19 +106,81 @@ impl ProcessWatch {
     }
 }
 
+/// How often the parents of a process are looked at until they are twice the same.
+const LOOKS: usize = 8;
+/// Most parents of a process, one above the other, that are looked at.
+const MAX_PARENTS: usize = 256;
+
+/// Whether a process was started by one of these, which live, or by what they started; orphans that they take in count
+/// too.
+///
+/// # Errors
+/// When the process is gone, when it cannot be told, or when somebody takes care that it cannot be told.
+pub(crate) fn came_of(pid: i32, these: &[i32]) -> io::Result<bool> {
+    let mut before = lineage(pid, these)?;
+    for _ in 0..LOOKS {
+        let line = lineage(pid, these)?;
+        // Whoever was there both times, with the same parent, was there in between: no id was used again.
+        if line == before {
+            return Ok(line.last().is_some_and(|last| these.contains(&last.parent)));
+        }
+        before = line;
+    }
+    Err(io::Error::other("its parents change all the time"))
+}
+
+/// A process, its parent, the parent's parent, and so on, up to one whose parent is one of `ends`, or not
+/// to be seen here.
+fn lineage(pid: i32, ends: &[i32]) -> io::Result<Vec<Stat>> {
+    let mut next = Stat::of(pid)?;
+    let mut line = Vec::new();
+    loop {
+        let parent = next.parent;
+        line.push(next);
+        if ends.contains(&parent) || parent <= 0 {
+            return Ok(line);
+        }
+        if line.len() > MAX_PARENTS {
+            return Err(io::Error::other("it has too many parents"));
+        }
+        next = match Stat::of(parent) {
+            Ok(stat) => stat,
+            // One that is hidden (hidepid), or that ended just now: then the second look finds another line.
+            Err(error) if is_gone(&error) => return Ok(line),
+            Err(error) => return Err(error),
+        };
+    }
+}
+
 /// Whether that is because there is no such process any more.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     // Read while it ends, the file of a process says ESRCH.
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(nix::libc::ESRCH)
 }
 
-/// The 22nd field of `/proc/PID/stat`. The second is a name in parentheses that may hold anything.
-fn started(pid: i32) -> io::Result<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat"))?;
-    let text = String::from_utf8_lossy(&stat);
-    let after_name = text.rsplit_once(") ").map(|(_, rest)| rest);
-    let field = after_name.and_then(|rest| rest.split(' ').nth(19)).and_then(|field| field.parse().ok());
-    field.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its start cannot be read"))
+/// What `/proc/PID/stat` says of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    pid: i32,
+    /// 0 where that is outside of this pid namespace.
+    parent: i32,
+    /// Clock ticks since the boot.
+    started: u64,
+}
+
+impl Stat {
+    /// The 4th and the 22nd field. The second is a name in parentheses that may hold anything.
+    fn of(pid: i32) -> io::Result<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat"))?;
+        let text = String::from_utf8_lossy(&stat);
+        let mut fields = text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(1);
+        let parent = fields.next().and_then(|field| field.parse().ok());
+        let started = fields.nth(17).and_then(|field| field.parse().ok());
+        match (parent, started) {
+            (Some(parent), Some(started)) => Ok(Self { pid, parent, started }),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "its parent and its start cannot be read")),
+        }
+    }
 }
 
 fn boot() -> io::Result<String> {
@@ -142,6 +204,26 @@ mod tests {
         child.wait().unwrap();
         assert!(identity.open().unwrap().is_none());
         assert!(ProcessIdentity::of(identity.pid).is_err());
+    }
+
+    #[test]
+    fn a_child_an_orphan_and_nobody_else_came_of_a_process() {
+        let own = std::process::id().cast_signed();
+        let mut shell = Command::new("sh");
+        // The inner shell's child outlives it, and belongs to whoever takes orphans in.
+        let script = "sh -c 'cat <&3 >&- 2>&- & echo $!' 3<&0; exec cat";
+        let mut child = shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        assert!(came_of(pid, &[own]).unwrap() && !came_of(own, &[pid]).unwrap() && !came_of(own, &[own]).unwrap());
+        let mut orphan = String::new();
+        let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut said, &mut orphan).unwrap();
+        let orphan: i32 = orphan.trim().parse().unwrap();
+        let taken_in_by = Stat::of(orphan).unwrap().parent;
+        assert!(taken_in_by != own && came_of(orphan, &[taken_in_by]).unwrap());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(came_of(pid, &[own]).is_err());
     }
 
     #[test]

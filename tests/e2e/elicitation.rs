@@ -201,10 +201,26 @@ fn one_call_asks_so_many_questions_and_no_more() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_all_is_declined() {
+fn a_flood_of_questions_costs_one_line_a_second() {
+    let mut daemon = serves("");
+    let guest = daemon.opens("agent-1", &[]);
+    let answer = asks(&guest, &vec![json!({"message": 7}); 300]).answer().json();
+    assert_eq!(told(&answer), &json!(vec![json!({"action": "decline"}); 300]));
+    daemon.process().stderr.shows("their call had asked 10 already");
+    daemon.ends();
+    assert_eq!(steps(&daemon.host).len(), 10);
+    let limited: Vec<Value> = daemon.host.record().into_iter().filter(|line| line["type"] == "limited").collect();
+    assert!(limited.iter().all(|line| line["reason"] == "too_many_questions"), "{limited:?}");
+    assert_eq!(limited.iter().map(|line| line["count"].as_u64().unwrap()).sum::<u64>(), 290);
+    assert!(limited.len() < 30, "{limited:?}");
+}
+
+#[test]
+fn where_nobody_can_be_asked_questions_are_unknown_requests() {
     let daemon = serves("[approval]\nwatch = false\n");
     let guest = daemon.opens("agent-1", &[]);
-    assert_eq!(told(&asks(&guest, &[trip()]).answer().json()), &json!([{"action": "decline"}]));
+    assert_eq!(told(&asks(&guest, &[trip()]).answer().json())[0]["code"], -32601);
+    assert_eq!(steps(&daemon.host), Vec::<Value>::new());
 }
 
 #[test]

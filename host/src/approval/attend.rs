@@ -1,31 +1,72 @@
 //! The task of each approval while it is pending or granted: the operator's programs are asked, and it ends in time
 //! though nobody looks.
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
 use footbridge_proto::text::Escaped;
-use tokio::{sync::Semaphore, time::sleep_until};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::sleep_until,
+};
 
 use super::{Answer, ApprovalId, Approvals, CommandSpec, NotAnswered, Webhook, command, view, webhook};
 
 /// Questions to one program of the operator at a time.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 8;
+
+/// Those of one session: its neighbours do not wait behind all that it asks.
+const OF_A_SESSION: usize = 2;
 
 /// The operator's programs, and who waits for them.
 pub(super) struct Programs {
     command: Option<CommandSpec>,
-    commands: Semaphore,
+    commands: Turns,
     webhook: Option<Webhook>,
-    webhooks: Semaphore,
+    webhooks: Turns,
 }
 
 impl Programs {
     pub(super) fn new(command: Option<CommandSpec>, webhook: Option<Webhook>) -> Self {
-        let (commands, webhooks) = (Semaphore::new(AT_A_TIME), Semaphore::new(AT_A_TIME));
-        Self { command, commands, webhook, webhooks }
+        Self { command, commands: Turns::new(), webhook, webhooks: Turns::new() }
     }
 
     /// Whether there is one.
     pub(super) fn any(&self) -> bool {
         self.command.is_some() || self.webhook.is_some()
+    }
+}
+
+/// Whose questions one program hears now.
+struct Turns {
+    all: Semaphore,
+    /// By the session's number, for as long as one of it is asked about or waits.
+    sessions: Mutex<HashMap<u64, Weak<Semaphore>>>,
+}
+
+impl Turns {
+    fn new() -> Self {
+        Self { all: Semaphore::new(AT_A_TIME), sessions: Mutex::default() }
+    }
+
+    /// Waits for a turn of this session, and only then among all.
+    async fn take(&self, session: u64) -> Option<(OwnedSemaphorePermit, SemaphorePermit<'_>)> {
+        let own = self.of(session);
+        // Neither is ever closed.
+        Some((own.acquire_owned().await.ok()?, self.all.acquire().await.ok()?))
+    }
+
+    fn of(&self, session: u64) -> Arc<Semaphore> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = sessions.get(&session).and_then(Weak::upgrade) {
+            return own;
+        }
+        sessions.retain(|_, own| own.strong_count() > 0);
+        let own = Arc::new(Semaphore::new(OF_A_SESSION));
+        sessions.insert(session, Arc::downgrade(&own));
+        own
     }
 }
 
@@ -67,8 +108,8 @@ impl Approvals {
 
     async fn ask_command(&self, id: ApprovalId) {
         let Some(spec) = &self.0.programs.command else { return };
-        // Never closed.
-        let Ok(_turn) = self.0.programs.commands.acquire().await else { return };
+        let Some(session) = self.session_of(id) else { return };
+        let Some(_turn) = self.0.programs.commands.take(session).await else { return };
         let Some(question) = self.question(id) else { return };
         match command::ask(spec, &question, self.0.limits.command_time).await {
             Ok(answer) => self.answered(id, answer, &format!("command {}", spec.name())),
@@ -78,8 +119,8 @@ impl Approvals {
 
     async fn ask_webhook(&self, id: ApprovalId) {
         let Some(webhook) = &self.0.programs.webhook else { return };
-        // Never closed.
-        let Ok(_turn) = self.0.programs.webhooks.acquire().await else { return };
+        let Some(session) = self.session_of(id) else { return };
+        let Some(_turn) = self.0.programs.webhooks.take(session).await else { return };
         let Some(question) = self.question(id) else { return };
         match webhook::ask(webhook, question).await {
             Ok(answer) => self.answered(id, answer, &format!("webhook {}", webhook.name())),
@@ -89,6 +130,10 @@ impl Approvals {
                 tracing::warn!(approval = %id, error = %Escaped(&error), "the approval webhook gave no answer");
             }
         }
+    }
+
+    fn session_of(&self, id: ApprovalId) -> Option<u64> {
+        self.with(|book, _| book.get(id).map(|entry| entry.key.session))
     }
 
     /// What is asked, while it is pending.
@@ -120,5 +165,29 @@ impl Approvals {
             // The sender is as old as this.
             let _ = changed.changed().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_that_asks_all_the_time_leaves_turns_to_the_others() {
+        let turns = Turns::new();
+        let mut of_one: Vec<_> = (0..20).map(|_| Box::pin(turns.take(1))).collect();
+        let mut taken: Vec<_> = of_one.iter_mut().filter_map(|turn| turn.now_or_never()).collect();
+        assert_eq!(taken.len(), OF_A_SESSION, "the others wait behind their own");
+        let others: Vec<_> = (2..5).filter_map(|session| turns.take(session).now_or_never()).collect();
+        assert_eq!(others.len(), 3);
+        drop(taken.pop());
+        taken.extend(of_one.iter_mut().skip(OF_A_SESSION).filter_map(|turn| turn.now_or_never()));
+        assert_eq!(taken.len(), OF_A_SESSION);
+        drop((of_one, taken, others));
+        drop(turns.take(9).await);
+        let _again = turns.take(10).await;
+        assert_eq!(turns.sessions.lock().unwrap().len(), 1, "nothing is kept of sessions that ask nothing");
     }
 }

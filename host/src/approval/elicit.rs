@@ -4,7 +4,8 @@
 //! is pending; then granted with what was answered, denied, expired or withdrawn; and its answer is used once, durably,
 //! before the server gets it. While somebody is asked the call's time stands still. Declined without asking: what
 //! cannot be shown, what looks as if it asked for a secret, and more than a person should be asked. That is recorded
-//! as an approval that is denied by `footbridge`, with the reason.
+//! as an approval that is denied by `footbridge`, with the reason; beyond the questions that a call may ask they are only
+//! counted, unread: a server can send thousands a second.
 
 use std::sync::{
     Arc,
@@ -80,8 +81,6 @@ enum NotAsked {
     Form(#[from] BadForm),
     #[error("another question of the same call waits for its answer")]
     OneAtATime,
-    #[error("its call has asked {MAX_OF_A_CALL} questions already")]
-    TooMany,
     #[error("{0} questions and calls of the session wait for a person already")]
     Pending(usize),
     #[error("the same was denied a moment ago")]
@@ -104,7 +103,7 @@ impl NotAsked {
             Self::Form(BadForm::Url) => "bad address",
             Self::Form(BadForm::TooLong) => "too long",
             Self::Form(_) => "not a form",
-            Self::OneAtATime | Self::TooMany | Self::Pending(_) => "too many questions",
+            Self::OneAtATime | Self::Pending(_) => "too many questions",
             Self::Hushed => "denied before",
             Self::Nobody => "nobody to ask",
             Self::Unrecorded | Self::Busy | Self::Randomness(_) => "busy",
@@ -137,10 +136,15 @@ impl Approver {
 
     /// Asks; `params` are those of `elicitation/create`. Dropping this withdraws the question.
     pub(crate) async fn elicit(&self, params: &str) -> Elicited {
+        let OfCall { key, principal, asked, .. } = &*self.0;
+        let before = asked.fetch_add(1, Ordering::Relaxed);
+        if before >= MAX_OF_A_CALL {
+            self.too_many(before - MAX_OF_A_CALL + 1);
+            return Elicited::Decline;
+        }
         match self.ask(params).await {
             Ok(elicited) => elicited,
             Err(why) => {
-                let OfCall { key, principal, .. } = &*self.0;
                 let (server, session) = (&key.server, principal.session().name());
                 let shown = why.to_string();
                 tracing::warn!(%server, %session, why = %Escaped(&shown), "a question of an MCP server was declined");
@@ -151,12 +155,9 @@ impl Approver {
     }
 
     async fn ask(&self, params: &str) -> Result<Elicited, NotAsked> {
-        let OfCall { approvals, principal, turn, asked, pause, .. } = &*self.0;
+        let OfCall { approvals, principal, turn, pause, .. } = &*self.0;
         let (form, canonical) = Form::read(params)?;
         let _turn = turn.try_acquire().map_err(|_| NotAsked::OneAtATime)?;
-        if asked.fetch_add(1, Ordering::Relaxed) >= MAX_OF_A_CALL {
-            return Err(NotAsked::TooMany);
-        }
         if !approvals.can_be_answered() {
             return Err(NotAsked::Nobody);
         }
@@ -212,6 +213,19 @@ impl Approver {
     fn asking(&self, canonical: String) -> Asking {
         let OfCall { principal, effects, policy, .. } = &*self.0;
         Asking::of(principal, effects.clone(), policy.clone(), canonical)
+    }
+
+    /// One beyond those that a call may ask; `count` of them by now. A flood of them is no flood of lines.
+    fn too_many(&self, count: usize) {
+        let OfCall { approvals, key, principal, .. } = &*self.0;
+        approvals.audit().over_questions(principal);
+        if count.is_power_of_two() {
+            let (server, session) = (&key.server, principal.session().name());
+            tracing::warn!(
+                %server, %session, count,
+                "questions of an MCP server were declined: their call had asked {MAX_OF_A_CALL} already"
+            );
+        }
     }
 
     fn note_declined(&self, params: &str, why: &NotAsked) {

@@ -26,6 +26,9 @@ const MAX_FIELDS: usize = 64;
 /// Deepest nesting that a question of the protocol has, with room to spare.
 const MAX_DEPTH: usize = 16;
 
+/// Most characters of a server's words in a reason, which the log has.
+const MAX_SHOWN: usize = 64;
+
 /// A question that can be shown.
 #[derive(Debug)]
 pub(super) struct Form {
@@ -89,7 +92,7 @@ impl Form {
         if params.len() > MAX_QUESTION {
             return Err(BadForm::TooLong);
         }
-        let unreadable = |why: &dyn ToString| BadForm::Unreadable(why.to_string());
+        let unreadable = |why: &dyn ToString| BadForm::Unreadable(short(&why.to_string(), 4 * MAX_SHOWN));
         json::check(params.as_bytes(), MAX_DEPTH).map_err(|error| unreadable(&error))?;
         let mut value: Value = serde_json::from_str(params).map_err(|error| unreadable(&error))?;
         json::sort_members(&mut value);
@@ -101,7 +104,7 @@ impl Form {
         let asks = match written.mode.as_deref() {
             None | Some("form") => fields(written.requested_schema.as_ref())?,
             Some("url") => Asks::Url(address(written.url.as_deref())?),
-            Some(other) => return Err(BadForm::Mode(other.to_owned())),
+            Some(other) => return Err(BadForm::Mode(short(other, MAX_SHOWN))),
         };
         Ok((Self { message: written.message, asks }, canonical))
     }
@@ -158,6 +161,14 @@ impl Form {
     }
 }
 
+/// A text of at most so many characters, which says where it was cut.
+fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 fn is_nothing(given: &Given) -> bool {
     match given {
         Given::Fields(fields) => fields.is_empty(),
@@ -166,7 +177,7 @@ fn is_nothing(given: &Given) -> bool {
 }
 
 fn fields(schema: Option<&Value>) -> Result<Asks, BadForm> {
-    let unreadable = |why: &str| BadForm::Unreadable(why.to_owned());
+    let unreadable = |why: &str| BadForm::Unreadable(short(why, 4 * MAX_SHOWN));
     let schema = schema.ok_or_else(|| unreadable("it has no requestedSchema"))?;
     let properties = schema.get("properties").and_then(Value::as_object);
     let properties = properties.ok_or_else(|| unreadable("its schema has no properties"))?;
@@ -180,13 +191,14 @@ fn fields(schema: Option<&Value>) -> Result<Asks, BadForm> {
     let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
     let mut fields = Vec::new();
     for (name, written) in properties {
-        let field = Field::read(name, written, is_required(name)).ok_or_else(|| BadForm::Field(name.clone()))?;
+        let field =
+            Field::read(name, written, is_required(name)).ok_or_else(|| BadForm::Field(short(name, MAX_SHOWN)))?;
         if field.is_secret() {
-            return Err(BadForm::Secret(name.clone()));
+            return Err(BadForm::Secret(short(name, MAX_SHOWN)));
         }
         fields.push(field);
     }
-    let schema = InputSchema::compile(schema).map_err(|error| BadForm::Unreadable(error.to_string()))?;
+    let schema = InputSchema::compile(schema).map_err(|error| unreadable(&error.to_string()))?;
     Ok(Asks::Fields(fields, Box::new(schema)))
 }
 

@@ -108,3 +108,21 @@ fn what_is_no_form_of_the_protocol_or_asks_for_a_secret_is_declined() {
     let bomb = json!({"a": {"type": "string", "pattern": "(a+){200000}"}});
     assert!(matches!(of(bomb), Err(BadForm::Unreadable(_))));
 }
+
+#[test]
+fn no_reason_is_as_long_as_what_the_server_wrote() {
+    let long = "\u{e9}".repeat(20_000);
+    let field = |name: &str, schema: Value| {
+        let properties = json!({name: schema});
+        json!({"message": "m", "requestedSchema": {"type": "object", "properties": properties}})
+    };
+    for params in [
+        field(&long, json!({"type": "object"})),
+        field(&format!("password{long}"), json!({"type": "string"})),
+        json!({"message": "m", "mode": long}),
+        json!(long),
+    ] {
+        let why = form(&params).unwrap_err().to_string();
+        assert!(why.len() < 700 && why.contains("..."), "{why}");
+    }
+}

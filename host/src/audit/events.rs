@@ -13,6 +13,9 @@ use crate::{
     session::{Ended, OverLimit, SessionName, SessionSpec},
 };
 
+/// The reason of questions beyond those that one call may lead to.
+const TOO_MANY_QUESTIONS: &str = "too_many_questions";
+
 impl Audit {
     /// Records that a session begins. Not waited for: nothing is admitted before it is written.
     pub(crate) fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
@@ -64,6 +67,11 @@ impl Audit {
     /// Records that a grant is used. False if that is not durable in time: then it must not be.
     pub(crate) async fn approval_used(&self, step: ApprovalStep) -> bool {
         self.durable(self.queue.push(Record::Approval(Box::new(step.line(&self.redaction))))).await
+    }
+
+    /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second too.
+    pub(crate) fn over_questions(&self, principal: &Principal) {
+        self.queue.count_limited(session_of(principal), TOO_MANY_QUESTIONS);
     }
 
     /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to

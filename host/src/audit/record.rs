@@ -71,7 +71,7 @@ pub(super) enum Record {
     Approval(Box<Approval>),
     /// A person accepted that a tool is not what it was.
     PinAccepted { server: String, name: String, definition: String, approver: String },
-    /// Calls over a limit, counted.
+    /// Calls over a limit, or questions of servers, counted.
     Limited { session: String, reason: &'static str, count: u64 },
 }
 

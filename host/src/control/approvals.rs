@@ -1,7 +1,7 @@
 //! What commands ask about approvals, the same for every harness.
 
 use super::{
-    server::sent,
+    server::{Peer, sent},
     wire::{AllowApproval, Answered, By, Kind, Refusal, Request},
 };
 use crate::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
@@ -10,14 +10,17 @@ use crate::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
 pub(crate) fn handle(
     approvals: &Approvals,
     request: Request,
+    peer: Peer,
 ) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
     Ok(match request {
         Request::ListApprovals(_) => sent(approvals.list()),
         Request::ShowApproval(asked) => id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent),
-        Request::AllowApproval(asked) => allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, asked.by)),
+        Request::AllowApproval(asked) => {
+            allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, (asked.by, peer)))
+        }
         Request::DenyApproval(asked) => {
             let how = if asked.cancel { Answer::Cancel } else { Answer::Deny };
-            answer(approvals, &asked.id, how, asked.by)
+            answer(approvals, &asked.id, how, (asked.by, peer))
         }
         other => return Err(Box::new(other)),
     })
@@ -46,15 +49,18 @@ fn refusal(error: NotAnswered) -> Refusal {
     Refusal::new(kind, error.to_string())
 }
 
-fn answer(approvals: &Approvals, text: &str, answer: Answer, by: By) -> Result<serde_json::Value, Refusal> {
+fn answer(
+    approvals: &Approvals,
+    text: &str,
+    answer: Answer,
+    (by, peer): (By, Peer),
+) -> Result<serde_json::Value, Refusal> {
     let id = id(text)?;
     if !approvals.asks_people() {
         let message = "people are not asked here: \"watch = false\" in [approval] of footbridge.toml says so";
         return Err(Refusal::new(Kind::Failed, message));
     }
-    // Whoever got in is a process of our own user.
-    let user = nix::unistd::geteuid();
-    let approver = format!("approvals {} (uid {user})", by.as_str());
+    let approver = format!("approvals {} ({peer})", by.as_str());
     approvals.answer(id, answer, &approver).map_err(refusal)?;
     sent(Answered { id: id.to_string() })
 }

@@ -124,7 +124,11 @@ impl Client {
     fn exchange<M: Method>(&mut self, method: &str, params: &M) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))?;
         text.push(b'\n');
-        self.stream.get_mut().write_all(&text)?;
+        match self.stream.get_mut().write_all(&text) {
+            // Whoever turns us away says why, and does not wait to hear what for.
+            Err(error) if !hung_up(&error) => return Err(error),
+            _ => {}
+        }
         let mut line = Vec::new();
         let limit = u64::try_from(MAX_ANSWER).unwrap_or(u64::MAX);
         (&mut self.stream).take(limit).read_until(b'\n', &mut line)?;

@@ -1,18 +1,26 @@
-//! Who may use a control socket: a process of our own user, in our own user, pid and network namespaces.
+//! Who may use a control socket: a process of our own user, in our own user, pid and network namespaces, that did not
+//! come of this harness.
 //!
 //! A guest of the same user can reach the socket from namespaces of its own where its file is not hidden; the kernel
 //! says where it is. A process id alone proves nothing, since it may be used again: what is read about it counts only
 //! if the process itself, held by a descriptor, had not ended afterwards.
+//!
+//! MCP servers run as our user in our namespaces, and so does a command without a sandbox: they would answer their own
+//! approvals. They are told by their parents: all that a harness starts, and its orphans, stay below a keeper of it.
 
 use std::{fmt, fs, io, os::unix::fs::MetadataExt};
 
 use nix::{
     errno::Errno,
     sys::socket::{getsockopt, sockopt},
+    unistd::Pid,
 };
 use tokio::net::UnixStream;
 
-use crate::process::ProcessHandle;
+use crate::{
+    keeper::children_of,
+    process::{ProcessHandle, came_of},
+};
 
 /// The namespaces that have to be the same.
 const NAMESPACES: [&str; 3] = ["user", "pid", "net"];
@@ -21,7 +29,21 @@ const NAMESPACES: [&str; 3] = ["user", "pid", "net"];
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     uid: u32,
+    pid: i32,
     namespaces: [(u64, u64); 3],
+}
+
+/// Who was let in, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    uid: u32,
+    pid: i32,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "uid {}, pid {}", self.uid, self.pid)
+    }
 }
 
 /// Why a peer is not let in.
@@ -31,6 +53,8 @@ pub(super) enum Stranger {
     User(u32),
     /// It is in another namespace of this kind.
     Elsewhere { pid: i32, namespace: &'static str },
+    /// This harness started it, or something that it started did.
+    Ours { pid: i32 },
     /// The kernel does not tell enough about it, or it has ended.
     Unknown(io::Error),
 }
@@ -40,6 +64,7 @@ impl fmt::Display for Stranger {
         match self {
             Self::User(uid) => write!(f, "it is a process of user {uid}"),
             Self::Elsewhere { pid, namespace } => write!(f, "process {pid} is in another {namespace} namespace"),
+            Self::Ours { pid } => write!(f, "process {pid} was started from within this harness"),
             Self::Unknown(error) => write!(f, "where it is cannot be told: {error}"),
         }
     }
@@ -60,11 +85,18 @@ impl From<Errno> for Stranger {
 impl Home {
     /// Of this process.
     pub(super) fn find() -> io::Result<Self> {
-        Ok(Self { uid: nix::unistd::geteuid().as_raw(), namespaces: namespaces("self")? })
+        let (uid, pid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getpid().as_raw());
+        Ok(Self { uid, pid, namespaces: namespaces("self")? })
+    }
+
+    /// This process and its children: where /proc hides what may not be looked into (hidepid), keepers do not show.
+    fn family(&self) -> Vec<i32> {
+        let children = children_of(Pid::this()).into_iter().map(Pid::as_raw);
+        std::iter::once(self.pid).chain(children).collect()
     }
 
     /// Checks the process that made a connection.
-    pub(super) fn check(&self, stream: &UnixStream) -> Result<(), Stranger> {
+    pub(super) fn check(&self, stream: &UnixStream) -> Result<Peer, Stranger> {
         let credentials = getsockopt(stream, sockopt::PeerCredentials)?;
         if credentials.uid() != self.uid {
             return Err(Stranger::User(credentials.uid()));
@@ -73,13 +105,15 @@ impl Home {
         let gone = || io::Error::other("the process has ended or is not visible here");
         let process = holder(stream, pid)?.ok_or_else(gone)?;
         let theirs = namespaces(&pid.to_string())?;
+        let is_ours = came_of(pid, &self.family())?;
         if process.has_ended()? {
             return Err(gone().into());
         }
         let different = NAMESPACES.iter().zip(self.namespaces.iter().zip(&theirs)).find(|(_, (a, b))| a != b);
         match different {
             Some((namespace, _)) => Err(Stranger::Elsewhere { pid, namespace }),
-            None => Ok(()),
+            None if is_ours => Err(Stranger::Ours { pid }),
+            None => Ok(Peer { uid: self.uid, pid }),
         }
     }
 }
@@ -111,15 +145,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn this_very_process_is_let_in_and_another_namespace_or_user_is_not() {
+    async fn this_very_process_is_let_in_and_a_child_or_another_namespace_or_user_is_not() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let home = Home::find().unwrap();
-        home.check(&ours).unwrap();
+        assert_eq!(home.check(&ours).unwrap(), Peer { uid: home.uid, pid: home.pid });
         for (at, name) in NAMESPACES.iter().enumerate() {
             let mut other = home.clone();
             other.namespaces[at].1 += 1;
             assert!(other.check(&ours).unwrap_err().to_string().contains(&format!("another {name} namespace")));
         }
+        // To whoever started this process it is one of their own.
+        let parent = Home { pid: nix::unistd::getppid().as_raw(), ..home.clone() };
+        assert!(matches!(parent.check(&ours).unwrap_err(), Stranger::Ours { pid } if pid == home.pid));
         let other = Home { uid: home.uid + 1, ..home };
         assert!(matches!(other.check(&ours).unwrap_err(), Stranger::User(_)));
     }

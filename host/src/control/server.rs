@@ -4,7 +4,12 @@
 //! `MAX_CLIENTS` are served at a time, others wait; of more than `MAX_CONNECTIONS` each is cut off. Nothing of a
 //! request is logged.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
 use serde::{Deserialize, Serialize};
@@ -19,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    peer::Home,
+    peer::{Home, Stranger},
     wire::{Kind, MAX_REQUEST, Refusal, Request},
 };
 use crate::{
@@ -39,10 +44,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long what is being carried out may take when the harness ends.
 const LAST: Duration = Duration::from_secs(8);
 
+pub use super::peer::Peer;
+
 /// Carries requests out.
 pub trait Handler: Send + Sync + 'static {
-    /// Carries one out. It may be dropped when the harness ends.
-    fn handle(&self, request: Request) -> impl Future<Output = Result<serde_json::Value, Refusal>> + Send;
+    /// Carries one out, for whoever asked. It may be dropped when the harness ends.
+    fn handle(&self, request: Request, peer: Peer) -> impl Future<Output = Result<serde_json::Value, Refusal>> + Send;
 }
 
 /// A control socket that is bound. Dropping it removes its file.
@@ -105,14 +112,20 @@ impl Control {
                     continue;
                 }
             };
-            if let Err(stranger) = self.home.check(&stream) {
-                refused += 1;
-                // The first, the second, the fourth: a flood of them is no flood of lines.
-                if refused.is_power_of_two() {
-                    tracing::warn!(%stranger, count = refused, "refused a connection to the control socket");
+            let peer = match self.home.check(&stream) {
+                Ok(peer) => peer,
+                Err(stranger) => {
+                    refused += 1;
+                    // The first, the second, the fourth: a flood of them is no flood of lines.
+                    if refused.is_power_of_two() {
+                        tracing::warn!(%stranger, count = refused, "refused a connection to the control socket");
+                    }
+                    if matches!(stranger, Stranger::Ours { .. }) {
+                        let _peer_may_be_gone = turn_away(stream);
+                    }
+                    continue;
                 }
-                continue;
-            }
+            };
             if clients.len() >= MAX_CONNECTIONS {
                 tracing::debug!("too many commands at once: one was cut off");
                 continue;
@@ -125,7 +138,7 @@ impl Control {
                     place = places.acquire_owned() => place,
                     () = shutdown.cancelled() => return,
                 };
-                if let Err(error) = converse(stream, &*handler, &shutdown).await {
+                if let Err(error) = converse((stream, peer), &*handler, &shutdown).await {
                     tracing::debug!(%error, "a command's connection ended early");
                 }
             });
@@ -165,7 +178,11 @@ enum Answered {
 }
 
 /// Answers line by line until the client leaves, or the harness ends.
-async fn converse(stream: UnixStream, handler: &impl Handler, shutdown: &CancellationToken) -> io::Result<()> {
+async fn converse(
+    (stream, peer): (UnixStream, Peer),
+    handler: &impl Handler,
+    shutdown: &CancellationToken,
+) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
     let mut line = Vec::new();
@@ -183,27 +200,44 @@ async fn converse(stream: UnixStream, handler: &impl Handler, shutdown: &Cancell
         if !line.ends_with(b"\n") {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a request was cut short or too long"));
         }
-        let answer = answer(&line, handler).await?;
+        let answer = answer(&line, handler, peer).await?;
         timeout(PATIENCE, writing.write_all(&answer)).await??;
     }
 }
 
-async fn answer(line: &[u8], handler: &impl Handler) -> io::Result<Vec<u8>> {
+async fn answer(line: &[u8], handler: &impl Handler, peer: Peer) -> io::Result<Vec<u8>> {
     let read: Line<'_> = serde_json::from_slice(line)?;
     let none = RawValue::from_string("{}".to_owned())?;
     let carried_out = match Request::read(&read.method, read.params.unwrap_or(&none)) {
-        Ok(request) => handler.handle(request).await,
+        Ok(request) => handler.handle(request, peer).await,
         Err(refusal) => Err(refusal),
     };
     let answer = match carried_out {
         Ok(result) => Answered::Result(result),
-        Err(refusal) => {
-            Answered::Error(json!({"code": refusal.code(), "message": refusal.message, "data": {"kind": refusal.kind}}))
-        }
+        Err(refusal) => Answered::of(&refusal),
     };
-    let mut text = serde_json::to_vec(&AnswerLine { jsonrpc: "2.0", id: read.id, answer })?;
+    answer_line(read.id, answer)
+}
+
+impl Answered {
+    fn of(refusal: &Refusal) -> Self {
+        Self::Error(json!({"code": refusal.code(), "message": refusal.message, "data": {"kind": refusal.kind}}))
+    }
+}
+
+fn answer_line(id: &RawValue, answer: Answered) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(&AnswerLine { jsonrpc: "2.0", id, answer })?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// Tells a process that came of this harness why it is not heard, in an answer to whatever it asks. Waits for nothing:
+/// a new socket has room for a line.
+fn turn_away(stream: UnixStream) -> io::Result<()> {
+    let why = "this footbridge takes no commands from what it started itself, such as the command of \"footbridge run\" and \
+               MCP servers: use another terminal";
+    let line = answer_line(RawValue::NULL, Answered::of(&Refusal::new(Kind::Failed, why)))?;
+    stream.into_std()?.write_all(&line)
 }
 
 /// A typed answer as it is sent.

@@ -1,7 +1,7 @@
 //! What commands ask about MCP servers and pins, the same for every harness.
 
 use super::{
-    server::sent,
+    server::{Peer, sent},
     wire::{AcceptedPin, Kind, PinsRecorded, Refusal, Request, Restarted, ServerInfo},
 };
 use crate::{
@@ -23,11 +23,12 @@ pub(crate) struct Overseen {
 pub(crate) async fn handle(
     overseen: &Overseen,
     request: Request,
+    peer: Peer,
 ) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
     Ok(match request {
         Request::ListServers(_) => sent(overseen.list().await),
         Request::RestartServer(asked) => overseen.restart(asked.name).await.and_then(sent),
-        Request::PinsAccepted(told) => overseen.accepted(&told.accepted).await.and_then(sent),
+        Request::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
         other => return Err(Box::new(other)),
     })
 }
@@ -89,11 +90,10 @@ impl Overseen {
     }
 
     /// Records what was accepted, if it is what the store says now.
-    async fn accepted(&self, accepted: &[AcceptedPin]) -> Result<PinsRecorded, Refusal> {
+    async fn accepted(&self, accepted: &[AcceptedPin], peer: Peer) -> Result<PinsRecorded, Refusal> {
         let failed = |message: &str| Refusal::new(Kind::Failed, message);
         let pins = self.pins.as_ref().ok_or_else(|| failed("this harness has no pins"))?;
-        // Whoever got in is a process of our own user.
-        let approver = format!("servers pins accept (uid {})", nix::unistd::geteuid());
+        let approver = format!("servers pins accept ({peer})");
         for AcceptedPin { server, tool, digest: text } in accepted {
             let digest: Digest =
                 text.parse().map_err(|_| Refusal::new(Kind::Invalid, format!("{text:?} is no digest")))?;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     client::{Client, ClientError},
     of_serve,
-    server::{Control, Handler, sent},
+    server::{Control, Handler, Peer, sent},
     wire::{
         Created, Harness, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, Request, RevokeSession, RotateSession,
         ShowSession,
@@ -24,7 +24,7 @@ use super::{
 struct Fake;
 
 impl Handler for Fake {
-    async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
+    async fn handle(&self, request: Request, _peer: Peer) -> Result<serde_json::Value, Refusal> {
         match request {
             Request::Hello(_) => {
                 sent(Harness { harness: "serve".into(), version: "9".into(), protocol: PROTOCOL, pid: 1 })

@@ -115,7 +115,7 @@ fn descendants_of(root: Pid) -> Vec<Pid> {
 }
 
 /// The children of a process, as far as the kernel tells.
-pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
+pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for thread in threads.flatten() {

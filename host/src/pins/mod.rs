@@ -25,6 +25,7 @@ use std::{
 
 use footbridge_proto::text::Escaped;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 pub(crate) use sight::watch;
 
@@ -44,6 +45,8 @@ pub struct Pins(Arc<Inner>);
 
 struct Inner {
     store: Store,
+    /// Comparisons.
+    tasks: TaskTracker,
     servers: Mutex<HashMap<ServerName, Arc<Slot>>>,
 }
 
@@ -76,10 +79,10 @@ impl Pins {
     /// The pins of this store.
     #[must_use]
     pub fn in_store(store: Store) -> Self {
-        Self(Arc::new(Inner { store, servers: Mutex::default() }))
+        Self(Arc::new(Inner { store, tasks: TaskTracker::new(), servers: Mutex::default() }))
     }
 
-    /// What may be seen and called of what a server offers. What has no pin yet is pinned.
+    /// What may be seen and called of what a server offers. What has no pin yet is pinned, also if this is dropped.
     ///
     /// # Errors
     /// [`Unavailable`] with the text for the guest, where it cannot be compared or pinned; the operator's is logged.
@@ -88,6 +91,18 @@ impl Pins {
         if let Some(seen) = slot.still_good(&offered) {
             return Ok(seen);
         }
+        // In a task of its own, since whoever waits may give up: a commit that is dropped leaves a connection in doubt.
+        let compared = self.clone().compared(server.clone(), slot, offered);
+        self.0.tasks.spawn(compared).await.unwrap_or_else(|_| Err(refused(server)))
+    }
+
+    /// Looks, one after the other.
+    async fn compared(
+        self,
+        server: ServerName,
+        slot: Arc<Slot>,
+        offered: Arc<Catalogue>,
+    ) -> Result<Arc<Catalogue>, Unavailable> {
         let came = Instant::now();
         let _turn = slot.turn.lock().await;
         if let Some(seen) = slot.still_good(&offered) {
@@ -95,9 +110,9 @@ impl Pins {
         }
         if slot.failed().is_some_and(|failed| failed >= came) {
             // While this one waited for its turn: a store that is locked must not make each of many wait in turn.
-            return Err(refused(server));
+            return Err(refused(&server));
         }
-        match self.look(server, &slot, &offered).await {
+        match self.look(&server, &slot, &offered).await {
             Ok(seen) => {
                 slot.set_failed(None);
                 Ok(seen)
@@ -107,16 +122,9 @@ impl Pins {
                 if slot.set_failed(Some(Instant::now())).is_none() {
                     tracing::error!(%server, %error, "tools of an MCP server cannot be pinned: all of it is refused");
                 }
-                Err(refused(server))
+                Err(refused(&server))
             }
         }
-    }
-
-    /// The tools that a server was last seen to offer with another definition than their pin's.
-    #[must_use]
-    pub fn changed(&self, server: &ServerName) -> Vec<String> {
-        let last = self.slot(server).last();
-        last.iter().flat_map(|vetted| vetted.seen.changed()).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Whether this is the definition that is pinned.
@@ -124,8 +132,7 @@ impl Pins {
     /// # Errors
     /// When the store cannot be read.
     pub async fn are(&self, server: &str, tool: &str, digest: Digest) -> Result<bool, StoreError> {
-        let pins = self.0.store.pins(Some(server)).await?;
-        Ok(pins.iter().any(|pin| pin.tool == tool && pin.pinned.digest == digest))
+        Ok(self.0.store.pinned_digest(server, tool).await? == Some(digest))
     }
 
     async fn look(

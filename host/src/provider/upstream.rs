@@ -71,13 +71,16 @@ impl Upstream {
     /// # Errors
     /// [`Unavailable`] with the text for the guest.
     pub async fn catalogue(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
-        let asked = AssertUnwindSafe(async { self.provider.catalogue(server, wait).await }).catch_unwind();
-        match timeout(wait.saturating_add(GRACE), asked).await {
-            Ok(Ok(Ok(offered))) => match &self.pins {
+        let vetted = AssertUnwindSafe(async {
+            let offered = self.provider.catalogue(server, wait).await;
+            let offered = offered.map_err(|why| why.scrubbed(&self.guard.redactor))?;
+            match &self.pins {
                 Some(pins) => pins.vet(server, offered).await,
                 None => Ok(offered),
-            },
-            Ok(Ok(Err(why))) => Err(why.scrubbed(&self.guard.redactor)),
+            }
+        });
+        match timeout(wait.saturating_add(GRACE), vetted.catch_unwind()).await {
+            Ok(Ok(vetted)) => vetted,
             Ok(Err(_panic)) => {
                 tracing::error!(%server, "the provider panicked when it was asked what it offers");
                 Err(Unavailable::because(format!("Server \"{server}\" is not available: it failed; ask the operator")))
@@ -116,7 +119,12 @@ impl Upstream {
         cancel: &CancellationToken,
         watcher: Option<mpsc::Sender<CallEvent>>,
     ) -> Outcome {
-        match self.catalogue(outgoing.server(), Duration::ZERO).await {
+        let offered = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Outcome::NotSent(NotSent::Cancelled),
+            offered = self.catalogue(outgoing.server(), Duration::ZERO) => offered,
+        };
+        match offered {
             Ok(catalogue) if !outgoing.is_current(&catalogue) => return Outcome::NotSent(NotSent::Changed),
             Ok(_) => {}
             Err(why) => return Outcome::NotSent(NotSent::Unavailable(why.to_string())),

@@ -10,7 +10,7 @@ use crate::{
     approval::Approvals,
     control::{
         self, approvals,
-        server::{Control, ControlError, Handler, sent},
+        server::{Control, ControlError, Handler, Peer, sent},
         servers::{self, Overseen},
         wire::{Kind, Refusal, Request},
     },
@@ -25,17 +25,17 @@ struct OfRun {
 }
 
 impl Handler for OfRun {
-    async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
+    async fn handle(&self, request: Request, peer: Peer) -> Result<serde_json::Value, Refusal> {
         if !self.others && matches!(request, Request::AllowApproval(_) | Request::DenyApproval(_)) {
             let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \
                            or no terminal, says so";
             return Err(Refusal::new(Kind::Failed, message));
         }
-        let request = match approvals::handle(&self.approvals, request) {
+        let request = match approvals::handle(&self.approvals, request, peer) {
             Ok(answer) => return answer,
             Err(other) => *other,
         };
-        match servers::handle(&self.overseen, request).await {
+        match servers::handle(&self.overseen, request, peer).await {
             Ok(answer) => answer,
             Err(other) if matches!(*other, Request::Hello(_)) => sent(control::wire::Harness::this("run")),
             Err(_) => Err(Refusal::new(Kind::Invalid, "this is a run, whose only session ends with its command")),

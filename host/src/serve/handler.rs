@@ -12,7 +12,7 @@ use super::sessions::{Kept, Sessions, no_such};
 use crate::{
     control::{
         approvals,
-        server::{Handler, sent},
+        server::{Handler, Peer, sent},
         servers,
         wire::{Created, Harness, Kind, ListenerInfo, Refusal, Request, Revoked, SessionInfo},
     },
@@ -22,12 +22,12 @@ use crate::{
 };
 
 impl Handler for Sessions {
-    async fn handle(&self, request: Request) -> Result<serde_json::Value, Refusal> {
-        let request = match approvals::handle(self.harness().approvals(), request) {
+    async fn handle(&self, request: Request, peer: Peer) -> Result<serde_json::Value, Refusal> {
+        let request = match approvals::handle(self.harness().approvals(), request, peer) {
             Ok(answer) => return answer,
             Err(other) => *other,
         };
-        let request = match servers::handle(&self.harness().overseen(), request).await {
+        let request = match servers::handle(&self.harness().overseen(), request, peer).await {
             Ok(answer) => return answer,
             Err(other) => *other,
         };

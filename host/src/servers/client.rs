@@ -22,22 +22,26 @@ use super::{ProtocolChoice, elicitation, tap::Tap};
 /// The handler of everything a server sends that passed the tap.
 #[derive(Debug, Clone)]
 pub(super) struct Quiet {
-    declares_elicitation: bool,
     tap: Arc<Tap>,
 }
 
 impl Quiet {
-    /// Of a connection. Where `somebody` can be asked it says so, but to servers without a handshake: those would ask in
-    /// place of an answer, and want the call to be sent again.
-    pub(super) fn new(tap: &Arc<Tap>, choice: ProtocolChoice, somebody: bool) -> Self {
-        Self { declares_elicitation: somebody && choice == ProtocolChoice::Initialize, tap: Arc::clone(tap) }
+    /// Of a connection.
+    pub(super) fn new(tap: &Arc<Tap>) -> Self {
+        Self { tap: Arc::clone(tap) }
     }
+}
+
+/// Whether a server is told that it may ask people: where `somebody` can be asked, but for servers without a handshake.
+/// Those would ask in place of an answer, and want the call to be sent again.
+pub(super) fn takes_questions(choice: ProtocolChoice, somebody: bool) -> bool {
+    somebody && choice == ProtocolChoice::Initialize
 }
 
 impl ClientHandler for Quiet {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));
-        let declared = if self.declares_elicitation { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+        let declared = if self.tap.takes_questions() { json!({"elicitation": {"form": {}}}) } else { json!({}) };
         let capabilities: ClientCapabilities = serde_json::from_value(declared).unwrap_or_default();
         ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -48,10 +52,12 @@ impl ClientHandler for Quiet {
         context: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
-            elicitation::METHOD => Ok(CustomResult::new(match self.tap.question(&context.id) {
-                Some(question) => question.answer().await,
-                None => json!({"action": "decline"}),
-            })),
+            elicitation::METHOD if self.tap.takes_questions() => {
+                Ok(CustomResult::new(match self.tap.question(&context.id) {
+                    Some(question) => question.answer().await,
+                    None => json!({"action": "decline"}),
+                }))
+            }
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this client does not offer that", None)),
         }
     }

@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     HttpSpec, ProtocolChoice, ServerName, ServersContext, StdioSpec, TransportSpec,
-    client::{Quiet, lifecycle},
+    client::{Quiet, lifecycle, takes_questions},
     gather::Room,
     http::{BadAddress, HttpClient},
     launch::{LaunchError, Process},
@@ -107,7 +107,8 @@ pub(super) async fn open(
     shared: &Arc<Shared>,
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
-    let tap = Arc::new(Tap::new(context.redactor.clone(), Arc::clone(&shared.noise)));
+    let takes_questions = takes_questions(choice, context.elicitation);
+    let tap = Arc::new(Tap::new(context.redactor.clone(), Arc::clone(&shared.noise), takes_questions));
     match transport {
         TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, tap), tracker).await,
         TransportSpec::Http(spec) => open_http(spec, choice, context, shared, tap).await,
@@ -134,7 +135,7 @@ async fn open_stdio(
     let broken = CancellationToken::new();
     let streams = (launched.stdout, launched.stdin);
     let lines = Lines::new(streams, Arc::clone(&tap), room(context), context.limits.calls.idle_time, broken.clone());
-    let quiet = Quiet::new(&tap, choice, context.elicitation);
+    let quiet = Quiet::new(&tap);
     let serve = quiet.serve_with_lifecycle(lines, lifecycle(choice));
     tokio::pin!(serve);
     let served = tokio::select! {
@@ -179,7 +180,7 @@ async fn open_http(
     config.retry_config = Arc::new(super::http::reconnects());
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let watched = Watched::new(transport, broken.clone());
-    let quiet = Quiet::new(&tap, choice, context.elicitation);
+    let quiet = Quiet::new(&tap);
     let service = quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
     Ok(Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await)
 }

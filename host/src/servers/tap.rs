@@ -46,6 +46,8 @@ pub(super) struct Tap {
     waiting: Mutex<Waiting>,
     redactor: Redactor,
     noise: std::sync::Arc<Noise>,
+    /// Whether the server was told that it may ask people.
+    takes_questions: bool,
     changed: Notify,
 }
 
@@ -74,9 +76,15 @@ pub(super) enum Kind {
 }
 
 impl Tap {
-    /// A connection on which nothing has happened.
-    pub(super) fn new(redactor: Redactor, noise: std::sync::Arc<Noise>) -> Self {
-        Self { waiting: Mutex::default(), redactor, noise, changed: Notify::new() }
+    /// A connection on which nothing has happened. Questions for people are requests like any other unless it
+    /// `takes_questions`.
+    pub(super) fn new(redactor: Redactor, noise: std::sync::Arc<Noise>, takes_questions: bool) -> Self {
+        Self { waiting: Mutex::default(), redactor, noise, takes_questions, changed: Notify::new() }
+    }
+
+    /// Whether the server is told that it may ask people.
+    pub(super) fn takes_questions(&self) -> bool {
+        self.takes_questions
     }
 
     /// Waits until the server said that its listings changed.

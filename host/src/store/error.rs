@@ -57,7 +57,7 @@ pub enum Problem {
     Taken,
     /// A server that defines other tools all the time.
     #[error(
-        "keeps at most {pins} definitions of one server, of {bytes} bytes in all: \"footbridge servers pins forget\" makes room"
+        "keeps at most {pins} definitions of one server, of {bytes} bytes in all, and as many bytes of changed ones: \"footbridge servers pins forget\" makes room"
     )]
     TooManyPins {
         /// How many.

@@ -150,6 +150,18 @@ impl Store {
         rows.into_iter().map(|row| pin(row).map_err(|problem| self.failed(problem))).collect()
     }
 
+    /// The digest of what is pinned of a tool, if it has a pin.
+    ///
+    /// # Errors
+    /// [`Problem::Damaged`] where it makes no sense, or whatever keeps it from being read.
+    pub async fn pinned_digest(&self, server: &str, tool: &str) -> Result<Option<Digest>, StoreError> {
+        let one = "SELECT digest FROM pins WHERE server = ? AND tool = ?";
+        let read = sqlx::query_scalar(one).bind(server).bind(tool).fetch_optional(&self.pool).await;
+        let digest: Option<Vec<u8>> = read.map_err(|error| self.failed(error))?;
+        let wrong = || self.failed(senseless(server, tool));
+        digest.map(|digest| Digest::from_bytes(&digest).ok_or_else(wrong)).transpose()
+    }
+
     /// Pins what somebody accepted: all of it, or nothing.
     ///
     /// # Errors
@@ -197,9 +209,13 @@ async fn accept(connection: &mut SqliteConnection, accepted: &[Acceptance]) -> R
     Ok(None)
 }
 
+fn senseless(server: &str, tool: &str) -> Problem {
+    Problem::Damaged(format!("the pin of tool {tool:?} of server {server:?} makes no sense"))
+}
+
 fn pin(row: PinRow) -> Result<StoredPin, Problem> {
     let PinRow { server, tool, pinned, changed } = row;
-    let wrong = || Problem::Damaged(format!("the pin of tool {tool:?} of server {server:?} makes no sense"));
+    let wrong = || senseless(&server, &tool);
     let definition = |(digest, text, since): (Vec<u8>, String, i64)| {
         let digest = Digest::from_bytes(&digest).filter(|digest| *digest == Digest::of(&text))?;
         Some(StoredDefinition { digest, text, since: time(since)? })

@@ -193,6 +193,7 @@ fn what_is_asked_for_and_not_there_is_named() {
         servers(&host, words).fails(status, &[says]);
     }
     servers(&host, &["pins", "forget", "y", "--all"]).fails(1, &["server \"y\" has no pins"]);
+    servers(&host, &["pins", "forget", "x", "t", "u"]).fails(1, &["tool \"u\" of server \"x\" has no pin"]);
     listing.becomes(&with("something else"));
     let forgotten = servers(&host, &["pins", "forget", "x", "t"]);
     assert_eq!((forgotten.status, forgotten.stderr.as_str()), (0, "1 pins of x are forgotten\n"));

@@ -154,7 +154,7 @@ fn what(kind: &str, record: &ReadRecord) -> String {
             let what = if text("kind") == "elicitation" { "question " } else { "" };
             format!("{what}{}{by}, id {}", text("state"), text("id"))
         }
-        "limited" => format!("{} calls: {}", text("count"), text("reason")),
+        "limited" => format!("{} times: {}", text("count"), text("reason")),
         "started" => labelled(&["version", "pid"]),
         "session" => labelled(&["policy", "listeners", "labels"]),
         "session_ended" => text("why"),

@@ -61,10 +61,15 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
             Ok(())
         }
         Some(PinsCommand::Forget { server, which }) => {
-            let forgotten = Pins::open(&folders.state)?.forget(&server, &which.tools)?;
-            if forgotten == 0 {
+            let pins = Pins::open(&folders.state)?;
+            let found = pins.of(Some(&server))?;
+            if found.is_empty() {
                 return Err(Nothing::Server(server).into());
             }
+            if let Some(tool) = which.tools.iter().find(|tool| !found.iter().any(|pin| pin.tool == **tool)) {
+                return Err(Nothing::Tool(server, tool.clone()).into());
+            }
+            let forgotten = pins.forget(&server, &which.tools)?;
             report::note(&format!("{forgotten} pins of {server} are forgotten"));
             Ok(())
         }

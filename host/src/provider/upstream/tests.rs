@@ -249,3 +249,20 @@ async fn what_is_no_result_is_not_handed_on() {
         assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Unusable)), "{odd}: {outcome:?}");
     }
 }
+
+#[tokio::test]
+async fn a_store_that_is_locked_costs_no_more_than_the_server_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = crate::store::Store::open(folder.path()).await.unwrap();
+    let other = crate::store::Store::open(folder.path()).await.unwrap();
+    let mut holds = other.raw().await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *holds).await.unwrap();
+    let Stage { upstream, .. } = upstream(tools().build().unwrap(), |_| {});
+    let upstream = upstream.pinned(Some(Pins::in_store(store)));
+    let (server, began) = ("x".parse().unwrap(), tokio::time::Instant::now());
+    let error = upstream.catalogue(&server, Duration::ZERO).await.unwrap_err().to_string();
+    assert!(error.contains("not available") && error.contains("try again"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    sqlx::raw_sql("ROLLBACK").execute(&mut *holds).await.unwrap();
+    upstream.catalogue(&server, LONG).await.unwrap();
+}

@@ -44,7 +44,8 @@ impl Tap {
         let request = if method == "ping" {
             ServerRequest::PingRequest(PingRequest::default())
         } else {
-            if method == elicitation::METHOD && !self.add_question(&mut waiting, &id, params) {
+            let is_question = self.takes_questions && method == elicitation::METHOD;
+            if is_question && !self.add_question(&mut waiting, &id, params) {
                 self.noise.ignore("a question that belongs to none or several of its calls", text.as_bytes());
             }
             ServerRequest::CustomRequest(CustomRequest::new(method.chars().take(64).collect::<String>(), None))

@@ -10,7 +10,7 @@ use crate::store::{Problem, time::millis};
 /// Most pins of one server: those of a few listings of the most tools that one may have. Without it a server that
 /// offers other tools all the time would fill the disk.
 const MAX_PINS: i64 = 8_000;
-/// Bytes of all pinned definitions of one server, likewise.
+/// Bytes of all pinned definitions of one server, likewise; and of all that are kept beside them since they changed.
 const MAX_BYTES: i64 = 16 * 1024 * 1024;
 
 /// What is to be written of a comparison.
@@ -96,10 +96,11 @@ async fn write(connection: &mut SqliteConnection, server: &str, todo: &Todo<'_>)
                     WHERE server = ? AND tool = ?";
         sqlx::query(back).bind(server).bind(*tool).execute(&mut *connection).await?;
     }
-    if !todo.new.is_empty() {
-        let sum = "SELECT count(*), coalesce(sum(length(CAST(definition AS BLOB))), 0) FROM pins WHERE server = ?";
-        let (count, bytes): (i64, i64) = sqlx::query_as(sum).bind(server).fetch_one(connection).await?;
-        if count > MAX_PINS || bytes > MAX_BYTES {
+    if !todo.new.is_empty() || !todo.keep.is_empty() {
+        let sum = "SELECT count(*), coalesce(sum(length(CAST(definition AS BLOB))), 0), \
+                   coalesce(sum(length(CAST(changed_definition AS BLOB))), 0) FROM pins WHERE server = ?";
+        let (count, pinned, changed): (i64, i64, i64) = sqlx::query_as(sum).bind(server).fetch_one(connection).await?;
+        if count > MAX_PINS || pinned.max(changed) > MAX_BYTES {
             return Err(Problem::TooManyPins { pins: MAX_PINS, bytes: MAX_BYTES });
         }
     }

@@ -17,11 +17,11 @@ pub(crate) fn answer(params: &Value, id: &Value, wire: &Wire, lines: &mut Lines<
         for line in lines.by_ref() {
             let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
             if message["id"] == asked.as_str() {
-                told.push(message["result"].clone());
+                told.push(what(&message));
                 break;
             }
             if message["id"] == "other" {
-                result(&other, &message["result"], wire)?;
+                result(&other, &what(&message), wire)?;
             } else if message["params"]["arguments"]["takeBack"] == true {
                 let params = json!({"requestId": asked, "reason": "no more"});
                 wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))?;
@@ -33,6 +33,11 @@ pub(crate) fn answer(params: &Value, id: &Value, wire: &Wire, lines: &mut Lines<
         }
     }
     result(id, &json!(told), wire)
+}
+
+/// The result, or the error.
+fn what(answer: &Value) -> Value {
+    answer.get("result").or(answer.get("error")).cloned().unwrap_or_default()
 }
 
 fn ask(id: &str, question: &Value, wire: &Wire) -> io::Result<()> {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::termios::{FlushArg, tcflush};
-use nix::unistd::read;
+use nix::unistd::{read, write};
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::signal::unix::Signal;
 use tokio::sync::Notify;
@@ -48,6 +48,7 @@ impl Visitor for Nobody {
 #[derive(Debug)]
 pub struct Visited<'a> {
     local: &'a AsyncFd<OwnedFd>,
+    command: &'a AsyncFd<OwnedFd>,
     resized: Notify,
 }
 
@@ -81,6 +82,12 @@ impl Visited<'_> {
         write_all(self.local, text.as_bytes(), |_| ()).await
     }
 
+    /// Interrupts the command as a typed Ctrl-C would: what that means is up to the command's terminal.
+    pub fn interrupt(&self) {
+        // One that reads no keys has no room for it either, as for one that is typed.
+        let _no_room_or_gone = write(self.command, b"\x03");
+    }
+
     /// Rows and columns, if they are known.
     pub fn size(&self) -> Option<(u16, u16)> {
         window::size(self.local)
@@ -103,7 +110,7 @@ impl Attached {
         mark(self.local.get_ref(), true)?;
         tcflush(&self.local, FlushArg::TCIFLUSH)?;
         let taken = modes.lock().unwrap_or_else(PoisonError::into_inner).taken();
-        let visited = Visited { local: &self.local, resized: Notify::new() };
+        let visited = Visited { local: &self.local, command: &self.command, resized: Notify::new() };
         let used = async {
             visited.write(&taken).await?;
             visitor.uses(&visited).await

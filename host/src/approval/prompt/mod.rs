@@ -33,6 +33,8 @@ pub(crate) struct Place {
     pub(crate) name: &'static str,
     /// The word that leaves without an answer.
     pub(crate) leave: &'static str,
+    /// The word that interrupts the command that asks, where there is one, and leaves.
+    pub(crate) stop: Option<&'static str>,
 }
 
 /// An answer.
@@ -66,6 +68,8 @@ pub(crate) enum Step {
     Turned,
     /// Leave without an answer.
     Leave,
+    /// Interrupt the command as a typed Ctrl-C would, and leave.
+    Stop,
     /// Get the whole arguments of this approval for [`Prompt::whole`].
     Whole(String),
     /// Answer this approval, and say how that went by [`Prompt::answered`].
@@ -117,6 +121,7 @@ impl Prompt {
             Typed::Nothing => Step::Nothing,
             Typed::End => Step::Leave,
             Typed::Word(word) if word == self.place.leave => Step::Leave,
+            Typed::Word(word) if Some(word.as_str()) == self.place.stop => Step::Stop,
             Typed::Word(word) => self.word(&word, now),
         }
     }
@@ -172,7 +177,8 @@ impl Prompt {
         let cut = |text: &str| text.chars().take(columns - 1).collect::<String>();
         let note = Escaped(&self.note).to_string();
         text.push_str(&format!("\x1b[{};1H{}", rows - 1, cut(&note)));
-        let words = format!("allow, deny, remember, all, next, {}> {}", self.place.leave, self.typing.text());
+        let stop = self.place.stop.map(|stop| format!(", {stop}")).unwrap_or_default();
+        let words = format!("allow, deny, remember, all, next, {}{stop}> {}", self.place.leave, self.typing.text());
         text.push_str(&format!("\x1b[{rows};1H{}", cut(&words)));
         text
     }

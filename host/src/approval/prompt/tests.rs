@@ -6,7 +6,7 @@ use footbridge_proto::text::needs_escape;
 
 use super::{show::tests::info, *};
 
-const HERE: Place = Place { name: "here", leave: "later" };
+const HERE: Place = Place { name: "here", leave: "later", stop: Some("stop") };
 const LONG: Duration = Duration::from_secs(1);
 
 /// Types, and gives what came of it.
@@ -32,6 +32,7 @@ fn a_word_answers_the_call_that_is_shown() {
     }
     let mut prompt = asked(&["ap-1"], start);
     assert_eq!(types(&mut prompt, "later\r", start + LONG), [Step::Leave]);
+    assert_eq!(types(&mut prompt, "stop\r", start + LONG), [Step::Stop]);
     assert_eq!(types(&mut prompt, "quit\r", start + LONG), [], "it is another place's word");
     assert!(prompt.text(None).contains("\"quit\" is no answer"));
 }
@@ -75,6 +76,6 @@ fn the_screen_holds_nothing_that_steers_it_but_what_is_ours() {
         let (rows, _) = size.map_or((24, 80), |(rows, columns)| (rows.max(4), columns.max(20)));
         let ours = [rows - 1, rows].iter().fold(ours, |text, row| text.replace(&format!("\x1b[{row};1H"), ""));
         assert!(!ours.chars().any(needs_escape), "{ours:?}");
-        assert!(ours.contains("later> ") || size.is_some_and(|(_, columns)| columns < 40), "{ours:?}");
+        assert!(ours.contains("later, stop> ") || size.is_some_and(|(_, columns)| columns < 40), "{ours:?}");
     }
 }

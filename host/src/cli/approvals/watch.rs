@@ -81,7 +81,7 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
 }
 
 /// What the terminal shows.
-const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit" };
+const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit", stop: None };
 
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
@@ -126,7 +126,7 @@ impl Watch<'_> {
 
     fn does(&mut self, step: Step) -> anyhow::Result<()> {
         match step {
-            Step::Nothing | Step::Leave => Ok(()),
+            Step::Nothing | Step::Leave | Step::Stop => Ok(()),
             Step::Turned => self.terminal.forget_keys(),
             Step::Whole(id) => {
                 let whole = self.harnesses.ask(&ShowApproval { id });

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use footbridge_proto::text::Escaped;
-
-use super::show;
+use super::show::{self, wrap};
 use crate::control::wire::ApprovalInfo;
 
 /// How long nothing that is typed counts once a call is shown.
@@ -47,7 +45,7 @@ impl Page {
         };
         let mut lines = show::fields(one);
         match &self.all {
-            Some(all) => lines.push(Escaped(all).to_string()),
+            Some(all) => lines.push(show::whole(all)),
             None => lines.extend(show::ends(one)),
         }
         Lines { head: format!("{name}: {waiting} waiting"), lines, page: self.number }
@@ -68,24 +66,6 @@ impl Lines {
         out.extend(pages.get(at).into_iter().flat_map(|page| page.iter().cloned()));
         out
     }
-}
-
-/// Lines of at most so many columns. What is not ASCII may take two.
-fn wrap(line: &str, columns: usize) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut used = 0;
-    for c in line.chars() {
-        let width = if c.is_ascii() { 1 } else { 2 };
-        if used + width > columns.max(2) {
-            out.push(String::new());
-            used = 0;
-        }
-        if let Some(last) = out.last_mut() {
-            last.push(c);
-        }
-        used += width;
-    }
-    out
 }
 
 /// What a key came to.
@@ -176,12 +156,5 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with("tool:")) && !lines.concat().contains('\u{1b}'));
         page.turn();
         assert!(page.lines("x", Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
-    }
-
-    #[test]
-    fn a_narrow_screen_wraps_and_keeps_all() {
-        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
-        assert_eq!(wrap("ééé", 4), ["éé", "é"]);
-        assert_eq!(wrap("", 4), [""]);
     }
 }

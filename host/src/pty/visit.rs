@@ -13,11 +13,14 @@ use std::time::Duration;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::{read, write};
 use tokio::io::{Interest, unix::AsyncFd};
-use tokio::signal::unix::Signal;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Attached, Modes, again, mark, window, write_all};
+use super::{
+    Attached, Modes, again, mark,
+    stop::{self, Event, Events},
+    window, write_all,
+};
 
 /// How long the window is a row smaller: two changes that a program sees as one are none.
 const SMALLER: Duration = Duration::from_millis(150);
@@ -105,22 +108,36 @@ impl Attached {
         &self,
         visitor: &mut impl Visitor,
         modes: &Mutex<Modes>,
-        resized: &mut Signal,
+        events: &mut Events,
     ) -> io::Result<()> {
         mark(self.local.get_ref(), true)?;
         tcflush(&self.local, FlushArg::TCIFLUSH)?;
-        let taken = modes.lock().unwrap_or_else(PoisonError::into_inner).taken();
+        let taken = || modes.lock().unwrap_or_else(PoisonError::into_inner).taken();
         let visited = Visited { local: &self.local, command: &self.command, resized: Notify::new() };
         let used = async {
-            visited.write(&taken).await?;
+            visited.write(&taken()).await?;
             visitor.uses(&visited).await
         };
         let mut used = std::pin::pin!(used);
         let used = loop {
             tokio::select! {
                 used = &mut used => break used,
-                Some(()) = resized.recv() => {
-                    self.resize();
+                event = events.next() => {
+                    match event {
+                        Event::Resized => self.resize(),
+                        Event::Stop => {
+                            self.stop(None);
+                            continue;
+                        }
+                        Event::Continued if !self.resume() => continue,
+                        Event::Continued => {
+                            mark(self.local.get_ref(), true)?;
+                            if events.went_on() {
+                                visited.write(&format!("{}{}", stop::ALTERNATE, taken())).await?;
+                            }
+                            visited.forget_keys()?;
+                        }
+                    }
                     visited.resized.notify_one();
                 }
             }

@@ -38,15 +38,13 @@ use crate::sys;
 use modes::Modes;
 use stop::{Event, Events};
 pub use visit::{Nobody, Visited, Visitor};
+use visit::{VISITED, mark};
 
 /// One read from either side.
 const CHUNK: usize = 16 * 1024;
 
 /// How long the last output may take to be shown; a terminal stopped with Ctrl-S would hold it for ever.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
-
-/// See [`mark`].
-const VISITED: OFlag = OFlag::O_APPEND;
 
 /// What raw mode has to undo.
 static SAVED: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
@@ -269,14 +267,6 @@ fn raw(before: &Termios) -> Termios {
     let mut raw = before.clone();
     cfmakeraw(&mut raw);
     raw
-}
-
-/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
-/// opened file, which both share and nobody else has. For a terminal it means nothing.
-fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
-    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
-    flags.set(VISITED, visited);
-    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
 }
 
 impl Drop for Raw {

@@ -12,7 +12,8 @@ use nix::sys::termios::{SetArg, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp, write};
 use tokio::signal::unix::{self, SignalKind, signal};
 
-use super::{Attached, Modes, SAVED, mark, modes, raw, write_all};
+use super::visit::mark;
+use super::{Attached, Modes, SAVED, modes, raw, write_all};
 
 /// Turns to the alternate screen, which a stop leaves.
 pub(super) const ALTERNATE: &str = "\x1b[?1049h";
@@ -83,7 +84,7 @@ impl Attached {
     /// command's, unless a visitor has the screen.
     pub(super) fn stop(&self, modes: Option<&Mutex<Modes>>) {
         let terminal = self.local.get_ref();
-        let taken = modes.map(|modes| modes.lock().unwrap_or_else(PoisonError::into_inner).taken());
+        let taken = modes.map(|modes| modes.lock().unwrap_or_else(PoisonError::into_inner).taken(None));
         let text = format!("{}{}", taken.unwrap_or_default(), modes::LEAVE);
         // In one go or not at all: a terminal that takes nothing now must not hold up the stop.
         let _as_far_as_there_is_room = write(terminal, text.as_bytes());

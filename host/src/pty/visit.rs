@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::{read, write};
 use tokio::io::{Interest, unix::AsyncFd};
@@ -17,13 +18,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{
-    Attached, Modes, again, mark,
+    Attached, Modes, again,
     stop::{self, Event, Events},
     window, write_all,
 };
 
 /// How long the window is a row smaller: two changes that a program sees as one are none.
 const SMALLER: Duration = Duration::from_millis(150);
+
+/// See [`mark`].
+pub(super) const VISITED: OFlag = OFlag::O_APPEND;
 
 /// Somebody who uses the local terminal now and then.
 pub trait Visitor {
@@ -112,7 +116,7 @@ impl Attached {
     ) -> io::Result<()> {
         mark(self.local.get_ref(), true)?;
         tcflush(&self.local, FlushArg::TCIFLUSH)?;
-        let taken = || modes.lock().unwrap_or_else(PoisonError::into_inner).taken();
+        let taken = || modes.lock().unwrap_or_else(PoisonError::into_inner).taken(window::size(&self.local));
         let visited = Visited { local: &self.local, command: &self.command, resized: Notify::new() };
         let used = async {
             visited.write(&taken()).await?;
@@ -161,4 +165,12 @@ impl Attached {
         let smaller = alternate && window::shrink(&self.command).is_ok();
         smaller.then(|| Instant::now() + SMALLER)
     }
+}
+
+/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
+/// opened file, which both share and nobody else has. For a terminal it means nothing.
+pub(super) fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
+    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
+    flags.set(VISITED, visited);
+    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
 }

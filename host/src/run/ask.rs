@@ -144,6 +144,8 @@ impl pty::Visitor for Person {
             if text != drawn {
                 terminal.write(&text).await?;
                 drawn = text;
+                let step = prompt.drawn(Instant::now());
+                self.does(step, &mut prompt, terminal)?;
             }
             tokio::select! {
                 keys = terminal.keys() => for key in keys? {

@@ -85,6 +85,8 @@ pub(crate) struct Prompt {
     waiting: Vec<ApprovalInfo>,
     /// The call that is on the screen.
     shown: Option<ApprovalInfo>,
+    /// Whether it is on the screen for sure.
+    drawn: bool,
     note: String,
 }
 
@@ -92,7 +94,7 @@ impl Prompt {
     /// Nothing is shown, and nothing counts for a moment.
     pub(crate) fn new(place: Place, now: Instant) -> Self {
         let (typing, page) = (Typing::new(now), Page::default());
-        Self { place, typing, page, waiting: Vec::new(), shown: None, note: String::new() }
+        Self { place, typing, page, waiting: Vec::new(), shown: None, drawn: true, note: String::new() }
     }
 
     /// Takes what waits for an answer now, the oldest first.
@@ -112,6 +114,17 @@ impl Prompt {
         self.typing = Typing::new(now);
         self.page = Page::default();
         self.shown = next;
+        self.drawn = false;
+        Step::Turned
+    }
+
+    /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on, however
+    /// long that took: what was typed before does not count for it.
+    pub(crate) fn drawn(&mut self, now: Instant) -> Step {
+        if std::mem::replace(&mut self.drawn, true) {
+            return Step::Nothing;
+        }
+        self.typing = Typing::new(now);
         Step::Turned
     }
 
@@ -120,6 +133,7 @@ impl Prompt {
         match self.typing.feed(key, now) {
             Typed::Nothing => Step::Nothing,
             Typed::End => Step::Leave,
+            Typed::Word(_) if !self.drawn => Step::Nothing,
             Typed::Word(word) if word == self.place.leave => Step::Leave,
             Typed::Word(word) if Some(word.as_str()) == self.place.stop => Step::Stop,
             Typed::Word(word) => self.word(&word, now),

@@ -108,6 +108,8 @@ impl Watch<'_> {
                 self.does(step)?;
             }
             self.terminal.draw(self.prompt.text(self.terminal.size()))?;
+            let step = self.prompt.drawn(Instant::now());
+            self.does(step)?;
             match self.terminal.wait(EVERY)? {
                 Event::Nothing => {}
                 Event::End => return Ok(()),

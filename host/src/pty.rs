@@ -13,6 +13,7 @@
 //! before it ended is still shown; a visitor for whom the terminal is gone is not let in again.
 
 mod modes;
+mod stop;
 mod visit;
 pub(crate) mod window;
 
@@ -30,22 +31,20 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, isatty, read, tcgetpgrp, ttyname, write};
 use tokio::io::unix::AsyncFd;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::keeper::Stream;
 use crate::sys;
 use modes::Modes;
+use stop::{Event, Events};
 pub use visit::{Nobody, Visited, Visitor};
+use visit::{VISITED, mark};
 
 /// One read from either side.
 const CHUNK: usize = 16 * 1024;
 
 /// How long the last output may take to be shown; a terminal stopped with Ctrl-S would hold it for ever.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
-
-/// See [`mark`].
-const VISITED: OFlag = OFlag::O_APPEND;
 
 /// What raw mode has to undo.
 static SAVED: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
@@ -156,7 +155,7 @@ impl Attached {
         visitor: &mut impl Visitor,
         ended: impl Future<Output = T>,
     ) -> Result<T, TerminalError> {
-        let mut resized = signal(SignalKind::window_change()).map_err(TerminalError::Watch)?;
+        let mut events = Events::listen(self.raw.is_some()).map_err(TerminalError::Watch)?;
         // The window may have changed between the start and now.
         self.resize();
         let modes = Mutex::new(Modes::default());
@@ -170,7 +169,17 @@ impl Attached {
         let value = loop {
             tokio::select! {
                 value = &mut ended => break value,
-                Some(()) = resized.recv() => self.resize(),
+                event = events.next() => match event {
+                    Event::Resized => self.resize(),
+                    Event::Stop => self.stop(Some(&modes)),
+                    Event::Continued if !self.resume() => {}
+                    Event::Continued => {
+                        if events.went_on() {
+                            let _terminal_may_be_gone = self.give_back_again(&modes).await;
+                        }
+                        smaller_until = self.draw_again(&modes);
+                    }
+                },
                 () = sleep_until(smaller_until.unwrap_or_else(Instant::now)), if smaller_until.is_some() => {
                     smaller_until = None;
                     self.resize();
@@ -182,7 +191,7 @@ impl Attached {
                         let _given_back_or_too_slow = timeout(LAST_OUTPUT, self.give_back(&modes)).await;
                         break value;
                     }
-                    visit = self.visit(visitor, &modes, &mut resized) => {
+                    visit = self.visit(visitor, &modes, &mut events) => {
                         visits = visit.is_ok();
                         smaller_until = self.draw_again(&modes);
                     }
@@ -258,14 +267,6 @@ fn raw(before: &Termios) -> Termios {
     let mut raw = before.clone();
     cfmakeraw(&mut raw);
     raw
-}
-
-/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
-/// opened file, which both share and nobody else has. For a terminal it means nothing.
-fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
-    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
-    flags.set(VISITED, visited);
-    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
 }
 
 impl Drop for Raw {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 const SANDBOXES: [&str; 2] = ["net", "none"];
 const BACK: &str = "\u{1b}[?1049l";
+const TAKEN: &str = "\u{1b}[?1049h";
 const NOBODY_IS_ASKED: &str = "no terminal to ask on";
 
 fn asks() -> Host {
@@ -124,6 +125,47 @@ fn a_question_can_be_left_for_later() {
     assert!(run.status().success(), "{person:?}");
     let states: Vec<String> = steps(&host).into_iter().map(|(state, _)| state).collect();
     assert_eq!(states, ["pending", "withdrawn", "pending", "withdrawn"]);
+}
+
+#[test]
+fn stop_interrupts_the_command_as_a_typed_ctrl_c_would() {
+    for sandbox in SANDBOXES {
+        let host = asks().sandbox(sandbox);
+        let mut person = Person::new();
+        let script = format!("trap 'echo interrupted; exit 5' INT; {} & while :; do wait; done", adds("one"));
+        let mut run = starts(&host, &mut person, &script);
+        person.sees("later, stop> ");
+        reads_the_question();
+        person.types("stop\r");
+        person.sees("interrupted");
+        assert_eq!(run.status().code(), Some(5), "{sandbox}: {person:?}");
+        assert_eq!(person.seen_since(BACK).matches(TAKEN).count(), 0);
+    }
+}
+
+#[test]
+fn a_command_that_asks_again_and_again_keeps_nobody_from_their_terminal() {
+    let host = asks();
+    let mut person = Person::new();
+    let ask = "timeout 0.6 tool-cli demo add_note";
+    let script = format!(
+        "trap 'echo interrupted; exit 5' INT
+         for i in 1 2 3 4 5 6 7 8; do {ask} \"{{\\\"text\\\":\\\"$i\\\"}}\"; done; echo asked all
+         {} & while :; do wait; done",
+        adds("last")
+    );
+    let mut run = starts(&host, &mut person, &script);
+    person.sees("asked all");
+    let shown = format!("{person:?}").matches("[?1049h").count();
+    assert!((1..=3).contains(&shown), "{shown} prompts: {person:?}");
+    // When the pause is over it asks, and leaving it lets the next Ctrl-C through, whatever asks meanwhile.
+    person.sees("{\"text\":\"last\"}");
+    person.forgets();
+    person.types("\u{3}");
+    person.sees(BACK);
+    person.types("\u{3}");
+    person.sees("interrupted");
+    assert_eq!(run.status().code(), Some(5), "{person:?}");
 }
 
 #[test]

@@ -10,17 +10,22 @@
 use std::collections::BTreeSet;
 
 /// Private modes that are off at first: cursor keys, reversed screen, origin, margins left and right, mouse, focus,
-/// bracketed paste, synchronized output.
-const OFF: [u16; 16] = [1, 5, 6, 69, 9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026];
+/// bracketed paste, synchronized output, reports of colours and of the window's size, keys as Windows has them.
+const OFF: [u16; 19] =
+    [1, 5, 6, 69, 9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048, 9001];
 /// Private modes that are on at first: wrapping lines, the cursor shows.
 const ON: [u16; 2] = [7, 25];
 /// The private modes that turn to the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
-/// Public modes that are off at first: insert, Enter sends a line feed too.
-const PUBLIC: [u16; 2] = [4, 20];
+/// Public modes that are off at first: locked keyboard, insert, Enter sends a line feed too.
+const PUBLIC: [u16; 3] = [2, 4, 20];
+/// The public mode that is on at first: the terminal does not echo keys itself.
+const NO_ECHO: u16 = 12;
 
 /// Longest piece of a sequence that is kept. Of a longer one the rest is swallowed as its middle is missing.
 const PIECE: usize = 4096;
+/// Largest screen that is written full, in rows and in columns.
+const MOST: u16 = 1000;
 /// Most parameters of a sequence that are looked at.
 const PARAMETERS: usize = 64;
 
@@ -59,6 +64,8 @@ pub(super) struct Modes {
     public: BTreeSet<u16>,
     alternate: bool,
     keypad: bool,
+    /// How much of the keyboard comes as sequences (modifyOtherKeys of xterm).
+    other_keys: Option<String>,
     /// The parameters that set the scrolling region.
     region: Option<String>,
 }
@@ -76,26 +83,40 @@ impl Modes {
         self.alternate
     }
 
-    /// What makes the terminal a clean screen for somebody else.
-    pub(super) fn taken(&self) -> String {
+    /// What makes the terminal a clean screen for somebody else. With rows and columns, every cell is written: what
+    /// protects characters from being cleared does not protect them from that.
+    pub(super) fn taken(&self, size: Option<(u16, u16)>) -> String {
         let mut text = CLEAN.to_owned();
         text.push_str(if self.alternate { "\x1b7" } else { "\x1b[?1049h" });
         // Keys come as plain bytes, whatever keyboard protocol was asked for.
-        text.push_str("\x1b[>0u\x1b[0m\x1b(B\x0f\x1b[r\x1b>");
+        text.push_str("\x1b[>0u\x1b[>4m\x1b[0m\x1b(B\x0f\x1b[r\x1b>");
         PUBLIC.iter().for_each(|mode| text.push_str(&format!("\x1b[{mode}l")));
+        text.push_str(&format!("\x1b[{NO_ECHO}h"));
         OFF.iter().for_each(|mode| text.push_str(&format!("\x1b[?{mode}l")));
         ON.iter().for_each(|mode| text.push_str(&format!("\x1b[?{mode}h")));
-        text.push_str("\x1b[2J\x1b[H");
+        // No character is protected from now on: EPA, and DECSCA, after which xterm clears those of SPA too.
+        text.push_str("\x1bW\x1b[0\"q\x1b[2J");
+        let (rows, columns) = size.map_or((0, 0), |(rows, columns)| (rows.min(MOST), columns.min(MOST)));
+        for row in 1..=rows {
+            text.push_str(&format!("\x1b[{row};1H{:1$}", "", usize::from(columns)));
+        }
+        text.push_str("\x1b[H");
         text
     }
 
     /// What gives it back to the command, with the piece of a sequence that it was in.
     pub(super) fn given_back(&self) -> Vec<u8> {
         let mut text = "\x18\x1b\\\x1b[0m\x1b[2J\x1b[<u".to_owned();
-        self.public.iter().for_each(|mode| text.push_str(&format!("\x1b[{mode}h")));
+        for mode in &self.public {
+            let word = if *mode == NO_ECHO { 'l' } else { 'h' };
+            text.push_str(&format!("\x1b[{mode}{word}"));
+        }
         for mode in &self.private {
             let word = if ON.contains(mode) { 'l' } else { 'h' };
             text.push_str(&format!("\x1b[?{mode}{word}"));
+        }
+        if let Some(keys) = &self.other_keys {
+            text.push_str(&format!("\x1b[>{keys}m"));
         }
         if self.keypad {
             text.push_str("\x1b=");
@@ -185,6 +206,7 @@ impl Modes {
                 self.region = Some(numbers).filter(|numbers| !numbers.is_empty());
             }
             b'p' if text == "!" => self.soft_reset(),
+            b'm' | b'n' if text.starts_with('>') => self.set_keys(text.trim_start_matches('>'), last == b'm'),
             _ => {}
         }
         At::Ground
@@ -200,6 +222,7 @@ impl Modes {
             (true, mode) if OFF.contains(&mode) => on,
             (true, mode) if ON.contains(&mode) => !on,
             (false, mode) if PUBLIC.contains(&mode) => on,
+            (false, NO_ECHO) => !on,
             _ => return,
         };
         if other {
@@ -209,10 +232,21 @@ impl Modes {
         };
     }
 
+    /// XTMODKEYS, and what turns it off: of its resources the one that makes sequences of plain keys.
+    fn set_keys(&mut self, numbers: &str, on: bool) {
+        let (resource, value) = numbers.split_once(';').unwrap_or((numbers, ""));
+        let value = value.parse::<u8>().ok().filter(|value| on && *value > 0);
+        match resource {
+            "4" => self.other_keys = value.map(|value| format!("4;{value}")),
+            "" => self.other_keys = None,
+            _ => {}
+        }
+    }
+
     /// DECSTR: the modes that it puts back (VT510 manual).
     fn soft_reset(&mut self) {
         self.private.retain(|mode| ![1, 6, 7, 25, 69].contains(mode));
-        self.public.remove(&4);
+        self.public.retain(|mode| ![2, 4, NO_ECHO].contains(mode));
         (self.keypad, self.region) = (false, None);
     }
 }

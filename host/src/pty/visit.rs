@@ -10,17 +10,24 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::termios::{FlushArg, tcflush};
-use nix::unistd::read;
+use nix::unistd::{read, write};
 use tokio::io::{Interest, unix::AsyncFd};
-use tokio::signal::unix::Signal;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Attached, Modes, again, mark, window, write_all};
+use super::{
+    Attached, Modes, again,
+    stop::{self, Event, Events},
+    window, write_all,
+};
 
 /// How long the window is a row smaller: two changes that a program sees as one are none.
 const SMALLER: Duration = Duration::from_millis(150);
+
+/// See [`mark`].
+pub(super) const VISITED: OFlag = OFlag::O_APPEND;
 
 /// Somebody who uses the local terminal now and then.
 pub trait Visitor {
@@ -48,6 +55,7 @@ impl Visitor for Nobody {
 #[derive(Debug)]
 pub struct Visited<'a> {
     local: &'a AsyncFd<OwnedFd>,
+    command: &'a AsyncFd<OwnedFd>,
     resized: Notify,
 }
 
@@ -81,6 +89,12 @@ impl Visited<'_> {
         write_all(self.local, text.as_bytes(), |_| ()).await
     }
 
+    /// Interrupts the command as a typed Ctrl-C would: what that means is up to the command's terminal.
+    pub fn interrupt(&self) {
+        // One that reads no keys has no room for it either, as for one that is typed.
+        let _no_room_or_gone = write(self.command, b"\x03");
+    }
+
     /// Rows and columns, if they are known.
     pub fn size(&self) -> Option<(u16, u16)> {
         window::size(self.local)
@@ -98,22 +112,36 @@ impl Attached {
         &self,
         visitor: &mut impl Visitor,
         modes: &Mutex<Modes>,
-        resized: &mut Signal,
+        events: &mut Events,
     ) -> io::Result<()> {
         mark(self.local.get_ref(), true)?;
         tcflush(&self.local, FlushArg::TCIFLUSH)?;
-        let taken = modes.lock().unwrap_or_else(PoisonError::into_inner).taken();
-        let visited = Visited { local: &self.local, resized: Notify::new() };
+        let taken = || modes.lock().unwrap_or_else(PoisonError::into_inner).taken(window::size(&self.local));
+        let visited = Visited { local: &self.local, command: &self.command, resized: Notify::new() };
         let used = async {
-            visited.write(&taken).await?;
+            visited.write(&taken()).await?;
             visitor.uses(&visited).await
         };
         let mut used = std::pin::pin!(used);
         let used = loop {
             tokio::select! {
                 used = &mut used => break used,
-                Some(()) = resized.recv() => {
-                    self.resize();
+                event = events.next() => {
+                    match event {
+                        Event::Resized => self.resize(),
+                        Event::Stop => {
+                            self.stop(None);
+                            continue;
+                        }
+                        Event::Continued if !self.resume() => continue,
+                        Event::Continued => {
+                            mark(self.local.get_ref(), true)?;
+                            if events.went_on() {
+                                visited.write(&format!("{}{}", stop::ALTERNATE, taken())).await?;
+                            }
+                            visited.forget_keys()?;
+                        }
+                    }
                     visited.resized.notify_one();
                 }
             }
@@ -137,4 +165,12 @@ impl Attached {
         let smaller = alternate && window::shrink(&self.command).is_ok();
         smaller.then(|| Instant::now() + SMALLER)
     }
+}
+
+/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
+/// opened file, which both share and nobody else has. For a terminal it means nothing.
+pub(super) fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
+    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
+    flags.set(VISITED, visited);
+    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
 }

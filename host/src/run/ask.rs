@@ -1,48 +1,52 @@
 //! Who is asked about the calls of a run: the person in front of its terminal, while its command is held; whoever uses
 //! `footbridge approvals`; the operator's command; or nobody, which is said once.
 
+mod pace;
+
 use std::{
     collections::BTreeSet,
     io,
     time::{Duration, Instant},
 };
 
-use tokio::{sync::watch, time::sleep};
+use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
     approval::{
         Answer, Approvals,
         prompt::{Place, Prompt, Step, Word},
     },
+    control::wire::ApprovalInfo,
     log, pty,
     pty::Visited,
     report,
 };
+use pace::Pace;
 
 /// What the terminal shows.
-const HERE: Place = Place { name: "footbridge run", leave: "later" };
+const HERE: Place = Place { name: "footbridge run", leave: "later", stop: Some("stop") };
 
 /// How long the operator's command may answer before the person is asked as well: a quick one takes no keys away.
 const COMMAND_FIRST: Duration = Duration::from_secs(1);
+
+/// How long a call waits in any case: what is withdrawn at once is not worth a prompt.
+const SETTLE: Duration = Duration::from_millis(300);
 
 /// Asks on the terminal of the run.
 pub(super) struct Person {
     approvals: Approvals,
     changed: watch::Receiver<u64>,
-    /// Those that the person left for later: they do not open the prompt again.
-    put_off: BTreeSet<String>,
+    pace: Pace,
     /// What the harness logs would be drawn over the question.
     held: Option<log::Held>,
 }
 
 impl Person {
-    pub(super) fn new(approvals: &Approvals) -> Self {
-        let changed = approvals.watch();
-        Self { approvals: approvals.clone(), changed, put_off: BTreeSet::new(), held: None }
-    }
-
-    fn is_asked(&self) -> bool {
-        self.approvals.pending().iter().any(|one| !self.put_off.contains(&one.id))
+    /// What was left for later comes back where `others` than this person do not answer.
+    pub(super) fn new(approvals: &Approvals, others: bool) -> Self {
+        let settle = if approvals.asks_programs() { COMMAND_FIRST } else { SETTLE };
+        let pace = Pace::new(settle, !others);
+        Self { approvals: approvals.clone(), changed: approvals.watch(), pace, held: None }
     }
 
     async fn change(&mut self) {
@@ -51,14 +55,26 @@ impl Person {
         }
     }
 
-    /// Does what a key came to. True to leave.
-    fn does(&mut self, step: Step, prompt: &mut Prompt, terminal: &Visited<'_>) -> io::Result<bool> {
+    /// What waits, and last what was left.
+    fn waiting(&self, left: &BTreeSet<String>) -> Vec<ApprovalInfo> {
+        let mut waiting = self.approvals.pending();
+        waiting.sort_by_key(|one| left.contains(&one.id));
+        waiting
+    }
+
+    /// Does what a key came to.
+    fn does(&mut self, step: Step, prompt: &mut Prompt, terminal: &Visited<'_>) -> io::Result<Then> {
         match step {
             Step::Nothing => {}
             Step::Turned => terminal.forget_keys()?,
             Step::Leave => {
-                self.put_off = prompt.waiting().map(str::to_owned).collect();
-                return Ok(true);
+                self.pace.leave(prompt.waiting(), Instant::now());
+                return Ok(Then::Leave);
+            }
+            Step::Stop => {
+                terminal.interrupt();
+                self.pace.leave(prompt.waiting(), Instant::now());
+                return Ok(Then::Leave);
             }
             Step::Whole(id) => {
                 let parsed = id.parse().map_err(|error| format!("{error}"));
@@ -68,10 +84,11 @@ impl Person {
             Step::Answer(id, word) => {
                 let answered = self.answer(&id, word);
                 let step = prompt.answered(&id, word, answered, Instant::now());
-                return self.does(step, prompt, terminal);
+                self.does(step, prompt, terminal)?;
+                return Ok(Then::Answered);
             }
         }
-        Ok(false)
+        Ok(Then::Stay)
     }
 
     fn answer(&self, id: &str, word: Word) -> Result<(), String> {
@@ -85,44 +102,58 @@ impl Person {
     }
 }
 
+/// What a key came to for the visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Stay,
+    Answered,
+    Leave,
+}
+
 impl pty::Visitor for Person {
     async fn wants(&mut self) {
         self.held = None;
         loop {
             self.changed.borrow_and_update();
-            if self.is_asked() {
-                if self.approvals.asks_programs() {
-                    sleep(COMMAND_FIRST).await;
-                }
-                if self.is_asked() {
-                    return;
-                }
+            let (waiting, now) = (self.approvals.pending(), Instant::now());
+            match self.pace.opens_at(waiting.iter().map(|one| one.id.as_str()), now) {
+                Some(at) if at <= now => return,
+                Some(at) => tokio::select! {
+                    () = sleep_until(at.into()) => {}
+                    () = self.change() => {}
+                },
+                None => self.change().await,
             }
-            self.change().await;
         }
     }
 
     async fn uses(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
         self.held = Some(log::hold());
+        let left = self.pace.opened(Instant::now());
         let mut prompt = Prompt::new(HERE, Instant::now());
-        let mut drawn = String::new();
+        let (mut drawn, mut answered) = (String::new(), false);
         loop {
             self.changed.borrow_and_update();
-            let step = prompt.update(self.approvals.pending(), Instant::now());
+            let step = prompt.update(self.waiting(&left), Instant::now());
             self.does(step, &mut prompt, terminal)?;
-            if prompt.waiting().all(|id| self.put_off.contains(id)) {
+            if prompt.waiting().all(|id| self.pace.is_left(id)) {
+                self.pace.closed(answered, Instant::now());
                 return Ok(());
             }
             let text = prompt.text(terminal.size());
             if text != drawn {
                 terminal.write(&text).await?;
                 drawn = text;
+                let step = prompt.drawn(Instant::now());
+                self.does(step, &mut prompt, terminal)?;
             }
             tokio::select! {
                 keys = terminal.keys() => for key in keys? {
                     let step = prompt.feed(key, Instant::now());
-                    if self.does(step, &mut prompt, terminal)? {
-                        return Ok(());
+                    match self.does(step, &mut prompt, terminal)? {
+                        Then::Leave => return Ok(()),
+                        Then::Answered => answered = true,
+                        Then::Stay => {}
                     }
                 },
                 () = self.change() => {}

@@ -129,7 +129,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     }
     let asking = run.policy.name().to_owned();
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
-    let person = person.then(|| Person::new(harness.approvals()));
+    let person = person.then(|| Person::new(harness.approvals(), others));
     let token = new_token()?;
     let spec =
         SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };

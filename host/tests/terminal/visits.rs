@@ -205,3 +205,60 @@ fn when_the_harness_is_killed_with_9_the_keeper_leaves_the_visitors_screen() {
     house.person.types("\r");
     assert!(!house.harness.wait().unwrap().success());
 }
+
+impl House {
+    fn harness_pid(&self) -> Pid {
+        let keeper = self.person.seen.split("keeper ").nth(1).unwrap().lines().next().unwrap().trim();
+        Pid::from_raw(super::parent_of(keeper))
+    }
+
+    /// Waits until the harness is stopped, or goes on: nothing tells who is not its parent.
+    fn waits_until_stopped(&self, stopped: bool) {
+        let stat = format!("/proc/{}/stat", self.harness_pid());
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let is = || std::fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('T');
+        while is() != stopped {
+            assert!(std::time::Instant::now() < until, "in time");
+            let _idle = nix::poll::poll(&mut [], 10_u8).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_stop_gives_the_shell_its_terminal_and_going_on_takes_it_again() {
+    let before = Person::sits_down().settings();
+    let script =
+        "trap 'stty size' WINCH; printf '\\033[?2004h'; echo keeper $PPID; while :; do read x; echo got-$x; done";
+    let mut house = House::runs(script);
+    assert!(house.person.sees("keeper ") && house.person.sees("\n"));
+    let raw = house.person.settings();
+    for visited in [false, true] {
+        if visited {
+            house.calls_the_visitor();
+        }
+        house.person.seen =
+            format!("keeper {}\n\n", house.person.seen.split("keeper ").nth(1).unwrap().lines().next().unwrap());
+        kill(house.harness_pid(), Signal::SIGTSTP).unwrap();
+        house.waits_until_stopped(true);
+        assert_eq!(house.person.settings(), before, "visited {visited}");
+        assert!(house.person.sees("\x1b[?1049l"), "the alternate screen is left");
+        // The window may be another one afterwards.
+        let columns = if visited { "99" } else { "88" };
+        let resized = Command::new("stty").args(["cols", columns]).stdin(house.person.terminal()).status();
+        assert!(resized.unwrap().success());
+        house.person.seen.push_str("stopped\n");
+        kill(house.harness_pid(), Signal::SIGCONT).unwrap();
+        house.person.gets_back(&raw);
+        if visited {
+            assert!(house.person.sees(&format!("size Some((33, {columns}))")), "it draws anew");
+            assert!(house.since("stopped\n").contains("\x1b[?1049h"), "{:?}", house.person.seen);
+            house.sends_the_visitor_away();
+        }
+        assert!(house.person.sees(&format!("33 {columns}\r\n")), "{:?}", house.person.seen);
+        assert!(house.since("stopped\n").contains("\x1b[?2004h"), "{:?}", house.person.seen);
+    }
+    house.person.types("mine\r");
+    assert!(house.person.sees("got-mine\r\n"), "{:?}", house.person.seen);
+    house.person.types("\u{3}");
+    assert!(house.person.sees("ended 130") && house.harness.wait().unwrap().success());
+}

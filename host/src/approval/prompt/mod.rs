@@ -33,6 +33,8 @@ pub(crate) struct Place {
     pub(crate) name: &'static str,
     /// The word that leaves without an answer.
     pub(crate) leave: &'static str,
+    /// The word that interrupts the command that asks, where there is one, and leaves.
+    pub(crate) stop: Option<&'static str>,
 }
 
 /// An answer.
@@ -66,6 +68,8 @@ pub(crate) enum Step {
     Turned,
     /// Leave without an answer.
     Leave,
+    /// Interrupt the command as a typed Ctrl-C would, and leave.
+    Stop,
     /// Get the whole arguments of this approval for [`Prompt::whole`].
     Whole(String),
     /// Answer this approval, and say how that went by [`Prompt::answered`].
@@ -81,6 +85,8 @@ pub(crate) struct Prompt {
     waiting: Vec<ApprovalInfo>,
     /// The call that is on the screen.
     shown: Option<ApprovalInfo>,
+    /// Whether it is on the screen for sure.
+    drawn: bool,
     note: String,
 }
 
@@ -88,7 +94,7 @@ impl Prompt {
     /// Nothing is shown, and nothing counts for a moment.
     pub(crate) fn new(place: Place, now: Instant) -> Self {
         let (typing, page) = (Typing::new(now), Page::default());
-        Self { place, typing, page, waiting: Vec::new(), shown: None, note: String::new() }
+        Self { place, typing, page, waiting: Vec::new(), shown: None, drawn: true, note: String::new() }
     }
 
     /// Takes what waits for an answer now, the oldest first.
@@ -108,6 +114,17 @@ impl Prompt {
         self.typing = Typing::new(now);
         self.page = Page::default();
         self.shown = next;
+        self.drawn = false;
+        Step::Turned
+    }
+
+    /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on, however
+    /// long that took: what was typed before does not count for it.
+    pub(crate) fn drawn(&mut self, now: Instant) -> Step {
+        if std::mem::replace(&mut self.drawn, true) {
+            return Step::Nothing;
+        }
+        self.typing = Typing::new(now);
         Step::Turned
     }
 
@@ -116,7 +133,9 @@ impl Prompt {
         match self.typing.feed(key, now) {
             Typed::Nothing => Step::Nothing,
             Typed::End => Step::Leave,
+            Typed::Word(_) if !self.drawn => Step::Nothing,
             Typed::Word(word) if word == self.place.leave => Step::Leave,
+            Typed::Word(word) if Some(word.as_str()) == self.place.stop => Step::Stop,
             Typed::Word(word) => self.word(&word, now),
         }
     }
@@ -172,7 +191,8 @@ impl Prompt {
         let cut = |text: &str| text.chars().take(columns - 1).collect::<String>();
         let note = Escaped(&self.note).to_string();
         text.push_str(&format!("\x1b[{};1H{}", rows - 1, cut(&note)));
-        let words = format!("allow, deny, remember, all, next, {}> {}", self.place.leave, self.typing.text());
+        let stop = self.place.stop.map(|stop| format!(", {stop}")).unwrap_or_default();
+        let words = format!("allow, deny, remember, all, next, {}{stop}> {}", self.place.leave, self.typing.text());
         text.push_str(&format!("\x1b[{rows};1H{}", cut(&words)));
         text
     }

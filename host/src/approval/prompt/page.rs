@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use footbridge_proto::text::Escaped;
-
-use super::show;
+use super::show::{self, wrap};
 use crate::control::wire::ApprovalInfo;
 
 /// How long nothing that is typed counts once a call is shown.
 const DEAF: Duration = Duration::from_millis(500);
+
+/// Ctrl-C where a terminal makes sequences of keys, in spite of all: that of modifyOtherKeys, and that of kitty.
+const CODINGS: [&[u8]; 2] = [b"\x1b[27;5;99~", b"\x1b[99;5u"];
+const LONGEST_CODING: usize = 10;
 
 /// Longest word.
 const MAX_WORD: usize = 32;
@@ -47,7 +49,7 @@ impl Page {
         };
         let mut lines = show::fields(one);
         match &self.all {
-            Some(all) => lines.push(Escaped(all).to_string()),
+            Some(all) => lines.push(show::whole(all)),
             None => lines.extend(show::ends(one)),
         }
         Lines { head: format!("{name}: {waiting} waiting"), lines, page: self.number }
@@ -70,24 +72,6 @@ impl Lines {
     }
 }
 
-/// Lines of at most so many columns. What is not ASCII may take two.
-fn wrap(line: &str, columns: usize) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut used = 0;
-    for c in line.chars() {
-        let width = if c.is_ascii() { 1 } else { 2 };
-        if used + width > columns.max(2) {
-            out.push(String::new());
-            used = 0;
-        }
-        if let Some(last) = out.last_mut() {
-            last.push(c);
-        }
-        used += width;
-    }
-    out
-}
-
 /// What a key came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
@@ -95,7 +79,7 @@ pub(super) enum Typed {
     Nothing,
     /// A word and Enter.
     Word(String),
-    /// Ctrl-C or Ctrl-D.
+    /// Ctrl-C, Ctrl-D or Ctrl-\\.
     End,
 }
 
@@ -103,13 +87,15 @@ pub(super) enum Typed {
 #[derive(Debug)]
 pub(super) struct Typing {
     word: String,
+    /// The last keys, for those that come as sequences.
+    last: [u8; LONGEST_CODING],
     deaf_until: Instant,
 }
 
 impl Typing {
     /// Nothing; deaf for a moment.
     pub(super) fn new(now: Instant) -> Self {
-        Self { word: String::new(), deaf_until: now + DEAF }
+        Self { word: String::new(), last: [0; LONGEST_CODING], deaf_until: now + DEAF }
     }
 
     /// As far as it is typed.
@@ -119,8 +105,11 @@ impl Typing {
 
     /// Takes a key.
     pub(super) fn feed(&mut self, key: u8, now: Instant) -> Typed {
+        self.last.rotate_left(1);
+        self.last[LONGEST_CODING - 1] = key;
         match key {
-            3 | 4 => return Typed::End,
+            3 | 4 | 28 => return Typed::End,
+            _ if CODINGS.iter().any(|coding| self.last.ends_with(coding)) => return Typed::End,
             _ if now < self.deaf_until => {}
             b'\r' | b'\n' => return Typed::Word(std::mem::take(&mut self.word)),
             8 | 127 => drop(self.word.pop()),
@@ -150,7 +139,9 @@ mod tests {
         let mut typing = Typing::new(start);
         assert_eq!(types(&mut typing, "allow\n", start + DEAF / 2), []);
         assert_eq!(types(&mut typing, "de\u{7f}eny\n", start + DEAF), [Typed::Word("deny".into())]);
-        assert_eq!(types(&mut Typing::new(start), "\u{3}", start), [Typed::End]);
+        for end in ["\u{3}", "\u{1c}", "\u{1b}[27;5;99~", "\u{1b}[99;5u"] {
+            assert_eq!(types(&mut Typing::new(start), end, start), [Typed::End], "{end:?}");
+        }
     }
 
     #[test]
@@ -176,12 +167,5 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with("tool:")) && !lines.concat().contains('\u{1b}'));
         page.turn();
         assert!(page.lines("x", Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
-    }
-
-    #[test]
-    fn a_narrow_screen_wraps_and_keeps_all() {
-        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
-        assert_eq!(wrap("ééé", 4), ["éé", "é"]);
-        assert_eq!(wrap("", 4), [""]);
     }
 }

@@ -1,25 +1,77 @@
-//! One approval as people see it, line by line. All that guests and servers wrote is escaped.
+//! One approval as people see it, line by line. All that guests and servers wrote is escaped, and stays right of the
+//! column of our labels.
 
 use footbridge_proto::text::Escaped;
 
 use crate::control::wire::{ApprovalInfo, QuestionInfo};
 
-/// What is always shown of one, line by line.
+/// Columns of our labels.
+const LABEL: usize = 12;
+
+/// So many blanks in a row, or more, are shown as their number: they would move what follows them to where it seems to
+/// be a line of ours.
+const BLANKS: usize = 16;
+
+/// What others wrote, on one line: escaped, and long runs of blanks as their number.
+pub(crate) fn words(text: &str) -> String {
+    let mut out = String::new();
+    let mut blanks = String::new();
+    let is_blank =
+        |c: char| c.is_whitespace() || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}');
+    for c in Escaped(text).to_string().chars().map(Some).chain([None]) {
+        if let Some(blank) = c.filter(|c| is_blank(*c)) {
+            blanks.push(blank);
+            continue;
+        }
+        match blanks.chars().count() {
+            many @ BLANKS.. => out.push_str(&format!("<{many} blanks>")),
+            _ => out.push_str(&blanks),
+        }
+        blanks.clear();
+        out.extend(c);
+    }
+    out
+}
+
+/// One of our lines.
+fn line(label: &str, value: &str) -> String {
+    format!("{:LABEL$}{value}", format!("{label}:"))
+}
+
+/// Cuts one of these lines to so many columns. What goes on is marked, below the label. What is not ASCII may take two.
+pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
+    let mark = if columns < 4 * LABEL { "| ".to_owned() } else { format!("{:>LABEL$}", "| ") };
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for c in line.chars() {
+        let width = if c.is_ascii() { 1 } else { 2 };
+        if used + width > columns.max(mark.len() + 2) {
+            out.push(mark.clone());
+            used = mark.len();
+        }
+        if let Some(last) = out.last_mut() {
+            last.push(c);
+        }
+        used += width;
+    }
+    out
+}
+
+/// What is always shown of one, line by line. Our own lines come before those in which a server speaks.
 pub(crate) fn fields(one: &ApprovalInfo) -> Vec<String> {
-    let labels = one.labels.iter().map(|(key, value)| format!(" {}={}", Escaped(key), Escaped(value)));
-    let line = |name: &str, value: String| format!("{:12}{value}", format!("{name}:"));
+    let labels = one.labels.iter().map(|(key, value)| format!(" {}={}", words(key), words(value)));
     let what = if one.question.is_some() { "question" } else { "arguments" };
     let mut lines = vec![
-        line("approval", format!("{} ({})", Escaped(&one.id), Escaped(&one.state))),
-        line("session", format!("{}{}", Escaped(&one.session), labels.collect::<String>())),
-        line("peer", Escaped(&one.peer).to_string()),
-        line("server", Escaped(&one.server).to_string()),
-        line(named(&one.kind), Escaped(&one.name).to_string()),
-        line("effects", Escaped(&one.effects.join(", ")).to_string()),
-        line("policy", Escaped(&one.policy).to_string()),
-        line("definition", one.definition.as_deref().map_or_else(|| "-".to_owned(), |d| Escaped(d).to_string())),
-        line("expires", Escaped(&one.expires).to_string()),
-        line(what, format!("{} bytes, {}", one.bytes, Escaped(&one.digest))),
+        line("approval", &format!("{} ({})", words(&one.id), words(&one.state))),
+        line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
+        line("peer", &words(&one.peer)),
+        line("server", &words(&one.server)),
+        line(named(&one.kind), &words(&one.name)),
+        line("effects", &words(&one.effects.join(", "))),
+        line("policy", &words(&one.policy)),
+        line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
+        line("expires", &words(&one.expires)),
+        line(what, &format!("{} bytes, {}", one.bytes, words(&one.digest))),
     ];
     lines.extend(one.question.iter().flat_map(|question| asked(question, &one.id)));
     lines
@@ -37,29 +89,29 @@ fn named(kind: &str) -> &'static str {
 
 /// What a server asks. Its words cannot be taken for ours: each line begins with one of ours.
 fn asked(question: &QuestionInfo, id: &str) -> Vec<String> {
-    let line = |name: &str, value: String| format!("{:12}{value}", format!("{name}:"));
-    let mut lines = vec![line("asks", format!("\"{}\"", Escaped(&question.message)))];
+    let mut lines = Vec::new();
     if let Some(url) = &question.url {
-        lines.push(line("address", Escaped(url).to_string()));
-        lines.push(line("answer", "allow says that you agree; nothing is opened, here or later".to_owned()));
+        lines.push(line("answer", "allow says that you agree; nothing is opened, here or later"));
+        lines.push(line("address", &words(url)));
     }
+    if !question.fields.is_empty() {
+        lines.push(line("answer", &format!("footbridge approvals allow {} --field NAME=VALUE ...", words(id))));
+    }
+    lines.push(line("asks", &format!("\"{}\"", words(&question.message))));
     for field in &question.fields {
-        let mut text = format!("{} ({}", Escaped(&field.name), Escaped(&field.takes));
-        let listed = [&field.choices, &field.limits].map(|list| Escaped(&list.join(", ")).to_string());
+        let mut text = format!("{} ({}", words(&field.name), words(&field.takes));
+        let listed = [&field.choices, &field.limits].map(|list| words(&list.join(", ")));
         let (required, default) = (field.required.then(|| "required".to_owned()), field.default.as_ref());
-        let default = default.map(|default| format!("default {}", Escaped(&default.to_string())));
+        let default = default.map(|default| format!("default {}", words(&default.to_string())));
         listed.into_iter().filter(|part| !part.is_empty()).chain(required).chain(default).for_each(|part| {
             text.push_str(if text.ends_with("one of") || text.ends_with("any of") { " " } else { "; " });
             text.push_str(&part);
         });
         text.push(')');
         for said in [&field.title, &field.description].into_iter().flatten() {
-            text.push_str(&format!(" \"{}\"", Escaped(said)));
+            text.push_str(&format!(" \"{}\"", words(said)));
         }
-        lines.push(line("field", text));
-    }
-    if !question.fields.is_empty() {
-        lines.push(line("answer", format!("footbridge approvals allow {} --field NAME=VALUE ...", Escaped(id))));
+        lines.push(line("field", &text));
     }
     lines
 }
@@ -70,13 +122,18 @@ pub(crate) fn ends(one: &ApprovalInfo) -> Vec<String> {
         // It is shown field by field.
         return Vec::new();
     }
-    let mut lines = vec![Escaped(&one.head).to_string()];
+    let mut lines = vec![whole(&one.head)];
     if !one.tail.is_empty() {
         let left_out = one.bytes.saturating_sub(one.head.len() + one.tail.len());
         lines.push(format!("--- {left_out} bytes are not shown here ---"));
-        lines.push(Escaped(&one.tail).to_string());
+        lines.push(whole(&one.tail));
     }
     lines
+}
+
+/// Arguments, or a part of them.
+pub(crate) fn whole(arguments: &str) -> String {
+    format!("{:LABEL$}{}", "", words(arguments))
 }
 
 #[cfg(test)]
@@ -131,6 +188,43 @@ pub(crate) mod tests {
         assert!(lines.iter().any(|line| line.contains("required; default \"r")), "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("approvals allow ap-0000000000000001 --field")));
         assert!(ends(&one).is_empty());
+    }
+
+    #[test]
+    fn nothing_of_a_guest_or_server_is_where_our_labels_are() {
+        let pad = |columns: usize| " ".repeat(columns);
+        for blanks in [15, 40, 65, 77, 80, 500] {
+            let fake = format!("x{}approval:   ap-2{}effects:    read", pad(blanks), "\u{2003}".repeat(blanks));
+            let message = fake.clone();
+            let question = QuestionInfo { message, url: Some("https://a.test/".into()), fields: Vec::new() };
+            let one = ApprovalInfo { head: fake.clone(), name: fake, ..info("ap-1") };
+            let asked = ApprovalInfo { question: Some(question), ..one.clone() };
+            for columns in [20, 77, 80] {
+                let lines: Vec<String> = [fields(&one), ends(&one), fields(&asked)].concat();
+                let shown: Vec<String> = lines.iter().flat_map(|line| wrap(line, columns)).collect();
+                for (label, times) in [("approval:", 2), ("effects:", 2), ("tool:", 2)] {
+                    let found = shown.iter().filter(|line| line.trim_start().starts_with(label)).count();
+                    assert_eq!(found, times, "{label} {columns} {blanks}: {shown:#?}");
+                }
+            }
+        }
+        assert_eq!(words(&format!("a{}b  c", pad(50))), "a<50 blanks>b  c");
+        assert_eq!(words(&pad(20)), "<20 blanks>");
+    }
+
+    #[test]
+    fn what_is_true_comes_before_what_a_server_says() {
+        let question = QuestionInfo { message: "long".into(), url: Some("https://a.test/".into()), fields: Vec::new() };
+        let lines = fields(&ApprovalInfo { question: Some(question), ..info("ap-1") });
+        assert!(lines.last().unwrap().starts_with("asks:") && lines.iter().any(|line| line.starts_with("address:")));
+    }
+
+    #[test]
+    fn a_narrow_screen_wraps_and_keeps_all() {
+        assert_eq!(wrap("abcdefgh", 4), ["abcd", "| ef", "| gh"]);
+        assert_eq!(wrap("\u{e9}\u{e9}\u{e9}", 4), ["\u{e9}\u{e9}", "| \u{e9}"]);
+        assert_eq!(wrap(&"x".repeat(60), 50)[1], format!("{}| {}", " ".repeat(10), "x".repeat(10)));
+        assert_eq!(wrap("", 4), [""]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use footbridge_proto::text::needs_escape;
 
 use super::{show::tests::info, *};
 
-const HERE: Place = Place { name: "here", leave: "later" };
+const HERE: Place = Place { name: "here", leave: "later", stop: Some("stop") };
 const LONG: Duration = Duration::from_secs(1);
 
 /// Types, and gives what came of it.
@@ -17,6 +17,7 @@ fn types(prompt: &mut Prompt, keys: &str, now: Instant) -> Vec<Step> {
 fn asked(ids: &[&str], now: Instant) -> Prompt {
     let mut prompt = Prompt::new(HERE, now);
     assert_eq!(prompt.update(ids.iter().map(|id| info(id)).collect(), now), Step::Turned);
+    assert_eq!(prompt.drawn(now), Step::Turned);
     prompt
 }
 
@@ -32,6 +33,7 @@ fn a_word_answers_the_call_that_is_shown() {
     }
     let mut prompt = asked(&["ap-1"], start);
     assert_eq!(types(&mut prompt, "later\r", start + LONG), [Step::Leave]);
+    assert_eq!(types(&mut prompt, "stop\r", start + LONG), [Step::Stop]);
     assert_eq!(types(&mut prompt, "quit\r", start + LONG), [], "it is another place's word");
     assert!(prompt.text(None).contains("\"quit\" is no answer"));
 }
@@ -42,6 +44,7 @@ fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
     let mut prompt = asked(&["ap-1", "ap-2"], start);
     assert_eq!(types(&mut prompt, "allo", start + LONG), []);
     assert_eq!(prompt.update(vec![info("ap-2")], start + LONG), Step::Turned, "the first one ended elsewhere");
+    prompt.drawn(start + LONG);
     assert_eq!(types(&mut prompt, "w\rallow\r", start + LONG), []);
     let later = start + 2 * LONG;
     assert_eq!(types(&mut prompt, "w\r", later), [], "{prompt:?}");
@@ -52,6 +55,20 @@ fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
 }
 
 #[test]
+fn a_call_is_shown_once_the_terminal_has_it_and_not_before() {
+    let start = Instant::now();
+    let mut prompt = Prompt::new(HERE, start);
+    prompt.update(vec![info("ap-1")], start);
+    // A terminal that takes long to draw: what is typed meanwhile is meant for something else.
+    assert_eq!(types(&mut prompt, "allow\r", start + LONG), []);
+    let drawn = start + 2 * LONG;
+    assert_eq!(prompt.drawn(drawn), Step::Turned, "what was typed is forgotten");
+    assert_eq!(prompt.drawn(drawn), Step::Nothing, "the same call again");
+    assert_eq!(types(&mut prompt, "allow\r", drawn + LONG / 4), []);
+    assert_eq!(types(&mut prompt, "deny\r", drawn + LONG), [Step::Answer("ap-1".into(), Word::Deny)]);
+}
+
+#[test]
 fn one_looks_at_them_in_turn_and_at_all_of_one() {
     let start = Instant::now();
     let mut prompt = asked(&["ap-1", "ap-2"], start);
@@ -59,6 +76,7 @@ fn one_looks_at_them_in_turn_and_at_all_of_one() {
     prompt.whole(Ok(format!("{{\"x\":\"{}\"}}", "long ".repeat(1000))));
     assert!(prompt.text(Some((24, 80))).contains("page 1 of"));
     assert_eq!(types(&mut prompt, "next\r", start + LONG), [Step::Turned]);
+    prompt.drawn(start + LONG);
     assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), Word::Deny)]);
     let step = prompt.answered("ap-2", Word::Deny, Err("it is \u{1b}[2J over".into()), start + 2 * LONG);
     assert_eq!((step, prompt.waiting().collect::<Vec<_>>()), (Step::Turned, vec!["ap-1"]));
@@ -75,6 +93,6 @@ fn the_screen_holds_nothing_that_steers_it_but_what_is_ours() {
         let (rows, _) = size.map_or((24, 80), |(rows, columns)| (rows.max(4), columns.max(20)));
         let ours = [rows - 1, rows].iter().fold(ours, |text, row| text.replace(&format!("\x1b[{row};1H"), ""));
         assert!(!ours.chars().any(needs_escape), "{ours:?}");
-        assert!(ours.contains("later> ") || size.is_some_and(|(_, columns)| columns < 40), "{ours:?}");
+        assert!(ours.contains("later, stop> ") || size.is_some_and(|(_, columns)| columns < 40), "{ours:?}");
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         client::{Client, ClientError},
         wire::{AllowApproval, ApprovalInfo, By, DenyApproval, Kind, ListApprovals, Method, ShowApproval},
     },
-    report, sys,
+    pty, report, sys,
 };
 
 #[derive(Debug, Subcommand)]
@@ -113,7 +113,8 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         }
         ApprovalsCommand::Show { id, json } => {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
-            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown) })?)
+            let columns = pty::window::size(std::io::stdout()).map(|(_, columns)| columns);
+            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns) })?)
         }
         ApprovalsCommand::Allow { id, remember, fields, content } => {
             let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };

@@ -4,7 +4,7 @@ use footbridge_proto::text::{Escaped, SafeJson};
 use serde::Serialize;
 
 use crate::{
-    approval::prompt::show::fields,
+    approval::prompt::show::{self, fields, wrap},
     control::wire::{ApprovalInfo, ApprovalShown},
 };
 
@@ -32,11 +32,12 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
     found.iter().map(line).collect()
 }
 
-/// One in full.
-pub(super) fn whole(shown: &ApprovalShown) -> String {
-    let mut text: String = fields(&shown.info).iter().map(|line| format!("{line}\n")).collect();
-    text.push_str(&format!("{}\n", Escaped(&shown.arguments)));
-    text
+/// One in full, for a terminal of so many columns, or for none.
+pub(super) fn whole(shown: &ApprovalShown, columns: Option<u16>) -> String {
+    let columns = columns.map_or(usize::MAX, usize::from);
+    let mut lines = fields(&shown.info);
+    lines.push(show::whole(&shown.arguments));
+    lines.iter().flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -57,7 +58,7 @@ mod tests {
     fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
         let one = info("ap-0000000000000001");
         let shown = ApprovalShown { info: one.clone(), arguments: "{\"x\":\"\u{202e}\"}".into() };
-        let text = [table(std::slice::from_ref(&one)), whole(&shown)].concat();
+        let text = [table(std::slice::from_ref(&one)), whole(&shown, None)].concat();
         assert!(!text.chars().any(|c| c != '\n' && needs_escape(c)), "{text:?}");
         assert_eq!(table(std::slice::from_ref(&one)).lines().count(), 1);
         let line = json_lines(std::slice::from_ref(&shown)).unwrap();

@@ -81,7 +81,7 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
 }
 
 /// What the terminal shows.
-const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit" };
+const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit", stop: None };
 
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
@@ -108,6 +108,8 @@ impl Watch<'_> {
                 self.does(step)?;
             }
             self.terminal.draw(self.prompt.text(self.terminal.size()))?;
+            let step = self.prompt.drawn(Instant::now());
+            self.does(step)?;
             match self.terminal.wait(EVERY)? {
                 Event::Nothing => {}
                 Event::End => return Ok(()),
@@ -126,7 +128,7 @@ impl Watch<'_> {
 
     fn does(&mut self, step: Step) -> anyhow::Result<()> {
         match step {
-            Step::Nothing | Step::Leave => Ok(()),
+            Step::Nothing | Step::Leave | Step::Stop => Ok(()),
             Step::Turned => self.terminal.forget_keys(),
             Step::Whole(id) => {
                 let whole = self.harnesses.ask(&ShowApproval { id });

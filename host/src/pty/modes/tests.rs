@@ -18,7 +18,7 @@ fn plain_output_leaves_nothing_to_put_back() {
     for text in ["", "a\r\nb\x1b[1;31mé\x1b[0m\x1b]0;title\x07日本\x1b(B\x1b[2J\x1b[3;4H", "\x1bPq...\x1b\\x"] {
         assert_eq!(given_back(text), plain, "{text:?}");
     }
-    assert!(after("").taken().contains("\x1b[?1049h") && !after("").is_alternate());
+    assert!(after("").taken(None).contains("\x1b[?1049h") && !after("").is_alternate());
 }
 
 #[test]
@@ -28,6 +28,17 @@ fn modes_are_put_back_as_they_were() {
         assert!(back.contains(part), "{part:?} in {back:?}");
     }
     assert!(!back.contains("1003"), "{back:?}");
+    let keys = "\x1b[>4;2m\x1b[?9001;2048h\x1b[2h\x1b[12l";
+    let (taken, back) = (after(keys).taken(None), given_back(keys));
+    for part in ["\x1b[>4m", "\x1b[?9001l", "\x1b[?2048l", "\x1b[2l", "\x1b[12h"] {
+        assert!(taken.contains(part), "{part:?} in {taken:?}");
+    }
+    for part in ["\x1b[>4;2m", "\x1b[?9001h", "\x1b[?2048h", "\x1b[2h", "\x1b[12l"] {
+        assert!(back.contains(part), "{part:?} in {back:?}");
+    }
+    for off in ["\x1b[>4m", "\x1b[>m", "\x1b[>4n", "\x1b[>4;0m"] {
+        assert_eq!(given_back(&format!("\x1b[>4;1m{off}")), given_back(""), "{off:?}");
+    }
     assert_eq!(given_back("\x1b[?1;25;2004h\x1b[?1049h\x1bc"), given_back(""), "a reset forgets all");
     assert_eq!(given_back("\x1b[?1h\x1b[?25l\x1b=\x1b[3;4r\x1b[!p"), given_back(""), "a soft one these");
     assert_eq!(given_back("\x1b[2;20r\x1b[r"), given_back(""));
@@ -37,7 +48,7 @@ fn modes_are_put_back_as_they_were() {
 fn who_is_on_the_alternate_screen_stays_there() {
     for mode in ALTERNATE {
         let modes = after(&format!("\x1b[?{mode}h"));
-        assert!(modes.is_alternate() && !modes.taken().contains("1049"));
+        assert!(modes.is_alternate() && !modes.taken(None).contains("1049"));
         assert!(String::from_utf8(modes.given_back()).unwrap().ends_with("\x1b8"));
         assert!(!after(&format!("\x1b[?{mode}h\x1b[?{mode}l")).is_alternate());
     }
@@ -75,13 +86,17 @@ fn no_output_makes_it_hold_much_or_fail() {
         }
     }
     assert!(modes.piece.len() <= PIECE && modes.private.len() <= OFF.len() + ON.len());
+    assert!(modes.taken(Some((u16::MAX, u16::MAX))).len() < 2 << 20);
 }
 
 #[test]
 fn whatever_was_written_before_a_clean_screen_is_one() {
     // Ends strings, sequences, VT52 mode and printing before anything else is said.
     for text in ["\x1b]0;", "\x1bP", "\x1b[", "\x1b[?2l", "\x1b[5i"] {
-        let taken = after(text).taken();
+        let taken = after(text).taken(None);
         assert!(taken.starts_with("\x18\x1b\\\x1b<\x1b[4i") && taken.ends_with("\x1b[2J\x1b[H"), "{taken:?}");
     }
+    // Characters that the command protected are cleared too, and written over.
+    let taken = after("\x1bVprotected").taken(Some((2, 5)));
+    assert!(taken.ends_with("\x1bW\x1b[0\"q\x1b[2J\x1b[1;1H     \x1b[2;1H     \x1b[H"), "{taken:?}");
 }

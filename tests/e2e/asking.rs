@@ -252,6 +252,17 @@ fn where_output_goes_through_a_pipe_or_keys_come_from_one_nobody_is_asked() {
 }
 
 #[test]
+fn on_a_terminal_that_draws_nothing_nobody_is_asked() {
+    let host = asks();
+    let mut person = Person::new();
+    let mut run = host.run_of(&["bash", "-c", &format!("{}; echo status-$?", adds("one"))]);
+    let mut running = person.starts(run.env("TERM", "dumb"));
+    person.sees("status-1");
+    assert!(running.status().success(), "{person:?}");
+    assert!(person.saw(NOBODY_IS_ASKED) && !person.saw("1049"), "{person:?}");
+}
+
+#[test]
 fn nothing_that_the_command_wrote_before_covers_the_question() {
     let host = asks();
     let mut person = Person::new();

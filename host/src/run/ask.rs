@@ -131,6 +131,18 @@ impl pty::Visitor for Person {
 
     async fn uses(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
         self.held = Some(log::hold());
+        let used = self.asks(terminal).await;
+        if used.is_err() {
+            // The terminal is gone, and with it whoever would let them go.
+            self.held = None;
+        }
+        used
+    }
+}
+
+impl Person {
+    /// Asks until nothing waits any more, or the person leaves.
+    async fn asks(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
         let left = self.pace.opened(Instant::now());
         let mut prompt = Prompt::new(self.place, Instant::now());
         let (mut drawn, mut answered) = (String::new(), false);

@@ -24,9 +24,16 @@ pub fn hide(secrets: &Redactor) {
 }
 
 /// Lines that wait while somebody else has the terminal.
-static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+static HELD: Mutex<Option<Lines>> = Mutex::new(None);
 
-/// Most bytes that wait; what is logged beyond that is lost.
+/// Those that wait, and how many there was no room for.
+#[derive(Debug, Default)]
+struct Lines {
+    text: Vec<u8>,
+    lost: usize,
+}
+
+/// Most bytes that wait; what is logged beyond that is lost, and counted.
 const MOST_HELD: usize = 64 * 1024;
 
 /// As long as this lives, lines wait; then they are written.
@@ -41,13 +48,29 @@ pub(crate) fn hold() -> Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let lines = held().take().unwrap_or_default();
         // Without a standard error there is nobody to tell.
-        let _ = io::stderr().write_all(&lines);
+        let _ = io::stderr().write_all(&held().take().unwrap_or_default().whole());
     }
 }
 
-fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
+impl Lines {
+    fn take(&mut self, line: &str) {
+        if self.lost > 0 || self.text.len() + line.len() > MOST_HELD {
+            self.lost += 1;
+        } else {
+            self.text.extend_from_slice(line.as_bytes());
+        }
+    }
+
+    fn whole(mut self) -> Vec<u8> {
+        if self.lost > 0 {
+            self.text.extend_from_slice(format!("({} lines of the log were lost meanwhile)\n", self.lost).as_bytes());
+        }
+        self.text
+    }
+}
+
+fn held() -> MutexGuard<'static, Option<Lines>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -59,8 +82,7 @@ impl<W: Write> Write for Clean<W> {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
         let text = clean(&String::from_utf8_lossy(line), &secrets);
         match &mut *held() {
-            Some(lines) if lines.len() + text.len() > MOST_HELD => {}
-            Some(lines) => lines.extend_from_slice(text.as_bytes()),
+            Some(lines) => lines.take(&text),
             None => self.0.write_all(text.as_bytes())?,
         }
         Ok(line.len())
@@ -94,7 +116,9 @@ mod tests {
         let waiting = hold();
         Clean(&mut out).write_all(b"held\n").unwrap();
         Clean(&mut out).write_all(&vec![b'x'; MOST_HELD]).unwrap();
-        assert_eq!(held().as_deref(), Some(&b"held\n"[..]), "and no more than a few");
+        Clean(&mut out).write_all(b"after\n").unwrap();
+        let whole = held().replace(Lines::default()).unwrap().whole();
+        assert_eq!(whole, b"held\n(2 lines of the log were lost meanwhile)\n", "and no more than a few");
         drop(waiting);
         Clean(&mut out).write_all(b"free\n").unwrap();
         assert_eq!(out, b"free\n");

@@ -90,12 +90,13 @@ impl Local {
         Ok(Some(Self { name: ttyname(fd).ok(), terminal, is_terminal, forwards_keys }))
     }
 
-    /// Whether a person can be asked something here: they see what is written, their keys come here, and what the
+    /// Whether a person can be asked something here: it draws, they see what is written, their keys come here, and what the
     /// command writes can be held meanwhile. Through a pipe it could reach the same terminal past this file.
     pub fn can_ask(&self) -> bool {
         let kind = fstat(io::stdout()).map(|to| SFlag::from_bits_truncate(to.st_mode) & SFlag::S_IFMT);
         let piped = kind.is_ok_and(|kind| kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK);
-        self.forwards_keys && self.is_terminal[2] && !piped
+        let draws = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        self.forwards_keys && self.is_terminal[2] && !piped && draws
     }
 
     /// The command's streams: its own terminal where there is one here, the rest as they are.

@@ -128,6 +128,24 @@ fn a_question_can_be_left_for_later() {
 }
 
 #[test]
+fn where_nobody_else_answers_a_question_that_was_left_comes_back() {
+    let host = asks().settings("[approval]\nwatch = false\n");
+    let mut person = Person::new();
+    let mut run = starts(&host, &mut person, &format!("{}; echo after-$?", adds("left")));
+    person.sees("{\"text\":\"left\"}");
+    person.forgets();
+    person.types("\u{3}");
+    person.sees(BACK);
+    person.forgets();
+    // With no key and no change, once the pause is over.
+    person.sees("{\"text\":\"left\"}");
+    reads_the_question();
+    person.types("allow\r");
+    person.sees("after-0");
+    assert!(run.status().success(), "{person:?}");
+}
+
+#[test]
 fn stop_interrupts_the_command_as_a_typed_ctrl_c_would() {
     for sandbox in SANDBOXES {
         let host = asks().sandbox(sandbox);
@@ -231,6 +249,17 @@ fn where_output_goes_through_a_pipe_or_keys_come_from_one_nobody_is_asked() {
         assert!(running.status().success(), "{line}: {person:?}");
         assert!(person.saw(NOBODY_IS_ASKED) && !person.saw("1049"), "{line}: {person:?}");
     }
+}
+
+#[test]
+fn on_a_terminal_that_draws_nothing_nobody_is_asked() {
+    let host = asks();
+    let mut person = Person::new();
+    let mut run = host.run_of(&["bash", "-c", &format!("{}; echo status-$?", adds("one"))]);
+    let mut running = person.starts(run.env("TERM", "dumb"));
+    person.sees("status-1");
+    assert!(running.status().success(), "{person:?}");
+    assert!(person.saw(NOBODY_IS_ASKED) && !person.saw("1049"), "{person:?}");
 }
 
 #[test]

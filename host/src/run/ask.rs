@@ -23,8 +23,8 @@ use crate::{
 };
 use pace::Pace;
 
-/// What the terminal shows.
-const HERE: Place = Place { name: "footbridge run", leave: "later", stop: Some("stop") };
+/// What the terminal shows, where others answer too.
+const HERE: Place = Place { name: "footbridge run", leave: "later", stop: Some("stop"), others: true };
 
 /// How long the operator's command may answer before the person is asked as well: a quick one takes no keys away.
 const COMMAND_FIRST: Duration = Duration::from_secs(1);
@@ -35,6 +35,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// Asks on the terminal of the run.
 pub(super) struct Person {
     approvals: Approvals,
+    place: Place,
     changed: watch::Receiver<u64>,
     pace: Pace,
     /// What the harness logs would be drawn over the question.
@@ -46,7 +47,8 @@ impl Person {
     pub(super) fn new(approvals: &Approvals, others: bool) -> Self {
         let settle = if approvals.asks_programs() { COMMAND_FIRST } else { SETTLE };
         let pace = Pace::new(settle, !others);
-        Self { approvals: approvals.clone(), changed: approvals.watch(), pace, held: None }
+        let place = Place { others, ..HERE };
+        Self { approvals: approvals.clone(), place, changed: approvals.watch(), pace, held: None }
     }
 
     async fn change(&mut self) {
@@ -129,8 +131,20 @@ impl pty::Visitor for Person {
 
     async fn uses(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
         self.held = Some(log::hold());
+        let used = self.asks(terminal).await;
+        if used.is_err() {
+            // The terminal is gone, and with it whoever would let them go.
+            self.held = None;
+        }
+        used
+    }
+}
+
+impl Person {
+    /// Asks until nothing waits any more, or the person leaves.
+    async fn asks(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
         let left = self.pace.opened(Instant::now());
-        let mut prompt = Prompt::new(HERE, Instant::now());
+        let mut prompt = Prompt::new(self.place, Instant::now());
         let (mut drawn, mut answered) = (String::new(), false);
         loop {
             self.changed.borrow_and_update();
@@ -144,8 +158,7 @@ impl pty::Visitor for Person {
             if text != drawn {
                 terminal.write(&text).await?;
                 drawn = text;
-                let step = prompt.drawn(Instant::now());
-                self.does(step, &mut prompt, terminal)?;
+                prompt.drawn(Instant::now());
             }
             tokio::select! {
                 keys = terminal.keys() => for key in keys? {

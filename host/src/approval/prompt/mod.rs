@@ -35,6 +35,8 @@ pub(crate) struct Place {
     pub(crate) leave: &'static str,
     /// The word that interrupts the command that asks, where there is one, and leaves.
     pub(crate) stop: Option<&'static str>,
+    /// Whether `footbridge approvals` answers what is asked here.
+    pub(crate) others: bool,
 }
 
 /// An answer.
@@ -119,13 +121,12 @@ impl Prompt {
     }
 
     /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on, however
-    /// long that took: what was typed before does not count for it.
-    pub(crate) fn drawn(&mut self, now: Instant) -> Step {
-        if std::mem::replace(&mut self.drawn, true) {
-            return Step::Nothing;
+    /// long that took: what was typed before, and is not read yet, falls into the half second that counts for nothing,
+    /// but for a Ctrl-C.
+    pub(crate) fn drawn(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.drawn, true) {
+            self.typing = Typing::new(now);
         }
-        self.typing = Typing::new(now);
-        Step::Turned
     }
 
     /// Takes a key.
@@ -184,7 +185,7 @@ impl Prompt {
         let (rows, columns) = size.unwrap_or((24, 80));
         let (rows, columns) = (usize::from(rows.max(SMALLEST.0)), usize::from(columns.max(SMALLEST.1)));
         let mut text = "\x1b[2J\x1b[H".to_owned();
-        for line in self.page.lines(self.place.name, self.shown.as_ref(), self.waiting.len()).fit(rows - 2, columns) {
+        for line in self.page.lines(&self.place, self.shown.as_ref(), self.waiting.len()).fit(rows - 2, columns) {
             text.push_str(&line);
             text.push_str("\r\n");
         }

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::show::{self, wrap};
+use super::{
+    Place,
+    show::{self, wrap},
+};
 use crate::control::wire::ApprovalInfo;
 
 /// How long nothing that is typed counts once a call is shown.
@@ -42,12 +45,13 @@ impl Page {
     }
 
     /// What there is to show.
-    pub(super) fn lines(&self, name: &str, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
+    pub(super) fn lines(&self, place: &Place, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
+        let name = place.name;
         let Some(one) = shown else {
             let lines = vec!["nothing waits for an answer".to_owned()];
             return Lines { head: name.to_owned(), lines, page: 0 };
         };
-        let mut lines = show::fields(one);
+        let mut lines = show::fields(one, place.others);
         match &self.all {
             Some(all) => lines.push(show::whole(all)),
             None => lines.extend(show::ends(one)),
@@ -159,13 +163,14 @@ mod tests {
     #[test]
     fn a_megabyte_of_arguments_pushes_nothing_off_the_screen() {
         let one = info("ap-0000000000000001");
+        let place = Place { name: "x", leave: "later", stop: None, others: true };
         let mut page = Page::default();
         page.show_all("x\u{1b}\n".repeat(1 << 19));
-        let lines = page.lines("x", Some(&one), 3).fit(24, 80);
+        let lines = page.lines(&place, Some(&one), 3).fit(24, 80);
         assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 80));
         assert!(lines[0].contains("3 waiting, page 1 of"), "{}", lines[0]);
         assert!(lines.iter().any(|line| line.starts_with("tool:")) && !lines.concat().contains('\u{1b}'));
         page.turn();
-        assert!(page.lines("x", Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
+        assert!(page.lines(&place, Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
     }
 }

@@ -58,7 +58,8 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// What is always shown of one, line by line. Our own lines come before those in which a server speaks.
-pub(crate) fn fields(one: &ApprovalInfo) -> Vec<String> {
+/// `others` says whether `footbridge approvals` answers it.
+pub(crate) fn fields(one: &ApprovalInfo, others: bool) -> Vec<String> {
     let labels = one.labels.iter().map(|(key, value)| format!(" {}={}", words(key), words(value)));
     let what = if one.question.is_some() { "question" } else { "arguments" };
     let mut lines = vec![
@@ -73,7 +74,7 @@ pub(crate) fn fields(one: &ApprovalInfo) -> Vec<String> {
         line("expires", &words(&one.expires)),
         line(what, &format!("{} bytes, {}", one.bytes, words(&one.digest))),
     ];
-    lines.extend(one.question.iter().flat_map(|question| asked(question, &one.id)));
+    lines.extend(one.question.iter().flat_map(|question| asked(question, others.then_some(&one.id))));
     lines
 }
 
@@ -87,15 +88,22 @@ fn named(kind: &str) -> &'static str {
     }
 }
 
-/// What a server asks. Its words cannot be taken for ours: each line begins with one of ours.
-fn asked(question: &QuestionInfo, id: &str) -> Vec<String> {
+/// What a server asks. Its words cannot be taken for ours: each line begins with one of ours. With an id,
+/// `footbridge approvals` answers it.
+fn asked(question: &QuestionInfo, id: Option<&String>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(url) = &question.url {
         lines.push(line("answer", "allow says that you agree; nothing is opened, here or later"));
         lines.push(line("address", &words(url)));
     }
     if !question.fields.is_empty() {
-        lines.push(line("answer", &format!("footbridge approvals allow {} --field NAME=VALUE ...", words(id))));
+        let missing = question.fields.iter().any(|field| field.required && field.default.is_none());
+        let how = match (id, missing) {
+            (Some(id), _) => format!("footbridge approvals allow {} --field NAME=VALUE ...", words(id)),
+            (None, false) => "allow gives the defaults; for other values set watch = true in [approval]".to_owned(),
+            (None, true) => "it can only be declined here; to fill it in, set watch = true in [approval]".to_owned(),
+        };
+        lines.push(line("answer", &how));
     }
     lines.push(line("asks", &format!("\"{}\"", words(&question.message))));
     for field in &question.fields {
@@ -181,12 +189,22 @@ pub(crate) mod tests {
         let message = "Which?\nsession: other\u{1b}[1m".to_owned();
         let question = QuestionInfo { message, url: Some("https://a.test/\u{200b}".into()), fields: vec![field] };
         let one = ApprovalInfo { kind: "elicitation".into(), question: Some(question), ..info("ap-0000000000000001") };
-        let lines = fields(&one);
+        let lines = fields(&one, true);
         assert!(!lines.concat().chars().any(needs_escape), "{lines:#?}");
         assert_eq!(lines.iter().filter(|line| line.starts_with("session:")).count(), 1);
         assert!(lines.iter().any(|line| line.starts_with("field:      colour") && line.contains("(one of r (Red), g")));
         assert!(lines.iter().any(|line| line.contains("required; default \"r")), "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("approvals allow ap-0000000000000001 --field")));
+        let mut alone = fields(&one, false);
+        assert!(alone.iter().any(|line| line.contains("allow gives the defaults")), "{alone:#?}");
+        let question = one.question.clone().unwrap();
+        let without = question.fields.iter().cloned().map(|field| FieldInfo { default: None, ..field }).collect();
+        alone = fields(
+            &ApprovalInfo { question: Some(QuestionInfo { fields: without, ..question }), ..one.clone() },
+            false,
+        );
+        assert!(alone.iter().any(|line| line.contains("only be declined here")), "{alone:#?}");
+        assert!(!alone.concat().contains("footbridge approvals"), "{alone:#?}");
         assert!(ends(&one).is_empty());
     }
 
@@ -200,7 +218,7 @@ pub(crate) mod tests {
             let one = ApprovalInfo { head: fake.clone(), name: fake, ..info("ap-1") };
             let asked = ApprovalInfo { question: Some(question), ..one.clone() };
             for columns in [20, 77, 80] {
-                let lines: Vec<String> = [fields(&one), ends(&one), fields(&asked)].concat();
+                let lines: Vec<String> = [fields(&one, true), ends(&one), fields(&asked, true)].concat();
                 let shown: Vec<String> = lines.iter().flat_map(|line| wrap(line, columns)).collect();
                 for (label, times) in [("approval:", 2), ("effects:", 2), ("tool:", 2)] {
                     let found = shown.iter().filter(|line| line.trim_start().starts_with(label)).count();
@@ -215,7 +233,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_true_comes_before_what_a_server_says() {
         let question = QuestionInfo { message: "long".into(), url: Some("https://a.test/".into()), fields: Vec::new() };
-        let lines = fields(&ApprovalInfo { question: Some(question), ..info("ap-1") });
+        let lines = fields(&ApprovalInfo { question: Some(question), ..info("ap-1") }, true);
         assert!(lines.last().unwrap().starts_with("asks:") && lines.iter().any(|line| line.starts_with("address:")));
     }
 
@@ -230,9 +248,9 @@ pub(crate) mod tests {
     #[test]
     fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
         let one = info("ap-0000000000000001");
-        let text = [fields(&one).join(""), ends(&one).join("")].concat();
+        let text = [fields(&one, true).join(""), ends(&one).join("")].concat();
         assert!(!text.chars().any(needs_escape), "{text:?}");
-        assert_eq!(fields(&one).iter().filter(|line| line.starts_with("session:")).count(), 1);
+        assert_eq!(fields(&one, true).iter().filter(|line| line.starts_with("session:")).count(), 1);
         assert!(ends(&one)[1].contains("not shown here"));
         for kind in ["tool", "resource", "prompt", "completion"] {
             let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") });

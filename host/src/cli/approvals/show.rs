@@ -35,7 +35,7 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
 /// One in full, for a terminal of so many columns, or for none.
 pub(super) fn whole(shown: &ApprovalShown, columns: Option<u16>) -> String {
     let columns = columns.map_or(usize::MAX, usize::from);
-    let mut lines = fields(&shown.info);
+    let mut lines = fields(&shown.info, true);
     lines.push(show::whole(&shown.arguments));
     lines.iter().flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
 }

@@ -81,7 +81,7 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
 }
 
 /// What the terminal shows.
-const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit", stop: None };
+const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit", stop: None, others: true };
 
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
@@ -108,8 +108,7 @@ impl Watch<'_> {
                 self.does(step)?;
             }
             self.terminal.draw(self.prompt.text(self.terminal.size()))?;
-            let step = self.prompt.drawn(Instant::now());
-            self.does(step)?;
+            self.prompt.drawn(Instant::now());
             match self.terminal.wait(EVERY)? {
                 Event::Nothing => {}
                 Event::End => return Ok(()),

@@ -211,7 +211,7 @@ mod tests {
         let own = std::process::id().cast_signed();
         let mut shell = Command::new("sh");
         // The inner shell's child outlives it, and belongs to whoever takes orphans in.
-        let script = "sh -c 'cat <&3 >&- 2>&- & echo $!' 3<&0; exec cat";
+        let script = "sh -c 'cat <&3 >/dev/null 2>&1 & echo $!' 3<&0; exec cat";
         let mut child = shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let pid = child.id().cast_signed();
         assert!(came_of(pid, &[own]).unwrap() && !came_of(own, &[pid]).unwrap() && !came_of(own, &[own]).unwrap());

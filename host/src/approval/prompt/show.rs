@@ -253,7 +253,7 @@ pub(crate) mod tests {
         assert_eq!(fields(&one, true).iter().filter(|line| line.starts_with("session:")).count(), 1);
         assert!(ends(&one)[1].contains("not shown here"));
         for kind in ["tool", "resource", "prompt", "completion"] {
-            let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") });
+            let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") }, true);
             assert!(lines.iter().any(|line| line.starts_with(&format!("{kind}:"))), "{lines:#?}");
         }
     }

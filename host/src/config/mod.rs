@@ -160,8 +160,9 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
     let real = trust::check(path).map_err(|error| wrong(error.to_string()))?;
     let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     config.files.push(real.clone());
-    if real != path {
-        config.files.push(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if real != named {
+        config.files.push(named);
     }
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => {

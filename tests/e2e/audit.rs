@@ -152,7 +152,7 @@ fn what_one_harness_records_is_shown_though_another_began_later() {
     assert_eq!(bridge.host.runs_script("tool-cli demo later '{}' 2>n; true").status, 0);
     let mut following = starts(&bridge.host, &["tail", "--follow", "--server", "demo"]);
     following.stdout.shows("demo/later");
-    bridge.guest.calls("demo", "now", serde_json::json!({}));
+    let _now = bridge.guest.calls("demo", "now", serde_json::json!({}));
     following.stdout.shows("demo/now");
     following.signal(Signal::SIGINT);
     let _its_signal = following.status();

@@ -223,6 +223,18 @@ mod tests {
     }
 
     #[test]
+    fn the_help_of_pins_names_the_server_before_its_tools() {
+        for which in ["accept", "forget"] {
+            let shown = Cli::try_parse_from(["footbridge", "servers", "pins", which, "--help"]).unwrap_err();
+            let help = shown.render().to_string();
+            assert!(
+                help.contains(&format!("servers pins {which} ")) && help.contains("<SERVER> <TOOLS...|--all>"),
+                "{help}"
+            );
+        }
+    }
+
+    #[test]
     fn the_command_line_holds_together() {
         Cli::command().debug_assert();
     }

@@ -26,6 +26,12 @@ pub fn note(text: &str) {
     let _ = io::stderr().write_all(format!("{}\n", EscapedLines(text)).as_bytes());
 }
 
+/// A number with what it counts, as in `1 call` and `2 calls`.
+#[must_use]
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Writes a result to standard output. A reader that left ends it quietly.
 ///
 /// # Errors

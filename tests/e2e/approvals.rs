@@ -364,6 +364,43 @@ fn a_session_that_can_ask_nobody_any_more_stays_closed_and_says_why() {
 }
 
 #[test]
+fn a_session_that_stays_closed_is_logged_once_however_often_it_is_tried() {
+    let mut daemon = serves("[approval]\nwatch = true\n");
+    let _guest = daemon.opens("agent-1", &["--policy", "ask", "--ttl", "4s"]);
+    let _ = daemon.ends();
+    fs::write(daemon.host.path().join("footbridge.toml"), "[approval]\nwatch = false\n").unwrap();
+    daemon.starts();
+    daemon.lists("closed", |list| list[0]["state"] == "closed");
+    // Until then it was tried several times.
+    daemon.lists("over", <[Value]>::is_empty);
+    let ran = daemon.ends();
+    assert!(ran.stderr.contains("ready: 1 session, "), "{ran:?}");
+    assert_eq!(ran.stderr.matches("a session stays closed").count(), 1, "{ran:?}");
+}
+
+#[test]
+fn what_only_the_command_may_answer_is_marked() {
+    // It answers once the list was looked at.
+    let script = "while ! [ -e ${0%/*}/looked ]; do sleep 0.02; done; echo '{\"decision\":\"allow\"}'";
+    let host = answers(Host::with(&Servers::demo()), script);
+    let settings = fs::read_to_string(host.path().join("footbridge.toml")).unwrap();
+    fs::write(host.path().join("footbridge.toml"), settings.replace("\"2s\"", "\"60s\"").replace("\"1s\"", "\"60s\""))
+        .unwrap();
+    let daemon = host.serves();
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("by command"));
+    let pending = daemon.host.pending(1);
+    assert_eq!(pending[0]["is_answered_elsewhere"], true, "{pending:?}");
+    let marked = "(answered in front of its run, or by a command or webhook, only)";
+    assert!(daemon.host.approvals(&["list"]).well().contains(marked));
+    let id = pending[0]["id"].as_str().unwrap();
+    assert!(daemon.host.approvals(&["show", id]).well().contains(marked));
+    daemon.host.approvals(&["allow", id]).fails(1, &["watch = false"]);
+    fs::write(daemon.host.path().join("looked"), "").unwrap();
+    assert!(sent.answer().json()["result"].is_object());
+}
+
+#[test]
 fn under_run_the_call_is_answered_from_another_terminal() {
     let host = Host::with(&Servers::demo()).policy("ask").settings("[approval]\nwatch = true\n");
     let running = host.starts_script("tool-cli demo add_note '{\"text\":\"x\"}'");

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsStr, fs, path::PathBuf};
 
-use footbridge_tests::{Host, Ran, Running, Servers};
+use footbridge_tests::{Bridge, Host, Ran, Running, Servers};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -51,7 +51,15 @@ fn a_record_that_nobody_touched_verifies_and_the_first_bad_record_is_named() {
     assert!(bad.stdout.contains(&named), "{named}: {bad:?}");
     let found = json(&audit(&host, &["verify", "--json"]));
     assert_eq!((&found["ok"], &found["chains"][0]["problem"]["seq"]), (&false.into(), &intent.into()), "{found}");
+    // The head of the end is in heads.jsonl and in the store, however little of its own record is cut.
+    for cut in [text.trim_end(), text.trim_end().rsplit_once('\n').unwrap().0] {
+        fs::write(&path, format!("{}\n", cut.rsplit_once('\n').unwrap().0)).unwrap();
+        let cut = audit(&host, &["verify"]);
+        assert!(cut.status == 1 && cut.stdout.contains(": cut: a signed head says"), "{cut:?}");
+    }
     fs::write(&path, text.trim_end()).unwrap();
+    assert_eq!(audit(&host, &["verify"]).status, 1, "it was whole when its head was handed out");
+    fs::write(&path, format!("{text}{{\"seq\":8,")).unwrap();
     let torn = audit(&host, &["verify"]);
     assert_eq!(torn.status, 0, "{torn:?}");
     assert!(torn.stdout.contains("half a line of"), "{torn:?}");
@@ -118,7 +126,13 @@ fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
     assert!(all.contains("demo/get_weather") && all.contains("unknown_tool"), "{all}");
     let outcomes = audit(&host, &["tail", "--server", "demo", "--type", "outcome", "--json"]).well();
     assert_eq!(serde_json::from_str::<Value>(&outcomes).unwrap()["outcome"], "ok", "{outcomes}");
-    assert_eq!(audit(&host, &["tail", "--session", "none"]).well(), "");
+    let none = audit(&host, &["tail", "--session", "none", "--type", "head"]);
+    assert_eq!((none.status, none.stdout.as_str()), (0, ""), "{none:?}");
+    assert!(
+        none.stderr.contains("no record of type head of session \"none\" was found: looked at 1 chain in "),
+        "{none:?}"
+    );
+    audit(&host, &["tail", "--type", "outcom"]).fails(2, &["outcom", "pin_accepted"]);
     assert_eq!(audit(&host, &["tail", "-n", "2"]).well().lines().count(), 2);
     let mut following = starts(&host, &["tail", "--follow", "-n", "1"]);
     following.stdout.shows("head");
@@ -128,6 +142,32 @@ fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
     following.stdout.shows("demo/last");
     following.signal(Signal::SIGINT);
     let _its_signal = following.status();
+}
+
+#[test]
+fn what_one_harness_records_is_shown_though_another_began_later() {
+    let mut bridge = Host::with(&Servers::demo()).opens();
+    let of_early = |bridge: &Bridge| bridge.host.record().iter().find(|line| line["type"] == "session").cloned();
+    let early = of_early(&bridge).unwrap()["session"].as_str().unwrap().to_owned();
+    assert_eq!(bridge.host.runs_script("tool-cli demo later '{}' 2>n; true").status, 0);
+    let mut following = starts(&bridge.host, &["tail", "--follow", "--server", "demo"]);
+    following.stdout.shows("demo/later");
+    let _now = bridge.guest.calls("demo", "now", serde_json::json!({}));
+    following.stdout.shows("demo/now");
+    following.signal(Signal::SIGINT);
+    let _its_signal = following.status();
+    // The last lines of all chains are in the order of their time.
+    let last = audit(&bridge.host, &["tail", "-n", "2"]).well();
+    assert!(last.lines().count() == 2 && last.lines().all(|line| line.contains("demo/now")), "{last}");
+    let all = audit(&bridge.host, &["tail", "-n", "100"]).well();
+    assert!(all.lines().map(|line| &line[..23]).is_sorted(), "{all}");
+    let asked = audit(&bridge.host, &["tail", "--session", &early]).well();
+    assert!(asked.contains("demo/now") && !asked.contains("demo/later"), "{asked}");
+    let replayed = audit(&bridge.host, &["replay", "--session", &early]).well();
+    assert!(replayed.starts_with("1 call: 0 would change"), "{replayed}");
+    let other = audit(&bridge.host, &["replay"]).well();
+    assert!(other.contains("1 call: ") && other.contains("1 more refused"), "{other}");
+    assert_eq!(bridge.ends().status, 0);
 }
 
 #[test]
@@ -226,10 +266,7 @@ fn a_replay_says_which_decisions_another_policy_would_change() {
     fs::write(&config, strict).unwrap();
     let config = config.to_str().unwrap();
     let same = audit(&host, &["replay", "--exit-code"]).well();
-    assert_eq!(
-        same,
-        "3 calls: 0 would change, 3 the same, 0 unknown; 1 more were refused before any policy was asked\n"
-    );
+    assert_eq!(same, "3 calls: 0 would change, 3 the same, 0 unknown; 1 more refused before any policy was asked\n");
     let readonly = audit(&host, &["replay", "--policy", "readonly", "--exit-code"]);
     assert_eq!((readonly.status, readonly.stderr.as_str()), (1, ""), "{readonly:?}");
     assert!(readonly.stdout.contains("demo/add_note") && readonly.stdout.contains("allow (all) -> deny (rest), id "));
@@ -249,12 +286,14 @@ fn a_replay_says_which_decisions_another_policy_would_change() {
     );
     assert_eq!(lines[0]["new"]["possible"], serde_json::json!(["allow", "deny"]));
     assert_eq!(lines[3]["totals"]["unknown"], 2);
-    assert_eq!(audit(&host, &["replay", "--policy", "readonly", "--server", "other"]).well().lines().count(), 1);
+    let nothing = audit(&host, &["replay", "--policy", "readonly", "--server", "other", "--exit-code"]);
+    assert_eq!((nothing.status, nothing.stdout.lines().count()), (1, 1), "a check that checked nothing: {nothing:?}");
+    assert!(nothing.stderr.contains("no call of server \"other\" was found"), "{nothing:?}");
     audit(&host, &["replay", "--policy", "nope"]).fails(2, &["there is no policy \"nope\""]);
     // With them it can.
     let host = host.settings("[audit]\narguments = \"redacted\"\n");
     assert_eq!(host.runs_script(script).status, 0);
     let told = audit(&host, &words).well();
-    assert!(told.contains("\"calls\":3,\"changed\":1,\"same\":2,\"unknown\":0"), "{told}");
-    assert!(audit(&host, &["replay", "--all", "--policy", "open"]).well().starts_with("6 calls: "));
+    assert!(told.contains("\"calls\":6,\"changed\":1,\"same\":3,\"unknown\":2"), "both runs: {told}");
+    assert!(audit(&host, &["replay", "--policy", "open"]).well().starts_with("6 calls: "));
 }

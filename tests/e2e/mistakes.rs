@@ -181,6 +181,37 @@ fn config_check_says_the_same_as_a_run_would() {
 }
 
 #[test]
+fn config_check_notes_what_is_not_there_and_names_each_file_and_mistake_once() {
+    let host = Host::with(&Servers::none());
+    let check = || {
+        let words = ["config", "check", "--config", "s.json", "--config", "f.toml"].map(std::ffi::OsStr::new);
+        footbridge_tests::Running::start(&mut host.footbridge(&words)).ends()
+    };
+    let (servers, settings) = (host.work().join("s.json"), host.work().join("f.toml"));
+    let entries = "{\"mcpServers\": {\n\"a\": {\"command\": \"no-such-program\"},\n\
+                   \"b\": {\"command\": \"sh\", \"cwd\": \"/no/such/folder\"},\n\"c\": {\"command\": \"sh\"}}}";
+    fs::write(&servers, entries).unwrap();
+    fs::write(&settings, "[approval]\ncommand = [\"/no/such/program\"]\n").unwrap();
+    let noted = check().well();
+    for says in [
+        "s.json:2: server \"a\": its command \"no-such-program\" is not found on PATH",
+        "s.json:3: server \"b\": its folder /no/such/folder is not there",
+        "f.toml:2: approval.command: its command /no/such/program is no program",
+    ] {
+        assert!(noted.contains(says), "{says}: {noted}");
+    }
+    assert!(!noted.contains("server \"c\""), "{noted}");
+    assert_eq!(noted.lines().last().unwrap().matches("s.json").count(), 1, "{noted}");
+    let rules = "[policies.p]\n[[policies.p.rules]]\ndecision = \"alow\"\n[edge]\nfrob = 1\n";
+    fs::write(&settings, rules).unwrap();
+    let wrong = check();
+    let errors: Vec<&str> = wrong.stdout.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!((wrong.status, errors.len()), (2, 2), "{wrong:?}");
+    assert!(errors[0].contains("f.toml:3: ") && errors[0].contains("alow"), "{errors:?}");
+    assert!(errors[1].contains("f.toml:5: "), "{errors:?}");
+}
+
+#[test]
 fn a_wrong_command_line_is_said_with_what_would_be_right() {
     let says = |host: Host, says: &[&str]| {
         let ran = host.runs_script("echo never");

@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use footbridge_tests::{Host, Ran, Servers, programs, skipped};
+use footbridge_tests::{Host, Ran, Running, Servers, programs, skipped};
 
 const MARK: &str = "<!-- run -->";
 
@@ -55,6 +55,49 @@ fn every_marked_line_of_the_readme_does_what_it_says() {
         }
         let ran = run(&block);
         assert_eq!(ran.status, 0, "README.md:{}: {}\n{ran:?}", block.line, block.text);
+    }
+}
+
+/// The first block in this language.
+fn first(text: &str, language: &str) -> String {
+    let (_, rest) = text.split_once(&format!("\n```{language}\n")).unwrap();
+    rest.split_once("\n```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_policy_commands_of_the_readme_and_the_help_work_with_the_files_of_the_readme() {
+    let host = Host::with(&Servers::demo());
+    let readme = fs::read_to_string(programs::repository().join("README.md")).unwrap();
+    fs::write(host.work().join("servers.json"), first(&readme, "json")).unwrap();
+    fs::write(host.work().join("footbridge.toml"), first(&readme, "toml")).unwrap();
+    let path = format!("{}:{}", programs::folder().display(), std::env::var("PATH").unwrap());
+    let host = host.env("PATH", path);
+    let shell = |line: &str| {
+        let footbridge = host.footbridge(&[]);
+        let mut command = Command::new("bash");
+        command.args(["-c", line]).env_clear().current_dir(host.work());
+        command.envs(footbridge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Running::start(&mut command).ends()
+    };
+    let helps = ["test", "egress"].map(|which| shell(&format!("footbridge policy {which} --help")).well());
+    let texts = std::iter::once(&readme).chain(&helps).flat_map(|text| text.lines().map(str::trim));
+    let lines: Vec<&str> = texts.filter(|line| line.starts_with("footbridge policy ")).collect();
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    for line in lines {
+        let ran = shell(line);
+        assert!(matches!(ran.status, 0 | 1) && ran.stderr.is_empty(), "{line}: {ran:?}");
+    }
+    fs::remove_file(host.work().join("servers.json")).unwrap();
+    let home = host.path().join("nowhere");
+    let place = home.join("footbridge").display().to_string();
+    let host = host.env("XDG_CONFIG_HOME", &home).env("HOME", &home);
+    for words in [&["policy", "test", "--policy", "open", "demo", "now"][..], &["config", "check"]] {
+        let words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
+        let ran = Running::start(&mut host.footbridge(&words)).ends();
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let place = if nix::unistd::geteuid().is_root() { "/etc/footbridge" } else { place.as_str() };
+        assert!(ran.status == 2 && said.contains("no configuration was found"), "{ran:?}");
+        assert!(said.contains(&format!("in {place};")), "{ran:?}");
     }
 }
 

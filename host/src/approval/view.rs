@@ -121,6 +121,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         question: about.form.as_ref().map(Form::info),
         asked: time(about.asked),
         expires: time(wall(entry.until)),
+        is_answered_elsewhere: false,
     }
 }
 

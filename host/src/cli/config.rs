@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{ConfigCommand, Files, USAGE};
+use super::{ConfigCommand, Files, NoConfiguration, USAGE};
 use crate::{
     config::{ConfigError, Mistake},
     keeper::Confinement,
@@ -19,9 +19,11 @@ pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
 fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (read, servers, mistakes, notes) = match super::load_config(files) {
-        Ok((config, _)) => {
+        Ok((config, folders)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
-            (config.files, names, Vec::new(), config.notes)
+            let nothing = NoConfiguration::check(&config, &folders).err();
+            let nothing = nothing.map(|what| Mistake { file: folders.config, line: None, what: what.to_string() });
+            (config.files, names, nothing.into_iter().collect(), config.notes)
         }
         Err(error) => match error.downcast::<ConfigError>() {
             Ok(ConfigError(mistakes)) => (Vec::new(), Vec::new(), mistakes, Vec::new()),
@@ -43,8 +45,7 @@ fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         if ok {
             let files: Vec<String> = read.iter().map(|path| path.display().to_string()).collect();
-            let from = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-            text.push_str(&format!("ok: {} from {from}\n", count(&servers)));
+            text.push_str(&format!("ok: {} from {}\n", count(&servers), files.join(", ")));
         }
         report::out(&text)?;
     }

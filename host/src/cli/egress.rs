@@ -11,6 +11,7 @@ use crate::{
     catalogue::Catalogue,
     config::Config,
     gate::{Decision, Effect, Effects, SessionRules, Subject},
+    report,
     servers::TransportSpec,
 };
 
@@ -234,7 +235,7 @@ impl Reached {
 }
 
 fn tools(count: usize) -> String {
-    if count == 1 { "1 tool".to_owned() } else { format!("{count} tools") }
+    report::counted(count as u64, "tool")
 }
 
 fn in_words(effects: Effects) -> String {

@@ -145,6 +145,7 @@ pub fn main() -> i32 {
             report::error(&error);
             let mistaken = error.is::<ConfigError>()
                 || error.is::<EnvironmentError>()
+                || error.is::<NoConfiguration>()
                 || error.is::<UnknownPolicy>()
                 || error.is::<policy::NoSuchCall>()
                 || error.is::<run::NeedsContainer>()
@@ -159,6 +160,18 @@ fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let config = load(&files.config, &folders.config, &Variables::of_this_process())?;
     Ok((config, folders))
+}
+
+/// No file was named, and none is where they are looked for.
+#[derive(Debug, thiserror::Error)]
+#[error("no configuration was found: there is neither servers.json nor footbridge.toml in {}; name files with --config", .0.display())]
+struct NoConfiguration(PathBuf);
+
+impl NoConfiguration {
+    /// Whether there was anything to read.
+    fn check(config: &Config, folders: &Folders) -> Result<(), Self> {
+        if config.files.is_empty() { Err(Self(folders.config.clone())) } else { Ok(()) }
+    }
 }
 
 fn label(text: &str) -> Result<(String, String), NoLabel> {
@@ -206,6 +219,18 @@ mod tests {
         for flag in create.get_arguments().filter_map(clap::Arg::get_long) {
             let listed = [format!("| `--{flag} "), format!("| `--{flag}`")];
             assert!(listed.iter().any(|start| readme.contains(start)), "the table lacks --{flag}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_pins_names_the_server_before_its_tools() {
+        for which in ["accept", "forget"] {
+            let shown = Cli::try_parse_from(["footbridge", "servers", "pins", which, "--help"]).unwrap_err();
+            let help = shown.render().to_string();
+            assert!(
+                help.contains(&format!("servers pins {which} ")) && help.contains("<SERVER> <TOOLS...|--all>"),
+                "{help}"
+            );
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, egress, label, load_config};
+use super::{Files, NoConfiguration, egress, label, load_config};
 use crate::{
     budget::Budget,
     catalogue::Catalogue,
@@ -66,8 +66,8 @@ pub(super) struct WhichPolicy {
 const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called.
 
 Examples:
-  footbridge policy test --policy readonly demo list_notes
-  footbridge policy test --policy careful demo get_weather '{\"city\":\"Bern\"}'
+  footbridge policy test --config servers.json --policy readonly demo list_notes
+  footbridge policy test --config servers.json --config footbridge.toml --policy project demo get_weather '{\"city\":\"Bern\"}'
 
 Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
 cannot be looked at.";
@@ -75,8 +75,8 @@ cannot be looked at.";
 const EGRESS_HELP: &str = "Starts the servers to see which tools they have; no tool is called.
 
 Examples:
-  footbridge policy egress --policy readonly
-  footbridge policy egress --policy careful --label team=search --json
+  footbridge policy egress --config servers.json --policy readonly
+  footbridge policy egress --config servers.json --config footbridge.toml --policy project --label team=search --json
 
 Exit status: 0, or 1 if a server could not be looked at, and 2 for a wrong configuration.";
 
@@ -111,7 +111,8 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
 }
 
 fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
-    let (config, _) = load_config(&which.files)?;
+    let (config, folders) = load_config(&which.files)?;
+    NoConfiguration::check(&config, &folders)?;
     let policy = config.policies.get(&which.policy)?;
     let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();
     Ok((config, SessionRules::new(policy, &labels)))
@@ -163,7 +164,8 @@ impl Asked {
     async fn decide(self, config: Config, rules: &SessionRules) -> anyhow::Result<Answer> {
         let names: Vec<&str> = config.servers.iter().map(|spec| spec.name.as_str()).collect();
         if !names.contains(&self.server.as_str()) {
-            let what = format!("no server \"{}\" is configured; there are: {}", self.server, names.join(", "));
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let what = format!("no server \"{}\" is configured; there are: {there}", self.server);
             return Err(NoSuchCall(what).into());
         }
         if let Some(rule) = rules.hides_server(&self.server) {

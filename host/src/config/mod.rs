@@ -7,6 +7,7 @@ pub mod folders;
 pub mod human;
 mod places;
 mod policies;
+mod programs;
 mod secrets;
 mod servers;
 mod settings;
@@ -118,7 +119,10 @@ pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<C
     for path in &paths {
         match add_file(path, variables, &mut config, &mut parts) {
             Ok(()) => {}
-            Err(found) => mistakes.extend(found),
+            Err(mut found) => {
+                found.sort_by_key(|mistake| mistake.line);
+                mistakes.extend(found);
+            }
         }
     }
     if !mistakes.is_empty() {
@@ -160,8 +164,9 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
     let real = trust::check(path).map_err(|error| wrong(error.to_string()))?;
     let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     config.files.push(real.clone());
-    if real != path {
-        config.files.push(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if real != named {
+        config.files.push(named);
     }
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => {
@@ -186,6 +191,10 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             config.allow_hosts = settings.edge.allow_hosts;
             config.audit = settings.audit;
             let (approval, gathered) = settings.approval.meant(&file, &variables.all).map_err(|one| vec![one])?;
+            let command = approval.command.as_ref();
+            let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
+            let at = ["approval", "command"].map(str::to_owned);
+            config.notes.extend(missing.map(|what| file.mistake(&at, what)));
             config.approval = approval;
             config.gathered.add(gathered);
             for policy in found.policies {
@@ -201,6 +210,11 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
         }
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+/// PATH among variables.
+fn path_in(variables: &[(String, String)]) -> Option<&str> {
+    variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str())
 }
 
 /// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs unsaid,

@@ -53,6 +53,7 @@ impl<'a> File<'a> {
     /// Reads the part at these keys. After a mistake the key that it names is left out and the rest is read again.
     pub(super) fn read<T: DeserializeOwned>(&self, at: &[String], mut part: Table) -> Result<T, Vec<Mistake>> {
         let mut mistakes = Vec::new();
+        let mut left_out: Vec<Vec<String>> = Vec::new();
         loop {
             let error = match serde_path_to_error::deserialize::<_, T>(Value::Table(part.clone())) {
                 Ok(read) if mistakes.is_empty() => return Ok(read),
@@ -66,11 +67,19 @@ impl<'a> File<'a> {
             {
                 keys.push(unknown.to_owned());
             }
+            if let Some(missing) = missing_field(&message) {
+                let missing: Vec<String> = keys.iter().cloned().chain([missing.to_owned()]).collect();
+                // It is there, with a mistake that was named.
+                if left_out.iter().any(|keys| keys.starts_with(&missing)) {
+                    return Err(mistakes);
+                }
+            }
             let whole: Vec<String> = at.iter().chain(&keys).cloned().collect();
             mistakes.push(self.mistake(&whole, message));
             if !remove(&mut part, &keys) || mistakes.len() == MAX_MISTAKES {
                 return Err(mistakes);
             }
+            left_out.push(keys);
         }
     }
 
@@ -112,6 +121,10 @@ fn key_of(segment: &serde_path_to_error::Segment) -> String {
 
 fn unknown_field(message: &str) -> Option<&str> {
     message.strip_prefix("unknown field `")?.split('`').next()
+}
+
+fn missing_field(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `")?.split('`').next()
 }
 
 fn remove(table: &mut Table, keys: &[String]) -> bool {

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Mistake,
+    programs::not_found,
     secrets::{Gathered, Reader, SecretError, Written},
 };
 use crate::{
@@ -166,7 +167,10 @@ fn entry(
         (_, Some(_), Some(_)) => return Err(EntryError::Both),
         (None | Some("stdio"), Some(command), None) => {
             notes.extend(entry.confine.then(|| gains_privileges(command)).flatten());
-            TransportSpec::Stdio(stdio(command, &entry, reader, vars)?)
+            let spec = stdio(command, &entry, reader, vars)?;
+            let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
+            notes.extend(not_found(&spec.command, spec.cwd.as_deref(), path));
+            TransportSpec::Stdio(spec)
         }
         (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
             TransportSpec::Http(http(url, &entry.headers, entry.allow_private, reader)?)

@@ -2,19 +2,31 @@
 
 use super::{
     server::{Peer, sent},
-    wire::{AllowApproval, Answered, By, Kind, Refusal, Request},
+    wire::{AllowApproval, Answered, ApprovalInfo, By, Kind, Refusal, Request},
 };
 use crate::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
 
-/// Carries a request out, if it is about approvals; gives it back otherwise.
+/// Carries a request out, if it is about approvals; gives it back otherwise. `is_answered_here` says whether it takes
+/// answers.
 pub(crate) fn handle(
     approvals: &Approvals,
+    is_answered_here: bool,
     request: Request,
     peer: Peer,
 ) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
     Ok(match request {
-        Request::ListApprovals(_) => sent(approvals.list()),
-        Request::ShowApproval(asked) => id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal)).and_then(sent),
+        Request::ListApprovals(_) => {
+            let is_answered_elsewhere = !is_answered_here;
+            let all = approvals.list().into_iter();
+            sent(all.map(|one| ApprovalInfo { is_answered_elsewhere, ..one }).collect::<Vec<_>>())
+        }
+        Request::ShowApproval(asked) => {
+            let shown = id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal));
+            shown.and_then(|mut shown| {
+                shown.info.is_answered_elsewhere = !is_answered_here;
+                sent(shown)
+            })
+        }
         Request::AllowApproval(asked) => {
             allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, (asked.by, peer)))
         }

@@ -31,7 +31,7 @@ impl Handler for OfRun {
                            or no terminal, says so";
             return Err(Refusal::new(Kind::Failed, message));
         }
-        let request = match approvals::handle(&self.approvals, request, peer) {
+        let request = match approvals::handle(&self.approvals, self.others, request, peer) {
             Ok(answer) => return answer,
             Err(other) => *other,
         };

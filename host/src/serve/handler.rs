@@ -23,7 +23,8 @@ use crate::{
 
 impl Handler for Sessions {
     async fn handle(&self, request: Request, peer: Peer) -> Result<serde_json::Value, Refusal> {
-        let request = match approvals::handle(self.harness().approvals(), request, peer) {
+        let book = self.harness().approvals();
+        let request = match approvals::handle(book, book.asks_people(), request, peer) {
             Ok(answer) => return answer,
             Err(other) => *other,
         };

@@ -77,7 +77,8 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     };
     let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
     tasks.spawn(control.serve(Arc::new(sessions.clone()), shutdown.clone()));
-    report::note(&format!("footbridge: ready: {restored} sessions, control socket {}", socket.display()));
+    let restored = report::counted(restored as u64, "session");
+    report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);
     until_the_end(&mut signals, || reload(&sessions, &serve.files, folders)).await;
     tracing::info!("ending");

@@ -3,10 +3,7 @@
 //! One whose time is over, or whose process is gone (or belongs to an earlier boot), is ended. What cannot listen is
 //! tried again, with growing pauses; the session stays meanwhile, and shows why.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
@@ -73,28 +70,28 @@ impl Sessions {
 
     /// Opens a session that is not open, on those of its listeners that can be bound.
     fn open(&self, kept: &mut Kept) {
-        kept.closed = None;
+        let before = kept.closed.take();
         let policy = match self.0.harness.policies().get(&kept.stored.policy) {
             Ok(policy) => policy,
-            Err(unknown) => return close(kept, unknown.to_string()),
+            Err(unknown) => return close(kept, before, unknown.to_string()),
         };
         if policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
-            return close(kept, NobodyToAsk(policy.name().to_owned()).to_string());
+            return close(kept, before, NobodyToAsk(policy.name().to_owned()).to_string());
         }
-        let listeners = self.bind(kept);
+        let listeners = self.bind(kept, true);
         let StoredSession { name, token, labels, expires, limits, .. } = kept.stored.clone();
         let spec = SessionSpec { name, token, policy, labels, expires, limits };
         if let Err(error) = self.0.harness.open(spec, listeners) {
-            close(kept, error.to_string());
+            close(kept, before, error.to_string());
         }
     }
 
-    /// Binds what is broken, or everything where nothing was tried yet.
-    fn bind(&self, kept: &mut Kept) -> Vec<Listener> {
+    /// Binds everything, or what is broken alone.
+    fn bind(&self, kept: &mut Kept, is_all: bool) -> Vec<Listener> {
         let before = std::mem::take(&mut kept.broken);
         let mut bound = Vec::new();
         for (at, listen) in kept.stored.listens.iter().enumerate() {
-            if !before.is_empty() && !before.contains_key(&at) {
+            if !is_all && !before.contains_key(&at) {
                 continue;
             }
             match self.bind_one(&kept.stored.name, listen) {
@@ -140,10 +137,9 @@ impl Sessions {
 
     fn try_again(&self, kept: &mut Kept) {
         if kept.closed.is_some() {
-            kept.broken = BTreeMap::new();
             return self.open(kept);
         }
-        for listener in self.bind(kept) {
+        for listener in self.bind(kept, false) {
             if let Err(error) = self.0.harness.listen(&kept.stored.name, listener) {
                 tracing::error!(session = %kept.stored.name, %error, "a listener does not say where it listens");
             }
@@ -151,8 +147,11 @@ impl Sessions {
     }
 }
 
-fn close(kept: &mut Kept, why: String) {
-    tracing::error!(session = %kept.stored.name, %why, "a session stays closed; it is tried again");
+/// Says why it is closed, unless that was said before.
+fn close(kept: &mut Kept, before: Option<String>, why: String) {
+    if before.as_ref() != Some(&why) {
+        tracing::error!(session = %kept.stored.name, %why, "a session stays closed; it is tried again");
+    }
     kept.closed = Some(why);
 }
 

@@ -186,7 +186,7 @@ fn what_is_asked_for_and_not_there_is_named() {
         (&["pins", "accept", "x"], 2, "required"),
         (&["pins", "accept", "x", "t", "--all"], 2, "cannot be used with"),
         (&["pins", "accept", "x", "t", "--digest", "abc"], 2, "64 hexadecimal digits"),
-        (&["list"], 1, "no footbridge is running"),
+        (&["list"], 1, "no footbridge is running that has servers"),
         (&["restart", "x"], 1, "no footbridge is running"),
     ];
     for (words, status, says) in rows {
@@ -196,7 +196,7 @@ fn what_is_asked_for_and_not_there_is_named() {
     servers(&host, &["pins", "forget", "x", "t", "u"]).fails(1, &["tool \"u\" of server \"x\" has no pin"]);
     listing.becomes(&with("something else"));
     let forgotten = servers(&host, &["pins", "forget", "x", "t"]);
-    assert_eq!((forgotten.status, forgotten.stderr.as_str()), (0, "1 pins of x are forgotten\n"));
+    assert_eq!((forgotten.status, forgotten.stderr.as_str()), (0, "1 pin of x forgotten\n"));
     assert_eq!(calls_in_a_run(&host).status, 0, "it is pinned anew");
 }
 

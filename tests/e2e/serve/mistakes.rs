@@ -1,8 +1,15 @@
 //! What an operator can get wrong: each error names the thing, the cause and the next step, and changes nothing.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, os::unix::fs::symlink, os::unix::net::UnixListener};
+use std::{
+    fs,
+    os::unix::{
+        fs::{PermissionsExt as _, symlink},
+        net::UnixListener,
+    },
+    process::Command,
+};
 
-use footbridge_tests::{Host, Servers};
+use footbridge_tests::{Host, Running, Servers, programs};
 
 #[test]
 fn without_a_daemon_the_error_says_how_to_start_one() {
@@ -76,6 +83,15 @@ fn a_token_goes_where_it_was_asked_for_and_nowhere_else() {
     let env = daemon.host.session(&["create", "b", "--env"]).well();
     let lines: Vec<&str> = env.lines().collect();
     assert!(lines[0].starts_with("TOOL_CLI_TOKEN=fbt_") && lines[1].starts_with("FOOTBRIDGE_TO=unix:/"), "{env}");
+    // As `env $(footbridge session create b --env) tool-cli` does it.
+    let mut tool_cli = Command::new(programs::tool_cli());
+    tool_cli.env_clear().envs(lines.iter().filter_map(|line| line.split_once('=')));
+    let _servers = Running::start(&mut tool_cli).ends().well();
+    for (options, is_said) in [(&["--socket-mode", "0666"][..], true), (&["--allow-uid", "7"], true), (&[], false)] {
+        let ran = daemon.host.session(&[&["create", "shared"], options].concat());
+        assert_eq!((ran.status, ran.stderr.contains("--listen unix:/PATH")), (0, is_said), "{ran:?}");
+        assert_eq!(daemon.host.session(&["revoke", "shared"]).status, 0);
+    }
     let people = daemon.host.session(&["create", "c"]).well();
     assert!(people.contains("TOOL_CLI_SOCKET=") && people.contains("token:    fbt_"), "{people}");
     // Shown once, and in no log, record, list or store.

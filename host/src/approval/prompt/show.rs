@@ -171,6 +171,7 @@ pub(crate) mod tests {
             question: None,
             asked: "2026-01-01T00:00:00Z".into(),
             expires: "2026-01-01T00:05:00Z".into(),
+            is_answered_elsewhere: false,
         }
     }
 

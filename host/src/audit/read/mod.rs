@@ -12,5 +12,5 @@ mod walk;
 pub use again::{Again, Missing, PastCall};
 pub use files::{ChainFolder, Lines, RawLine, chains, find};
 pub use heads::{KnownHeads, NoHead, parse_heads};
-pub use record::{Calls, ReadRecord};
+pub use record::{Calls, ReadRecord, TYPES};
 pub use verify::{Kind, Problem, Report, verify};

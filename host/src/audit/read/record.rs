@@ -7,6 +7,24 @@ use serde_json::{Map, Value};
 /// Calls that are remembered until their outcome comes; more are never in flight.
 const REMEMBERED: usize = 16 * 1024;
 
+/// All types of records.
+pub const TYPES: [&str; 14] = [
+    "started",
+    "session",
+    "session_listens",
+    "session_rotated",
+    "session_ended",
+    "intent",
+    "outcome",
+    "refused",
+    "approval",
+    "pin_accepted",
+    "limited",
+    "rotated",
+    "head",
+    "ended",
+];
+
 /// One record, read leniently: one of a later version has fields that this one does not know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadRecord {

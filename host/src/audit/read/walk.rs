@@ -57,13 +57,16 @@ pub(super) struct Walk<'k> {
     /// The last line does not agree with this one before it.
     doubt: Option<Seen>,
     torn: Option<Seen>,
+    /// A head from elsewhere is of the last line: its own record has to be the next one.
+    awaits_head: bool,
 }
 
 impl<'k> Walk<'k> {
     pub(super) fn new(folder: &str, known: &'k KnownHeads) -> Self {
         let folder = folder.to_owned();
         let report = Report { folder: folder.clone(), key_known: !known.keys.is_empty(), ..Report::default() };
-        Self { known, folder, heads: HashMap::new(), report, file: 0, line: 0, last: None, doubt: None, torn: None }
+        let (heads, last, doubt, torn) = (HashMap::new(), None, None, None);
+        Self { known, folder, heads, report, file: 0, line: 0, last, doubt, torn, awaits_head: false }
     }
 
     /// Goes to the next file.
@@ -186,12 +189,17 @@ impl<'k> Walk<'k> {
             self.report.heads += 1;
             self.report.covered = self.report.covered.max(seen.seq);
         }
+        if std::mem::take(&mut self.awaits_head) && link.r#type != "head" {
+            return Err(seen.problem(Kind::Changed, "a head that was signed of the record before it should stand here"));
+        }
         let Some(heads) = self.heads.remove(&seen.seq) else { return Ok(false) };
         if let Some(other) = heads.iter().find(|head| head.hash != seen.hash) {
             let what = format!("a head that was signed at {} says that it was another", other.time);
             return Err(seen.problem(Kind::Changed, what));
         }
         self.report.heads += heads.len() as u64;
+        // A head is handed out once its own record is written; that of the first line alone has none.
+        self.awaits_head = seen.seq > 1;
         Ok(true)
     }
 
@@ -215,7 +223,10 @@ impl<'k> Walk<'k> {
             return if is_known { Err(gone()) } else { Ok(()) };
         };
         // Heads from elsewhere that nothing was found for.
-        let Some(beyond) = self.heads.keys().max().copied() else { return Ok(()) };
+        let Some(beyond) = self.heads.keys().max().copied() else {
+            let what = "a signed head says that the record of that head was behind it";
+            return if self.awaits_head { Err(last.problem(Kind::Cut, what)) } else { Ok(()) };
+        };
         let what = format!("a signed head says that there was a record {beyond}");
         Err(last.problem(Kind::Cut, what))
     }

@@ -167,6 +167,8 @@ fn the_documented_fields_and_types_are_those_of_the_records() {
     assert_eq!(table("## Fields"), fields);
     let types: BTreeSet<String> = lines().iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect();
     assert_eq!(table("## Types"), types);
+    // What `audit tail --type` knows.
+    assert_eq!(crate::audit::read::TYPES.map(str::to_owned).into_iter().collect::<BTreeSet<_>>(), types);
 }
 
 /// The names in the first column of the table under a heading.

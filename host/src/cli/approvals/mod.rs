@@ -163,10 +163,18 @@ struct NoHarness;
 
 /// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which
 /// namespaces it is in.
-pub(super) fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+    connect_or(runtime, NoHarness)
+}
+
+/// As [`connect`], with this error where there is none.
+pub(super) fn connect_or(
+    runtime: &Path,
+    none: impl std::error::Error + Send + Sync + 'static,
+) -> anyhow::Result<Vec<Client>> {
     let clients = running(runtime)?;
     if clients.is_empty() {
-        return Err(NoHarness.into());
+        return Err(none.into());
     }
     sys::harden().context("cannot protect this process from others of the same user")?;
     Ok(clients)

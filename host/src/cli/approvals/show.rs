@@ -18,6 +18,9 @@ pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<
     Ok(out)
 }
 
+/// What is said of one that cannot be answered from here.
+const ELSEWHERE: &str = "(answered in front of its run, or by a command or webhook, only)";
+
 /// One line an approval.
 pub(super) fn table(found: &[ApprovalInfo]) -> String {
     if found.is_empty() {
@@ -27,7 +30,8 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
         let (id, state, session) = (Escaped(&one.id), Escaped(&one.state), Escaped(&one.session));
         let asks = if one.question.is_some() { "question of " } else { "" };
         let call = format!("{asks}{}/{}", Escaped(&one.server), Escaped(&one.name));
-        format!("{id}  {state:7}  {session}  {call}  {} bytes  until {}\n", one.bytes, Escaped(&one.expires))
+        let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
+        format!("{id}  {state:7}  {session}  {call}  {} bytes  until {}{elsewhere}\n", one.bytes, Escaped(&one.expires))
     };
     found.iter().map(line).collect()
 }
@@ -35,7 +39,8 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
 /// One in full, for a terminal of so many columns, or for none.
 pub(super) fn whole(shown: &ApprovalShown, columns: Option<u16>) -> String {
     let columns = columns.map_or(usize::MAX, usize::from);
-    let mut lines = fields(&shown.info, true);
+    let mut lines = fields(&shown.info, !shown.info.is_answered_elsewhere);
+    lines.extend(shown.info.is_answered_elsewhere.then(|| ELSEWHERE.to_owned()));
     lines.push(show::whole(&shown.arguments));
     lines.iter().flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
 }
@@ -52,6 +57,18 @@ mod tests {
         let question = QuestionInfo { message: "Which?".into(), url: None, fields: Vec::new() };
         let one = ApprovalInfo { question: Some(question), ..info("ap-0000000000000001") };
         assert!(table(std::slice::from_ref(&one)).contains("question of demo/"));
+    }
+
+    #[test]
+    fn what_cannot_be_answered_from_here_says_so() {
+        let here = info("ap-0000000000000001");
+        let elsewhere = ApprovalInfo { is_answered_elsewhere: true, ..here.clone() };
+        let text = table(&[here, elsewhere.clone()]);
+        let marked: Vec<bool> = text.lines().map(|line| line.contains("in front of its run")).collect();
+        assert_eq!(marked, [false, true], "{text}");
+        assert!(
+            whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, None).contains("in front of its run")
+        );
     }
 
     #[test]

@@ -36,7 +36,7 @@ struct Harnesses<'a> {
 }
 
 impl Harnesses<'_> {
-    /// What waits for an answer, the oldest first. A harness that ended, or does not answer, has nothing.
+    /// What waits for an answer from here, the oldest first. A harness that ended, or does not answer, has nothing.
     fn pending(&mut self) -> anyhow::Result<Vec<ApprovalInfo>> {
         for path in control::all(self.runtime)? {
             if !self.clients.contains_key(&path)
@@ -48,7 +48,8 @@ impl Harnesses<'_> {
         let mut found = Vec::new();
         self.clients.retain(|_, client| match list(std::slice::from_mut(client)) {
             Ok(theirs) => {
-                found.extend(theirs.into_iter().filter(|one| one.state == "pending"));
+                let is_ours = |one: &ApprovalInfo| one.state == "pending" && !one.is_answered_elsewhere;
+                found.extend(theirs.into_iter().filter(is_ours));
                 true
             }
             Err(_) => false,

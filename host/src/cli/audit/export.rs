@@ -61,7 +61,10 @@ enum Format {
 #[command(after_help = "Examples:
   footbridge audit export > record.jsonl
   footbridge audit export --format csv --since 2026-11-01 --until 2026-12-01 > november.csv
-  footbridge audit export --since 2h")]
+  footbridge audit export --since 2h
+
+JSON lines are the whole record, as it can be verified. CSV leaves out what only verifies it or seldom matters: heads,
+keys, listeners, versions and the like.")]
 pub(in crate::cli) struct ExportArgs {
     /// One run: a folder of the audit folder, by its name or path. Default: all
     chain: Option<String>,
@@ -81,7 +84,7 @@ pub(in crate::cli) struct ExportArgs {
 
 /// Lines that are no records.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} lines are no records and were left out: `footbridge audit verify` says where")]
+#[error("left out what is no record, {}: `footbridge audit verify` says where", report::counted(*.0, "line"))]
 struct LeftOut(u64);
 
 pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {

@@ -46,13 +46,10 @@ pub(super) enum AuditCommand {
     Replay(replay::ReplayArgs),
 }
 
-/// Which records of which runs.
+/// Which records are looked at: of all runs, where nothing else is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// Look at every run, not at the newest alone
-    #[arg(long, conflicts_with = "chain")]
-    pub(super) all: bool,
-    /// Look at this run: a folder of the audit folder, by its name or path
+    /// Look at this run alone: a folder of the audit folder, by its name or path. Default: all runs
     #[arg(long)]
     pub(super) chain: Option<String>,
     /// Look at calls of this session alone
@@ -61,6 +58,31 @@ pub(super) struct Which {
     /// Look at calls to this server alone
     #[arg(long)]
     pub(super) server: Option<String>,
+}
+
+impl Which {
+    /// Whether a record of this session and server is one.
+    fn is_asked_for(&self, session: &str, server: &str) -> bool {
+        let is = |asked: &Option<String>, found: &str| asked.as_deref().is_none_or(|asked| asked == found);
+        is(&self.session, session) && is(&self.server, server)
+    }
+
+    /// Says that nothing was found, and among what: `what` as in "call" or "record of type head".
+    fn found_nothing(&self, what: &str, chains: &[ChainFolder], place: &Place) {
+        let of = [("session", &self.session), ("server", &self.server)];
+        let of: String = of
+            .iter()
+            .filter_map(|(name, asked)| Some(format!(" of {name} {:?}", asked.as_deref()?)))
+            .collect::<Vec<_>>()
+            .join(" and");
+        let looked_at = match chains {
+            [one] if self.chain.is_some() => format!("the chain {}", one.name),
+            chains => {
+                format!("{} in {}", report::counted(chains.len() as u64, "chain"), place.audit.display())
+            }
+        };
+        report::note(&format!("no {what}{of} was found: looked at {looked_at}"));
+    }
 }
 
 pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
@@ -130,7 +152,7 @@ fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
         report::error(&NoHeads(chain.to_owned()).into());
         return Ok(BAD);
     }
-    report::note(&format!("{forgotten} heads of the chain {} are forgotten", Escaped(chain)));
+    report::note(&format!("{} of the chain {} forgotten", report::counted(forgotten, "head"), Escaped(chain)));
     Ok(0)
 }
 

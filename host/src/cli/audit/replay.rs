@@ -30,14 +30,14 @@ enum Show {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   footbridge audit replay --policy readonly
-  footbridge audit replay --all --config new.toml --exit-code
+  footbridge audit replay --config new.toml --exit-code
   footbridge audit replay --session run-4711 --policy strict --show all --json
 
 What hangs on arguments that are not recorded, or on labels of a session whose record is gone, is unknown: nothing is
 guessed. Effects are those that were recorded, unless the configuration says what a tool can do.
 
-Exit status: 0; 1 with --exit-code if a decision would change, and if there is no record; 2 for a wrong command line or
-configuration.")]
+Exit status: 0; 1 with --exit-code if a decision would change or no call was found, and if there is no record; 2 for a
+wrong command line or configuration.")]
 pub(in crate::cli) struct ReplayArgs {
     #[command(flatten)]
     files: super::super::Files,
@@ -47,7 +47,7 @@ pub(in crate::cli) struct ReplayArgs {
     /// Which calls to show
     #[arg(long, value_enum, default_value = "changed")]
     show: Show,
-    /// End with 1 if a decision would change
+    /// End with 1 if a decision would change, or if no call was found
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -68,9 +68,8 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     if chains.is_empty() {
         return place.nothing();
     }
-    let shown = if args.which.all || args.which.chain.is_some() { 0 } else { chains.len() - 1 };
     let mut replay = Replay { args, policies, fixed, totals: Totals::default(), printer: Printer::default() };
-    for chain in &chains[shown..] {
+    for chain in &chains {
         replay.chain(chain)?;
     }
     let Replay { totals, mut printer, .. } = replay;
@@ -79,11 +78,16 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     printer.flush()?;
     if totals.no_records > 0 {
         report::note(&format!(
-            "{} lines are no records and were passed over: \"footbridge audit verify\" says where",
-            totals.no_records
+            "{} passed over that {} no record: \"footbridge audit verify\" says where",
+            report::counted(totals.no_records, "line"),
+            if totals.no_records == 1 { "is" } else { "are" }
         ));
     }
-    Ok(if args.exit_code && totals.changed() > 0 { BAD } else { 0 })
+    let is_empty = totals.calls() + totals.undecided == 0;
+    if is_empty {
+        args.which.found_nothing("call", &chains, place);
+    }
+    Ok(if args.exit_code && (is_empty || totals.changed() > 0) { BAD } else { 0 })
 }
 
 /// One line of JSON that steers no terminal.
@@ -144,9 +148,8 @@ impl Replay<'_> {
             };
             return Ok(());
         }
-        let is = |asked: &Option<String>, found: &str| asked.as_deref().is_none_or(|asked| asked == found);
-        let asked = is(&self.args.which.session, &session) && is(&self.args.which.server, &record.text("server"));
-        if !asked || !matches!(kind.as_str(), "intent" | "refused") {
+        let is_asked_for = self.args.which.is_asked_for(&session, &record.text("server"));
+        if !is_asked_for || !matches!(kind.as_str(), "intent" | "refused") {
             return Ok(());
         }
         let Some(call) = PastCall::read(record) else {
@@ -202,19 +205,24 @@ impl Totals {
         self.changes.values().sum()
     }
 
+    /// All that were decided about.
+    fn calls(&self) -> u64 {
+        self.changed() + self.same + self.unknown
+    }
+
     fn text(&self) -> String {
-        let calls = self.changed() + self.same + self.unknown;
         let changes = self.changes.iter().map(|((old, new), count)| format!("{count} {} -> {new}", Escaped(old)));
         let changes = changes.collect::<Vec<_>>().join(", ");
         let changes = if changes.is_empty() { changes } else { format!(" ({changes})") };
         let mut text = format!(
-            "{calls} calls: {} would change{changes}, {} the same, {} unknown",
+            "{}: {} would change{changes}, {} the same, {} unknown",
+            report::counted(self.calls(), "call"),
             self.changed(),
             self.same,
             self.unknown
         );
         if self.undecided > 0 {
-            text.push_str(&format!("; {} more were refused before any policy was asked", self.undecided));
+            text.push_str(&format!("; {} more refused before any policy was asked", self.undecided));
         }
         text
     }
@@ -222,7 +230,7 @@ impl Totals {
     fn json(&self) -> Value {
         let changes = self.changes.iter().map(|((old, new), count)| json!({"old": old, "new": new, "calls": count}));
         json!({
-            "calls": self.changed() + self.same + self.unknown,
+            "calls": self.calls(),
             "changed": self.changed(),
             "same": self.same,
             "unknown": self.unknown,

@@ -127,14 +127,17 @@ fn as_text(findings: &Findings) -> String {
     findings.notes.iter().for_each(|what| out.push_str(&format!("note {}\n", Escaped(what))));
     let bad = findings.reports.iter().filter(|found| !found.is_good()).count() + findings.others.len();
     out.push_str(&match bad {
-        0 => format!("ok: {} verified\n", count(findings.reports.len(), "chain")),
-        bad => format!("{} found: keep the folder as it is, and compare it with a copy\n", count(bad, "problem")),
+        0 => format!("ok: {} verified\n", report::counted(findings.reports.len() as u64, "chain")),
+        bad => format!(
+            "{} found: keep the folder as it is, and compare it with a copy\n",
+            report::counted(bad as u64, "problem")
+        ),
     });
     out
 }
 
 fn summary(found: &Report) -> String {
-    let mut parts = vec![count(usize::try_from(found.records).unwrap_or(usize::MAX), "record")];
+    let mut parts = vec![report::counted(found.records, "record")];
     let behind = found.records.saturating_sub(found.covered);
     parts.push(match (found.heads, behind) {
         (0, _) => "no signed head".to_owned(),
@@ -151,8 +154,4 @@ fn summary(found: &Report) -> String {
         parts.push(format!("half a line of {} bytes at the end, torn by a crash or just being written", found.torn));
     }
     parts.join("; ")
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

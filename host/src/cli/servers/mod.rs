@@ -13,7 +13,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 
 use super::{
-    approvals::{connect, show::json_lines},
+    approvals::{connect_or, show::json_lines},
     session::REFUSED,
 };
 use crate::{
@@ -79,7 +79,7 @@ enum PinsCommand {
         json: bool,
     },
     /// Accept changed definitions: those that it shows, and nothing that comes meanwhile
-    #[command(after_help = ACCEPT_HELP)]
+    #[command(override_usage = "footbridge servers pins accept [OPTIONS] <SERVER> <TOOLS...|--all>", after_help = ACCEPT_HELP)]
     Accept {
         /// The server's name
         server: String,
@@ -93,6 +93,7 @@ enum PinsCommand {
         json: bool,
     },
     /// Forget pins, for servers or tools that are no more; what is still offered is pinned anew, unseen
+    #[command(override_usage = "footbridge servers pins forget <SERVER> <TOOLS...|--all>")]
     Forget {
         /// The server's name
         server: String,
@@ -136,6 +137,14 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
     }
 }
 
+/// No harness has servers.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no footbridge is running that has servers: neither \"footbridge serve\" nor a \"footbridge run\"; \"footbridge \
+     servers pins\" needs none"
+)]
+struct NoHarness;
+
 /// Which harness it is, for people.
 fn harness_of(client: &Client) -> String {
     format!("{} {}", client.harness.harness, client.harness.pid)
@@ -143,7 +152,7 @@ fn harness_of(client: &Client) -> String {
 
 fn list(runtime: &Path, json: bool) -> anyhow::Result<()> {
     let mut found = Vec::new();
-    for client in &mut connect(runtime)? {
+    for client in &mut connect_or(runtime, NoHarness)? {
         let harness = harness_of(client);
         let servers = client.call(&ListServers {})?.into_iter();
         found.extend(servers.map(|info| show::Server { info, harness: harness.clone() }));
@@ -154,7 +163,7 @@ fn list(runtime: &Path, json: bool) -> anyhow::Result<()> {
 
 fn restart(runtime: &Path, name: &str) -> anyhow::Result<()> {
     let (mut restarted, mut unknown) = (0, None);
-    for client in &mut connect(runtime)? {
+    for client in &mut connect_or(runtime, NoHarness)? {
         match client.call(&RestartServer { name: name.to_owned() }) {
             Ok(_) => {
                 restarted += 1;

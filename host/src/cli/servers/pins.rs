@@ -70,7 +70,7 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
                 return Err(Nothing::Tool(server, tool.clone()).into());
             }
             let forgotten = pins.forget(&server, &which.tools)?;
-            report::note(&format!("{forgotten} pins of {server} are forgotten"));
+            report::note(&format!("{} of {server} forgotten", report::counted(forgotten, "pin")));
             Ok(())
         }
     }

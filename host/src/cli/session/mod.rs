@@ -24,6 +24,7 @@ use crate::{
     session::SessionName,
     sys,
 };
+use show::WithState;
 use token::{TokenFile, TokenOutput};
 
 /// Status when the daemon refuses, or does not answer.
@@ -70,12 +71,18 @@ const EXAMPLES: &str = "Examples:
       a Unix socket in a folder of its own; mount that folder (read-only will do) into a container
   footbridge session create agent-1 --socket-mode 0666
       for a container whose users are remapped: the folder above the mounted one stays closed to others
+  footbridge session create build --listen unix:/srv/build/footbridge.sock --socket-mode 0666 --allow-uid 1001
+      for another user of this machine, in a folder that both can enter
   footbridge session create vm-4 --listen vsock:any:7179 --peer-cid 4 --ttl 8h
   footbridge session create slow-1 --limit calls.per_second=5 --limit calls.result_bytes='1 MiB'
   footbridge session create job --with-pid $$ --env > job.env
   footbridge session create dev --listen tcp:127.0.0.1:7179 --token-file token
 
 Exit status: 0 done; 1 the daemon refuses, or there is none; 2 a wrong command line.";
+
+/// What is said where others may connect to a socket, and cannot get to it.
+const OWN_FOLDER: &str = "this socket's folder is closed to other users of this machine: others get in where the folder \
+is mounted, as users of a container do; for users of this machine use --listen unix:/PATH, in a folder that they can enter";
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
@@ -134,11 +141,11 @@ fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
         }
         SessionCommand::List { json } => {
             let sessions = connect(socket)?.call(&ListSessions {})?;
-            Ok(report::out(&if json { show::json_lines(&sessions)? } else { show::table(&sessions) })?)
+            Ok(report::out(&if json { show::json_lines(&WithState::all(&sessions))? } else { show::table(&sessions) })?)
         }
         SessionCommand::Show { name, json } => {
             let session = connect(socket)?.call(&ShowSession { name: name.to_string() })?;
-            Ok(report::out(&if json { show::json_lines(&[session])? } else { show::one(&session) })?)
+            Ok(report::out(&if json { show::json_lines(&WithState::all(&[session]))? } else { show::one(&session) })?)
         }
         SessionCommand::Rotate { name, output } => {
             let file = TokenFile::reserve(&output)?;
@@ -160,6 +167,8 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
     // First, so that no session is made whose token has nowhere to go.
     let file = TokenFile::reserve(output)?;
     let mut client = connect(socket)?;
+    let lets_others_in = args.socket_mode & 0o077 != 0 || !args.allow_uid.is_empty();
+    let is_own_folder = args.listen.is_empty();
     let created = client.call(&CreateSession {
         name: args.name.to_string(),
         listen: args.listen.iter().map(ToString::to_string).collect(),
@@ -172,7 +181,11 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
         socket_mode: args.socket_mode,
         allow_uids: args.allow_uid,
     })?;
-    token::tell(output, file, &created)
+    token::tell(output, file, &created)?;
+    if lets_others_in && is_own_folder && output.is_for_people() {
+        report::note(OWN_FOLDER);
+    }
+    Ok(())
 }
 
 /// Connects to the daemon. Only then is this process closed to others: the daemon has to see which namespaces it is in.

@@ -13,6 +13,20 @@ pub(super) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> 
     all.iter().map(|one| serde_json::to_string(one).map(|text| text + "\n")).collect()
 }
 
+/// A session for programs, with its state in the word that people see.
+#[derive(Serialize)]
+pub(super) struct WithState<'a> {
+    #[serde(flatten)]
+    session: &'a SessionInfo,
+    state: &'static str,
+}
+
+impl<'a> WithState<'a> {
+    pub(super) fn all(sessions: &'a [SessionInfo]) -> Vec<Self> {
+        sessions.iter().map(|session| Self { session, state: state(session) }).collect()
+    }
+}
+
 /// A table of sessions.
 pub(super) fn table(sessions: &[SessionInfo]) -> String {
     if sessions.is_empty() {
@@ -116,7 +130,11 @@ NAME     STATE   POLICY  CALLS  CONNECTIONS  EXPIRES  LISTENS ON
 agent-1  open    open    1      2            -        unix:/run/x.sock
 b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
 ";
-        assert_eq!(table(&[session(), broken]), expected);
+        let both = [session(), broken];
+        assert_eq!(table(&both), expected);
+        let lines = json_lines(&WithState::all(&both)).unwrap();
+        let states: Vec<bool> = lines.lines().map(|line| line.contains(r#""state":"open""#)).collect();
+        assert!(states == [true, false] && lines.contains(r#""state":"broken""#) && lines.contains(r#""name":"b""#));
         assert_eq!(table(&[]), "no session\n");
     }
 

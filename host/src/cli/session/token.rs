@@ -28,6 +28,13 @@ pub(in crate::cli) struct TokenOutput {
     token_file: Option<PathBuf>,
 }
 
+impl TokenOutput {
+    /// Whether people read it.
+    pub(super) fn is_for_people(&self) -> bool {
+        !self.env && !self.json
+    }
+}
+
 /// A file that was made for a token. Dropping it before the token is in it removes it.
 #[derive(Debug)]
 pub(super) struct TokenFile {
@@ -82,8 +89,21 @@ fn env(created: &Created) -> String {
     let mut text = format!("{}={}\n", vars::TOKEN, created.token);
     if let Some(endpoint) = created.endpoints.first() {
         text.push_str(&format!("{}={endpoint}\n", vars::RELAY_TO));
+        // The relay takes this out of what its command gets.
+        if let Some((name, value)) = direct(endpoint) {
+            text.push_str(&format!("{name}={value}\n"));
+        }
     }
     text
+}
+
+/// The variable by which a client goes there itself, where it can.
+fn direct(endpoint: &str) -> Option<(&'static str, String)> {
+    match endpoint.parse() {
+        Ok(Endpoint::Unix(path)) => Some((vars::SOCKET, path.as_path().display().to_string())),
+        Ok(Endpoint::Tcp(tcp)) => Some((vars::PORT, tcp.port.to_string())),
+        _ => None,
+    }
 }
 
 /// Where the token is.
@@ -121,10 +141,9 @@ fn people(created: &Created, shown: Shown<'_>) -> String {
 
 /// How a guest goes there.
 fn to_use(endpoint: &str) -> String {
-    match endpoint.parse() {
-        Ok(Endpoint::Unix(path)) => format!("{}={} tool-cli", vars::SOCKET, path.as_path().display()),
-        Ok(Endpoint::Tcp(tcp)) => format!("{}={} tool-cli", vars::PORT, tcp.port),
-        _ => format!("{}={endpoint} footbridge-relay -- CMD", vars::RELAY_TO),
+    match direct(endpoint) {
+        Some((name, value)) => format!("{name}={value} tool-cli"),
+        None => format!("{}={endpoint} footbridge-relay -- CMD", vars::RELAY_TO),
     }
 }
 
@@ -146,7 +165,8 @@ mod tests {
             let text = people(&created(endpoint), Shown::Here("fbt_x"));
             assert!(text.ends_with(line) && text.contains("token:    fbt_x\n"), "{text}");
         }
-        assert_eq!(env(&created("unix:/x")), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=unix:/x\n");
+        assert_eq!(env(&created("unix:/x")), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=unix:/x\nTOOL_CLI_SOCKET=/x\n");
+        assert_eq!(env(&created("vsock:host:7")), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=vsock:host:7\n");
         let text = people(&created("unix:/x"), Shown::In(Path::new("/t")));
         assert!(
             !text.contains("fbt_") && text.contains("TOOL_CLI_TOKEN_FILE=/t TOOL_CLI_SOCKET=/x tool-cli"),

@@ -24,7 +24,8 @@ fn a_program_gets_the_allowed_variables_and_what_the_entry_adds() {
     assert_eq!(names, ["B", "HOME", "PATH", "XDG_DATA_HOME", "https_proxy"]);
     assert_eq!(spec.args[1].expose(), "from-the-environment");
     assert!(spec.confine, "unless it says otherwise");
-    assert_eq!(found.notes.len(), 1);
+    assert_eq!(found.notes.len(), 2);
+    assert!(found.notes[1].what.contains("not found on PATH"), "{:?}", found.notes);
     assert!(found.gathered.names.contains("KEY"));
 }
 

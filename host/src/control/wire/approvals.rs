@@ -121,6 +121,9 @@ pub struct ApprovalInfo {
     pub asked: String,
     /// When it ends by itself, RFC 3339.
     pub expires: String,
+    /// Whether `footbridge approvals` may not answer it: only who sits in front of the run, or a command or webhook.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_answered_elsewhere: bool,
 }
 
 /// What a server asks a person while it runs a call.

@@ -1,0 +1,54 @@
+//! Programs and folders that the configuration names and that are not there. They may come later, so this is no mistake.
+
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Says that a program is not to be found: by its path, from this folder on, or on this PATH. Without a PATH nothing is
+/// said of a bare name.
+pub(super) fn not_found(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Option<String> {
+    if let Some(cwd) = cwd.filter(|cwd| !cwd.is_dir()) {
+        return Some(format!("its folder {} is not there", cwd.display()));
+    }
+    if command.contains('/') {
+        let at = cwd.map_or_else(|| PathBuf::from(command), |cwd| cwd.join(command));
+        return (!is_program(&at)).then(|| format!("its command {} is no program that can be run", at.display()));
+    }
+    let found = path?.split(':').any(|folder| is_program(&Path::new(folder).join(command)));
+    (!found).then(|| format!("its command \"{command}\" is not found on PATH"))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        std::fs::write(here.join("text"), "").unwrap();
+        std::fs::write(here.join("program"), "").unwrap();
+        std::fs::set_permissions(here.join("program"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let path = format!("/nowhere:{}", here.display());
+        for (command, cwd, path, says) in [
+            ("program", None, Some(path.as_str()), None),
+            ("text", None, Some(path.as_str()), Some("\"text\" is not found on PATH")),
+            ("text", None, None, None),
+            ("./program", Some(here), None, None),
+            ("./text", Some(here), None, Some("text is no program")),
+            ("program", Some(Path::new("/nowhere")), Some(path.as_str()), Some("folder /nowhere is not there")),
+        ] {
+            let found = not_found(command, cwd, path);
+            let fits = match says {
+                Some(says) => found.as_ref().is_some_and(|found| found.contains(says)),
+                None => found.is_none(),
+            };
+            assert!(fits, "{command}: {found:?}");
+        }
+    }
+}

@@ -45,6 +45,19 @@ enum Kind {
     Many(Choices),
 }
 
+/// A value that a field does not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadValue {
+    #[error("it takes one value")]
+    Several,
+    #[error("{0:?} is no number")]
+    NotANumber(String),
+    #[error("it is true or false")]
+    NotABoolean,
+    #[error("{0:?} is no {1}")]
+    Format(String, String),
+}
+
 /// Values to choose from, each with its title.
 type Choices = Vec<(String, Option<String>)>;
 
@@ -86,16 +99,16 @@ impl Field {
     /// A value from texts, as they were typed; several for a field that takes several.
     ///
     /// # Errors
-    /// What does not fit.
-    pub(super) fn value(&self, texts: &[&str]) -> Result<Value, String> {
+    /// [`BadValue`].
+    pub(super) fn value(&self, texts: &[&str]) -> Result<Value, BadValue> {
         if let Kind::Many(_) = self.kind {
             return Ok(texts.iter().copied().map(Value::from).collect());
         }
-        let [text] = texts else { return Err("it takes one value".to_owned()) };
+        let [text] = texts else { return Err(BadValue::Several) };
         let number = || serde_json::from_str::<serde_json::Number>(text).map(Value::from);
         match self.kind {
-            Kind::Number | Kind::Integer => number().map_err(|_| format!("{text:?} is no number")),
-            Kind::Boolean => text.parse::<bool>().map(Value::from).map_err(|_| "it is true or false".to_owned()),
+            Kind::Number | Kind::Integer => number().map_err(|_| BadValue::NotANumber((*text).to_owned())),
+            Kind::Boolean => text.parse::<bool>().map(Value::from).map_err(|_| BadValue::NotABoolean),
             Kind::Text(_) | Kind::One(_) | Kind::Many(_) => Ok(Value::from(*text)),
         }
     }
@@ -103,8 +116,8 @@ impl Field {
     /// What the schema's check does not look at: the formats of texts.
     ///
     /// # Errors
-    /// What does not fit.
-    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+    /// [`BadValue`].
+    pub(super) fn check(&self, value: &Value) -> Result<(), BadValue> {
         let (Kind::Text(Some(format)), Some(text)) = (&self.kind, value.as_str()) else { return Ok(()) };
         let fits = match format.as_str() {
             "email" => text.split_once('@').is_some_and(|(name, host)| {
@@ -115,7 +128,7 @@ impl Field {
             "date-time" => chrono::DateTime::parse_from_rfc3339(text).is_ok(),
             _ => true,
         };
-        if fits { Ok(()) } else { Err(format!("{text:?} is no {format}")) }
+        if fits { Ok(()) } else { Err(BadValue::Format(text.to_owned(), format.clone())) }
     }
 
     /// As commands read it.

@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    folder,
+    folder::{self, SessionFolderError},
     sessions::{Kept, Sessions, Table},
 };
 use crate::{
     approval::NobodyToAsk,
-    listener::Listener,
+    listener::{BindError, Listener},
     process::ProcessWatch,
     session::{Ended, SessionName, SessionSpec},
     store::{StoreError, StoredSession},
@@ -21,6 +21,15 @@ use crate::{
 
 /// The first pause before a listener is tried again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Why nothing listens at a place.
+#[derive(Debug, thiserror::Error)]
+enum NotBound {
+    #[error(transparent)]
+    Folder(#[from] SessionFolderError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+}
 
 /// What there is to a session that was stored.
 enum Fate {
@@ -97,6 +106,7 @@ impl Sessions {
             match self.bind_one(&kept.stored.name, listen) {
                 Ok(listener) => bound.push(listener),
                 Err(why) => {
+                    let why = why.to_string();
                     if before.get(&at) != Some(&why) {
                         tracing::error!(session = %kept.stored.name, endpoint = %listen.endpoint, %why, "nothing listens there; it is tried again");
                     }
@@ -107,12 +117,12 @@ impl Sessions {
         bound
     }
 
-    fn bind_one(&self, name: &SessionName, listen: &crate::listener::Listen) -> Result<Listener, String> {
+    fn bind_one(&self, name: &SessionName, listen: &crate::listener::Listen) -> Result<Listener, NotBound> {
         // Its own folder may be gone: a runtime folder does not outlive a boot.
         if folder::is_of(&self.0.runtime, name, &listen.endpoint) {
-            folder::make(&self.0.runtime, name).map_err(|error| error.to_string())?;
+            folder::make(&self.0.runtime, name)?;
         }
-        self.0.listeners.bind(listen).map_err(|error| error.to_string())
+        Ok(self.0.listeners.bind(listen)?)
     }
 
     /// Tries again what could not be opened, until it can or the session ends.

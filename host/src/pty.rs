@@ -46,8 +46,8 @@ const CHUNK: usize = 16 * 1024;
 /// How long the last output may take to be shown; a terminal stopped with Ctrl-S would hold it for ever.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
 
-/// What raw mode has to undo.
-static SAVED: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
+/// What raw mode has to undo, and its own settings.
+static SAVED: Mutex<Option<(OwnedFd, Termios, Termios)>> = Mutex::new(None);
 static HOOK: Once = Once::new();
 
 /// Why the local terminal cannot be used.
@@ -120,7 +120,9 @@ impl Local {
         flags
             .and_then(|flags| fcntl(&command, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)))
             .map_err(|errno| TerminalError::Settings(errno.into()))?;
-        let raw = if self.forwards_keys { Some(Raw::enter(&self.terminal)?) } else { None };
+        // What goes past this file to the same terminal, as through `| tee`, still needs its lines ended.
+        let ends_lines = !(self.is_terminal[1] && self.is_terminal[2]);
+        let raw = if self.forwards_keys { Some(Raw::enter(&self.terminal, ends_lines)?) } else { None };
         let local = sys::watched(self.terminal).map_err(TerminalError::Watch)?;
         let command = sys::watched(command).map_err(TerminalError::Watch)?;
         Ok(Attached { local, command, raw })
@@ -246,10 +248,10 @@ fn again(mut call: impl FnMut() -> nix::Result<usize>) -> io::Result<usize> {
 struct Raw(());
 
 impl Raw {
-    fn enter(terminal: &OwnedFd) -> Result<Self, TerminalError> {
+    fn enter(terminal: &OwnedFd, ends_lines: bool) -> Result<Self, TerminalError> {
         let settings = |errno: Errno| TerminalError::Settings(errno.into());
         let before = tcgetattr(terminal).map_err(settings)?;
-        let raw = raw(&before);
+        let raw = raw(&before, ends_lines);
         let copy = terminal.try_clone().map_err(TerminalError::Open)?;
         HOOK.call_once(|| {
             let previous = std::panic::take_hook();
@@ -258,15 +260,19 @@ impl Raw {
                 previous(info);
             }));
         });
-        *SAVED.lock().unwrap_or_else(PoisonError::into_inner) = Some((copy, before));
+        *SAVED.lock().unwrap_or_else(PoisonError::into_inner) = Some((copy, before, raw.clone()));
         tcsetattr(terminal, SetArg::TCSADRAIN, &raw).map_err(settings)?;
         Ok(Self(()))
     }
 }
 
-fn raw(before: &Termios) -> Termios {
+/// Raw settings; with `ends_lines` all but what happens to what is written.
+fn raw(before: &Termios, ends_lines: bool) -> Termios {
     let mut raw = before.clone();
     cfmakeraw(&mut raw);
+    if ends_lines {
+        raw.output_flags = before.output_flags;
+    }
     raw
 }
 
@@ -278,7 +284,7 @@ impl Drop for Raw {
 
 /// Restores the local terminal if it is raw. For exits of the process that drop nothing; otherwise not needed.
 pub fn restore() {
-    if let Some((terminal, before)) = SAVED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    if let Some((terminal, before, _)) = SAVED.lock().unwrap_or_else(PoisonError::into_inner).take() {
         restore_to(&terminal, &before);
     }
 }
@@ -290,7 +296,7 @@ pub(crate) fn restore_to(terminal: &OwnedFd, before: &Termios) {
         let _it_is_only_for_us = mark(terminal, false);
     }
     // A shell may have made it its own already.
-    if tcgetattr(terminal).is_ok_and(|now| now == raw(before)) {
+    if tcgetattr(terminal).is_ok_and(|now| now == raw(before, true) || now == raw(before, false)) {
         let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
     }
 }

@@ -13,7 +13,7 @@ use nix::unistd::{getpgrp, tcgetpgrp, write};
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use super::visit::mark;
-use super::{Attached, Modes, SAVED, modes, raw, write_all};
+use super::{Attached, Modes, SAVED, modes, write_all};
 
 /// Turns to the alternate screen, which a stop leaves.
 pub(super) const ALTERNATE: &str = "\x1b[?1049h";
@@ -89,7 +89,7 @@ impl Attached {
         // In one go or not at all: a terminal that takes nothing now must not hold up the stop.
         let _as_far_as_there_is_room = write(terminal, text.as_bytes());
         let _it_is_only_for_us = mark(terminal, false);
-        if let Some((_, before)) = &*SAVED.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some((_, before, _)) = &*SAVED.lock().unwrap_or_else(PoisonError::into_inner) {
             let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
         }
         // It cannot fail: SIGSTOP is a signal, and this process may signal itself.
@@ -103,8 +103,8 @@ impl Attached {
         if !tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()) {
             return false;
         }
-        if let Some((_, before)) = &*SAVED.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, &raw(before));
+        if let Some((_, _, raw)) = &*SAVED.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, raw);
         }
         self.resize();
         true

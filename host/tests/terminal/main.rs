@@ -153,8 +153,13 @@ fn everything_that_the_command_wrote_is_shown() {
 #[test]
 fn a_stream_that_is_no_terminal_is_passed_as_it_is() {
     let mut person = Person::sits_down();
-    let harness = person.runs("none", "[ -t 1 ] || echo to-the-pipe; echo to-the-terminal >&2", true);
+    let before = person.settings();
+    let script = "[ -t 1 ] || echo to-the-pipe; echo to-the-terminal >&2; read x";
+    let harness = person.runs("none", script, true);
     assert!(person.sees("to-the-terminal"));
+    // What goes through the pipe may come to this terminal too, as through tee: its lines still end.
+    assert_eq!(person.settings().output_flags, before.output_flags);
+    person.types("\r");
     assert!(person.sees("ended 0"));
     let output = harness.wait_with_output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("to-the-pipe\n"));

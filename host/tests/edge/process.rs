@@ -101,7 +101,7 @@ impl Drop for Program {
 
 #[test]
 fn out_of_descriptors_it_pauses_and_goes_on() {
-    let program = Program::start(["-n", "40"]);
+    let program = Program::start(["-n", "48"]);
     eventually(|| program.is_served().then_some(()));
     let mut inside = Client::connect(program.address);
     inside.send(program.request(LIST));

@@ -2,13 +2,21 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    hint::spin_loop,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
 
 use super::record::{Outcome, Record};
 use crate::limits::AuditLimits;
+
+/// How long the writer stays awake for more once it has written.
+const MOMENT: Duration = Duration::from_micros(50);
 
 /// Something to write, and who waits for it.
 pub(super) struct Entry {
@@ -34,13 +42,15 @@ pub(super) struct State {
 pub(super) struct Queue {
     state: Mutex<State>,
     pub(super) changed: Condvar,
+    /// How much came in all, counted under the lock, for [`Self::more_soon`].
+    pushed: AtomicU64,
     limits: AuditLimits,
 }
 
 impl Queue {
     /// An empty one.
     pub(super) fn new(limits: AuditLimits) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), limits }
+        Self { state: Mutex::default(), changed: Condvar::new(), pushed: AtomicU64::new(0), limits }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -55,9 +65,7 @@ impl Queue {
         }
         let (written, receiver) = oneshot::channel();
         state.refusable.push_back(Entry { record, written });
-        // Without the lock: the writer would wake only to wait for it.
-        drop(state);
-        self.changed.notify_one();
+        self.wake(state);
         Some(receiver)
     }
 
@@ -75,9 +83,31 @@ impl Queue {
     /// Queues a record that must not be lost. It is written whatever it takes, and nothing is admitted before.
     pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
-        self.lock().outcomes.push_back(Entry { record, written });
-        self.changed.notify_one();
+        let mut state = self.lock();
+        state.outcomes.push_back(Entry { record, written });
+        self.wake(state);
         receiver
+    }
+
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        self.pushed.fetch_add(1, Ordering::Release);
+        // Without the lock: the writer would wake only to wait for it.
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// How much came so far.
+    pub(super) fn pushed(&self) -> u64 {
+        self.pushed.load(Ordering::Acquire)
+    }
+
+    /// Looks for a moment whether more comes than this. A call's outcome often follows its intent at once, and waking a
+    /// thread on an idle processor takes longer than all else that is done for a record.
+    pub(super) fn more_soon(&self, pushed: u64) {
+        let since = Instant::now();
+        while self.pushed() == pushed && since.elapsed() < MOMENT {
+            spin_loop();
+        }
     }
 
     /// Counts a refusal over a limit.

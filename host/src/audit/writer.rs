@@ -55,7 +55,7 @@ impl Writer {
         let (heads, sync) = (recorder.take_heads()?, recorder.settings.sync);
         let mut pen = Pen::new(recorder.journal, Chain::new(chain), heads, limits.outcome_reserve as u64);
         pen.begin(sync)?;
-        let clerk = Clerk { pen, open: 0, counted: Instant::now() };
+        let clerk = Clerk { pen, sync, open: 0, counted: Instant::now() };
         let theirs = Arc::clone(&queue);
         let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.run(&theirs))?;
         Ok((Self { queue: Arc::clone(&queue), thread: Some(thread) }, queue))
@@ -82,6 +82,7 @@ impl Drop for Writer {
 /// What the thread owns.
 struct Clerk {
     pen: Pen,
+    sync: bool,
     /// Intents without an outcome: each has room reserved.
     open: u64,
     counted: Instant,
@@ -93,6 +94,8 @@ struct Work {
     outcomes: Vec<Entry>,
     limited: BTreeMap<(String, &'static str), u64>,
     closed: bool,
+    /// How much the queue had seen by then.
+    pushed: u64,
 }
 
 impl Work {
@@ -116,6 +119,10 @@ impl Clerk {
             {
                 tracing::error!(%error, "a head cannot be recorded");
             }
+            // Where records are synced, the disk is what takes time.
+            if !self.sync {
+                queue.more_soon(work.pushed);
+            }
         }
     }
 
@@ -133,6 +140,7 @@ impl Clerk {
                     outcomes: state.outcomes.drain(..outcomes).collect(),
                     limited: if count_now { std::mem::take(&mut state.limited) } else { BTreeMap::new() },
                     closed: state.closed,
+                    pushed: queue.pushed(),
                 };
             }
             let head = self.pen.head_wait();

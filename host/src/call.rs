@@ -17,7 +17,7 @@ use crate::{
     gate,
     provider::Upstream,
     resolve::{CallRequest, Resolver, Unresolved},
-    session::{OverLimit, Place},
+    session::{OverLimit, Place, Session},
     watcher::Watcher,
 };
 
@@ -67,7 +67,7 @@ impl Stages {
             Clear::Ask(question) => {
                 // A call that waits for a person keeps no place from others.
                 drop(place);
-                match self.approved(*question, cancel, &self.patience(watcher)).await {
+                match self.approved(*question, cancel, &patience(watcher, principal.session())).await {
                     Ok(approved) => approved,
                     Err(not_cleared) => return self.audit.turn_down(*not_cleared).await,
                 }
@@ -83,16 +83,6 @@ impl Stages {
             None => self.upstream.execute(admitted, cancel).await,
         };
         self.audit.close_call(executed).await
-    }
-
-    /// How long this watcher waits for a person: at will where it hears that it waits.
-    fn patience(&self, watcher: &Watcher) -> Patience {
-        let answer_after = match (watcher.waits_for_person(), watcher.is_listening()) {
-            (false, _) => Some(Duration::ZERO),
-            (true, true) => None,
-            (true, false) => Some(self.approvals.answer_after()),
-        };
-        Patience { answer_after, watcher: watcher.clone() }
     }
 
     /// Waits for a person, for a place again, and takes the grant, if everything is as it was when they were asked.
@@ -141,4 +131,14 @@ impl Stages {
             rule: verdict.rule().filter(|_| shown).map(str::to_owned),
         })
     }
+}
+
+/// How long this watcher waits for a person: at will where it hears that it waits.
+fn patience(watcher: &Watcher, session: &Session) -> Patience {
+    let answer_after = match (watcher.waits_for_person(), watcher.is_listening()) {
+        (false, _) => Some(Duration::ZERO),
+        (true, true) => None,
+        (true, false) => Some(session.limits().approval.answer_after),
+    };
+    Patience { answer_after, watcher: watcher.clone() }
 }

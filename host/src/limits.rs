@@ -7,6 +7,7 @@ pub mod table;
 
 use std::time::Duration;
 
+use footbridge_proto::json::{MAX_ARGUMENT_DEPTH, MAX_BODY_DEPTH};
 use serde::Deserialize;
 
 use crate::config::human::{duration, size};
@@ -42,6 +43,8 @@ pub struct EdgeLimits {
     /// Request body.
     #[serde(deserialize_with = "size")]
     pub body_bytes: usize,
+    /// Deepest nesting of a body.
+    pub body_depth: usize,
     /// From the first byte of a head to its end: a slow head holds a connection and nothing else.
     #[serde(deserialize_with = "duration")]
     pub head_time: Duration,
@@ -83,6 +86,7 @@ impl Default for EdgeLimits {
             head_bytes: 16 * KIB,
             headers: 64,
             body_bytes: footbridge_proto::wire::MAX_REQUEST_BYTES,
+            body_depth: MAX_BODY_DEPTH,
             head_time: Duration::from_secs(5),
             body_time: Duration::from_secs(10),
             idle_time: Duration::from_secs(60),
@@ -120,6 +124,8 @@ pub struct CallLimits {
     pub listings_per_second: u32,
     /// Listings of one session at once.
     pub listing_burst: u32,
+    /// Deepest nesting of the arguments of a call.
+    pub argument_depth: usize,
     /// A call without an answer or progress.
     #[serde(deserialize_with = "duration")]
     pub idle_time: Duration,
@@ -148,6 +154,7 @@ impl Default for CallLimits {
             burst: 100,
             listings_per_second: 100,
             listing_burst: 500,
+            argument_depth: MAX_ARGUMENT_DEPTH,
             idle_time: Duration::from_secs(60),
             total_time: Duration::from_secs(600),
             result_bytes: 16 * MIB,
@@ -248,7 +255,7 @@ impl Default for AuditLimits {
 }
 
 /// Limits on approvals.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalLimits {
     /// Pending ones of one session: more is a flood that nobody reads.

@@ -25,7 +25,6 @@ const REMEMBERED: usize = 1024;
 /// All approvals of a harness. `P` is what is shown to whoever is asked.
 #[derive(Debug)]
 pub(super) struct Book<P> {
-    limits: ApprovalLimits,
     live: BTreeMap<ApprovalId, Entry<P>>,
     waiters: HashMap<Waiter, Place>,
     ended: VecDeque<(ApprovalId, u64, State)>,
@@ -36,9 +35,8 @@ pub(super) struct Book<P> {
 }
 
 impl<P> Book<P> {
-    pub(super) fn new(limits: ApprovalLimits) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            limits,
             live: BTreeMap::new(),
             waiters: HashMap::new(),
             ended: VecDeque::new(),
@@ -54,11 +52,12 @@ impl<P> Book<P> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Asks. A new approval gets the id `spare`, and is one too many where its session has `most` already.
-    pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, (spare, most): (ApprovalId, usize)) -> Asked {
+    /// Asks, under the limits of the session. A new approval gets the id `spare`.
+    pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, new: (ApprovalId, ApprovalLimits)) -> Asked {
+        let (spare, limits) = new;
         self.sweep(now);
         self.remembered.retain(|(known, _)| *known == key || !known.is_same_call(&key));
-        let full = self.pending_of(key.session) >= most;
+        let full = self.pending_of(key.session) >= limits.pending_per_session;
         if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == key) {
             // Behind the one that takes a grant, it would go on as a pending one.
             let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;
@@ -72,7 +71,7 @@ impl<P> Book<P> {
         if full {
             return Asked::TooMany;
         }
-        self.open(now, spare, key, about);
+        self.open(now, new, key, about);
         if let Some(by) = remembered {
             self.grant(now, spare, by);
         }
@@ -86,10 +85,10 @@ impl<P> Book<P> {
         self.live.values().filter(counts).count()
     }
 
-    fn open(&mut self, now: Instant, id: ApprovalId, key: Key, about: Arc<P>) {
-        let until = now + self.limits.pending_time;
+    fn open(&mut self, now: Instant, (id, limits): (ApprovalId, ApprovalLimits), key: Key, about: Arc<P>) {
+        let until = now + limits.pending_time;
         self.note(id, State::Pending, (&key, &about), None);
-        let entry = Entry { key, about, until, granted: None, waiters: VecDeque::new(), promised: false };
+        let entry = Entry { key, about, until, limits, granted: None, waiters: VecDeque::new(), promised: false };
         self.live.insert(id, entry);
     }
 
@@ -106,7 +105,7 @@ impl<P> Book<P> {
     fn grant(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) {
         let Some(entry) = self.live.get_mut(&id) else { return };
         entry.granted = Some(Arc::clone(&by));
-        entry.until = now + self.limits.grant_time;
+        entry.until = now + entry.limits.grant_time;
         let (key, about) = (entry.key.clone(), Arc::clone(&entry.about));
         self.note(id, State::Granted, (&key, &about), Some(by));
     }
@@ -148,7 +147,7 @@ impl<P> Book<P> {
         by: Arc<str>,
         remember: bool,
     ) -> Result<(), Option<State>> {
-        let key = self.pending(now, id)?;
+        let (key, _) = self.pending(now, id)?;
         self.grant(now, id, Arc::clone(&by));
         if remember {
             if self.remembered.len() == REMEMBERED {
@@ -164,8 +163,8 @@ impl<P> Book<P> {
     /// # Errors
     /// As [`Self::allow`].
     pub(super) fn deny(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) -> Result<(), Option<State>> {
-        let key = self.pending(now, id)?;
-        self.denied.insert(key, now + self.limits.denial_time);
+        let (key, limits) = self.pending(now, id)?;
+        self.denied.insert(key, now + limits.denial_time);
         self.end(id, State::Denied, Some(by));
         Ok(())
     }
@@ -180,10 +179,10 @@ impl<P> Book<P> {
         Ok(())
     }
 
-    fn pending(&mut self, now: Instant, id: ApprovalId) -> Result<Key, Option<State>> {
+    fn pending(&mut self, now: Instant, id: ApprovalId) -> Result<(Key, ApprovalLimits), Option<State>> {
         self.sweep(now);
         match self.live.get(&id) {
-            Some(entry) if entry.granted.is_none() => Ok(entry.key.clone()),
+            Some(entry) if entry.granted.is_none() => Ok((entry.key.clone(), entry.limits)),
             Some(_) => Err(Some(State::Granted)),
             None => Err(self.ended.iter().find(|(ended, ..)| *ended == id).map(|(_, _, state)| *state)),
         }
@@ -216,9 +215,10 @@ impl<P> Book<P> {
         entry.waiters.pop_front();
         self.waiters.remove(&waiter);
         let (others, about, promised) = (std::mem::take(&mut entry.waiters), Arc::clone(&entry.about), entry.promised);
+        let limits = entry.limits;
         self.end(id, State::Used, None);
         if !others.is_empty() {
-            self.open(now, spare, key.clone(), about);
+            self.open(now, (spare, limits), key.clone(), about);
             for other in &others {
                 self.waiters.insert(*other, Place::Live(spare));
             }

@@ -35,7 +35,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        Self { book: Book::new(limits()), now: Instant::now(), ids: 0 }
+        Self { book: Book::new(), now: Instant::now(), ids: 0 }
     }
 
     fn spare(&mut self) -> ApprovalId {
@@ -45,7 +45,7 @@ impl Desk {
 
     fn asks(&mut self, key: &Key) -> Asked {
         let id = self.spare();
-        self.book.ask(self.now, key.clone(), Arc::new(()), (id, limits().pending_per_session))
+        self.book.ask(self.now, key.clone(), Arc::new(()), (id, limits()))
     }
 
     fn waits(&mut self, key: &Key) -> Waiter {

@@ -124,8 +124,8 @@ impl Approvals {
             return refuse(verdict, busy("Too many bytes are held at once: try again in a moment"));
         };
         let about = Arc::new(Asking::new(&verdict, held));
-        let most = verdict.call().principal().session().limits().approval.pending_per_session;
-        match self.with(|book, now| book.ask(now, key.clone(), about, (spare, most))) {
+        let limits = verdict.call().principal().session().limits().approval;
+        match self.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
             Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
             Asked::Hushed(left) => {
                 let message = format!(
@@ -135,8 +135,10 @@ impl Approvals {
                 refuse(verdict, ErrorObject::new(Reason::ApprovalDenied, message))
             }
             Asked::TooMany => {
-                let message =
-                    format!("{most} calls of this session wait for a person already: wait for their answers first");
+                let message = format!(
+                    "{} calls of this session wait for a person already: wait for their answers first",
+                    limits.pending_per_session
+                );
                 refuse(verdict, busy(&message))
             }
         }

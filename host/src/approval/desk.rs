@@ -105,17 +105,11 @@ impl std::fmt::Debug for Approvals {
 }
 
 impl Approvals {
-    /// After how long a client that hears nothing is told `approval_required`.
-    #[must_use]
-    pub fn answer_after(&self) -> std::time::Duration {
-        self.0.limits.answer_after
-    }
-
     /// None yet. Without a command or a webhook nobody can be asked until [`Self::people_answer`].
     #[must_use]
     pub fn new(limits: ApprovalLimits, settings: &Settings, audit: Audit) -> Self {
         Self(Arc::new(Inner {
-            book: Mutex::new(Book::new(limits.clone())),
+            book: Mutex::new(Book::new()),
             changed: watch::Sender::new(0),
             audit,
             limits,

@@ -167,11 +167,11 @@ impl Approver {
         let held = principal.session().shares().bytes.take(canonical.len()).map_err(|_| NotAsked::Busy)?;
         let (key, spare) = (self.key(&canonical), ApprovalId::new()?);
         let about = Arc::new(self.asking(canonical).with_form(form).holding(held));
-        let most = principal.session().limits().approval.pending_per_session;
-        let waiter = match approvals.with(|book, now| book.ask(now, key.clone(), about, (spare, most))) {
+        let limits = principal.session().limits().approval;
+        let waiter = match approvals.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
             Asked::Waiting(waiter) => waiter,
             Asked::Hushed(_) => return Err(NotAsked::Hushed),
-            Asked::TooMany => return Err(NotAsked::Pending(most)),
+            Asked::TooMany => return Err(NotAsked::Pending(limits.pending_per_session)),
         };
         let _paused = pause.hold();
         let place = WaitersPlace::new(approvals.clone(), waiter);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn asked(book: &mut Book<()>, now: Instant, id: u64) -> Waiter {
-        match book.ask(now, key(), Arc::new(()), (ApprovalId(id), 10)) {
+        match book.ask(now, key(), Arc::new(()), (ApprovalId(id), ApprovalLimits::default())) {
             Asked::Waiting(waiter) => waiter,
             other => panic!("{other:?}"),
         }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_its_server_did_not_wait_for_is_for_no_later_question() {
-        let (mut book, now) = (Book::new(ApprovalLimits::default()), Instant::now());
+        let (mut book, now) = (Book::new(), Instant::now());
         let waiter = asked(&mut book, now, 1);
         book.allow(now, ApprovalId(1), "me".into(), false).unwrap();
         book.leave(now, waiter);

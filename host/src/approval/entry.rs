@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::{ApprovalId, Key, State};
+use crate::limits::ApprovalLimits;
 
 /// Who waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +56,8 @@ pub(super) struct Entry<P> {
     pub(super) key: Key,
     pub(super) about: Arc<P>,
     pub(super) until: Instant,
+    /// Its session's.
+    pub(super) limits: ApprovalLimits,
     /// Who granted it.
     pub(super) granted: Option<Arc<str>>,
     pub(super) waiters: VecDeque<Waiter>,

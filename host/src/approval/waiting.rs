@@ -186,7 +186,7 @@ impl Waiting {
         let message = format!(
             "This call waits for a person's approval, {id}, until {expires}. Wait for it with \"tool-cli wait {id}\"; once it \
              is allowed, make exactly the same call again within {} s",
-            self.place.approvals.0.limits.grant_time.as_secs()
+            self.verdict.call().principal().session().limits().approval.grant_time.as_secs()
         );
         let error = ErrorObject::new(Reason::ApprovalRequired, message).with("expiresAt", expires);
         self.refuse(Some(id), error)

@@ -151,15 +151,16 @@ impl Handler {
     ///
     /// The turns and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
     async fn parse(&self, body: Bytes, held: Held) -> (Parsed, Option<Held>) {
+        let depth = self.session.limits().edge.body_depth;
         if body.len() <= QUICK {
-            return (rpc::parse(&body), Some(held));
+            return (rpc::parse(&body, depth), Some(held));
         }
         let own = self.session.turn().await;
         // Never closed; and without a turn it would only be slower.
         let turn = Arc::clone(&self.edge.large_bodies).acquire_owned().await;
         let read = tokio::task::spawn_blocking(move || {
             let _turns = (own, turn);
-            (rpc::parse(&body), Some(held))
+            (rpc::parse(&body, depth), Some(held))
         });
         let failed = || ErrorObject::new(Reason::Internal, "The request could not be read");
         read.await.unwrap_or_else(|_| (Parsed { id: None, request: Err(failed()) }, None))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use footbridge_proto::{
-    json::{self, MAX_BODY_DEPTH},
+    json,
     rpc::{ErrorCode, ErrorObject, Reason, raw},
     wire::{MAX_SEARCH_LIMIT, SEARCH_LIMIT, method},
 };
@@ -78,9 +78,9 @@ struct Params<'a> {
     limit: Option<&'a RawValue>,
 }
 
-/// Reads a body.
-pub(super) fn parse(body: &[u8]) -> Parsed {
-    let Ok(text) = json::check(body, MAX_BODY_DEPTH) else {
+/// Reads a body that is nested no deeper than this.
+pub(super) fn parse(body: &[u8], depth: usize) -> Parsed {
+    let Ok(text) = json::check(body, depth) else {
         return Parsed { id: None, request: Err(envelope_error(ErrorCode::Parse, "Parse error")) };
     };
     let invalid = || envelope_error(ErrorCode::InvalidRequest, "Invalid Request");
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn failure(body: &str) -> (i64, String, Option<String>) {
-        let Parsed { id, request } = parse(body.as_bytes());
+        let Parsed { id, request } = parse(body.as_bytes(), 128);
         let error = request.unwrap_err();
         (error.code, error.message, id.map(|raw| raw.get().to_owned()))
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn ids_are_echoed_as_written() {
         let id = "123456789012345678901234567890";
-        let parsed = parse(format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":{id}}}"#).as_bytes());
+        let parsed = parse(format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":{id}}}"#).as_bytes(), 128);
         assert_eq!(parsed.id.unwrap().get(), id);
         assert!(matches!(parsed.request, Ok(Request::Servers)));
         let long = format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":"{}"}}"#, "x".repeat(1023));

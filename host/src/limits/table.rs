@@ -5,6 +5,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use footbridge_proto::json::{MAX_ARGUMENT_DEPTH, MAX_BODY_DEPTH};
 use toml::{Table, Value};
 
 use super::Limits;
@@ -151,6 +152,7 @@ pub const LIMITS: &[Limit] = limits! {
     edge.head_bytes: Size Number KIB..=64 * KIB, all;
     edge.headers: Count Number 8..=1000, all;
     edge.body_bytes: Size Number KIB..=16 * MIB, session;
+    edge.body_depth: Count Number 8..=MAX_BODY_DEPTH as u64, session;
     edge.head_time: Time Time 1..=HOUR, all;
     edge.body_time: Time Time 1..=HOUR, all;
     edge.idle_time: Time Time 1..=DAY, all;
@@ -166,11 +168,12 @@ pub const LIMITS: &[Limit] = limits! {
     calls.in_flight_per_session: Count Number 1..=10_000, session;
     calls.in_flight_per_session_and_server: Count Number 1..=10_000, session;
     calls.in_flight_per_server: Count Number 1..=10_000, all;
-    calls.busy_after: Time Time 1..=MINUTE, all;
+    calls.busy_after: Time Time 1..=MINUTE, session;
     calls.per_second: Count Rate 1..=1_000_000, session;
     calls.burst: Count Rate 1..=1_000_000, session;
     calls.listings_per_second: Count Rate 1..=1_000_000, session;
     calls.listing_burst: Count Rate 1..=1_000_000, session;
+    calls.argument_depth: Count Number 1..=MAX_ARGUMENT_DEPTH as u64, session;
     calls.idle_time: Time Time 1..=DAY, session;
     calls.total_time: Time Time 1..=DAY, session;
     calls.result_bytes: Size Number KIB..=GIB, session;
@@ -195,9 +198,9 @@ pub const LIMITS: &[Limit] = limits! {
     audit.queue: Count Number 1..=1_000_000, all;
     audit.outcome_reserve: Size Number KIB..=MIB, all;
     approval.pending_per_session: Count Number 1..=1000, session;
-    approval.pending_time: Time Time 1..=7 * DAY, all;
-    approval.grant_time: Time Time 1..=DAY, all;
-    approval.denial_time: Time Time 1..=DAY, all;
-    approval.answer_after: Time Time 1..=HOUR, all;
+    approval.pending_time: Time Time 1..=7 * DAY, session;
+    approval.grant_time: Time Time 1..=DAY, session;
+    approval.denial_time: Time Time 1..=DAY, session;
+    approval.answer_after: Time Time 1..=HOUR, session;
     approval.command_time: Time Time 1..=HOUR, all;
 };

@@ -81,7 +81,7 @@ fn what_no_session_can_set_is_refused_with_what_it_can() {
     assert_eq!(bad("calls.per_second"), "write NAME=VALUE, as in calls.per_second=5");
     let unknown = bad("calls_per_second=5");
     assert!(unknown.starts_with("there is no limit \"calls_per_second\"; those of sessions are edge.body_bytes, "));
-    assert!(unknown.ends_with(", approval.pending_per_session"), "{unknown}");
+    assert!(unknown.ends_with(", approval.answer_after"), "{unknown}");
     assert!(
         bad("edge.head_bytes=1 KiB").starts_with("edge.head_bytes is one for all sessions: set it in footbridge.toml")
     );

@@ -203,7 +203,8 @@ impl Resolver {
             Target::Tool(name) => {
                 let tool = Arc::clone(find_tool(&catalogue, &server, name)?);
                 let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, tool.name()));
-                let read = move |text: &str| checked(&rules, server, &tool, text);
+                let depth = principal.session().limits().calls.argument_depth;
+                let read = move |text: &str| checked(&rules, server, &tool, depth, text);
                 self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
             }
             Target::Prompt(name) => {
@@ -251,33 +252,6 @@ impl Resolver {
         let now = self.upstream.catalogue(call.server(), self.limits.server_wait).await;
         // Of a server that is not there nothing can be said; the call ends where it would be sent.
         now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
-    }
-
-    /// Reads the arguments of a call: a large one beside the workers, one of a session at a time.
-    async fn read_arguments(
-        &self,
-        principal: &Principal,
-        label: &str,
-        arguments: Option<&RawValue>,
-        read: impl FnOnce(&str) -> Result<Found, ErrorObject> + Send + 'static,
-    ) -> Result<Found, ErrorObject> {
-        let text = arguments.map_or("{}", |raw| if raw.get() == "null" { "{}" } else { raw.get() });
-        if text.len() <= QUICK {
-            // There are no more of these at a time than workers, so they need not wait for the large ones.
-            return read(text);
-        }
-        let own = principal.session().turn().await;
-        let parsed =
-            self.parsing.wait(text.len()).await.map_err(|_| {
-                ErrorObject::new(Reason::TooLarge, format!("Arguments for \"{label}\" are over the limit"))
-            })?;
-        let text = text.to_owned();
-        // The turn and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
-        let work = tokio::task::spawn_blocking(move || {
-            let _taken = (own, parsed);
-            read(&text)
-        });
-        work.await.unwrap_or_else(|_| Err(ErrorObject::new(Reason::Internal, "The arguments could not be checked")))
     }
 }
 

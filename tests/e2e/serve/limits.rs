@@ -28,6 +28,15 @@ fn each_limit_holds_for_its_session_alone() {
     let large = LIST.replace("}", &format!(",\"params\":{{\"x\":\"{}\"}}}}", "x".repeat(2000)));
     assert_eq!((small.posts(&large).status, other.posts(&large).status), (413, 200));
 
+    let flat = open("depth", "edge.body_depth=8");
+    let deep = LIST.replace("}", &format!(",\"params\":{{\"x\":{}{}}}}}", "[".repeat(8), "]".repeat(8)));
+    assert_eq!(flat.posts(&deep).json()["error"]["code"], -32700);
+    assert!(flat.posts(LIST).json()["result"].is_object() && other.posts(&deep).json()["result"].is_object());
+    let flat = open("arguments", "calls.argument_depth=1");
+    let refused = flat.calls("ok", "echo", json!({"text": {}}));
+    assert!(refused["error"]["message"].as_str().unwrap().ends_with("nested at most 1 deep"), "{refused}");
+    assert!(echo(&flat, 1)["result"].is_object());
+
     let small = open("result", "calls.result_bytes=1 KiB");
     assert_eq!(reason(&echo(&small, 2000)), "too_large");
     assert!(echo(&small, 20)["result"].is_object() && echo(&other, 2000)["result"].is_object());
@@ -61,6 +70,33 @@ fn each_limit_holds_for_its_session_alone() {
     assert_eq!(reason(&second), "busy", "{second}");
     assert!(second["error"]["message"].as_str().unwrap().starts_with("1 calls of this session wait"), "{second}");
     drop(waits);
+}
+
+#[test]
+fn the_times_of_an_approval_are_those_of_its_session() {
+    let daemon = Host::with(&servers()).serves();
+    let open = |name: &str, limit: &str| daemon.opens(name, &["--policy", "ask", "--limit", limit]);
+    let note = json!({"text": "1"});
+    let forgotten = open("pending", "approval.pending_time=50ms").calls("demo", "add_note", note.clone());
+    assert_eq!(reason(&forgotten), "approval_expired");
+    let told = open("answer", "approval.answer_after=50ms").calls("demo", "add_note", note.clone());
+    assert_eq!(reason(&told), "approval_required");
+
+    let daemon = Host::with(&servers()).serves();
+    let stubborn = daemon.opens("denied", &["--policy", "ask", "--limit", "approval.denial_time=1ms"]);
+    let asks = || stubborn.starts_to_ask("callTool", json!({"server": "demo", "tool": "add_note", "arguments": note}));
+    for _ in 0..2 {
+        let call = asks();
+        let pending = daemon.host.pending(1);
+        daemon.host.answers(&["deny", pending[0]["id"].as_str().unwrap()]);
+        let denied = call.answer().json();
+        assert!(reason(&denied) == "approval_denied" && !denied.to_string().contains("without asking"), "{denied}");
+    }
+    let limits = ["--policy", "ask", "--limit", "approval.grant_time=1ms", "--limit", "approval.answer_after=50ms"];
+    let late = daemon.opens("granted", &limits);
+    let id = late.calls("demo", "add_note", note.clone())["error"]["data"]["approvalId"].as_str().unwrap().to_owned();
+    daemon.host.answers(&["allow", &id]);
+    assert_eq!(late.asks("awaitApproval", json!({"id": id}))["result"]["state"], "expired");
 }
 
 #[test]

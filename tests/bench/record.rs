@@ -1,8 +1,8 @@
 //! What the record costs: a call through the stages over a tool of this process, and many at once.
 //!
-//! Prints what a decision costs by a policy of 100 rules, what a call costs with records kept in memory, written without syncing, and synced; and the rate of 32
-//! callers against one caller and against plain syncs of the same disk. It takes the folder to write to; without one,
-//! a temporary one.
+//! Prints what a decision by a policy of 100 rules costs, what a call by the last of them costs, recorded without syncing
+//! and synced; and the rate of 32 callers against one caller and against plain syncs of the same disk. It takes the
+//! folder to write to; without one, a temporary one.
 
 use std::{
     env,
@@ -14,7 +14,7 @@ use std::{
 };
 
 use footbridge::{
-    InProcess, Policy, Recorder, ToolContext, ToolDefinition, ToolResult, VolatileJournal,
+    InProcess, Policy, Recorder, ToolContext, ToolDefinition, ToolResult,
     approval::Approvals,
     audit::{Audit, AuditSettings},
     auth::{Peer, Principal, authenticate},
@@ -53,18 +53,18 @@ async fn measure(base: &Path) -> Result<(), Failure> {
     let direct = direct().await;
     say(&format!("the tool itself, called directly: {:.1} us", micros(direct)));
     for (what, recorder) in [
-        ("kept in memory", Recorder::from(VolatileJournal::new())),
         ("sync off", Recorder::open(&base.join("off"), &unsynced)?),
         ("sync on", Recorder::open(&base.join("on"), &AuditSettings::default())?),
     ] {
-        let bench = Bench::start(recorder)?;
+        let bench = Bench::start(recorder, many_rules(base, "allow")?)?;
         let added = bench.one_caller(CALLS).await?.saturating_sub(direct);
         say(&format!("added to a call, recorded, {what}: {:.1} us (median)", micros(added)));
         bench.audit.close();
     }
     let sync = plain_sync(base)?;
     say(&format!("one sync of a record's size: {:.0} us, so {:.0} a second", micros(sync), rate(sync)));
-    let bench = Bench::start(Recorder::open(&base.join("many"), &AuditSettings::default())?)?;
+    let recorder = Recorder::open(&base.join("many"), &AuditSettings::default())?;
+    let bench = Bench::start(recorder, many_rules(base, "allow")?)?;
     let (since, calls) = (Instant::now(), CALLS / 5);
     bench.callers(1, calls).await?;
     let one = since.elapsed() / u32::try_from(calls)?;
@@ -90,7 +90,7 @@ async fn tool(arguments: Value, _: ToolContext) -> ToolResult {
 }
 
 impl Bench {
-    fn start(recorder: Recorder) -> Result<Self, Failure> {
+    fn start(recorder: Recorder, policy: Arc<Policy>) -> Result<Self, Failure> {
         let tools = InProcess::new("maths").tool(ToolDefinition::new("double"), tool).build()?;
         // Limits are for agents, not for measurements.
         let calls = CallLimits {
@@ -110,7 +110,7 @@ impl Bench {
         let shares =
             Shares { connections: Connections::new(&edge).share(edge.connections_per_session), bytes: budget.share() };
         let limits = Limits { calls, edge, ..Limits::default() };
-        let session = Session::new(SessionSpec::new("bench".parse()?, &token, Policy::open()), limits, shares);
+        let session = Session::new(SessionSpec::new("bench".parse()?, &token, policy), limits, shares);
         let header = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
         let peer = Peer::Unix { uid: 0, pid: None };
         let principal = authenticate(&Arc::new(session), &peer, [&header].into_iter()).map_err(|_| "not let in")?;
@@ -160,8 +160,8 @@ async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Fa
     reply.into_answer().map(|_| ()).map_err(|error| error.message.into())
 }
 
-/// The mean of deciding about one call that none of 100 rules matches but the last.
-fn decision(base: &Path) -> Result<Duration, Failure> {
+/// A policy of 100 rules, of which none is about what is called here but the last.
+fn many_rules(base: &Path, last: &str) -> Result<Arc<Policy>, Failure> {
     let rule = |n: usize| match n % 4 {
         0 => format!("decision = 'allow'\nserver = 'server-{n}'\ntool = 'get_*'\neffects = 'read'"),
         1 => format!("decision = 'deny'\ntool = '*_delete_{n}'\neffects = 'destructive'"),
@@ -170,11 +170,15 @@ fn decision(base: &Path) -> Result<Duration, Failure> {
         }
         _ => format!("decision = 'ask'\nserver = ['a{n}', 'b{n}']\ntool = '{{x,y}}_{n}'"),
     };
-    let rules = (0..99).map(rule).chain(["decision = 'ask'".to_owned()]);
+    let rules = (0..99).map(rule).chain([format!("decision = '{last}'")]);
     let file = base.join("footbridge.toml");
     std::fs::write(&file, rules.map(|rule| format!("[[policies.many.rules]]\n{rule}\n")).collect::<String>())?;
-    let config = load(&[file], base, &Variables::of_this_process())?;
-    let rules = SessionRules::new(config.policies.get("many")?, &Labels::new());
+    Ok(load(&[file], base, &Variables::of_this_process())?.policies.get("many")?)
+}
+
+/// The mean of deciding about one call that the last of the rules decides about.
+fn decision(base: &Path) -> Result<Duration, Failure> {
+    let rules = SessionRules::new(many_rules(base, "ask")?, &Labels::new());
     let arguments = json!({"p": "/srv/other/file", "q": 1});
     let since = Instant::now();
     for _ in 0..DECISIONS {

@@ -13,23 +13,15 @@ use std::{
 use tokio::time::Instant;
 
 pub(super) use super::entry::{Asked, Change, Entry, Place, Turn, Waiter};
-use super::{ApprovalId, Key, State, elicit::ELICITATION};
+use super::{ApprovalId, Key, State, elicit::ELICITATION, past::Past};
 use crate::limits::ApprovalLimits;
-
-/// Ended approvals whose state is still told.
-const ENDED_KEPT: usize = 1024;
-
-/// Calls that are allowed again without asking, in all; beyond it the oldest is forgotten.
-const REMEMBERED: usize = 1024;
 
 /// All approvals of a harness. `P` is what is shown to whoever is asked.
 #[derive(Debug)]
 pub(super) struct Book<P> {
     live: BTreeMap<ApprovalId, Entry<P>>,
     waiters: HashMap<Waiter, Place>,
-    ended: VecDeque<(ApprovalId, u64, State)>,
-    denied: HashMap<Key, Instant>,
-    remembered: VecDeque<(Key, Arc<str>)>,
+    past: Past,
     next_waiter: u64,
     changes: Vec<Change<P>>,
 }
@@ -39,9 +31,7 @@ impl<P> Book<P> {
         Self {
             live: BTreeMap::new(),
             waiters: HashMap::new(),
-            ended: VecDeque::new(),
-            denied: HashMap::new(),
-            remembered: VecDeque::new(),
+            past: Past::default(),
             next_waiter: 0,
             changes: Vec::new(),
         }
@@ -56,7 +46,7 @@ impl<P> Book<P> {
     pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, new: (ApprovalId, ApprovalLimits)) -> Asked {
         let (spare, limits) = new;
         self.sweep(now);
-        self.remembered.retain(|(known, _)| *known == key || !known.is_same_call(&key));
+        let remembered = self.past.allowed_by(&key);
         let full = self.pending_of(key.session) >= limits.pending_per_session;
         if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == key) {
             // Behind the one that takes a grant, it would go on as a pending one.
@@ -64,10 +54,9 @@ impl<P> Book<P> {
             let id = *id;
             return if full && alone_with_a_grant { Asked::TooMany } else { Asked::Waiting(self.join(id)) };
         }
-        if let Some(until) = self.denied.get(&key) {
-            return Asked::Hushed(until.saturating_duration_since(now));
+        if let Some(left) = self.past.denied(now, &key) {
+            return Asked::Hushed(left);
         }
-        let remembered = self.remembered.iter().find(|(known, _)| *known == key).map(|(_, by)| Arc::clone(by));
         if full {
             return Asked::TooMany;
         }
@@ -116,10 +105,7 @@ impl<P> Book<P> {
         for waiter in &entry.waiters {
             self.waiters.insert(*waiter, Place::Over(id, state));
         }
-        if self.ended.len() == ENDED_KEPT {
-            self.ended.pop_front();
-        }
-        self.ended.push_back((id, entry.key.session, state));
+        self.past.ended(entry.key.session, id, state);
         self.note(id, state, (&entry.key, &entry.about), by.or(entry.granted));
     }
 
@@ -133,7 +119,7 @@ impl<P> Book<P> {
         for id in late.collect::<Vec<_>>() {
             self.end(id, State::Expired, None);
         }
-        self.denied.retain(|_, until| *until > now);
+        self.past.sweep(now);
     }
 
     /// Allows a pending one, and with `remember` the same call again.
@@ -150,10 +136,7 @@ impl<P> Book<P> {
         let (key, _) = self.pending(now, id)?;
         self.grant(now, id, Arc::clone(&by));
         if remember {
-            if self.remembered.len() == REMEMBERED {
-                self.remembered.pop_front();
-            }
-            self.remembered.push_back((key, format!("{by}, remembered from {id}").into()));
+            self.past.remember(key, format!("{by}, remembered from {id}").into());
         }
         Ok(())
     }
@@ -164,7 +147,7 @@ impl<P> Book<P> {
     /// As [`Self::allow`].
     pub(super) fn deny(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) -> Result<(), Option<State>> {
         let (key, limits) = self.pending(now, id)?;
-        self.denied.insert(key, now + limits.denial_time);
+        self.past.deny(&key, now + limits.denial_time);
         self.end(id, State::Denied, Some(by));
         Ok(())
     }
@@ -184,7 +167,7 @@ impl<P> Book<P> {
         match self.live.get(&id) {
             Some(entry) if entry.granted.is_none() => Ok((entry.key.clone(), entry.limits)),
             Some(_) => Err(Some(State::Granted)),
-            None => Err(self.ended.iter().find(|(ended, ..)| *ended == id).map(|(_, _, state)| *state)),
+            None => Err(self.past.state_of_any(id)),
         }
     }
 
@@ -225,6 +208,10 @@ impl<P> Book<P> {
             if let Some(entry) = self.live.get_mut(&spare) {
                 (entry.waiters, entry.promised) = (others, promised);
             }
+            // What is allowed again is so for those too who asked before it was.
+            if let Some(by) = self.past.allowed_by(key) {
+                self.grant(now, spare, by);
+            }
         }
         Some((id, by))
     }
@@ -263,8 +250,7 @@ impl<P> Book<P> {
         for (id, state) in its.collect::<Vec<_>>() {
             self.end(id, state, None);
         }
-        self.denied.retain(|key, _| key.session != session);
-        self.remembered.retain(|(key, _)| key.session != session);
+        self.past.end_session(session);
     }
 
     /// Everything ends.
@@ -290,8 +276,7 @@ impl<P> Book<P> {
             let state = if entry.granted.is_some() { State::Granted } else { State::Pending };
             return Some((state, Some(entry.until)));
         }
-        let ended = self.ended.iter().find(|(ended, of, _)| *ended == id && *of == session);
-        ended.map(|(_, _, state)| (*state, None))
+        self.past.state(session, id).map(|state| (state, None))
     }
 }
 

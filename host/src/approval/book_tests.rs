@@ -97,6 +97,18 @@ fn a_grant_is_used_once_by_the_first_and_the_others_ask_again() {
 }
 
 #[test]
+fn what_is_remembered_is_for_those_too_who_wait_already() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let (first, second) = (desk.waits(&key), desk.waits(&key));
+    let (id, _) = desk.looks(first);
+    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    assert_eq!(desk.takes(first, &key), Some(id));
+    let (other, turn) = desk.looks(second);
+    assert!(other != id && turn == Turn::Ready, "{turn:?}");
+    assert_eq!(desk.takes(second, &key), Some(other));
+}
+
+#[test]
 fn the_oldest_that_is_still_there_takes_the_grant() {
     let (mut desk, key) = (Desk::new(), key(1, 1, 1));
     let (first, second) = (desk.waits(&key), desk.waits(&key));

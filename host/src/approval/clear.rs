@@ -7,6 +7,7 @@ use footbridge_proto::rpc::{ErrorObject, Reason};
 use super::{ApprovalId, Approvals, Asking, Key, Waiting, book::Asked};
 use crate::{
     audit::denied,
+    audit::is_covered,
     gate::{Decision, Verdict},
     resolve::ResolvedCall,
     watcher::Watcher,
@@ -115,6 +116,10 @@ impl Approvals {
         if !self.0.audit.takes_records() {
             let message = "The call was not made: it cannot be recorded. Ask the operator; it can be repeated";
             return refuse(verdict, ErrorObject::new(Reason::AuditUnavailable, message));
+        }
+        // A person's answer would be for nothing.
+        if let Err(error) = is_covered(&verdict) {
+            return refuse(verdict, error);
         }
         let key = Key::of(&verdict);
         let bytes = verdict.call().arguments().1;

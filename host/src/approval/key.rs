@@ -33,6 +33,12 @@ impl Key {
         }
     }
 
+    /// What stands for it where it must not take room.
+    pub(super) fn digest(&self) -> Digest {
+        // Every part shows whole, and texts within quotes.
+        Digest::of(format!("{self:?}"))
+    }
+
     /// Whether it is the same but for what somebody changed: the tool's definition or the policy.
     pub(super) fn is_same_call(&self, other: &Self) -> bool {
         let changed = Self { definition: other.definition, policy: other.policy, ..self.clone() };

@@ -21,6 +21,7 @@ mod entry;
 mod field;
 mod form;
 mod key;
+mod past;
 pub(crate) mod prompt;
 mod view;
 mod waiting;

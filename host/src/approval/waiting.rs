@@ -185,8 +185,8 @@ impl Waiting {
         let expires = view::time(view::wall(until));
         let message = format!(
             "This call waits for a person's approval, {id}, until {expires}. Wait for it with \"tool-cli wait {id}\"; once it \
-             is allowed, make exactly the same call again within {} s",
-            self.verdict.call().principal().session().limits().approval.grant_time.as_secs()
+             is allowed, make exactly the same call again within {:?}",
+            self.verdict.call().principal().session().limits().approval.grant_time
         );
         let error = ErrorObject::new(Reason::ApprovalRequired, message).with("expiresAt", expires);
         self.refuse(Some(id), error)

@@ -33,6 +33,7 @@ pub use reply::Reply;
 pub(crate) use reply::denied;
 pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use stage::Audit;
+pub(crate) use stage::is_covered;
 pub use volatile::VolatileJournal;
 
 #[cfg(test)]

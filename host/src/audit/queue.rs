@@ -7,6 +7,7 @@ use std::{
         Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 
@@ -44,13 +45,16 @@ pub(super) struct Queue {
     pub(super) changed: Condvar,
     /// How much came in all, counted under the lock, for [`Self::more_soon`].
     pushed: AtomicU64,
+    /// Whether others go on while it looks.
+    stays_awake: bool,
     limits: AuditLimits,
 }
 
 impl Queue {
     /// An empty one.
     pub(super) fn new(limits: AuditLimits) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), pushed: AtomicU64::new(0), limits }
+        let stays_awake = available_parallelism().is_ok_and(|processors| processors.get() > 1);
+        Self { state: Mutex::default(), changed: Condvar::new(), pushed: AtomicU64::new(0), stays_awake, limits }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -101,11 +105,11 @@ impl Queue {
         self.pushed.load(Ordering::Acquire)
     }
 
-    /// Looks for a moment whether more comes than this. A call's outcome often follows its intent at once, and waking a
+    /// Looks for a moment, where there is a processor to spare, whether more comes than this. A call's outcome often follows its intent at once, and waking a
     /// thread on an idle processor takes longer than all else that is done for a record.
     pub(super) fn more_soon(&self, pushed: u64) {
         let since = Instant::now();
-        while self.pushed() == pushed && since.elapsed() < MOMENT {
+        while self.stays_awake && self.pushed() == pushed && since.elapsed() < MOMENT {
             spin_loop();
         }
     }

@@ -58,7 +58,8 @@ impl Audit {
     /// The reply of a call that must not leave.
     pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Reply> {
         if let Err(error) = spend_arguments(cleared.verdict()) {
-            return Err(self.deny(cleared.verdict(), error, None).await);
+            let approval = cleared.approval().map(|approved| approved.id);
+            return Err(self.deny(cleared.verdict(), error, approval).await);
         }
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
         let verdict = cleared.verdict();
@@ -198,11 +199,22 @@ impl Audit {
 /// Counts the arguments of a call that is about to leave.
 fn spend_arguments(verdict: &Verdict) -> Result<(), ErrorObject> {
     let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
+    is_covered(verdict)?;
+    let (_, bytes) = verdict.call().arguments();
+    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| reply::spent("arguments"))
+}
+
+/// Whether the budget of its session covers a call, as it stands now: nothing is counted yet.
+///
+/// # Errors
+/// What to say where it does not.
+pub(crate) fn is_covered(verdict: &Verdict) -> Result<(), ErrorObject> {
+    let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
     if session.results().is_all_of(settings.result_bytes) {
         return Err(reply::spent("results"));
     }
     let (_, bytes) = verdict.call().arguments();
-    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| reply::spent("arguments"))
+    if session.arguments().leaves(bytes, settings.argument_bytes) { Ok(()) } else { Err(reply::spent("arguments")) }
 }
 
 fn decided_line(verdict: &Verdict) -> DecidedLine {

@@ -162,6 +162,7 @@ struct Answer {
 
 impl Asked {
     async fn decide(self, config: Config, rules: &SessionRules) -> anyhow::Result<Answer> {
+        let depth = config.limits.calls.argument_depth;
         let names: Vec<&str> = config.servers.iter().map(|spec| spec.name.as_str()).collect();
         if !names.contains(&self.server.as_str()) {
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -185,12 +186,10 @@ impl Asked {
         }
         let text = footbridge_proto::json::check(self.arguments.as_bytes(), footbridge_proto::json::MAX_BODY_DEPTH)
             .map_err(|bad| NoSuchCall(format!("the arguments cannot be read: {bad}")))?;
-        let found = checked(rules, server.clone(), tool, footbridge_proto::json::MAX_ARGUMENT_DEPTH, text.trim())
-            .map_err(|error| {
-                let violations =
-                    error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
-                NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
-            })?;
+        let found = checked(rules, server.clone(), tool, depth, text.trim()).map_err(|error| {
+            let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
+            NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
+        })?;
         let decided = rules.decide(&subject, &found.tested);
         let rule = decided.rule.map(|rule| rule.to_string());
         Ok(Answer { decision: Word::Decided(decided.decision), rule, effects })

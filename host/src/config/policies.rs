@@ -17,7 +17,7 @@ use super::{Mistake, human, places::File};
 use crate::gate::{
     Effect, Effects, Kind, Policy, Rule, Says,
     globs::{BadGlob, Glob, Of},
-    policy::{BUILT_IN, Labelled, Settings, is_whole, never_match},
+    policy::{BUILT_IN, Labelled, Settings, can_have, is_whole, never_match},
     rules::{Kinds, Scope},
 };
 
@@ -225,6 +225,11 @@ impl Reader<'_> {
                         \"arguments\", prompts \"prompt\" and \"arguments\", resources \"uri\", completions \"prompt\" \
                         or \"uri\"";
             return Err(self.wrong(what));
+        }
+        if rule.effects.as_ref().is_some_and(|effects| !can_have(kinds, rule.decision, Effects::of(&effects.0))) {
+            let what = "this rule can never match: every call reads or writes, resources, prompts and completions are \
+                        \"read\" and \"egress\", and \"allow\" takes calls that have no other effects than these";
+            return Err(self.below(&["effects"]).wrong(what));
         }
         Ok(kinds)
     }

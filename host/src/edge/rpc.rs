@@ -177,10 +177,16 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
     }
 }
 
+/// Longest name or URI, bytes: it is kept, shown and recorded, where arguments are digested.
+const MAX_NAME: usize = 8 * 1024;
+
 fn required(name: &str, raw: Option<&RawValue>) -> Result<String, ErrorObject> {
-    string(raw).filter(|text| !text.is_empty()).ok_or_else(|| {
-        ErrorObject::new(Reason::BadRequest, format!("Missing or invalid parameter: \"{name}\" (string required)"))
-    })
+    let message = match string(raw) {
+        Some(text) if text.len() > MAX_NAME => format!("Parameter \"{name}\" has over {MAX_NAME} bytes"),
+        Some(text) if !text.is_empty() => return Ok(text),
+        _ => format!("Missing or invalid parameter: \"{name}\" (string required)"),
+    };
+    Err(ErrorObject::new(Reason::BadRequest, message))
 }
 
 /// What a completion is about.
@@ -199,7 +205,7 @@ fn completed(raw: Option<&RawValue>) -> Result<Completed, ErrorObject> {
         TEMPLATE => Some(Completed::Template { uri: about.uri }),
         _ => None,
     });
-    about.filter(|about| !about.name().is_empty()).ok_or_else(|| {
+    about.filter(|about| (1..=MAX_NAME).contains(&about.name().len())).ok_or_else(|| {
         let message = format!(
             "Missing or invalid parameter: \"ref\" (\"type\": \"{PROMPT}\" with a \"name\", or \"{TEMPLATE}\" with a \
              \"uri\", required)"
@@ -269,6 +275,11 @@ mod tests {
         assert_eq!(
             with("readResource", r#"{"server":"s","uri":5}"#),
             "Missing or invalid parameter: \"uri\" (string required)"
+        );
+        let long = "x".repeat(MAX_NAME + 1);
+        assert_eq!(
+            with("readResource", &format!(r#"{{"server":"s","uri":"{long}"}}"#)),
+            "Parameter \"uri\" has over 8192 bytes"
         );
         for params in [r#"{"query":"x","limit":0}"#, r#"{"query":"x","limit":"5"}"#, r#"{"query":"x","limit":1.5}"#] {
             assert!(with("searchTools", params).contains("\"limit\" (number"), "{params}");

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     effects::{Effect, Effects},
     globs::{self, Glob},
-    rules::{Rule, Says, Scope},
+    rules::{Kind, Kinds, Rule, Says, Scope},
 };
 use crate::digest::Digest;
 
@@ -18,6 +18,7 @@ pub struct Policy {
     rules: Arc<[Rule]>,
     settings: Settings,
     labelled: Arc<[Labelled]>,
+    revision: Digest,
 }
 
 /// What a policy says besides its rules.
@@ -59,7 +60,13 @@ impl Policy {
     /// A policy of these rules. Rules that can never match are for whoever reads them to refuse: see [`never_match`].
     #[must_use]
     pub fn new(name: &str, rules: Vec<Rule>, settings: Settings) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), rules: rules.into(), settings, labelled: Arc::default() })
+        Arc::new(Self::of(name.into(), rules.into(), settings, Arc::default()))
+    }
+
+    fn of(name: Arc<str>, rules: Arc<[Rule]>, settings: Settings, labelled: Arc<[Labelled]>) -> Self {
+        // Every part of a rule shows as it was written.
+        let revision = Digest::of(format!("{:?}", (&name, &rules, settings, &labelled)));
+        Self { name, rules, settings, labelled, revision }
     }
 
     /// Allows all that resolves.
@@ -93,8 +100,7 @@ impl Policy {
     /// What is another one as soon as it says anything else: the digest of all that it says.
     #[must_use]
     pub fn revision(&self) -> Digest {
-        // Every part of a rule shows as it was written.
-        Digest::of(format!("{self:?}"))
+        self.revision
     }
 
     /// Its rules, in their order.
@@ -132,7 +138,7 @@ impl Policy {
     /// The same policy where the operator says this of tools.
     #[must_use]
     pub fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
-        Arc::new(Self { labelled, ..self.clone() })
+        Arc::new(Self::of(Arc::clone(&self.name), Arc::clone(&self.rules), self.settings, labelled))
     }
 }
 
@@ -162,6 +168,20 @@ pub fn never_match(rules: &[Rule]) -> Vec<(usize, usize)> {
 pub fn is_whole(effects: Effects) -> bool {
     let has = |effect| effects.has(effect);
     (has(Effect::Read) || has(Effect::Write)) && (has(Effect::Write) || !has(Effect::Destructive))
+}
+
+/// Whether a call of one of these kinds can have the effects that a rule asks for.
+#[must_use]
+pub fn can_have(kinds: Kinds, says: Says, effects: Effects) -> bool {
+    let tools = !kinds.and(Kinds::of(&[Kind::Tool])).is_empty();
+    let rest = !kinds.and(Kinds::of(&[Kind::Resource, Kind::Prompt, Kind::Completion])).is_empty();
+    match says {
+        Says::Allow => {
+            tools && effects.meets(Effects::of(&[Effect::Read, Effect::Write]))
+                || rest && Effects::of_reading().within(effects)
+        }
+        Says::Ask | Says::Deny | Says::Hide => tools || rest && effects.meets(Effects::of_reading()),
+    }
 }
 
 /// All policies of one configuration, by name. Clones are cheap.

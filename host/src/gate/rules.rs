@@ -179,7 +179,7 @@ impl Rule {
             && servers.as_ref().is_none_or(|servers| globs::any(servers, subject.server))
             && names.as_ref().is_none_or(|names| subject.uri.is_none() && globs::any(names, subject.name))
             && uris.as_ref().is_none_or(|uris| match &subject.uri {
-                Some(uri) if self.opens() => uri.fits(uris),
+                Some(uri) if self.says.is_narrow() => uri.fits(uris),
                 Some(uri) => uri.is_caught_by(uris),
                 None => false,
             })
@@ -236,9 +236,9 @@ impl Rule {
             && own.labels.iter().all(|(key, glob)| theirs.labels.get(key).is_some_and(|other| glob.covers(other)))
     }
 
-    /// A rule that opens matches fewer URIs than its pattern says, so it covers only rules that open.
+    /// A rule that allows matches fewer URIs than its pattern says, so it covers only rules that allow.
     fn uris_cover(&self, other: &Self) -> bool {
-        let same_reading = !self.opens() || other.opens();
+        let same_reading = !self.says.is_narrow() || other.says.is_narrow();
         cover(self.scope.uris.as_deref(), other.scope.uris.as_deref()) && (self.scope.uris.is_none() || same_reading)
     }
 

@@ -67,7 +67,7 @@ fn the_first_rule_that_matches_decides() {
         (&["decision='allow'; kind='resource'", "decision='deny'"], tool("push"), json!({}), (Deny, Some("2"))),
         (&["decision='allow'; prompt='*'", "decision='deny'"], tool("push"), json!({}), (Deny, Some("2"))),
         (&["decision='allow'; effects=['read','egress']"], read("x"), json!({}), (Allow, Some("1"))),
-        (&["decision='allow'; effects='egress'"], read("x"), json!({}), (Ask, None)),
+        (&["decision='allow'; effects=['write','egress']"], read("x"), json!({}), (Ask, None)),
         (&["decision='allow'; effects='write'"], tool("x"), json!({}), (Ask, None)),
         (&["decision='deny'; effects='destructive'"], tool("x"), json!({}), (Deny, Some("1"))),
         (&["decision='deny'; effects='destructive'"], read("x"), json!({}), (Ask, None)),
@@ -123,11 +123,16 @@ fn a_forgotten_anchor_does_not_open_the_gate() {
 #[test]
 fn resources_go_by_what_servers_may_make_of_their_uri() {
     let each = ["decision='deny'; uri='file:///secret/**'", "decision='allow'; uri='file:///**'"];
-    let rules = rules(&listed(&each));
-    let say = |uri: &str| decided(&rules, &Subject::resource("s", uri), &json!({})).0;
+    let denying = rules(&listed(&each));
+    let say = |uri: &str| decided(&denying, &Subject::resource("s", uri), &json!({})).0;
     assert_eq!((say("file:///a"), say("file:///secret/a"), say("note://1")), (Allow, Deny, Ask));
     for uri in ["file:///a/../secret/x", "FILE:///secret/a", "file:///%73ecret/a", "file:///a/%2e%2e/secret/x"] {
         assert_eq!(say(uri), Deny, "{uri}");
+    }
+    let each = ["decision='ask'; uri='file:///secret/**'", "decision='allow'; uri='file:///**'"];
+    let asking = rules(&listed(&each));
+    for uri in ["file:///secret/a", "file:///a/../secret/x", "file:///%73ecret/a", "file:///a/%2e%2e/secret/x"] {
+        assert_eq!(decided(&asking, &Subject::resource("s", uri), &json!({})).0, Ask, "nobody is passed by: {uri}");
     }
 }
 

@@ -150,8 +150,12 @@ impl Session {
         Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it another policy, for whatever is looked up from now on.
+    /// Gives it another policy, for whatever is looked up from now on. One that says the same changes nothing: what was
+    /// looked up and what was allowed stay so.
     pub fn set_policy(&self, policy: Arc<Policy>) {
+        if self.reach().rules().policy().revision() == policy.revision() {
+            return;
+        }
         let reach = Arc::new(Reach::new(policy, &self.spec.labels));
         *self.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
     }

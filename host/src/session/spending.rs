@@ -24,6 +24,13 @@ impl Spent {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).map(drop).map_err(|_| Exceeded)
     }
 
+    /// Whether so many bytes could be counted now.
+    #[must_use]
+    pub fn leaves(&self, bytes: usize, limit: Option<u64>) -> bool {
+        let all = u64::try_from(bytes).ok().and_then(|bytes| self.bytes().checked_add(bytes));
+        all.is_some_and(|all| all <= limit.unwrap_or(u64::MAX))
+    }
+
     /// Takes back what was counted for a call that was not made.
     pub fn give_back(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -51,6 +58,7 @@ mod tests {
     fn what_does_not_fit_is_not_counted() {
         let spent = Spent::default();
         assert_eq!(spent.spend(6, Some(10)), Ok(()));
+        assert!(spent.leaves(4, Some(10)) && !spent.leaves(5, Some(10)) && spent.leaves(5, None));
         assert_eq!(spent.spend(5, Some(10)), Err(Exceeded));
         assert_eq!((spent.spend(4, Some(10)), spent.bytes()), (Ok(()), 10));
         assert!(spent.is_all_of(Some(10)) && !spent.is_all_of(None) && !spent.is_all_of(Some(11)));

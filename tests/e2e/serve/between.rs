@@ -1,0 +1,93 @@
+//! What changes between a question to a person and its answer: the settings, the policy, the token, the budget.
+
+use std::fs;
+
+use footbridge_tests::{Daemon, Guest, Host, Sent, Servers};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+const POLICY: &str = "[policies.notes]\nargument_bytes = 60\n[[policies.notes.rules]]\nid = \"notes\"\n\
+                      tool = \"add_note\"\ndecision = \"ask\"\n[[policies.notes.rules]]\ntool = \"list_notes\"\n\
+                      decision = \"allow\"\n";
+
+fn daemon() -> Daemon {
+    Host::with(&Servers::demo()).settings(POLICY).serves()
+}
+
+fn opens(daemon: &Daemon) -> Guest {
+    daemon.opens("one", &["--policy", "notes"])
+}
+
+/// A call that waits, and the id of its approval.
+#[track_caller]
+fn asks(daemon: &Daemon, guest: &Guest) -> (Sent, String) {
+    let params = json!({"server": "demo", "tool": "add_note", "arguments": {"text": "one"}});
+    let call = guest.starts_to_ask("callTool", params);
+    (call, daemon.host.pending(1)[0]["id"].as_str().unwrap().to_owned())
+}
+
+#[track_caller]
+fn reloads(daemon: &mut Daemon) {
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("the configuration was read again");
+}
+
+#[track_caller]
+fn has_notes(guest: &Guest, count: usize) {
+    let notes = guest.calls("demo", "list_notes", json!({})).to_string();
+    assert_eq!(notes.matches("one").count(), count, "{notes}");
+}
+
+#[test]
+fn a_configuration_that_says_the_same_takes_nobodys_answer_away() {
+    let mut daemon = daemon();
+    let guest = opens(&daemon);
+    let (call, id) = asks(&daemon, &guest);
+    reloads(&mut daemon);
+    daemon.host.answers(&["allow", &id]);
+    let answer = call.answer().json();
+    assert!(answer["result"].is_object(), "{answer}");
+}
+
+#[test]
+fn another_policy_makes_an_answer_void() {
+    let mut daemon = daemon();
+    let guest = opens(&daemon);
+    let (call, id) = asks(&daemon, &guest);
+    let other = POLICY.replace("60", "61");
+    fs::write(daemon.host.path().join("footbridge.toml"), other).unwrap();
+    reloads(&mut daemon);
+    daemon.host.answers(&["allow", &id]);
+    let answer = call.answer().json();
+    assert_eq!(answer["error"]["data"]["reason"], "definition_changed", "{answer}");
+    let (again, other) = asks(&daemon, &guest);
+    assert_ne!(other, id, "the grant is for a call under the old policy");
+    drop(again);
+}
+
+#[test]
+fn a_call_of_the_old_token_is_not_made() {
+    let daemon = daemon();
+    let guest = opens(&daemon);
+    let (call, id) = asks(&daemon, &guest);
+    let new = guest.showing(&daemon.rotates("one"));
+    daemon.host.answers(&["allow", &id]);
+    let answer = call.answer().json();
+    assert!(answer["error"]["message"].as_str().unwrap().contains("its token or policy was replaced"), "{answer}");
+    let record = daemon.host.record();
+    let outcome = record.iter().rev().find(|line| line["type"] == "outcome").unwrap();
+    assert_eq!(outcome["outcome"], "not_sent", "{outcome}");
+    has_notes(&new, 0);
+}
+
+#[test]
+fn nobody_is_asked_about_what_the_budget_does_not_cover() {
+    let daemon = daemon();
+    let guest = opens(&daemon);
+    let long = guest.calls("demo", "add_note", json!({"text": "x".repeat(60)}));
+    assert_eq!(long["error"]["data"]["reason"], "budget_spent", "{long}");
+    assert!(daemon.host.pending(0).is_empty());
+    let (call, id) = asks(&daemon, &guest);
+    daemon.host.answers(&["allow", &id]);
+    assert!(call.answer().json()["result"].is_object());
+}

@@ -97,11 +97,16 @@ impl Approvals {
         }
     }
 
-    /// Asks all of them at once. What still runs when it is decided is cut off.
+    /// Asks all of them at once. What still runs when it is decided is cut off; where all of them failed, and no person
+    /// answers, waiting on would be for nothing.
     async fn ask_programs(&self, id: ApprovalId) {
         let all = async { tokio::join!(self.ask_command(id), self.ask_webhook(id)) };
         tokio::select! {
-            ((), ()) = all => {}
+            ((), ()) = all => {
+                if !self.asks_people() {
+                    self.with(|book, now| book.give_up(now, id));
+                }
+            }
             () = self.decided(id) => {}
         }
     }

@@ -171,6 +171,13 @@ impl<P> Book<P> {
         }
     }
 
+    /// Ends a pending one that nobody is left to answer.
+    pub(super) fn give_up(&mut self, now: Instant, id: ApprovalId) {
+        if self.pending(now, id).is_ok() {
+            self.end(id, State::Expired, None);
+        }
+    }
+
     /// Where a waiter is, and with which approval.
     pub(super) fn look(&mut self, now: Instant, waiter: Waiter) -> Option<(ApprovalId, Turn)> {
         self.sweep(now);

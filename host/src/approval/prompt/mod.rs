@@ -21,7 +21,8 @@ pub(crate) const WORDS: &str = "  allow      this call, once
   remember   this call, and exactly the same one again while its session lives and nothing of it changes
   deny       this call
   all        show its arguments in full; Enter goes from page to page
-  next       look at the next one";
+  next       look at the next one
+  help       these words";
 
 /// Smallest screen, rows and columns: what says that it is smaller is not believed.
 const SMALLEST: (u16, u16) = (4, 20);
@@ -144,8 +145,14 @@ impl Prompt {
     fn word(&mut self, word: &str, now: Instant) -> Step {
         let Some(shown) = &self.shown else { return Step::Nothing };
         let id = shown.id.clone();
+        self.note.clear();
+        // An answer is about what is on the screen: from the help a word leads back to it.
+        let helped = self.page.leave_help();
         match word {
+            "" if helped => {}
             "" => self.page.turn(),
+            "help" => self.page.show_help(),
+            "allow" | "remember" | "deny" if helped => self.note = format!("type \"{word}\" again, for this call"),
             "next" => {
                 let at = self.waiting.iter().position(|one| one.id == id).map_or(0, |at| at + 1);
                 let next = self.waiting.get(at).or(self.waiting.first()).cloned();
@@ -155,7 +162,7 @@ impl Prompt {
             "allow" => return Step::Answer(id, Word::Allow { remember: false }),
             "remember" => return Step::Answer(id, Word::Allow { remember: true }),
             "deny" => return Step::Answer(id, Word::Deny),
-            other => self.note = format!("\"{other}\" is no answer"),
+            other => self.note = format!("\"{other}\" is no answer: type \"help\" for the words, in small letters"),
         }
         Step::Nothing
     }
@@ -193,7 +200,8 @@ impl Prompt {
         let note = Escaped(&self.note).to_string();
         text.push_str(&format!("\x1b[{};1H{}", rows - 1, cut(&note)));
         let stop = self.place.stop.map(|stop| format!(", {stop}")).unwrap_or_default();
-        let words = format!("allow, deny, remember, all, next, {}{stop}> {}", self.place.leave, self.typing.text());
+        let words =
+            format!("allow, deny, remember, all, next, help, {}{stop}> {}", self.place.leave, self.typing.text());
         text.push_str(&format!("\x1b[{rows};1H{}", cut(&words)));
         text
     }

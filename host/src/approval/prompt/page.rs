@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Place,
+    Place, WORDS,
     show::{self, wrap},
 };
 use crate::control::wire::ApprovalInfo;
@@ -23,6 +23,8 @@ const MAX_WORD: usize = 32;
 pub(super) struct Page {
     number: usize,
     all: Option<String>,
+    /// Whether the words are shown in its place.
+    help: bool,
 }
 
 /// Lines to show, and which page of them.
@@ -41,7 +43,17 @@ impl Page {
 
     /// Shows all of the arguments.
     pub(super) fn show_all(&mut self, arguments: String) {
-        *self = Self { number: 0, all: Some(arguments) };
+        *self = Self { number: 0, all: Some(arguments), help: false };
+    }
+
+    /// Shows what the words mean, until the next one.
+    pub(super) fn show_help(&mut self) {
+        self.help = true;
+    }
+
+    /// Shows the call again. Whether the words were shown.
+    pub(super) fn leave_help(&mut self) -> bool {
+        std::mem::take(&mut self.help)
     }
 
     /// What there is to show.
@@ -51,6 +63,13 @@ impl Page {
             let lines = vec!["nothing waits for an answer".to_owned()];
             return Lines { head: name.to_owned(), lines, page: 0 };
         };
+        if self.help {
+            let stop = place.stop.map(|stop| format!("  {stop:<10} interrupts the command, as Ctrl-C would"));
+            let leave = format!("  {:<10} leaves without an answer, as Ctrl-C does", place.leave);
+            let lines = WORDS.lines().map(str::to_owned).chain([leave]).chain(stop);
+            let end = "Each and Enter; Enter alone goes on to the next page, and from here back to the call".to_owned();
+            return Lines { head: format!("{name}: the words"), lines: lines.chain([end]).collect(), page: 0 };
+        }
         let mut lines = show::fields(one, place.others);
         match &self.all {
             Some(all) => lines.push(show::whole(all)),
@@ -118,7 +137,8 @@ impl Typing {
             b'\r' | b'\n' => return Typed::Word(std::mem::take(&mut self.word)),
             8 | 127 => drop(self.word.pop()),
             21 => self.word.clear(),
-            b'a'..=b'z' if self.word.len() < MAX_WORD => self.word.push(char::from(key)),
+            // Capitals are shown as they are, so that one sees why they are no answer.
+            b'a'..=b'z' | b'A'..=b'Z' if self.word.len() < MAX_WORD => self.word.push(char::from(key)),
             // Anything else makes it no word at all: keys of a paste or of an escape sequence are no answer.
             _ => {
                 self.word.clear();

@@ -36,6 +36,23 @@ fn a_word_answers_the_call_that_is_shown() {
     assert_eq!(types(&mut prompt, "stop\r", start + LONG), [Step::Stop]);
     assert_eq!(types(&mut prompt, "quit\r", start + LONG), [], "it is another place's word");
     assert!(prompt.text(None).contains("\"quit\" is no answer"));
+    assert_eq!(types(&mut prompt, "ALLOW\r", start + LONG), []);
+    assert!(prompt.text(None).contains("\"ALLOW\" is no answer: type \"help\""));
+}
+
+#[test]
+fn the_help_names_every_word_and_no_answer_is_given_to_it() {
+    let start = Instant::now();
+    let mut prompt = asked(&["ap-1"], start);
+    assert_eq!(types(&mut prompt, "help\r", start + LONG), []);
+    let text = prompt.text(None);
+    for word in ["allow", "remember", "deny", "all", "next", "later", "stop"] {
+        assert!(text.contains(&format!("  {word:<10} ")), "{word}: {text}");
+    }
+    assert!(!text.contains("tool:"), "{text}");
+    assert_eq!(types(&mut prompt, "deny\r", start + LONG), [], "the call is not on the screen");
+    assert!(prompt.text(None).contains("type \"deny\" again") && prompt.text(None).contains("tool:"));
+    assert_eq!(types(&mut prompt, "deny\r", start + LONG), [Step::Answer("ap-1".into(), Word::Deny)]);
 }
 
 #[test]
@@ -97,6 +114,6 @@ fn the_screen_holds_nothing_that_steers_it_but_what_is_ours() {
         let (rows, _) = size.map_or((24, 80), |(rows, columns)| (rows.max(4), columns.max(20)));
         let ours = [rows - 1, rows].iter().fold(ours, |text, row| text.replace(&format!("\x1b[{row};1H"), ""));
         assert!(!ours.chars().any(needs_escape), "{ours:?}");
-        assert!(ours.contains("later, stop> ") || size.is_some_and(|(_, columns)| columns < 40), "{ours:?}");
+        assert!(ours.contains("later, stop> ") || size.is_some_and(|(_, columns)| columns < 60), "{ours:?}");
     }
 }

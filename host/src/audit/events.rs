@@ -24,6 +24,7 @@ impl Audit {
             policy: session.policy.name().to_owned(),
             listeners: listeners.iter().map(ToString::to_string).collect(),
             labels: session.labels.iter().map(|(key, value)| (key.clone(), self.redaction.text(value))).collect(),
+            limits: session.limits.written(),
         };
         drop(self.queue.push_kept(record));
     }

@@ -54,7 +54,15 @@ pub(super) enum Record {
     /// The harness wrote all it had to. `open` calls have no outcome.
     Ended { open: u64 },
     /// A session begins: a token for these listeners.
-    Session { session: String, policy: String, listeners: Vec<String>, labels: BTreeMap<String, String> },
+    Session {
+        session: String,
+        policy: String,
+        listeners: Vec<String>,
+        labels: BTreeMap<String, String>,
+        /// Those of its own.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        limits: BTreeMap<String, String>,
+    },
     /// A session has one more listener, which could not be bound when it began.
     SessionListens { session: String, listener: String },
     /// A session's token was replaced.

@@ -56,6 +56,7 @@ fn all() -> Vec<Record> {
             policy: "open".into(),
             listeners: vec!["unix:/run/s.sock".into()],
             labels: [("team".to_owned(), "search".to_owned())].into(),
+            limits: [("calls.burst".to_owned(), "5".to_owned())].into(),
         },
         Record::SessionListens { session: session(), listener: "tcp:127.0.0.1:7179".into() },
         Record::SessionRotated { session: session() },
@@ -152,9 +153,11 @@ fn the_lines_are_what_they_were() {
 fn names(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
     for (name, value) in value.as_object().unwrap() {
         let name = format!("{prefix}{name}");
-        // Labels are named by whoever sets them.
+        // Labels are named by whoever sets them, and limits have a page of their own.
         match value {
-            Value::Object(_) if name != "labels" => names(&format!("{name}."), value, into),
+            Value::Object(_) if !["labels", "limits"].contains(&name.as_str()) => {
+                names(&format!("{name}."), value, into)
+            }
             _ => drop(into.insert(name)),
         }
     }
@@ -186,6 +189,6 @@ fn an_export_as_csv_leaves_out_nothing_but_what_stands_for_itself() {
     let columns = crate::cli::audit_columns();
     let missing: Vec<&String> = fields.iter().filter(|field| !columns.contains(&field.as_str())).collect();
     let own = ["file", "genesis", "head.chain", "head.hash", "head.key", "head.seq", "head.signature", "head.time"];
-    let own = own.into_iter().chain(["head_key", "listener", "listeners", "open", "pid", "sync", "version"]);
+    let own = own.into_iter().chain(["head_key", "limits", "listener", "listeners", "open", "pid", "sync", "version"]);
     assert_eq!(missing, own.collect::<Vec<_>>());
 }

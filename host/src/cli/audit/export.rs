@@ -64,7 +64,7 @@ enum Format {
   footbridge audit export --since 2h
 
 JSON lines are the whole record, as it can be verified. CSV leaves out what only verifies it or seldom matters: heads,
-keys, listeners, versions and the like.")]
+keys, listeners, limits, versions and the like.")]
 pub(in crate::cli) struct ExportArgs {
     /// One run: a folder of the audit folder, by its name or path. Default: all
     chain: Option<String>,

@@ -223,7 +223,7 @@ fn what(kind: &str, record: &ReadRecord) -> String {
         }
         "limited" => format!("{}: {}", counted(&text("count"), "time"), text("reason")),
         "started" => labelled(&["version", "pid"]),
-        "session" => labelled(&["policy", "listeners", "labels"]),
+        "session" => labelled(&["policy", "listeners", "labels", "limits"]),
         "session_ended" => text("why"),
         "rotated" => text("file"),
         "head" => format!("signed up to record {}", text("head.seq")),

@@ -8,7 +8,9 @@ pub(super) struct Arguments {
 }
 
 /// What is wrong with them, as the tool's answer says it.
-pub(super) type Wrong = String;
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Wrong(String);
 
 impl Arguments {
     /// # Errors
@@ -17,22 +19,22 @@ impl Arguments {
         match given {
             None | Some(Value::Null) => Ok(Self { left: Map::new() }),
             Some(Value::Object(left)) => Ok(Self { left }),
-            Some(_) => Err("Arguments are an object.".to_owned()),
+            Some(_) => Err(Wrong("Arguments are an object.".to_owned())),
         }
     }
 
     /// A text that must be there, of 1 to `most` characters.
     pub(super) fn text(&mut self, name: &str, most: usize) -> Result<String, Wrong> {
         match self.left.remove(name) {
-            None => Err(format!("\"{name}\" is missing: a text of 1 to {most} characters.")),
+            None => Err(Wrong(format!("\"{name}\" is missing: a text of 1 to {most} characters."))),
             Some(Value::String(text)) if (1..=most).contains(&text.chars().count()) => Ok(text),
-            Some(_) => Err(format!("\"{name}\" is a text of 1 to {most} characters.")),
+            Some(_) => Err(Wrong(format!("\"{name}\" is a text of 1 to {most} characters."))),
         }
     }
 
     /// One of a few words; the first of them where nothing is given.
     pub(super) fn word<'a>(&mut self, name: &str, words: &[&'a str]) -> Result<&'a str, Wrong> {
-        let wrong = || format!("\"{name}\" is one of: {}.", words.join(", "));
+        let wrong = || Wrong(format!("\"{name}\" is one of: {}.", words.join(", ")));
         match self.left.remove(name) {
             None => words.first().copied().ok_or_else(wrong),
             Some(given) => words.iter().copied().find(|word| given.as_str() == Some(word)).ok_or_else(wrong),
@@ -47,7 +49,7 @@ impl Arguments {
             Some(value) => value.as_u64(),
         };
         let number = given.filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| format!("\"{name}\" is a whole number from {least} to {most}."))
+        number.ok_or_else(|| Wrong(format!("\"{name}\" is a whole number from {least} to {most}.")))
     }
 
     /// # Errors
@@ -55,7 +57,7 @@ impl Arguments {
     pub(super) fn end(self) -> Result<(), Wrong> {
         match self.left.keys().next() {
             None => Ok(()),
-            Some(name) => Err(format!("Unknown argument {name:?}.")),
+            Some(name) => Err(Wrong(format!("Unknown argument {name:?}."))),
         }
     }
 }

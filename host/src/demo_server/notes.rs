@@ -19,14 +19,19 @@ pub(super) struct Notes {
     last: u64,
 }
 
+/// No more notes are kept.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("There are {MAX_NOTES} notes already. delete_all_notes makes room.")]
+pub(super) struct TooManyNotes;
+
 impl Notes {
     /// Keeps a note and gives its number.
     ///
     /// # Errors
-    /// A text for the caller, when there are too many.
-    pub(super) fn add(&mut self, text: String) -> Result<u64, String> {
+    /// [`TooManyNotes`].
+    pub(super) fn add(&mut self, text: String) -> Result<u64, TooManyNotes> {
         if self.texts.len() >= MAX_NOTES {
-            return Err(format!("There are {MAX_NOTES} notes already. delete_all_notes makes room."));
+            return Err(TooManyNotes);
         }
         self.last += 1;
         self.texts.insert(self.last, text);
@@ -91,6 +96,6 @@ mod tests {
         for _ in 0..MAX_NOTES {
             notes.add(String::new()).unwrap();
         }
-        assert!(notes.add(String::new()).unwrap_err().contains("delete_all_notes"));
+        assert!(notes.add(String::new()).unwrap_err().to_string().contains("delete_all_notes"));
     }
 }

@@ -77,13 +77,13 @@ impl<'scope, 'env, W: Write + Send, C: Clock> Server<'scope, 'env, W, C> {
         let arguments = params.remove("arguments");
         let done = Arguments::new(arguments)
             .and_then(|arguments| tools::call(&name, arguments, &mut self.notes, &self.clock))
-            .unwrap_or_else(Done::Failed);
+            .unwrap_or_else(|wrong| Done::Failed(wrong.to_string()));
         match done {
             Done::Unknown => {
                 let error = RpcError::invalid_params(format!("Unknown tool: {name}"));
                 self.outbox.refuse(Some(id), &error)
             }
-            Done::Failed(why) => self.outbox.answer(id, &tools::failure(&why)),
+            Done::Failed(why) => self.outbox.answer(id, &tools::failure(&why.to_string())),
             Done::Structured(value) => self.outbox.answer(id, &tools::structured(&value)),
             Done::NotesChanged(value) => {
                 // Before the answer: who has read the answer may rely on having been told.
@@ -94,7 +94,7 @@ impl<'scope, 'env, W: Write + Send, C: Clock> Server<'scope, 'env, W, C> {
                 let progress = params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
                 match self.counts.start(super::slow::Count { to, step, id: id.clone(), progress }) {
                     Ok(()) => Ok(()),
-                    Err(why) => self.outbox.answer(id, &tools::failure(&why)),
+                    Err(why) => self.outbox.answer(id, &tools::failure(&why.to_string())),
                 }
             }
         }

@@ -44,6 +44,17 @@ struct Running<'scope> {
     thread: ScopedJoinHandle<'scope, ()>,
 }
 
+/// A count does not begin.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotCounting {
+    /// Too many go on.
+    #[error("{MAX_COUNTS} counts go on already. Try again later.")]
+    TooMany,
+    /// The system has no thread for it.
+    #[error("No thread is left to count with. Try again later.")]
+    NoThread(#[source] std::io::Error),
+}
+
 impl<'scope, 'env, W: Write + Send> Counts<'scope, 'env, W> {
     pub(super) fn new(outbox: &'env Outbox<W>, scope: &'scope Scope<'scope, 'env>) -> Self {
         Self { outbox, scope, running: Vec::new() }
@@ -52,17 +63,17 @@ impl<'scope, 'env, W: Write + Send> Counts<'scope, 'env, W> {
     /// Starts a count, which answers its request when it is done.
     ///
     /// # Errors
-    /// A text for the caller, when there are too many.
-    pub(super) fn start(&mut self, count: Count) -> Result<(), String> {
+    /// [`NotCounting`].
+    pub(super) fn start(&mut self, count: Count) -> Result<(), NotCounting> {
         self.running.retain(|running| !running.thread.is_finished());
         if self.running.len() >= MAX_COUNTS {
-            return Err(format!("{MAX_COUNTS} counts go on already. Try again later."));
+            return Err(NotCounting::TooMany);
         }
         let (stop, stopped) = channel();
         let (id, outbox) = (count.id.clone(), self.outbox);
         let thread = Builder::new()
             .spawn_scoped(self.scope, move || go(&count, outbox, &stopped))
-            .map_err(|_| "No thread is left to count with. Try again later.".to_owned())?;
+            .map_err(NotCounting::NoThread)?;
         self.running.push(Running { id, _stop: stop, thread });
         Ok(())
     }

@@ -47,7 +47,7 @@ pub(super) fn call(name: &str, mut args: Arguments, notes: &mut Notes, clock: &i
         "get_weather" => {
             let (city, units) = (args.text("city", MAX_CITY)?, args.word("units", &weather::UNITS)?);
             args.end()?;
-            weather::weather(&city, units).map_or_else(Done::Failed, Done::Structured)
+            weather::weather(&city, units).map_or_else(|why| Done::Failed(why.to_string()), Done::Structured)
         }
         "list_cities" => {
             args.end()?;
@@ -61,8 +61,10 @@ pub(super) fn call(name: &str, mut args: Arguments, notes: &mut Notes, clock: &i
         "add_note" => {
             let text = args.text("text", notes::MAX_TEXT)?;
             args.end()?;
-            let id = notes.add(text)?;
-            Done::NotesChanged(json!({"id": id, "uri": notes::uri(id)}))
+            match notes.add(text) {
+                Ok(id) => Done::NotesChanged(json!({"id": id, "uri": notes::uri(id)})),
+                Err(why) => Done::Failed(why.to_string()),
+            }
         }
         "list_notes" => {
             args.end()?;

@@ -14,14 +14,19 @@ pub(super) const UNITS: [&str; 2] = ["metric", "imperial"];
 
 const CONDITIONS: [&str; 6] = ["sunny", "partly cloudy", "overcast", "light rain", "thunderstorm", "snow"];
 
+/// The one city has no weather.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("No weather for {SUNKEN}: it lies under water. Try one of: {}.", CITIES.join(", "))]
+pub(super) struct UnderWater;
+
 /// The weather in a city.
 ///
 /// # Errors
-/// A text for the caller, for the one city that has none.
-pub(super) fn weather(city: &str, units: &str) -> Result<Value, String> {
+/// [`UnderWater`].
+pub(super) fn weather(city: &str, units: &str) -> Result<Value, UnderWater> {
     let city = city.trim();
     if city.to_lowercase() == SUNKEN.to_lowercase() {
-        return Err(format!("No weather for {SUNKEN}: it lies under water. Try one of: {}.", CITIES.join(", ")));
+        return Err(UnderWater);
     }
     let seed = seed(city);
     let snows = seed % 6 == 5;
@@ -96,6 +101,6 @@ mod tests {
 
     #[test]
     fn atlantis_has_none() {
-        assert!(weather("atlantis", "metric").unwrap_err().contains("under water"));
+        assert!(weather("atlantis", "metric").unwrap_err().to_string().contains("under water"));
     }
 }

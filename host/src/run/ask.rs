@@ -79,9 +79,7 @@ impl Person {
                 return Ok(Then::Leave);
             }
             Step::Whole(id) => {
-                let parsed = id.parse().map_err(|error| format!("{error}"));
-                let shown = parsed.and_then(|id| self.approvals.show(id).map_err(|error| error.to_string()));
-                prompt.whole(shown.map(|shown| shown.arguments));
+                prompt.whole(self.whole(&id));
             }
             Step::Answer(id, word) => {
                 let answered = self.answer(&id, word);
@@ -93,14 +91,17 @@ impl Person {
         Ok(Then::Stay)
     }
 
-    fn answer(&self, id: &str, word: Word) -> Result<(), String> {
+    fn whole(&self, id: &str) -> anyhow::Result<String> {
+        Ok(self.approvals.show(id.parse()?)?.arguments)
+    }
+
+    fn answer(&self, id: &str, word: Word) -> anyhow::Result<()> {
         let answer = match word {
             Word::Allow { remember } => Answer::Allow { remember },
             Word::Deny => Answer::Deny,
         };
         let approver = format!("terminal of run (uid {})", nix::unistd::geteuid());
-        let id = id.parse().map_err(|error| format!("{error}"))?;
-        self.approvals.answer(id, answer, &approver).map_err(|error| error.to_string())
+        Ok(self.approvals.answer(id.parse()?, answer, &approver)?)
     }
 }
 

@@ -140,6 +140,13 @@ pub struct Engine {
     pub(super) own: Vec<OsString>,
 }
 
+/// What an engine says to a question.
+enum Says {
+    Yes,
+    /// And why.
+    No(String),
+}
+
 impl Engine {
     /// Parts `--engine-arg`s: all are for the engine's `run`, but for those before the word `run`, if it is there.
     #[must_use]
@@ -163,12 +170,12 @@ impl Engine {
     /// [`EngineError`].
     pub async fn check(&self, image: &str, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
         let name = self.name();
-        let Err(message) = self.asks(&["image", "inspect", "--format", "{{.Id}}", image], env).await? else {
+        let Says::No(message) = self.asks(&["image", "inspect", "--format", "{{.Id}}", image], env).await? else {
             return Ok(());
         };
         match self.asks(&["version"], env).await? {
-            Ok(()) => Err(EngineError::NoImage { name, image: image.to_owned(), message }),
-            Err(message) => Err(EngineError::Refuses { name, message }),
+            Says::Yes => Err(EngineError::NoImage { name, image: image.to_owned(), message }),
+            Says::No(message) => Err(EngineError::Refuses { name, message }),
         }
     }
 
@@ -182,12 +189,13 @@ impl Engine {
         signal: Signal,
         env: &[(OsString, OsString)],
     ) -> Result<(), EngineError> {
-        let said = self.asks(&["kill", "--signal", signal.as_str(), container], env).await?;
-        said.map_err(|message| EngineError::Signal { name: self.name(), message })
+        match self.asks(&["kill", "--signal", signal.as_str(), container], env).await? {
+            Says::Yes => Ok(()),
+            Says::No(message) => Err(EngineError::Signal { name: self.name(), message }),
+        }
     }
 
-    /// Whether it says yes, or what it says instead.
-    async fn asks(&self, words: &[&str], env: &[(OsString, OsString)]) -> Result<Result<(), String>, EngineError> {
+    async fn asks(&self, words: &[&str], env: &[(OsString, OsString)]) -> Result<Says, EngineError> {
         let name = self.name();
         let mut command = Command::new(&self.program);
         command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
@@ -196,7 +204,7 @@ impl Engine {
         let output = answer.map_err(|_| EngineError::Silent { name })?;
         let output = output.map_err(|source| EngineError::NotRun { name, source })?;
         let told = String::from_utf8_lossy(&output.stderr[..output.stderr.len().min(MESSAGE)]).trim().to_owned();
-        Ok(if output.status.success() { Ok(()) } else { Err(told) })
+        Ok(if output.status.success() { Says::Yes } else { Says::No(told) })
     }
 
     /// Says whose a status of 125 may be.

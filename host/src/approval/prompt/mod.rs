@@ -9,7 +9,7 @@
 mod page;
 pub(crate) mod show;
 
-use std::time::Instant;
+use std::{fmt::Display, time::Instant};
 
 use footbridge_proto::text::Escaped;
 
@@ -168,16 +168,16 @@ impl Prompt {
     }
 
     /// Shows the whole arguments, or why they are not to be had.
-    pub(crate) fn whole(&mut self, got: Result<String, String>) {
+    pub(crate) fn whole(&mut self, got: Result<String, impl Display>) {
         match got {
             Ok(arguments) => self.page.show_all(arguments),
-            Err(why) => self.note = why,
+            Err(why) => self.note = why.to_string(),
         }
     }
 
     /// Notes what became of an answer. The call is shown no more: what waits next comes by [`Self::update`].
-    pub(crate) fn answered(&mut self, id: &str, word: Word, got: Result<(), String>, now: Instant) -> Step {
-        self.note = got.err().unwrap_or_else(|| format!("{id}: {}", word.as_str()));
+    pub(crate) fn answered(&mut self, id: &str, word: Word, got: Result<(), impl Display>, now: Instant) -> Step {
+        self.note = got.map_or_else(|why| why.to_string(), |()| format!("{id}: {}", word.as_str()));
         self.waiting.retain(|one| one.id != id);
         self.turn_to(None, now)
     }

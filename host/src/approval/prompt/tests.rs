@@ -1,6 +1,6 @@
 //! What a person sees, and what their keys come to.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use footbridge_proto::text::needs_escape;
 
@@ -66,7 +66,7 @@ fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
     let later = start + 2 * LONG;
     assert_eq!(types(&mut prompt, "w\r", later), [], "{prompt:?}");
     assert_eq!(types(&mut prompt, "deny\r", later), [Step::Answer("ap-2".into(), Word::Deny)]);
-    assert_eq!(prompt.answered("ap-2", Word::Deny, Ok(()), later), Step::Turned);
+    assert_eq!(prompt.answered("ap-2", Word::Deny, Ok::<_, Infallible>(()), later), Step::Turned);
     assert_eq!(prompt.update(Vec::new(), later), Step::Nothing);
     assert_eq!(types(&mut prompt, "allow\r", later + LONG), [], "nothing is shown");
 }
@@ -94,12 +94,12 @@ fn one_looks_at_them_in_turn_and_at_all_of_one() {
     let start = Instant::now();
     let mut prompt = asked(&["ap-1", "ap-2"], start);
     assert_eq!(types(&mut prompt, "all\r", start + LONG), [Step::Whole("ap-1".into())]);
-    prompt.whole(Ok(format!("{{\"x\":\"{}\"}}", "long ".repeat(1000))));
+    prompt.whole(Ok::<_, Infallible>(format!("{{\"x\":\"{}\"}}", "long ".repeat(1000))));
     assert!(prompt.text(Some((24, 80))).contains("page 1 of"));
     assert_eq!(types(&mut prompt, "next\r", start + LONG), [Step::Turned]);
     prompt.drawn(start + LONG);
     assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), Word::Deny)]);
-    let step = prompt.answered("ap-2", Word::Deny, Err("it is \u{1b}[2J over".into()), start + 2 * LONG);
+    let step = prompt.answered("ap-2", Word::Deny, Err("it is \u{1b}[2J over"), start + 2 * LONG);
     assert_eq!((step, prompt.waiting().collect::<Vec<_>>()), (Step::Turned, vec!["ap-1"]));
     assert!(prompt.text(None).contains("\\u{1b}[2J over"), "{:?}", prompt.text(None));
 }

@@ -132,7 +132,7 @@ impl Watch<'_> {
             Step::Turned => self.terminal.forget_keys(),
             Step::Whole(id) => {
                 let whole = self.harnesses.ask(&ShowApproval { id });
-                self.prompt.whole(whole.map(|whole| whole.arguments).map_err(|error| error.to_string()));
+                self.prompt.whole(whole.map(|whole| whole.arguments));
                 Ok(())
             }
             Step::Answer(id, word) => {
@@ -144,8 +144,7 @@ impl Watch<'_> {
                     }
                     Word::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
                 };
-                let answered = answered.map(drop).map_err(|error| error.to_string());
-                let step = self.prompt.answered(&id, word, answered, Instant::now());
+                let step = self.prompt.answered(&id, word, answered.map(drop), Instant::now());
                 self.asked = None;
                 self.does(step)
             }

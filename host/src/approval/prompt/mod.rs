@@ -18,7 +18,7 @@ use page::{Page, Typed, Typing};
 
 /// What the words of an answer mean, for a help text.
 pub(crate) const WORDS: &str = "  allow      this call, once
-  remember   this call, and exactly the same one again while its session lives and nothing of it changes
+  remember   this call, and exactly the same one again in this session
   deny       this call
   all        show its arguments in full; Enter goes from page to page
   next       look at the next one

@@ -67,7 +67,7 @@ impl Page {
             let stop = place.stop.map(|stop| format!("  {stop:<10} interrupts the command, as Ctrl-C would"));
             let leave = format!("  {:<10} leaves without an answer, as Ctrl-C does", place.leave);
             let lines = WORDS.lines().map(str::to_owned).chain([leave]).chain(stop);
-            let end = "Each and Enter; Enter alone goes on to the next page, and from here back to the call".to_owned();
+            let end = "Enter alone turns pages, and from here leads back to the call.".to_owned();
             return Lines { head: format!("{name}: the words"), lines: lines.chain([end]).collect(), page: 0 };
         }
         let mut lines = show::fields(one, place.others);

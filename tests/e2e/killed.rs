@@ -1,20 +1,21 @@
 //! `kill -9` of the harness at random moments, while two clients call: whatever the moment, the chain verifies, nothing
-//! ran unrecorded and nothing ran twice.
+//! ran unrecorded and nothing ran twice; and where calls are asked about, each has used an approval of its own.
 //!
-//! 20 moments; `FOOTBRIDGE_KILLS` asks for another number.
+//! 20 moments; `FOOTBRIDGE_KILLS` asks for another number. A quarter as many for calls that are asked about.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
+    ffi::OsStr,
     fs,
     hash::{BuildHasher as _, RandomState},
-    path::{Path, PathBuf},
+    path::Path,
     thread,
     time::Duration,
 };
 
 use footbridge::{
-    audit::read::{Lines, ReadRecord, chains},
+    audit::read::{ChainFolder, KnownHeads, Lines, ReadRecord, chains, verify},
     digest::Digest,
 };
 use footbridge_tests::{Host, Running, Servers};
@@ -40,17 +41,35 @@ const CLIENTS: &str =
     "loop() { n=0; while true; do n=$((n+1)); tool-cli s note \"{\\\"tag\\\":\\\"$1-$n\\\"}\" || sleep 0.01; done; }
     tool-cli s note '{\"tag\":\"ROUND-first\"}'; echo ready; loop ROUND-a & loop ROUND-b & wait";
 
+/// Settings that make for many files and heads.
+const SETTINGS: &str = "[limits.calls]\nper_second = 100000\nburst = 100000\n[audit]\nfile_bytes = \"4 KiB\"\n\
+                        head_time = \"20ms\"\nhead_records = 5\n";
+
+/// Whoever is asked allows it at once.
+const ALLOWS: &str = "[approval]\nwatch = false\ncommand = [\"sh\", \"-c\", \"cat >/dev/null; echo '{\\\"decision\\\":\\\"allow\\\"}'\"]\n";
+
 #[test]
 fn whenever_the_harness_is_killed_the_record_holds_and_nothing_ran_twice() {
-    let kills: u64 = std::env::var("FOOTBRIDGE_KILLS").map_or(20, |count| count.parse().unwrap());
-    let host = Host::with(&Servers::none());
+    survives("open", SETTINGS, kills());
+}
+
+#[test]
+fn whenever_the_harness_is_killed_each_call_that_was_asked_about_has_used_an_approval_of_its_own() {
+    survives("ask", &format!("{SETTINGS}{ALLOWS}"), kills().div_ceil(4));
+}
+
+fn kills() -> u64 {
+    std::env::var("FOOTBRIDGE_KILLS").map_or(20, |count| count.parse().unwrap())
+}
+
+/// Kills the harness so many times, and looks at what it left each time.
+fn survives(policy: &'static str, settings: &str, kills: u64) {
+    let host = Host::with(&Servers::none()).policy(policy);
     let (left, program) = (host.path().join("left"), host.path().join("server.sh"));
     fs::write(&program, SERVER).unwrap();
     let server = json!({"mcpServers": {"s": {"command": "sh", "args": [program], "env": {"LEFT": left}}}});
-    let settings = "[limits.calls]\nper_second = 100000\nburst = 100000\n[audit]\nfile_bytes = \"4 KiB\"\n\
-                    head_time = \"20ms\"\nhead_records = 5\n";
     let host = host.config("own.json", &server.to_string()).settings(settings);
-    let mut calls = 0;
+    let (mut calls, mut recorded) = (0, Recorded::default());
     for round in 0..kills {
         let mut running = host.starts_script(&CLIENTS.replace("ROUND", &round.to_string()));
         // Every fourth is killed while it starts.
@@ -61,40 +80,72 @@ fn whenever_the_harness_is_killed_the_record_holds_and_nothing_ran_twice() {
         thread::sleep(Duration::from_micros(micros));
         running.killed();
         host.leaves_nothing_behind();
-        calls += must_account_for(&host.state().join("audit"), &left, round);
+        for chain in chains(&host.state().join("audit")).unwrap() {
+            if recorded.chains.insert(chain.name.clone()) {
+                let report = verify(&chain, &KnownHeads::default()).unwrap();
+                assert!(report.is_good(), "round {round}: {report:?}");
+                recorded.read(&chain);
+            }
+        }
+        calls += must_account_for(&recorded, &left, round);
     }
-    let verified = Running::start(&mut host.footbridge(&["audit", "verify"].map(std::ffi::OsStr::new))).ends();
+    // All of them once more, and against the heads that were kept.
+    let verified = Running::start(&mut host.footbridge(&["audit", "verify"].map(OsStr::new))).ends();
     assert_eq!(verified.status, 0, "{verified:?}");
     // Three of four were not killed before their first.
     assert!(calls >= kills - kills.div_ceil(4), "{calls} calls in {kills} rounds");
+    let used = recorded.used.len() as u64;
+    assert!(if policy == "ask" { used >= calls } else { used == 0 }, "{used} approvals for {calls} calls");
 }
 
 /// Every call that reached the server did so once, and has its intent. Gives how many there were in this round.
-fn must_account_for(audit: &Path, left: &PathBuf, round: u64) -> u64 {
-    let recorded = digests(audit);
+fn must_account_for(recorded: &Recorded, left: &Path, round: u64) -> u64 {
     let mut tags = HashSet::new();
     for line in fs::read_to_string(left).unwrap_or_default().lines() {
         let tag = line.split("\"tag\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
         assert!(tags.insert(tag.to_owned()), "{tag} ran twice");
         let digest = format!("sha256:{}", Digest::of(format!("{{\"tag\":\"{tag}\"}}")));
-        assert!(recorded.contains(&digest), "{tag} ran unrecorded");
+        assert!(recorded.intents.contains(&digest), "{tag} ran unrecorded");
     }
     tags.iter().filter(|tag| tag.starts_with(&format!("{round}-"))).count() as u64
 }
 
-/// The digests of the arguments of all intents.
-fn digests(audit: &Path) -> HashSet<String> {
-    let mut found = HashSet::new();
-    for chain in chains(audit).unwrap() {
+/// What the records of all runs say.
+#[derive(Default)]
+struct Recorded {
+    /// The chains that were read: a killed harness adds nothing to its own.
+    chains: HashSet<String>,
+    /// The digests of the arguments of all intents.
+    intents: HashSet<String>,
+    /// The approvals that were used, and the digests of the arguments that they were for.
+    used: HashMap<String, String>,
+    /// Those of them that an intent names.
+    by_intents: HashSet<String>,
+}
+
+impl Recorded {
+    fn read(&mut self, chain: &ChainFolder) {
         for (_, path) in chain.files().unwrap() {
             let mut lines = Lines::open(&path, 0).unwrap();
             while let Some(line) = lines.next_line().unwrap().filter(|line| line.is_whole) {
-                let record = ReadRecord::parse(&line.bytes).unwrap();
-                if record.text("type") == "intent" {
-                    found.insert(record.text("arguments.digest"));
-                }
+                self.add(&ReadRecord::parse(&line.bytes).unwrap());
             }
         }
     }
-    found
+
+    /// An approval is used once, before the one call that it is for; a call that was asked about has one.
+    fn add(&mut self, record: &ReadRecord) {
+        let [id, approval, digest] = ["id", "approval", "arguments.digest"].map(|name| record.text(name));
+        match (record.text("type").as_str(), record.text("state").as_str()) {
+            ("approval", "used") => assert_eq!(self.used.insert(id.clone(), digest), None, "{id} was used twice"),
+            ("intent", _) => {
+                if record.text("decision") == "ask" {
+                    assert_eq!(self.used.get(&approval), Some(&digest), "{id} has not used its approval {approval:?}");
+                    assert!(self.by_intents.insert(approval.clone()), "{approval} is for two calls");
+                }
+                self.intents.insert(digest);
+            }
+            _ => {}
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The record under a journal that fails, is slow, or is full: no call without a record, whatever happens.
 
+mod asked;
 mod chain;
 mod disk;
 mod faults;
@@ -7,6 +8,7 @@ mod fields;
 mod heads;
 mod journal;
 mod ledger;
+mod operations;
 mod world;
 
 use journal::{Fault, Memory};

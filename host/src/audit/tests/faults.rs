@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
+use footbridge_proto::rpc::Reason;
 use futures::{future::join_all, poll};
 
-use super::{Fault, Ledger, World, world::LONG};
-use crate::{audit::Audit, limits::AuditLimits, servers::RawResult, session::OverLimit};
+use super::{
+    Fault, Ledger, World,
+    world::{LONG, reason},
+};
+use crate::{audit::Audit, limits::AuditLimits, session::OverLimit};
 
 fn hasty() -> AuditLimits {
     AuditLimits { intent_time: Duration::from_millis(100), ..AuditLimits::default() }
-}
-
-fn reason(answer: &Result<RawResult, ErrorObject>) -> Option<Reason> {
-    answer.as_ref().err().and_then(ErrorObject::reason)
 }
 
 #[tokio::test]
@@ -103,45 +102,6 @@ async fn while_a_written_outcome_cannot_be_synced_nothing_is_admitted() {
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((world.left_tags(), ledger.outcomes()), (vec!["a".to_owned(), "c".to_owned()], vec!["ok", "ok"]));
-    world.end().await;
-}
-
-/// Two calls side by side, a refusal, and a call.
-async fn sequence(world: &World, audit: &Audit) -> Vec<(&'static str, Result<RawResult, ErrorObject>)> {
-    let (a, b) = tokio::join!(world.call(audit, "a"), world.call(audit, "b"));
-    let refused = world.call_tool(audit, "none", "refused").await;
-    let c = world.call(audit, "c").await;
-    vec![("a", a), ("b", b), ("refused", refused), ("c", c)]
-}
-
-#[tokio::test]
-async fn whichever_operations_fail_every_call_is_accounted_for() {
-    let world = World::start();
-    world.verdict("warm").await;
-    let mut left_in_all = 0;
-    for (first, length) in (1..=14).flat_map(|first| [(first, 1), (first, 3)]) {
-        let journal = world.journal(Fault::Operations(first..first + length));
-        let Ok(audit) = Audit::start(journal.clone(), AuditLimits::default()) else {
-            assert_eq!(first, 1, "only the first operation is part of the start");
-            continue;
-        };
-        let answers = sequence(&world, &audit).await;
-        audit.close();
-        let ledger = Ledger::read(journal.durable());
-        ledger.must_account_for(&world.left());
-        let tags = world.left_tags();
-        left_in_all += tags.len();
-        for (tag, answer) in &answers {
-            let left = tags.iter().any(|t| t == tag);
-            let expected: &[Option<Reason>] = match (*tag, left) {
-                ("refused", false) => &[Some(Reason::UnknownTool), Some(Reason::AuditUnavailable)],
-                (_, true) => &[None, Some(Reason::OutcomeUnknown)],
-                (_, false) => &[Some(Reason::AuditUnavailable)],
-            };
-            assert!(expected.contains(&reason(answer)), "{tag} from {first}, {length}: {answer:?}");
-        }
-    }
-    assert!(left_in_all > 40, "{left_in_all}: most calls are not touched by a fault");
     world.end().await;
 }
 

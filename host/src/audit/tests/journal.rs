@@ -17,8 +17,12 @@ pub(super) enum Fault {
     Nothing,
     /// The operations with these numbers, counted from 1.
     Operations(Range<usize>),
+    /// Every commit of an intent.
+    Intents,
     /// Every commit of an outcome.
     Outcomes,
+    /// Every commit of the use of an approval.
+    Uses,
     /// Every sync of what was appended.
     Syncs,
     /// What goes beyond this many bytes.
@@ -81,6 +85,11 @@ impl Memory {
         self.0.0.lock().unwrap().commits
     }
 
+    /// How many there were, those that failed too.
+    pub(super) fn operations(&self) -> usize {
+        self.0.0.lock().unwrap().operations
+    }
+
     fn operate(&self, bytes: usize, text: Option<&str>) -> io::Result<()> {
         let mut inner = self.0.0.lock().unwrap();
         while inner.holds {
@@ -90,10 +99,13 @@ impl Memory {
         }
         inner.waiting = false;
         inner.operations += 1;
+        let says = |what: &str| text.is_some_and(|text| text.contains(what));
         let fails = match &inner.fault {
             Fault::Nothing => false,
             Fault::Operations(numbers) => numbers.contains(&inner.operations),
-            Fault::Outcomes => text.is_some_and(|text| text.contains(r#""type":"outcome""#)),
+            Fault::Intents => says(r#""type":"intent""#),
+            Fault::Outcomes => says(r#""type":"outcome""#),
+            Fault::Uses => says(r#""state":"used""#),
             Fault::Syncs => text.is_none() && bytes == 0,
             Fault::Beyond(room) => inner.durable.len() + bytes > *room,
             Fault::All => true,

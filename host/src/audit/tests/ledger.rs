@@ -28,14 +28,20 @@ impl Ledger {
         self.lines.iter().filter(|line| line["type"] == kind).collect()
     }
 
+    /// The steps of approvals to this state.
+    pub(super) fn approvals(&self, state: &str) -> Vec<&Value> {
+        self.of("approval").into_iter().filter(|line| line["state"] == state).collect()
+    }
+
     /// The words of the outcomes, in their order.
     pub(super) fn outcomes(&self) -> Vec<&str> {
         self.of("outcome").iter().map(|line| line["outcome"].as_str().unwrap()).collect()
     }
 
     /// Every call that left has its intent before it and left once; every intent has one outcome, after it; what is
-    /// recorded as not sent did not leave, and everything else did.
+    /// recorded as not sent did not leave, and everything else did. Approvals are used as they should be.
     pub(super) fn must_account_for(&self, left: &[Left]) {
+        self.approvals_must_be_used_once();
         let text = &self.text;
         let mut tags = HashSet::new();
         let mut sent = HashSet::new();
@@ -57,5 +63,22 @@ impl Ledger {
             }
         }
         assert!(open.is_empty(), "intents without an outcome: {open:?} in {text}");
+    }
+
+    /// Every intent of a call that was asked about has the use of its approval before it, for the same arguments, and
+    /// no approval is used twice.
+    fn approvals_must_be_used_once(&self) {
+        let text = &self.text;
+        let (mut used, mut by_intents) = (HashMap::new(), HashSet::new());
+        for line in &self.lines {
+            if line["type"] == "approval" && line["state"] == "used" {
+                let digest = &line["arguments"]["digest"];
+                assert!(used.insert(&line["id"], digest).is_none(), "{line} once more in {text}");
+            } else if line["type"] == "intent" && line["decision"] == "ask" {
+                let id = &line["approval"];
+                assert_eq!(used.get(id), Some(&&line["arguments"]["digest"]), "{line} in {text}");
+                assert!(by_intents.insert(id), "{id} for two calls: {text}");
+            }
+        }
     }
 }

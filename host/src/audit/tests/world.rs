@@ -1,20 +1,20 @@
 //! The real stages in front of a small MCP server, which notes every call that reaches it, and how long the record
 //! was at that moment.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{convert::Infallible, fs, path::PathBuf, sync::Arc, time::Duration};
 
-use footbridge_proto::rpc::ErrorObject;
+use footbridge_proto::rpc::{ErrorObject, Reason};
 use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
 use super::{Fault, Memory};
 use crate::{
-    approval::{Approvals, Clear, Cleared},
+    approval::{Answer, Approvals, Clear, Cleared},
     audit::{Admitted, Audit},
     auth::{Principal, tests::principal},
     budget::Budget,
     call::Stages,
-    gate,
+    gate::{self, Policy},
     limits::{CallLimits, Limits},
     provider::{Executed, Guard, RawResult, Upstream},
     redact::Redactor,
@@ -119,10 +119,22 @@ impl World {
     }
 
     async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
+        let stages = self.stages(audit);
+        stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
+    }
+
+    fn stages(&self, audit: &Audit) -> Stages {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
         let approvals = Approvals::new(Limits::default().approval, &Default::default(), audit.clone());
-        let stages = Stages { resolver, approvals, audit: audit.clone(), upstream };
-        stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
+        Stages { resolver, approvals, audit: audit.clone(), upstream }
+    }
+
+    /// A session of its own, whose policy asks about every call.
+    pub(super) fn asks(&self, audit: &Audit) -> Asks {
+        let (stages, principal) = (self.stages(audit), principal());
+        principal.session().set_policy(Policy::ask());
+        stages.approvals.people_answer();
+        Asks { stages, principal }
     }
 
     /// What comes after the admission.
@@ -162,6 +174,55 @@ impl World {
     pub(super) async fn end(self) {
         self.upstream.shutdown().await;
     }
+}
+
+/// A session whose calls wait for a person.
+pub(super) struct Asks {
+    stages: Stages,
+    principal: Principal,
+}
+
+impl Asks {
+    /// From its request to its answer; whoever is asked allows it at once.
+    pub(super) async fn call_allowed(&self, tag: &str) -> Result<RawResult, ErrorObject> {
+        let silent = Watcher::silent();
+        tokio::select! {
+            answer = self.call(tag, &silent) => answer,
+            never = self.allow_all() => match never {},
+        }
+    }
+
+    /// From its request to its answer, which it does not wait for anybody to allow.
+    pub(super) async fn call_unanswered(&self, tag: &str) -> Result<RawResult, ErrorObject> {
+        self.call(tag, &Watcher::silent().waiting_for_person(false)).await
+    }
+
+    async fn call(&self, tag: &str, watcher: &Watcher) -> Result<RawResult, ErrorObject> {
+        let (principal, request) = (self.principal.clone(), request("s", "note", tag));
+        self.stages.call(principal, request, watcher, &CancellationToken::new()).await.into_answer()
+    }
+
+    async fn allow_all(&self) -> Infallible {
+        let approvals = &self.stages.approvals;
+        let mut changed = approvals.watch();
+        loop {
+            changed.borrow_and_update();
+            for asked in approvals.list().into_iter().filter(|asked| asked.state == "pending") {
+                approvals.answer(asked.id.parse().unwrap(), Answer::Allow { remember: false }, "a person").unwrap();
+            }
+            changed.changed().await.unwrap();
+        }
+    }
+
+    /// Nobody is asked any more.
+    pub(super) async fn end(self) {
+        self.stages.approvals.stop().await;
+    }
+}
+
+/// Why a call was refused, if it was.
+pub(super) fn reason(answer: &Result<RawResult, ErrorObject>) -> Option<Reason> {
+    answer.as_ref().err().and_then(ErrorObject::reason)
 }
 
 /// The arguments of a call, in their canonical text.

@@ -1,8 +1,14 @@
 //! What a domain takes away, and what it leaves: each on a thread of its own, which is all that is confined.
 
 use std::{
-    fs,
-    os::unix::process::CommandExt as _,
+    fs, io,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            net::{SocketAddr, UnixDatagram, UnixListener, UnixStream},
+            process::CommandExt as _,
+        },
+    },
     process::{Child, Command, Stdio},
 };
 
@@ -82,6 +88,49 @@ fn signals_stay_inside_where_the_kernel_can_see_to_it() {
     }
     if let Some(sent) = within(Confinement::Partial, || kill(outside.pid(), None)) {
         assert_eq!(sent, Ok(()));
+    }
+}
+
+/// An abstract name that nobody else has.
+fn abstract_name(of: &str) -> SocketAddr {
+    SocketAddr::from_abstract_name(format!("footbridge-confine-{of}-{}", std::process::id())).unwrap()
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap())
+}
+
+#[test]
+fn abstract_sockets_of_others_are_out_of_reach_where_the_kernel_can_see_to_it() {
+    let (stream, datagram) = (abstract_name("stream"), abstract_name("datagram"));
+    let _listener = UnixListener::bind_addr(&stream).unwrap();
+    let _receiver = UnixDatagram::bind_addr(&datagram).unwrap();
+    let reach = || {
+        let connected = UnixStream::connect_addr(&stream).map(drop);
+        let sent = UnixDatagram::unbound().unwrap().send_to_addr(b"x", &datagram).map(drop);
+        [connected, sent].map(|reached| reached.map_err(|error| errno(&error)))
+    };
+    assert_eq!(reach(), [Ok(()), Ok(())], "without a domain");
+    if let Some(reached) = within(Confinement::Full, reach) {
+        assert_eq!(reached, [Err(Errno::EPERM), Err(Errno::EPERM)]);
+    }
+    if let Some(reached) = within(Confinement::Partial, reach) {
+        assert_eq!(reached, [Ok(()), Ok(())]);
+    }
+}
+
+#[test]
+fn abstract_sockets_of_its_own_and_those_with_a_path_are_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outside.sock");
+    let _outside = UnixListener::bind(&path).unwrap();
+    for confinement in [Confinement::Full, Confinement::Partial] {
+        within(confinement, || {
+            let own = abstract_name("own");
+            let _listener = UnixListener::bind_addr(&own).unwrap();
+            UnixStream::connect_addr(&own).unwrap();
+            UnixStream::connect(&path).unwrap();
+        });
     }
 }
 

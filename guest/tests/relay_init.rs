@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod sandbox;
+mod terminal;
 
 use std::{
     fs::File,
@@ -18,6 +19,7 @@ use std::{
 
 use nix::sys::signal::Signal;
 use sandbox::{PATIENCE, Relay, relay_command, socket_path, until};
+use terminal::terminal;
 
 /// A relay that runs a shell script, without a lifeline.
 fn script(text: &str) -> Relay {
@@ -214,7 +216,7 @@ fn a_harness_that_comes_back_in_time_ends_nothing() {
 
 /// Runs a command line on a terminal of its own and gives the master side, which no other child inherits.
 fn on_terminal(args: &[&str]) -> (std::process::Child, File) {
-    let (master, slave) = sandbox::terminal();
+    let (master, slave) = terminal();
     let (output, errors) = (slave.try_clone().unwrap(), slave.try_clone().unwrap());
     let mut command = Command::new("setsid");
     command.args(["--ctty", "--wait"]).args(args).stdin(slave).stdout(output).stderr(errors);
@@ -312,7 +314,7 @@ fn as_pid_1_it_takes_a_terminal_that_controls_nobody() {
     if !has_namespaces() {
         return;
     }
-    let (mut master, slave) = sandbox::terminal();
+    let (mut master, slave) = terminal();
     let mut command = as_pid_1("trap 'echo caught; exit 4' INT; echo up; while :; do sleep 0.01; done");
     command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
     let mut child = command.spawn().unwrap();

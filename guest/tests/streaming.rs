@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod bridge;
+mod terminal;
 
 use std::{
-    fs::File,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     process::Stdio,
@@ -15,6 +15,7 @@ use std::{
 use bridge::{Bridge, TOKEN, bare, http, ok, run, tool_cli};
 use footbridge_guest::{Client, ClientError, Event, Token};
 use serde_json::{Value, json};
+use terminal::terminal;
 
 const CALL: [&str; 3] = ["s", "t", "{}"];
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
@@ -160,13 +161,13 @@ fn the_timeout_measures_silence_once_a_stream_has_begun() {
 
 /// What a terminal gets on standard error.
 fn on_terminal(events: &str, flags: &[&str], term: &str) -> String {
-    let pty = nix::pty::openpty(None, None).unwrap();
+    let (mut master, slave) = terminal();
     let bridge = stream(events);
     let mut command = tool_cli(&bridge, &CALL);
-    let mut child = command.args(flags).env("TERM", term).stdout(Stdio::null()).stderr(pty.slave).spawn().unwrap();
+    let mut child = command.args(flags).env("TERM", term).stdout(Stdio::null()).stderr(slave).spawn().unwrap();
     drop(command);
     assert!(child.wait().unwrap().success());
-    let (mut master, mut seen) = (File::from(pty.master), Vec::new());
+    let mut seen = Vec::new();
     // It ends with an error once nobody holds the other end.
     let _ = master.read_to_end(&mut seen);
     String::from_utf8(seen).unwrap()

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod bridge;
+mod terminal;
 
 use std::{
     fs,
@@ -18,6 +19,7 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::{Value, json};
+use terminal::terminal;
 
 const CALL: [&str; 3] = ["s", "t", "{}"];
 
@@ -340,12 +342,12 @@ fn a_terminal_gets_one_line_for_an_image_and_nothing_that_steers_it() {
         {"type": "text", "text": "a\u{1b}[2Jb\nc"},
         {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
     ]}));
-    let pty = nix::pty::openpty(None, None).unwrap();
-    let mut child = tool_cli(&bridge, &CALL).stdout(pty.slave).stderr(Stdio::null()).spawn().unwrap();
+    let (mut master, slave) = terminal();
+    let mut child = tool_cli(&bridge, &CALL).stdout(slave).stderr(Stdio::null()).spawn().unwrap();
     assert!(child.wait().unwrap().success());
     let mut seen = Vec::new();
     // What was written may come in pieces; after the last one the terminal is gone, which is an error.
-    let _ = fs::File::from(pty.master).read_to_end(&mut seen);
+    let _ = master.read_to_end(&mut seen);
     assert_eq!(String::from_utf8_lossy(&seen), "a\\u{1b}[2Jb\r\nc\r\n[image image/png, 8 bytes: use --out FILE]\r\n");
 }
 

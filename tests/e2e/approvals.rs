@@ -6,12 +6,10 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt as _,
     thread,
-    time::Duration,
 };
 
-use footbridge_tests::{Daemon, Guest, Host, Person, Servers};
+use footbridge_tests::{Daemon, Guest, Host, Person, Servers, programs};
 use serde_json::{Value, json};
 
 const ADD: (&str, &str) = ("demo", "add_note");
@@ -177,7 +175,7 @@ fn identical_calls_share_a_prompt_and_a_grant_serves_one_of_them() {
 
 #[test]
 fn a_client_that_leaves_withdraws_and_so_does_the_end_of_a_session() {
-    let daemon = serves("");
+    let mut daemon = serves("");
     let guest = asks(&daemon);
     let sent = guest.starts_to_ask("callTool", note("gone"));
     let left = id(&daemon.host.pending(1));
@@ -190,6 +188,7 @@ fn a_client_that_leaves_withdraws_and_so_does_the_end_of_a_session() {
     let over = id(&daemon.host.pending(1));
     assert_eq!(daemon.host.session(&["revoke", "agent-1"]).status, 0);
     let _ = daemon.host.pending(0);
+    let _ = daemon.ends();
     assert_eq!(states(&daemon.host, &over), ["pending", "withdrawn"]);
     drop(sent);
 }
@@ -225,11 +224,10 @@ fn a_remembered_call_is_allowed_again_with_a_record_each_time() {
 /// A program that answers, and what it hears.
 fn answers(host: Host, script: &str) -> Host {
     let program = host.path().join("answers");
-    fs::write(&program, format!("#!/bin/sh\ncat > {}/heard; env > {0}/env\n{script}\n", host.path().display()))
-        .unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = format!("#!/bin/sh\ncat > {}/heard; env > {0}/env\n{script}\n", host.path().display());
+    programs::writes(&program, &text);
     let settings = format!(
-        "[approval]\nwatch = false\ncommand = [{:?}]\n[limits.approval]\npending_time = \"2s\"\ncommand_time = \"1s\"\n",
+        "[approval]\nwatch = false\ncommand = [{:?}]\n[limits.approval]\npending_time = \"6s\"\ncommand_time = \"5s\"\n",
         program.display().to_string()
     );
     host.env("TOOL_CLI_SPY", "1").env("AWS_SECRET", "1").settings(&settings)
@@ -237,13 +235,7 @@ fn answers(host: Host, script: &str) -> Host {
 
 #[test]
 fn the_operators_command_allows_and_denies_and_anything_else_is_no_answer() {
-    for (script, expected) in [
-        (r#"echo '{"decision":"allow"}'"#, None),
-        (r#"echo '{"decision":"deny"}'"#, Some("approval_denied")),
-        (r#"echo '{"decision":"allow"}'; exit 1"#, Some("approval_expired")),
-        ("echo allow", Some("approval_expired")),
-        ("sleep 60", Some("approval_expired")),
-    ] {
+    let check = |script: &str, expected: Option<&str>| {
         let daemon = answers(Host::with(&Servers::demo()), script).serves();
         let guest = asks(&daemon);
         let answer = guest.asks("callTool", note("by command"));
@@ -255,7 +247,15 @@ fn the_operators_command_allows_and_denies_and_anything_else_is_no_answer() {
         assert_eq!((&heard["arguments"], &heard["session"]), (&json!(r#"{"text":"by command"}"#), &json!("agent-1")));
         let env = fs::read_to_string(daemon.host.path().join("env")).unwrap();
         assert!(!env.contains("TOOL_CLI") && !env.contains("AWS_SECRET"), "{env}");
-    }
+    };
+    check(r#"echo '{"decision":"allow"}'"#, None);
+    check(r#"echo '{"decision":"deny"}'"#, Some("approval_denied"));
+    // Those that are no answer wait for their time to pass; they do so together.
+    thread::scope(|scope| {
+        for script in [r#"echo '{"decision":"allow"}'; exit 1"#, "echo allow", "sleep 60"] {
+            scope.spawn(move || check(script, Some("approval_expired")));
+        }
+    });
 }
 
 /// Takes one request: its head, its body, and where to answer.
@@ -366,7 +366,7 @@ fn a_session_that_can_ask_nobody_any_more_stays_closed_and_says_why() {
 #[test]
 fn a_session_that_stays_closed_is_logged_once_however_often_it_is_tried() {
     let mut daemon = serves("[approval]\nwatch = true\n");
-    let _guest = daemon.opens("agent-1", &["--policy", "ask", "--ttl", "4s"]);
+    let _guest = daemon.opens("agent-1", &["--policy", "ask", "--ttl", "10s"]);
     let _ = daemon.ends();
     fs::write(daemon.host.path().join("footbridge.toml"), "[approval]\nwatch = false\n").unwrap();
     daemon.starts();
@@ -384,7 +384,7 @@ fn what_only_the_command_may_answer_is_marked() {
     let script = "while ! [ -e ${0%/*}/looked ]; do sleep 0.02; done; echo '{\"decision\":\"allow\"}'";
     let host = answers(Host::with(&Servers::demo()), script);
     let settings = fs::read_to_string(host.path().join("footbridge.toml")).unwrap();
-    fs::write(host.path().join("footbridge.toml"), settings.replace("\"2s\"", "\"60s\"").replace("\"1s\"", "\"60s\""))
+    fs::write(host.path().join("footbridge.toml"), settings.replace("\"6s\"", "\"60s\"").replace("\"5s\"", "\"60s\""))
         .unwrap();
     let daemon = host.serves();
     let guest = asks(&daemon);
@@ -427,10 +427,8 @@ fn on_a_terminal_a_word_answers_and_what_was_typed_ahead_does_not() {
     person.sees("nothing waits");
     let sent = guest.starts_to_ask("callTool", note("\u{1b}[2J\u{202e}spoof"));
     person.sees("add_note");
-    person.types("allow\n");
     person.sees("\\u{202e}spoof");
-    // The first half second counts for nothing, which only time can show.
-    thread::sleep(Duration::from_millis(700));
+    person.reads();
     assert_eq!(daemon.host.pending(1).len(), 1);
     person.types("deny\n");
     assert_eq!(reason(&sent.answer().json()), "approval_denied");

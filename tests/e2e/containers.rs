@@ -283,8 +283,7 @@ fn what_is_missing_is_named_with_the_next_step() {
         // One that refuses everything, with an escape sequence for whoever reads it.
         let program = nothing.path().join("bin").join(engine);
         std::fs::create_dir_all(program.parent().unwrap()).unwrap();
-        std::fs::write(&program, "#!/bin/sh\nprintf 'no \\033[31mdaemon\\n' >&2\nexit 1\n").unwrap();
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        footbridge_tests::programs::writes(&program, "#!/bin/sh\nprintf 'no \\033[31mdaemon\\n' >&2\nexit 1\n");
         let ran = host.env("PATH", program.parent().unwrap()).runs(&["true"]);
         ran.fails(125, &[&format!("{engine} does not work here"), &format!("{engine} version"), "no "]);
         assert!(!ran.stderr.contains('\u{1b}'), "{ran:?}");

@@ -1,9 +1,9 @@
 //! Questions of MCP servers to a person, while they run a call: shown, answered, checked, declined, recorded.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _};
+use std::{ffi::OsStr, fs};
 
-use footbridge_tests::{Daemon, Guest, Host, HttpServer, Person, Real, Sent, Servers};
+use footbridge_tests::{Daemon, Guest, Host, HttpServer, Person, Real, Sent, Servers, programs};
 use serde_json::{Value, json};
 
 fn serves(settings: &str) -> Daemon {
@@ -94,12 +94,12 @@ fn content_is_given_as_a_whole_and_recorded_where_arguments_are() {
 
 #[test]
 fn a_question_is_declined_cancelled_or_left_unanswered() {
-    let daemon =
-        serves("[limits.approval]\npending_time = \"2s\"\n[limits.calls]\nidle_time = \"1s\"\ntotal_time = \"1s\"\n");
-    let guest = daemon.opens("agent-1", &[]);
+    let daemon = serves("[limits.calls]\nidle_time = \"2s\"\ntotal_time = \"2s\"\n");
+    let guest = daemon.opens("agent-1", &["--limit", "approval.pending_time=4s"]);
     // Waiting for a person takes twice the time that a call has, which does not count.
     let sent = asks(&guest, &[trip()]);
     assert_eq!(told(&sent.answer().json()), &json!([{"action": "cancel"}]));
+    let guest = daemon.opens("agent-2", &[]);
     let sent = asks(&guest, &[trip()]);
     daemon.host.answers(&["deny", &id(&daemon.host.pending(1)), "--cancel"]);
     assert_eq!(told(&sent.answer().json()), &json!([{"action": "cancel"}]));
@@ -147,7 +147,7 @@ fn an_address_is_shown_and_consent_is_all_there_is() {
 
 #[test]
 fn a_question_ends_with_its_call_and_when_the_server_takes_it_back() {
-    let daemon = serves("");
+    let mut daemon = serves("");
     let guest = daemon.opens("agent-1", &[]);
     let sent = asks(&guest, &[trip()]);
     let _ = daemon.host.pending(1);
@@ -160,6 +160,8 @@ fn a_question_ends_with_its_call_and_when_the_server_takes_it_back() {
     let _ = daemon.host.pending(1);
     drop(sent);
     let _ = daemon.host.pending(0);
+    // By then the record is on disk.
+    let _ = daemon.ends();
     let ends: Vec<Value> = steps(&daemon.host).iter().map(|step| step["state"].clone()).collect();
     assert_eq!(ends, ["pending", "withdrawn", "pending", "withdrawn"]);
 }
@@ -231,8 +233,7 @@ fn the_operators_command_answers_a_question_with_content() {
         "#!/bin/sh\ncat > {}/heard\necho '{{\"decision\":\"allow\",\"content\":{{\"city\":\"Bern\"}}}}'\n",
         host.path().display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    programs::writes(&program, &script);
     let settings = format!("[approval]\nwatch = false\ncommand = [{:?}]\n", program.display().to_string());
     let daemon = host.settings(&settings).serves();
     let guest = daemon.opens("agent-1", &[]);
@@ -255,11 +256,10 @@ fn on_a_terminal_a_question_is_shown_escaped_and_declined_by_a_word() {
     let sent = asks(&guest, &[question]);
     person.sees("\\u{202e}spoof");
     person.sees("--field NAME=VALUE");
-    // The first half second counts for nothing, which only time can show.
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    person.reads();
     person.types("allow\n");
     person.sees("\"city\" is missing");
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    person.reads();
     person.types("deny\n");
     assert_eq!(told(&sent.answer().json()), &json!([{"action": "decline"}]));
     // Keys that come before it turned to nothing are forgotten.
@@ -267,6 +267,9 @@ fn on_a_terminal_a_question_is_shown_escaped_and_declined_by_a_word() {
     person.types("\u{3}");
     assert!(watch.status().success());
 }
+
+/// A server of node takes its time where nothing of it is in memory yet.
+const COLD: &str = "[limits.calls]\nserver_wait = \"29s\"\n";
 
 /// The server `everything` asks for fields of every kind.
 fn everything_asks(daemon: &Daemon) {
@@ -296,9 +299,9 @@ fn everything_asks(daemon: &Daemon) {
 fn everything_asks_over_stdio() {
     let Some(everything) = Real::server("everything_asks_over_stdio", "mcp-server-everything") else { return };
     let servers = Servers::none().and("everything", json!({"command": everything.program()}));
-    everything_asks(&Host::with(&servers).serves());
+    everything_asks(&Host::with(&servers).settings(COLD).serves());
     // Where nobody can be asked it is not told otherwise, and does not have the tool.
-    let silent = Host::with(&servers).settings("[approval]\nwatch = false\n").serves();
+    let silent = Host::with(&servers).settings(&format!("[approval]\nwatch = false\n{COLD}")).serves();
     let listed = silent.opens("agent-1", &[]).asks("listTools", json!({"server": "everything"})).to_string();
     assert!(listed.contains("get-sum") && !listed.contains("trigger-elicitation"), "{listed}");
 }
@@ -308,5 +311,6 @@ fn everything_asks_over_http() {
     let Some(everything) = Real::server("everything_asks_over_http", "mcp-server-everything") else { return };
     let server = HttpServer::start(&everything);
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
-    everything_asks(&Host::with(&Servers::none().and("everything", json!({"type": "http", "url": url}))).serves());
+    let servers = Servers::none().and("everything", json!({"type": "http", "url": url}));
+    everything_asks(&Host::with(&servers).settings(COLD).serves());
 }

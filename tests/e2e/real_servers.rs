@@ -7,6 +7,11 @@ use std::{fs, process::Command};
 use footbridge_tests::{Host, HttpServer, Real, Running, Servers, skipped};
 use serde_json::{Value, json};
 
+/// A host with these servers, which take their time where nothing of them is in memory yet.
+fn host(servers: &Servers) -> Host {
+    Host::with(servers).settings("[limits.calls]\nserver_wait = \"29s\"\n")
+}
+
 /// Runs a script inside, with a check after each line that it went well.
 fn inside(host: &Host, script: &str) -> Vec<String> {
     let ran = host.runs_script(&format!("set -eu\n{script}"));
@@ -104,8 +109,8 @@ fn everything_prompts(host: Host) {
 fn everything_over_stdio() {
     let Some(everything) = Real::server("everything_over_stdio", "mcp-server-everything") else { return };
     let servers = Servers::none().and("everything", json!({"command": everything.program()}));
-    everything_works(&Host::with(&servers));
-    everything_prompts(Host::with(&servers));
+    everything_works(&host(&servers));
+    everything_prompts(host(&servers));
 }
 
 #[test]
@@ -114,8 +119,8 @@ fn everything_over_http() {
     let server = HttpServer::start(&everything);
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
     let servers = Servers::none().and("everything", json!({"type": "http", "url": url}));
-    everything_works(&Host::with(&servers));
-    everything_prompts(Host::with(&servers));
+    everything_works(&host(&servers));
+    everything_prompts(host(&servers));
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn a_server_over_http_that_crashes_and_comes_back_is_used_again() {
     let mut server = HttpServer::start(&everything);
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
     let servers = Servers::demo().and("everything", json!({"url": url}));
-    let bridge = Host::with(&servers).opens();
+    let bridge = host(&servers).opens();
     let sum = || bridge.guest.runs(&["--exit-codes", "everything", "get-sum", "{\"a\":2,\"b\":40}"]);
     assert_eq!(sum().well(), "The sum of 2 and 40 is 42.\n");
     server.crashes();
@@ -142,10 +147,11 @@ fn a_server_over_http_that_crashes_and_comes_back_is_used_again() {
 #[test]
 fn a_slow_tool_of_everything_is_cancelled_when_its_client_leaves() {
     let Some(everything) = Real::server("a_slow_tool_is_cancelled", "mcp-server-everything") else { return };
-    let host = Host::with(&Servers::none().and("everything", json!({"command": everything.program()})));
+    let host = host(&Servers::none().and("everything", json!({"command": everything.program()})));
+    // Ten seconds a step: progress would be a sign of life.
     let ran = host.runs_script(
         "tool-cli everything >/dev/null; \
-         tool-cli --exit-codes everything trigger-long-running-operation '{\"duration\":60,\"steps\":60}' --timeout 700ms; echo $?; \
+         tool-cli --exit-codes everything trigger-long-running-operation '{\"duration\":600,\"steps\":60}' --timeout 3s; echo $?; \
          tool-cli everything echo '{\"message\":\"still here\"}'",
     );
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "8\nEcho: still here\n"), "{ran:?}");
@@ -163,7 +169,7 @@ fn files_are_read_and_written_where_the_operator_allows_it() {
     let png: &[u8] = b"\x89PNG\r\n\x1a\n\x00\x01\x02";
     fs::write(shared.path().join("pixel.png"), png).unwrap();
     let entry = json!({"command": filesystem.program(), "args": [folder]});
-    let host = Host::with(&Servers::none().and("files", entry));
+    let host = host(&Servers::none().and("files", entry));
     let lines = inside(
         &host,
         &format!(
@@ -202,7 +208,7 @@ fn a_large_file_comes_through_whole() {
     let text: String = (0..60_000).map(|n| format!("line {n} é\n")).collect();
     fs::write(folder.join("large.txt"), &text).unwrap();
     let entry = json!({"command": filesystem.program(), "args": [folder]});
-    let bridge = Host::with(&Servers::none().and("files", entry)).opens();
+    let bridge = host(&Servers::none().and("files", entry)).opens();
     let answer = bridge.guest.calls("files", "read_text_file", json!({"path": folder.join("large.txt")}));
     assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), text.len());
     assert_eq!(answer["result"]["content"][0]["text"], text);
@@ -211,7 +217,7 @@ fn a_large_file_comes_through_whole() {
 #[test]
 fn the_time_is_told_in_structured_results() {
     let Some(time) = Real::server("time", "mcp-server-time") else { return };
-    let host = Host::with(&Servers::none().and("time", json!({"command": time.program()})));
+    let host = host(&Servers::none().and("time", json!({"command": time.program()})));
     let lines = inside(
         &host,
         r#"
@@ -244,7 +250,7 @@ fn a_repository_is_changed_through_its_server() {
     }
     fs::write(shared.path().join("a.txt"), "one\n").unwrap();
     let entry = json!({"command": git.program(), "args": ["--repository", folder]});
-    let host = Host::with(&Servers::none().and("git", entry));
+    let host = host(&Servers::none().and("git", entry));
     let lines = inside(
         &host,
         &format!(
@@ -275,7 +281,7 @@ fn four_servers_of_others_start_side_by_side_and_leave_together() {
         let args = if name.ends_with("filesystem") { json!(["/tmp"]) } else { json!([]) };
         all.and(name.trim_start_matches("mcp-server-"), json!({"command": server.program(), "args": args}))
     });
-    let host = Host::with(&servers);
+    let host = host(&servers);
     let listed = inside(&host, "for s in $(tool-cli | grep '^  ' | cut -d' ' -f3); do tool-cli $s | head -n 1; done");
     assert_eq!(listed.len(), found.len() + 1, "{listed:?}");
     assert!(listed.iter().all(|line| line.contains(" tool(s):") && !line.contains(" 0 tool(s)")), "{listed:?}");
@@ -286,7 +292,7 @@ fn four_servers_of_others_start_side_by_side_and_leave_together() {
 fn the_environment_that_everything_tells_holds_no_credential_of_the_host() {
     let Some(everything) = Real::server("the_environment", "mcp-server-everything") else { return };
     let entry = json!({"command": everything.program(), "env": {"API_KEY": "${SECRET_OF_SERVER}"}});
-    let host = Host::with(&Servers::none().and("everything", entry))
+    let host = host(&Servers::none().and("everything", entry))
         .env("SECRET_OF_SERVER", "s3cret-of-server")
         .env("OTHER_SECRET", "s3cret-of-host");
     let ran: footbridge_tests::Ran =

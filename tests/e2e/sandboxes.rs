@@ -2,13 +2,7 @@
 //! folder with a `servers.json`, after the block that says `sh recipe-before=serve` if its name starts with `serve-`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
-    path::Path,
-    process::Command,
-};
+use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use footbridge_tests::{Engine, Host, Ran, Running, Servers, programs, skipped};
 use nix::sys::signal::Signal;
@@ -77,9 +71,7 @@ fn shim(engine: &Engine, folder: &Path) {
     let text = format!(
         "#!/bin/sh\nif [ \"$1\" = run ]; then shift; exec {podman} {global} run {run} \"$@\"; fi\nexec {podman} {global} \"$@\"\n"
     );
-    let file = folder.join("podman");
-    fs::write(&file, text).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    programs::writes(&folder.join("podman"), &text);
 }
 
 /// What a recipe needs besides Footbridge; nothing if it cannot run here.

@@ -44,7 +44,7 @@ impl Host {
     /// With these servers, the sandbox `net`, and the policy `open`: most tests are not about who may call what.
     #[must_use]
     pub fn with(servers: &Servers) -> Self {
-        let folder = tempfile::Builder::new().prefix("fb-").tempdir().unwrap();
+        let folder = tempfile::Builder::new().prefix("fb-").tempdir_in(temporary()).unwrap();
         let config = folder.path().join("servers.json");
         fs::write(&config, servers.text(folder.path())).unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
@@ -283,6 +283,14 @@ impl Host {
         let left: Vec<_> = processes::left_of(self.path()).into_iter().map(|left| (left.pid, left.arguments)).collect();
         assert!(left.is_empty(), "left behind: {left:#?}");
     }
+}
+
+/// Where folders of tests are: the temporary folder, or, where other users cannot get to that, the system's.
+fn temporary() -> PathBuf {
+    let folder = std::env::temp_dir();
+    let is_open = |folder: &Path| folder.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
+    let all_the_way = fs::canonicalize(&folder).is_ok_and(|folder| folder.ancestors().all(is_open));
+    if all_the_way { folder } else { "/tmp".into() }
 }
 
 /// The folder of a host, which nothing may outlive.

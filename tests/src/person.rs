@@ -1,16 +1,21 @@
 //! A person in front of a terminal of 33 rows and 77 columns.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{Read, Write},
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::OpenOptionsExt,
+    },
     process::Command,
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use nix::{
+    fcntl::OFlag,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    pty::{Winsize, openpty},
+    pty::{grantpt, posix_openpt, ptsname_r, unlockpt},
     sys::termios::{Termios, tcgetattr},
 };
 
@@ -29,9 +34,18 @@ impl Person {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it opens a terminal")]
     pub fn new() -> Self {
-        let size = Winsize { ws_row: 33, ws_col: 77, ws_xpixel: 0, ws_ypixel: 0 };
-        let both = openpty(Some(&size), None).unwrap();
-        Self { far_end: both.master.into(), terminal: Some(both.slave), seen: String::new() }
+        // Closed when a program starts: what other tests start at this moment must not hold it open.
+        let far_end = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
+        grantpt(&far_end).unwrap();
+        unlockpt(&far_end).unwrap();
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits());
+        let terminal: OwnedFd = how.open(ptsname_r(&far_end).unwrap()).unwrap().into();
+        let mut size = Command::new("stty");
+        assert!(
+            size.args(["rows", "33", "cols", "77"]).stdin(terminal.try_clone().unwrap()).status().unwrap().success()
+        );
+        Self { far_end: OwnedFd::from(far_end).into(), terminal: Some(terminal), seen: String::new() }
     }
 
     /// Starts a command at this terminal, which becomes its controlling one.
@@ -71,6 +85,11 @@ impl Person {
     pub fn seen_since(&self, text: &str) -> String {
         let after = self.seen.rsplit_once(text).map(|(_, after)| after.to_owned());
         after.unwrap_or_else(|| panic!("{text:?} was not shown, only {:?}", self.seen))
+    }
+
+    /// Reads a question. Its first half second counts for nothing, which only time can show.
+    pub fn reads(&self) {
+        thread::sleep(Duration::from_millis(1200));
     }
 
     /// Types.

@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    process::Command,
     time::SystemTime,
 };
 
@@ -64,6 +65,15 @@ pub fn example(name: &str) -> PathBuf {
     let path = beside_the_tests().join("examples").join(name);
     assert!(path.is_file(), "{} is missing: run cargo build --workspace --examples", path.display());
     path
+}
+
+/// Writes a script that can be executed.
+///
+/// By another process: a test that forks at this moment would hold it open for writing here, and nobody could execute it.
+pub fn writes(script: &Path, text: &str) {
+    let write = "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\"";
+    let written = Command::new("sh").args(["-c", write]).arg(script).arg(text).status().unwrap();
+    assert!(written.success(), "{}", script.display());
 }
 
 /// The folder that the three programs are in.

@@ -54,21 +54,30 @@ impl HttpServer {
     /// Starts it and waits until it listens.
     #[must_use]
     pub fn start(everything: &Real) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { port, folder, running: None };
-        server.starts_again(everything);
+        let mut server = Self { port: 0, folder: tempfile::tempdir().unwrap(), running: None };
+        // Somebody else may take the port before it does.
+        let taken = (0..5).any(|_| {
+            server.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            server.listens(everything)
+        });
+        assert!(taken, "it does not start: {server:?}");
         server
     }
 
     /// Starts it on the same port once more.
     pub fn starts_again(&mut self, everything: &Real) {
+        assert!(self.listens(everything), "it does not start again: {self:?}");
+    }
+
+    /// Starts it on its port; false when it ends instead of listening.
+    fn listens(&mut self, everything: &Real) -> bool {
         let port = self.port.to_string();
         let mut command = Command::new(everything.program());
         command.arg("streamableHttp").env("PORT", &port).current_dir(self.folder.path()).process_group(0);
         let mut running = Running::start(&mut command);
-        running.stderr.shows(&format!("listening on port {port}"));
+        let listens = running.stderr.shows_or_ends(&format!("listening on port {port}"));
         self.running = Some(running);
+        listens
     }
 
     /// Ends it by force, as a crash would.

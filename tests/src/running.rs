@@ -207,10 +207,19 @@ impl Stream {
     /// Waits until this was written.
     #[track_caller]
     pub fn shows(&mut self, text: &str) {
+        assert!(self.shows_or_ends(text), "it ended without {text:?}, after {self:?}");
+    }
+
+    /// Waits until this was written; false when it ends without.
+    #[track_caller]
+    pub fn shows_or_ends(&mut self, text: &str) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while !String::from_utf8_lossy(&self.seen).contains(text) {
-            assert!(self.more(deadline), "it ended without {text:?}, after {self:?}");
+            if !self.more(deadline) {
+                return false;
+            }
         }
+        true
     }
 
     /// All bytes, to the end: nobody holds its other end any more.

@@ -5,23 +5,14 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 use std::{
-    fs::{File, OpenOptions},
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    os::{
-        fd::OwnedFd,
-        unix::{
-            fs::OpenOptionsExt,
-            net::{UnixListener, UnixStream},
-        },
-    },
+    os::unix::net::{UnixListener, UnixStream},
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
 use nix::{
-    fcntl::OFlag,
-    pty::{grantpt, posix_openpt, ptsname_r, unlockpt},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
@@ -191,17 +182,6 @@ impl Harness {
         peer.set_timeouts(PATIENCE, PATIENCE);
         peer
     }
-}
-
-/// The two ends of a new terminal. Neither passes an exec.
-pub(crate) fn terminal() -> (File, File) {
-    let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let flags = OFlag::O_NOCTTY.bits();
-    let slave =
-        OpenOptions::new().read(true).write(true).custom_flags(flags).open(ptsname_r(&master).unwrap()).unwrap();
-    (OwnedFd::from(master).into(), slave)
 }
 
 /// Bytes that show any loss, doubling or change of order.

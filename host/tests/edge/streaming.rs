@@ -66,7 +66,7 @@ fn events(text: &str) -> Vec<(String, Value)> {
 fn progress_comes_before_the_result_and_in_order() {
     let bridge = Bridge::start();
     let mut client = bridge.connect();
-    let request = call("count_slowly", &json!({"n": 3, "stepMs": 300}));
+    let request = call("count_slowly", &json!({"n": 3, "stepMs": 1000}));
     for accept in [EVENTS, BOTH, "accept: text/html;q=0.1,TEXT/EVENT-STREAM;charset=utf-8"] {
         client.send(post(&[&bridge.authorization(), JSON, accept], &request));
         begins(&mut client);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{LIST, calls};
 
 fn servers() -> Servers {
-    Servers::demo().misbehaving("ok", &["ok"]).misbehaving("slow", &["slow-with-progress", "60"])
+    Servers::demo().misbehaving("ok", &["ok"]).misbehaving("slow", &["slow-with-progress", "120"])
 }
 
 /// Why a call was refused.

@@ -57,10 +57,10 @@ fn a_new_token_stays_the_new_one_and_a_session_that_ended_stays_ended() {
 fn what_ended_meanwhile_is_ended_and_said() {
     let mut daemon = Host::with(&Servers::none()).serves();
     let mut process = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-    let since = Instant::now();
-    drop(daemon.creates("short", &["--ttl", "3s"]));
     drop(daemon.creates("with", &["--with-pid", &process.id().to_string()]));
     drop(daemon.creates("stays", &["--with-pid", &std::process::id().to_string(), "--ttl", "1h"]));
+    drop(daemon.creates("short", &["--ttl", "3s"]));
+    let since = Instant::now();
     daemon.killed();
     drop(process.stdin.take());
     process.wait().unwrap();

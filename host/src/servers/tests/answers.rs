@@ -125,8 +125,7 @@ async fn an_unusable_answer_is_told_at_once() {
 
 #[tokio::test]
 async fn a_wrong_id_answers_nobody() {
-    let servers =
-        Stage::of("wrong-id").limit(|limits| limits.calls.idle_time = Duration::from_millis(300)).ready().await;
+    let servers = Stage::of("wrong-id").limit(|limits| limits.calls.idle_time = Duration::from_secs(2)).ready().await;
     assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
     assert_eq!(report(&servers).ignored, 1);
     servers.shutdown().await;
@@ -155,8 +154,8 @@ async fn the_first_of_several_answers_counts() {
 
 #[tokio::test]
 async fn progress_resets_the_idle_time_and_reaches_the_watcher_in_order() {
-    let servers = Stage::with(stdio("x", &["slow-with-progress", "20"]))
-        .limit(|limits| limits.calls.idle_time = Duration::from_millis(500))
+    let servers = Stage::with(stdio("x", &["slow-with-progress", "60"]))
+        .limit(|limits| limits.calls.idle_time = Duration::from_secs(2))
         .ready()
         .await;
     let (events, mut watched) = mpsc::channel(64);

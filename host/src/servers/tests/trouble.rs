@@ -143,7 +143,7 @@ async fn a_line_without_end_holds_no_memory_and_its_caller_is_answered_in_time()
 #[tokio::test]
 async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
     for mode in ["floods-progress", "asks-without-end", "stderr-flood"] {
-        let servers = Stage::with(stdio("x", &[mode, "1000000"])).and(stdio("y", &["ok"])).ready().await;
+        let servers = Stage::with(stdio("x", &[mode, "1000000000"])).and(stdio("y", &["ok"])).ready().await;
         servers.ready("y", LONG).await.unwrap().unwrap();
         let cancel = CancellationToken::new();
         let neighbour = async {
@@ -151,7 +151,7 @@ async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
                 let asked = outgoing_to("y", &servers, "echo", json!({"n": n}));
                 let began = std::time::Instant::now();
                 raw(servers.send(asked, &CancellationToken::new(), None).await);
-                assert!(began.elapsed() < Duration::from_secs(1), "{mode}");
+                assert!(began.elapsed() < Duration::from_secs(10), "{mode}");
             }
             cancel.cancel();
         };

@@ -6,6 +6,7 @@
 mod pinned;
 mod prompt;
 mod tool;
+mod views;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,15 +27,16 @@ pub use tool::Tool;
 /// All that a server offers at one moment. Replaced as a whole when the server says that it changed.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    tools: BTreeMap<String, Arc<Tool>>,
-    resources: BTreeMap<String, Arc<RawValue>>,
-    templates: BTreeMap<String, Arc<RawValue>>,
-    prompts: BTreeMap<String, Arc<Prompt>>,
+    tools: BTreeMap<Arc<str>, Arc<Tool>>,
+    resources: BTreeMap<Arc<str>, Arc<RawValue>>,
+    templates: BTreeMap<Arc<str>, Arc<RawValue>>,
+    prompts: BTreeMap<Arc<str>, Arc<Prompt>>,
     bytes: usize,
     listed_only: bool,
     origin: Option<Arc<Origin>>,
     /// Tools that are not what was pinned, by what was: they are not among the others.
-    changed: BTreeMap<String, Arc<ChangedTool>>,
+    changed: BTreeMap<Arc<str>, Arc<ChangedTool>>,
+    views: views::Views,
 }
 
 /// Why an entry of a listing is left out.
@@ -89,7 +91,7 @@ impl Catalogue {
         if self.tools.contains_key(tool.name()) {
             return Err(BadEntry::Repeated);
         }
-        self.tools.insert(tool.name().to_owned(), Arc::new(tool));
+        self.tools.insert(tool.name().into(), Arc::new(tool));
         Ok(())
     }
 
@@ -124,7 +126,7 @@ impl Catalogue {
         if self.prompts.contains_key(prompt.name()) {
             return Err(BadEntry::Repeated);
         }
-        self.prompts.insert(prompt.name().to_owned(), Arc::new(prompt));
+        self.prompts.insert(prompt.name().into(), Arc::new(prompt));
         Ok(())
     }
 
@@ -146,7 +148,7 @@ impl Catalogue {
 
     /// The tools whose definition is not the one that was pinned, by name, as they were pinned. They cannot be called.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = (&str, &ChangedTool)> {
-        self.changed.iter().map(|(name, tool)| (name.as_str(), &**tool))
+        self.changed.iter().map(|(name, tool)| (&**name, &**tool))
     }
 
     /// Whether a tool of this name is there with another definition than the one that was pinned.
@@ -158,7 +160,7 @@ impl Catalogue {
     /// The same, in which these tools cannot be called.
     #[must_use]
     pub(crate) fn with_changed(&self, changed: BTreeMap<String, Arc<ChangedTool>>) -> Self {
-        let kept = self.tools.iter().filter(|(name, _)| !changed.contains_key(*name));
+        let kept = self.tools.iter().filter(|(name, _)| !changed.contains_key(&***name));
         Self {
             tools: kept.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
             resources: self.resources.clone(),
@@ -167,18 +169,19 @@ impl Catalogue {
             bytes: self.bytes,
             listed_only: self.listed_only,
             origin: self.origin.clone(),
-            changed,
+            changed: changed.into_iter().map(|(name, tool)| (name.into(), tool)).collect(),
+            views: views::Views::default(),
         }
     }
 
     /// Resources by URI, each as the server gave it.
     pub fn resources(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
-        self.resources.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+        self.resources.iter().map(|(uri, raw)| (&**uri, &**raw))
     }
 
     /// Resource templates by URI template, each as the server gave it.
     pub fn templates(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
-        self.templates.iter().map(|(uri, raw)| (uri.as_str(), &**raw))
+        self.templates.iter().map(|(uri, raw)| (&**uri, &**raw))
     }
 
     /// Whether a resource template is listed, exactly as it is written here.
@@ -219,8 +222,8 @@ impl Catalogue {
         let resources = self.resources.iter().filter(|(uri, _)| rules.shows(&Subject::resource(server, uri)));
         let templates = self.templates.iter().filter(|_| !listed_only);
         let prompts = self.prompts.iter().filter(|(name, _)| rules.shows(&Subject::prompt(server, name)));
-        let keep_changed = |(name, tool): (&String, &Arc<ChangedTool>)| (name.clone(), Arc::clone(tool));
-        let keep = |(key, raw): (&String, &Arc<RawValue>)| (key.clone(), Arc::clone(raw));
+        let keep_changed = |(name, tool): (&Arc<str>, &Arc<ChangedTool>)| (name.clone(), Arc::clone(tool));
+        let keep = |(key, raw): (&Arc<str>, &Arc<RawValue>)| (key.clone(), Arc::clone(raw));
         Self {
             tools: tools.map(|(name, tool)| (name.clone(), Arc::clone(tool))).collect(),
             resources: resources.map(keep).collect(),
@@ -230,12 +233,13 @@ impl Catalogue {
             bytes: self.bytes,
             listed_only,
             origin: self.origin.clone(),
+            views: views::Views::default(),
         }
     }
 }
 
 fn add_keyed(
-    entries: &mut BTreeMap<String, Arc<RawValue>>,
+    entries: &mut BTreeMap<Arc<str>, Arc<RawValue>>,
     key: &'static str,
     raw: Box<RawValue>,
     limits: &ServerLimits,
@@ -244,13 +248,13 @@ fn add_keyed(
     let value: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|_| BadEntry::NoKey(key))?;
     let name = value.get(key).and_then(|v| serde_json::from_str::<String>(v.get()).ok());
     let name = name.filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey(key))?;
-    if entries.contains_key(&name) {
+    if entries.contains_key(&*name) {
         return Err(BadEntry::Repeated);
     }
     if entries.len() >= limits.entries {
         return Err(BadEntry::TooMany(limits.entries));
     }
-    entries.insert(name, raw.into());
+    entries.insert(name.into(), raw.into());
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, limits: &Cal
     let names = stages.resolver.servers(reach);
     let entries = names.iter().map(|name| async move {
         match stages.upstream.catalogue(name, limits.list_wait).await {
-            Ok(catalogue) => server_entry(name, &reach.view(name, catalogue)),
+            Ok(catalogue) => server_entry(name, &reach.view(name, &catalogue)),
             Err(why) => ServerEntry {
                 name: name.to_string(),
                 tool_count: 0,

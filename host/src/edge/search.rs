@@ -34,7 +34,7 @@ pub(super) async fn within(
     }
     let asked = stages.resolver.servers(reach).into_iter().map(|name| async move {
         let catalogue = stages.upstream.catalogue(&name, limits.list_wait).await.ok()?;
-        let seen = reach.view(&name, catalogue);
+        let seen = reach.view(&name, &catalogue);
         Some((name, seen))
     });
     Ok(join_all(asked).await.into_iter().flatten().collect())

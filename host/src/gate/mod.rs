@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::resolve::ResolvedCall;
+use crate::{digest::Digest, resolve::ResolvedCall};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
 pub use rules::{Kind, Rule, Says, Subject};
@@ -26,6 +26,7 @@ pub(crate) use uri::with_lower_authority;
 pub struct SessionRules {
     policy: Arc<Policy>,
     applied: Vec<usize>,
+    digest: Digest,
     hides: bool,
 }
 
@@ -72,13 +73,20 @@ impl SessionRules {
         let rules = policy.rules().iter().enumerate();
         let applied: Vec<usize> = rules.filter(|(_, rule)| rule.is_for(labels)).map(|(at, _)| at).collect();
         let hides = applied.iter().any(|at| policy.rules()[*at].says == Says::Hide);
-        Self { policy, applied, hides }
+        let digest = Digest::of(format!("{} {applied:?}", policy.revision()));
+        Self { policy, applied, digest, hides }
     }
 
     /// The policy.
     #[must_use]
     pub fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    /// The same for rules that say the same, of all sessions that they are for.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
     }
 
     fn rules(&self) -> impl Iterator<Item = (usize, &Rule)> {

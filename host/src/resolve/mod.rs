@@ -238,7 +238,7 @@ impl Resolver {
         let name = known.ok_or_else(|| unknown::no_such_server(&names, server))?;
         match self.upstream.catalogue(&name, self.limits.server_wait).await {
             Ok(catalogue) => {
-                let seen = reach.view(&name, catalogue);
+                let seen = reach.view(&name, &catalogue);
                 Ok((name, seen))
             }
             Err(why) => Err(ErrorObject::new(Reason::ServerUnavailable, why.to_string())),

@@ -142,6 +142,9 @@ pub struct CreateSession {
     pub labels: BTreeMap<String, String>,
     /// The mode of its Unix sockets.
     pub socket_mode: u32,
+    /// Their owner, where it is not to be the harness's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_owner: Option<u32>,
     /// Users besides the harness's own that may connect to its Unix sockets.
     pub allow_uids: Vec<u32>,
     /// Its own limits, by their names.
@@ -241,6 +244,9 @@ pub struct ListenerInfo {
     /// The mode of its file, octal, for Unix sockets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The owner of its file, where that is not the harness's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<u32>,
     /// Users besides the harness's own that may connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_uids: Vec<u32>,

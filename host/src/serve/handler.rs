@@ -108,6 +108,7 @@ fn info(kept: &Kept, views: &[SessionView]) -> SessionInfo {
         endpoint: listen.endpoint.to_string(),
         mode: matches!(listen.endpoint, Endpoint::Unix(_) | Endpoint::VsockMux(_))
             .then(|| format!("{:04o}", listen.access.mode)),
+        owner: listen.access.owner,
         allow_uids: listen.access.allowed_uids.iter().flatten().copied().collect(),
         peer_cid: listen.peer_cid,
         broken: kept.broken.get(&at).cloned(),

@@ -113,7 +113,7 @@ fn listens(asked: &CreateSession) -> Result<Vec<Listen>, Refusal> {
 fn access(asked: &CreateSession) -> Access {
     let allowed: BTreeSet<u32> = asked.allow_uids.iter().copied().collect();
     let allowed_uids = if allowed.is_empty() { None } else { Some(allowed) };
-    Access { mode: asked.socket_mode & 0o777, owner: None, allowed_uids }
+    Access { mode: asked.socket_mode & 0o777, owner: asked.socket_owner, allowed_uids }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_tests::{Host, PATIENCE, Servers};
+use footbridge_tests::{Host, NOBODY, PATIENCE, Servers};
 use serde_json::json;
 
 use crate::{LIST, calls, weather};
@@ -141,6 +141,31 @@ fn modes_users_and_virtual_machines_are_kept_too() {
         daemon.killed();
         daemon.starts();
     }
+}
+
+#[test]
+fn a_socket_may_belong_to_another_user_where_the_daemon_is_roots() {
+    use std::os::unix::fs::MetadataExt as _;
+    if !nix::unistd::geteuid().is_root() {
+        let test = "a_socket_may_belong_to_another_user_where_the_daemon_is_roots";
+        return footbridge_tests::skipped(test, "needs root to give a file away");
+    }
+    let mut daemon = Host::with(&Servers::none()).serves();
+    let socket = daemon.host.work().join("given.sock");
+    let listen = format!("unix:{}", socket.display());
+    let given = daemon.opens("given", &["--listen", &listen, "--socket-owner", &NOBODY.to_string()]);
+    for _ in 0..2 {
+        let file = fs::metadata(&socket).unwrap();
+        assert_eq!((file.uid(), file.mode() & 0o777), (NOBODY, 0o600));
+        assert_eq!(given.posts(LIST).status, 200);
+        assert!(daemon.host.session(&["show", "given"]).well().contains(&format!("mode 0600, of uid {NOBODY}\n")));
+        daemon.killed();
+        daemon.starts();
+    }
+    let daemon = Host::with(&Servers::none()).as_user(NOBODY).serves();
+    let listen = format!("unix:{}", daemon.host.work().join("given.sock").display());
+    let create = ["create", "given", "--listen", &listen, "--socket-owner", "7"];
+    daemon.host.session(&create).fails(1, &["cannot give", "only root may"]);
 }
 
 #[test]

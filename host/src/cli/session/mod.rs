@@ -114,6 +114,10 @@ pub(super) struct CreateArgs {
     /// The mode of its Unix sockets; 0666 where the users of a container are remapped
     #[arg(long, value_name = "MODE", value_parser = mode, default_value = "0600")]
     socket_mode: u32,
+    /// The owner of its Unix sockets, by uid on this machine, instead of you: a VMM's or container's user. Only root can
+    /// give files away
+    #[arg(long, value_name = "UID")]
+    socket_owner: Option<u32>,
     /// A user who may connect to its Unix sockets besides you, by uid on this machine; with one, nobody else may. The
     /// mode has to let them in too. May be given several times
     #[arg(long, value_name = "UID")]
@@ -167,7 +171,7 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
     // First, so that no session is made whose token has nowhere to go.
     let file = TokenFile::reserve(output)?;
     let mut client = connect(socket)?;
-    let lets_others_in = args.socket_mode & 0o077 != 0 || !args.allow_uid.is_empty();
+    let lets_others_in = args.socket_mode & 0o077 != 0 || args.socket_owner.is_some() || !args.allow_uid.is_empty();
     let is_own_folder = args.listen.is_empty();
     let created = client.call(&CreateSession {
         name: args.name.to_string(),
@@ -179,6 +183,7 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
         labels: args.labels.into_iter().collect::<BTreeMap<_, _>>(),
         limits: args.limits.into_iter().collect::<Overrides>().written(),
         socket_mode: args.socket_mode,
+        socket_owner: args.socket_owner,
         allow_uids: args.allow_uid,
     })?;
     token::tell(output, file, &created)?;

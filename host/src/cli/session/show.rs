@@ -82,6 +82,7 @@ pub(super) fn one(session: &SessionInfo) -> String {
     for listener in &session.listeners {
         let mut text = endpoint(listener);
         listener.mode.iter().for_each(|mode| text.push_str(&format!(", mode {mode}")));
+        listener.owner.iter().for_each(|owner| text.push_str(&format!(", of uid {owner}")));
         if !listener.allow_uids.is_empty() {
             let uids: Vec<String> = listener.allow_uids.iter().map(ToString::to_string).collect();
             text.push_str(&format!(", for uid {}", uids.join(", ")));
@@ -110,6 +111,7 @@ mod tests {
             listeners: vec![ListenerInfo {
                 endpoint: "unix:/run/x.sock".into(),
                 mode: Some("0600".into()),
+                owner: Some(9),
                 allow_uids: vec![7, 8],
                 peer_cid: None,
                 broken: None,
@@ -141,7 +143,7 @@ b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
     #[test]
     fn one_is_shown_in_full_and_nothing_in_it_steers_a_terminal() {
         let text = one(&session());
-        assert!(text.contains("listens on:  unix:/run/x.sock, mode 0600, for uid 7, 8\n"), "{text}");
+        assert!(text.contains("listens on:  unix:/run/x.sock, mode 0600, of uid 9, for uid 7, 8\n"), "{text}");
         assert!(text.contains("limit:       calls.burst=5\n"), "{text}");
         assert!(text.contains("with pid:    7\n") && !text.contains('\u{1b}'), "{text}");
         assert!(!json_lines(&[session()]).unwrap().contains('\u{1b}'));

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Config, ConfigError, Variables, folders::Folders, load},
+    config::{Commands, Config, ConfigError, Variables, folders::Folders, load},
     gate::UnknownPolicy,
     report,
     sandbox::EnvironmentError,
@@ -158,7 +158,8 @@ pub fn main() -> i32 {
 /// The folders and the configuration of this user.
 fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
-    let config = load(&files.config, &folders.config, &Variables::of_this_process())?;
+    let variables = Variables::of_this_process().commands(Commands::kept());
+    let config = load(&files.config, &folders.config, &variables)?;
     Ok((config, folders))
 }
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{
     Mistake,
+    commands::Commands,
     human::duration,
     places::File,
     secrets::{Gathered, Reader, Written},
@@ -52,11 +53,12 @@ impl Approval {
         self,
         file: &File<'_>,
         variables: &[(String, String)],
+        commands: &Commands,
     ) -> Result<(approval::Settings, Gathered), Mistake> {
         let path = file.path();
         let var = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
         let base = path.parent().unwrap_or(Path::new("/"));
-        let mut reader = Reader { var: &var, base, gathered: Gathered::default() };
+        let mut reader = Reader { var: &var, base, commands, gathered: Gathered::default() };
         let webhook = self.webhook.map(|webhook| webhook.meant(file, &mut reader)).transpose()?;
         let mut words = self.command.into_iter();
         let command = words.next().map(|program| approval::CommandSpec {
@@ -96,7 +98,7 @@ mod tests {
         let said = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
         let settings: Settings = file.read(&[], file.parse().map_err(|mistake| said(vec![mistake]))?).map_err(said)?;
         let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
-        settings.approval.meant(&file, &variables).map_err(|mistake| said(vec![mistake]))
+        settings.approval.meant(&file, &variables, &Commands::default()).map_err(|mistake| said(vec![mistake]))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Every mistake is reported at once, with its file and line. Nothing that a guest or a server sent gets here.
 
 mod approval;
+mod commands;
 pub mod folders;
 pub mod human;
 mod places;
@@ -21,6 +22,7 @@ use std::{
     sync::Arc,
 };
 
+pub use commands::Commands;
 use footbridge_proto::text::Escaped;
 pub use secrets::Gathered;
 
@@ -91,9 +93,10 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The variables that the configuration is read with.
+/// The variables that the configuration is read with, and how the commands that it names for secrets are run.
 pub struct Variables {
     all: Vec<(String, String)>,
+    commands: Commands,
 }
 
 impl Variables {
@@ -101,11 +104,18 @@ impl Variables {
     #[must_use]
     pub fn of_this_process() -> Self {
         let utf8 = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        Self { all: std::env::vars_os().filter_map(utf8).collect() }
+        Self { all: std::env::vars_os().filter_map(utf8).collect(), commands: Commands::default() }
+    }
+
+    /// With this way to run commands.
+    #[must_use]
+    pub fn commands(self, commands: Commands) -> Self {
+        Self { commands, ..self }
     }
 }
 
 /// Reads files, later ones over earlier ones; without any, those of the configuration folder that exist.
+/// Waits for commands that print secrets, one after the other, each within 30 s.
 ///
 /// # Errors
 /// [`ConfigError`], with every mistake of every file.
@@ -172,7 +182,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
         Some("json") => {
             let var =
                 |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
-            let found = self::servers::read(&real, &text, &var, &variables.all);
+            let found = self::servers::read(&real, &text, &var, &variables.all, &variables.commands);
             config.notes.extend(found.notes);
             config.gathered.add(found.gathered);
             for spec in found.servers {
@@ -190,7 +200,8 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
             config.audit = settings.audit;
-            let (approval, gathered) = settings.approval.meant(&file, &variables.all).map_err(|one| vec![one])?;
+            let (approval, gathered) =
+                settings.approval.meant(&file, &variables.all, &variables.commands).map_err(|one| vec![one])?;
             let command = approval.command.as_ref();
             let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
             let at = ["approval", "command"].map(str::to_owned);

@@ -7,12 +7,11 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
-use footbridge_proto::vars::GUEST_PREFIX;
 use serde::Deserialize;
 
+use super::commands::Commands;
 use crate::secret::Secret;
 
 /// Variables that are no secrets: referring to them neither takes them from the command nor out of results.
@@ -66,10 +65,12 @@ pub(super) enum SecretError {
     NoProgram,
 }
 
-/// Reads written values; `var` gives variables, `base` is the folder that relative paths start from.
+/// Reads written values; `var` gives variables, `base` is the folder that relative paths start from and that commands
+/// are run in.
 pub(super) struct Reader<'a> {
     pub(super) var: &'a dyn Fn(&str) -> Option<std::ffi::OsString>,
     pub(super) base: &'a Path,
+    pub(super) commands: &'a Commands,
     pub(super) gathered: Gathered,
 }
 
@@ -135,16 +136,8 @@ impl Reader<'_> {
     fn command(&mut self, command: &[String]) -> Result<Secret, SecretError> {
         let (program, args) = command.split_first().ok_or(SecretError::NoProgram)?;
         let failed = |why: String| SecretError::Command { program: program.clone(), why };
-        let mut ours = Command::new(program);
-        ours.args(args).current_dir(self.base).stdin(Stdio::null()).stderr(Stdio::inherit());
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with(GUEST_PREFIX)) {
-            ours.env_remove(name);
-        }
-        let output = ours.output().map_err(|error| failed(error.to_string()))?;
-        if !output.status.success() {
-            return Err(failed(output.status.to_string()));
-        }
-        let text = String::from_utf8(output.stdout).map_err(|_| failed("its output is not UTF-8".to_owned()))?;
+        let printed = self.commands.output(program, args, self.base).map_err(|error| failed(error.to_string()))?;
+        let text = String::from_utf8(printed).map_err(|_| failed("its output is not UTF-8".to_owned()))?;
         let value = first_line(&text);
         if value.is_empty() {
             return Err(failed("it printed nothing".to_owned()));
@@ -173,7 +166,12 @@ mod tests {
     fn with_reader<T>(work: impl FnOnce(&mut Reader<'_>) -> T) -> T {
         let folder = tempfile::tempdir().unwrap();
         let var = |name: &str| (name == "KEY").then(|| OsString::from("s3cret-value"));
-        work(&mut Reader { var: &var, base: folder.path(), gathered: Gathered::default() })
+        work(&mut Reader {
+            var: &var,
+            base: folder.path(),
+            commands: &Commands::default(),
+            gathered: Gathered::default(),
+        })
     }
 
     #[test]
@@ -193,7 +191,8 @@ mod tests {
     fn a_home_is_no_secret() {
         let folder = tempfile::tempdir().unwrap();
         let var = |_: &str| Some(OsString::from("/home/somebody"));
-        let mut reader = Reader { var: &var, base: folder.path(), gathered: Gathered::default() };
+        let mut reader =
+            Reader { var: &var, base: folder.path(), commands: &Commands::default(), gathered: Gathered::default() };
         assert_eq!(reader.text("${HOME}/notes").unwrap().expose(), "/home/somebody/notes");
         assert!(reader.gathered.names.is_empty() && reader.gathered.secrets.is_empty());
     }

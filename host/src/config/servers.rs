@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Mistake,
+    commands::Commands,
     programs::not_found,
     secrets::{Gathered, Reader, SecretError, Written},
 };
@@ -111,6 +112,7 @@ pub(super) fn read(
     text: &str,
     var: &dyn Fn(&str) -> Option<OsString>,
     vars: &[(String, String)],
+    commands: &Commands,
 ) -> ServersFile {
     let mut found = ServersFile::default();
     let wrong = |line, what: String| Mistake { file: path.to_owned(), line, what };
@@ -128,7 +130,7 @@ pub(super) fn read(
         }
     };
     let base = path.parent().unwrap_or(Path::new("/"));
-    let mut reader = Reader { var, base, gathered: Gathered::default() };
+    let mut reader = Reader { var, base, commands, gathered: Gathered::default() };
     for (name, raw) in &file.servers {
         let line = Some(line_of(text, raw.get()));
         match entry(name, raw, &mut reader, vars) {

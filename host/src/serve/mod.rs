@@ -3,7 +3,7 @@
 //! Order of a start: the lock of the state folder, the store, the control socket, the record, the stages and servers,
 //! the sessions of the store; then it is ready. Order of the end, on SIGTERM or SIGINT: no new commands, no new
 //! connections, what runs gets a moment, servers end, the record and the store are closed. SIGHUP reads the
-//! configuration again; one with a mistake changes nothing.
+//! configuration again, one reading at a time; one with a mistake changes nothing.
 //!
 //! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
 //! servers end by their keepers.
@@ -17,7 +17,7 @@ mod sessions;
 mod supervisor;
 mod wish;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, pin::pin, sync::Arc};
 
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
@@ -25,7 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     audit::Recorder,
-    config::{Config, Variables, folders::Folders, folders::make_private, load},
+    config::{Commands, Config, Variables, folders::Folders, folders::make_private, load},
     control::{self, server::Control},
     harness::{Harness, Reloaded},
     pins::Pins,
@@ -80,7 +80,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let restored = report::counted(restored as u64, "session");
     report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);
-    until_the_end(&mut signals, || reload(&sessions, &serve.files, folders)).await;
+    until_the_end(&mut signals, |stop| reload(&sessions, &serve.files, folders, stop)).await;
     tracing::info!("ending");
     supervisor::notify(supervisor::STOPPING);
     shutdown.cancel();
@@ -90,25 +90,39 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for the signal to end; SIGHUP asks to read the configuration again. One that comes while the configuration is read counts at once.
-async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: impl Fn() -> F) {
+/// Waits for the signal to end; SIGHUP asks to read the configuration again. However many come while it is read, it is
+/// read once more after that; the signal to end ends the reading.
+async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: impl Fn(CancellationToken) -> F) {
     let mut asked = signals.next().await;
     while asked == Signal::SIGHUP {
-        let read = tokio::select! {
-            next = signals.next() => Some(next),
-            () = reload() => None,
-        };
-        asked = match read {
-            Some(next) => next,
-            None => signals.next().await,
+        let stop = CancellationToken::new();
+        let _stopped_in_the_end = stop.clone().drop_guard();
+        let mut reading = pin!(reload(stop));
+        let mut again = None;
+        asked = loop {
+            tokio::select! {
+                next = signals.next() => match next {
+                    Signal::SIGHUP => {
+                        tracing::info!("the configuration is still being read: it is read once more after that");
+                        again = Some(next);
+                    }
+                    end => break end,
+                },
+                () = &mut reading => break match again {
+                    Some(again) => again,
+                    None => signals.next().await,
+                },
+            }
         };
     }
 }
 
-/// Reads the configuration again.
-async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders) {
+/// Reads the configuration again. Cancelled, the commands that it waits for end.
+async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders, stop: CancellationToken) {
+    tracing::info!("reading the configuration again");
     let (files, folder) = (files.to_vec(), folders.config.clone());
-    let read = tokio::task::spawn_blocking(move || load(&files, &folder, &Variables::of_this_process())).await;
+    let variables = Variables::of_this_process().commands(Commands::kept().until(stop));
+    let read = tokio::task::spawn_blocking(move || load(&files, &folder, &variables)).await;
     match read {
         Ok(Ok(config)) => take(sessions, config).await,
         Ok(Err(mistakes)) => {

@@ -12,10 +12,7 @@ use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
 };
-use tokio::{
-    io::AsyncWriteExt as _,
-    process::{Child, Command},
-};
+use tokio::process::{Child, Command};
 
 use super::{
     ServerSpec, StdioSpec, TransportSpec,
@@ -90,49 +87,7 @@ impl Launcher {
             tracing::info!("{gap}");
         }
     }
-
-    /// Runs a program to its end, with this on its standard input. What it prints is dropped.
-    ///
-    /// # Errors
-    /// When it cannot be started, fails, or takes longer than this; then it is killed.
-    pub(crate) async fn feed(&self, spec: &StdioSpec, input: &[u8], time: Duration) -> io::Result<()> {
-        let launched = self.launch(spec).await.map_err(|error| error.error)?;
-        let Launched { mut stdin, mut stdout, mut stderr, mut process } = launched;
-        let fed = async {
-            let write = async {
-                // A program that does not read it all may still succeed.
-                let _broken_pipe = stdin.write_all(input).await;
-                drop(stdin);
-            };
-            let (mut nowhere, mut nobody) = (tokio::io::sink(), tokio::io::sink());
-            let drain = async {
-                // What it printed is of no interest, nor is why it stopped.
-                let _ =
-                    tokio::join!(tokio::io::copy(&mut stdout, &mut nowhere), tokio::io::copy(&mut stderr, &mut nobody));
-            };
-            let ((), ended) = tokio::join!(write, async {
-                tokio::select! {
-                    ended = process.wait() => ended,
-                    ended = async { drain.await; std::future::pending().await } => ended,
-                }
-            });
-            ended
-        };
-        match tokio::time::timeout(time, fed).await {
-            Ok(ended) if ended == SUCCESS => Ok(()),
-            Ok(ended) => Err(io::Error::other(ended)),
-            Err(_) => {
-                process.kill(KILL_TIME).await;
-                Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {time:?}")))
-            }
-        }
-    }
 }
-
-/// How an end in order is said.
-const SUCCESS: &str = "exit status: 0";
-/// How long a program that was killed may take to be gone.
-const KILL_TIME: Duration = Duration::from_secs(1);
 
 async fn kept(spec: &StdioSpec, helper: Option<&PathBuf>) -> io::Result<Launched> {
     let env = spec.env.iter().map(|(name, value)| (name, value.expose()));

@@ -25,6 +25,7 @@ mod lines;
 mod listing;
 mod message;
 mod noise;
+mod once;
 mod provided;
 mod restarts;
 mod roster;

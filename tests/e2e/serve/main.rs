@@ -7,6 +7,7 @@ mod ends;
 mod limits;
 mod mistakes;
 mod restarts;
+mod secrets;
 mod signals;
 mod store;
 

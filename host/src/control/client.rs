@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Client {
     stream: BufReader<UnixStream>,
     path: PathBuf,
+    patience: Duration,
     /// Who is there.
     pub harness: Harness,
 }
@@ -54,6 +55,17 @@ pub enum ClientError {
     /// It says no.
     #[error(transparent)]
     Refusal(#[from] Refusal),
+    /// It takes too long.
+    #[error(
+        "the harness is busy: at {} it gave no answer within {patience:?}; try again, and if that goes on, see its log and end other commands that talk to it, such as \"footbridge approvals watch\"",
+        path.display()
+    )]
+    Busy {
+        /// The socket.
+        path: PathBuf,
+        /// How long it had.
+        patience: Duration,
+    },
     /// The connection broke.
     #[error("the daemon at {} does not answer: {source}", path.display())]
     Io {
@@ -90,6 +102,10 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        Self::connect_within(path, PATIENCE)
+    }
+
+    fn connect_within(path: &Path, patience: Duration) -> Result<Self, ClientError> {
         let io_error = |source| ClientError::Io { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
@@ -97,10 +113,10 @@ impl Client {
         })?;
         // In a folder such as /tmp anybody could have been there first.
         check_listener(&stream, nix::unistd::geteuid().as_raw(), path)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(io_error)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(io_error)?;
+        stream.set_read_timeout(Some(patience)).map_err(io_error)?;
+        stream.set_write_timeout(Some(patience)).map_err(io_error)?;
         let nobody = Harness { harness: String::new(), version: String::new(), protocol: PROTOCOL, pid: 0 };
-        let mut client = Self { stream: BufReader::new(stream), path: path.to_owned(), harness: nobody };
+        let mut client = Self { stream: BufReader::new(stream), path: path.to_owned(), patience, harness: nobody };
         let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned() };
         client.harness = client.call(&hello).map_err(|error| match error {
             ClientError::Io { path, source } if hung_up(&source) => ClientError::Refused(path),
@@ -147,7 +163,12 @@ impl Client {
     }
 
     fn broken(&self, source: io::Error) -> ClientError {
-        ClientError::Io { path: self.path.clone(), source }
+        let path = self.path.clone();
+        match source.kind() {
+            // A time that is over shows as either.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Busy { path, patience: self.patience },
+            _ => ClientError::Io { path, source },
+        }
     }
 }
 
@@ -175,5 +196,14 @@ mod tests {
         check_listener(&ours, own, Path::new("/x")).unwrap();
         let text = check_listener(&ours, own + 1, Path::new("/x")).unwrap_err().to_string();
         assert!(text.contains("/x") && text.contains(&format!("user {own}")), "{text}");
+    }
+
+    #[test]
+    fn a_harness_that_does_not_answer_is_called_busy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let text = Client::connect_within(&path, Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(text.starts_with("the harness is busy") && text.contains("within 50ms; try again"), "{text}");
     }
 }

@@ -9,6 +9,7 @@
 
 pub(crate) mod approvals;
 pub mod client;
+mod idle;
 mod peer;
 pub mod server;
 pub(crate) mod servers;

@@ -1,8 +1,9 @@
 //! The harness's end of its control socket.
 //!
 //! A connection is checked the moment it is accepted, then read line by line: one request, one answer. At most
-//! `MAX_CLIENTS` are served at a time, others wait; of more than `MAX_CONNECTIONS` each is cut off. Nothing of a
-//! request is logged.
+//! `MAX_REQUESTS` are carried out at a time, others wait; a connection that asks for nothing keeps nobody out. Of more
+//! than `MAX_CONNECTIONS` the longest idle one gives way to the new one; where none is idle, the new one is cut off.
+//! Nothing of a request is logged.
 
 use std::{
     io::{self, Write as _},
@@ -24,6 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    idle::{Idle, Silence},
     peer::{Home, Stranger},
     wire::{Kind, MAX_REQUEST, Refusal, Request},
 };
@@ -32,10 +34,10 @@ use crate::{
     listener::{AcceptError, BindError, Listen, Listener, Listeners, Stream},
 };
 
-/// Connections that are served at a time: each may hold a request and an answer.
-const MAX_CLIENTS: usize = 16;
+/// Requests that are carried out at a time: each may have a large answer.
+const MAX_REQUESTS: usize = 16;
 
-/// Connections at a time, with those that wait.
+/// Connections at a time, idle ones too. Each may hold a request.
 const MAX_CONNECTIONS: usize = 128;
 
 /// How long a connection may be silent, and how long an answer may take to be read.
@@ -92,12 +94,12 @@ impl Control {
 
     /// Answers until `shutdown`.
     pub async fn serve(self, handler: Arc<impl Handler>, shutdown: CancellationToken) {
-        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+        let room = Room { places: Arc::new(Semaphore::new(MAX_REQUESTS)), idle: Idle::default(), shutdown };
         let mut clients = JoinSet::new();
         let mut refused = 0_u64;
         loop {
             let accepted = tokio::select! {
-                () = shutdown.cancelled() => break,
+                () = room.shutdown.cancelled() => break,
                 accepted = self.listener.accept() => accepted,
                 Some(_ended) = clients.join_next() => continue,
             };
@@ -126,19 +128,13 @@ impl Control {
                     continue;
                 }
             };
-            if clients.len() >= MAX_CONNECTIONS {
+            if !make_room(&mut clients, &room.idle).await {
                 tracing::debug!("too many commands at once: one was cut off");
                 continue;
             }
-            let places = Arc::clone(&places);
-            let handler = Arc::clone(&handler);
-            let shutdown = shutdown.clone();
+            let (room, handler, silence) = (room.clone(), Arc::clone(&handler), room.idle.begin());
             clients.spawn(async move {
-                let _place = tokio::select! {
-                    place = places.acquire_owned() => place,
-                    () = shutdown.cancelled() => return,
-                };
-                if let Err(error) = converse((stream, peer), &*handler, &shutdown).await {
+                if let Err(error) = converse((stream, peer), &*handler, &room, silence).await {
                     tracing::debug!(%error, "a command's connection ended early");
                 }
             });
@@ -151,6 +147,27 @@ impl Control {
         }
         clients.shutdown().await;
     }
+}
+
+/// What all connections share.
+#[derive(Clone)]
+struct Room {
+    /// For requests that are carried out.
+    places: Arc<Semaphore>,
+    idle: Idle,
+    shutdown: CancellationToken,
+}
+
+/// Waits until there is room for one more connection; false where none of those that there are gives way.
+async fn make_room(clients: &mut JoinSet<()>, idle: &Idle) -> bool {
+    while clients.try_join_next().is_some() {}
+    while clients.len() >= MAX_CONNECTIONS {
+        if !idle.close_oldest() {
+            return false;
+        }
+        clients.join_next().await;
+    }
+    true
 }
 
 #[derive(Deserialize)]
@@ -177,11 +194,12 @@ enum Answered {
     Error(serde_json::Value),
 }
 
-/// Answers line by line until the client leaves, or the harness ends.
+/// Answers line by line until the client leaves, has to give way, or the harness ends.
 async fn converse(
     (stream, peer): (UnixStream, Peer),
     handler: &impl Handler,
-    shutdown: &CancellationToken,
+    room: &Room,
+    mut silence: Silence,
 ) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
@@ -192,16 +210,23 @@ async fn converse(
         let mut limited = (&mut reading).take(limit);
         let count = tokio::select! {
             read = timeout(PATIENCE, limited.read_until(b'\n', &mut line)) => read??,
-            () = shutdown.cancelled() => return Ok(()),
+            () = silence.over() => return Ok(()),
+            () = room.shutdown.cancelled() => return Ok(()),
         };
+        drop(silence);
         if count == 0 {
             return Ok(());
         }
         if !line.ends_with(b"\n") {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a request was cut short or too long"));
         }
+        let _place = tokio::select! {
+            place = room.places.acquire() => place,
+            () = room.shutdown.cancelled() => return Ok(()),
+        };
         let answer = answer(&line, handler, peer).await?;
         timeout(PATIENCE, writing.write_all(&answer)).await??;
+        silence = room.idle.begin();
     }
 }
 

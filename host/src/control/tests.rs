@@ -1,14 +1,18 @@
 //! Both ends of a control socket together, and clients that do not keep to it.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::{fs::PermissionsExt as _, net::UnixStream as Blocking},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use tempfile::TempDir;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::{JoinHandle, spawn_blocking},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,12 +20,19 @@ use super::{
     of_serve,
     server::{Control, Handler, Peer, sent},
     wire::{
-        Created, Harness, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, Request, RevokeSession, RotateSession,
+        Created, Harness, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, Request, RevokeSession, Revoked, RotateSession,
         ShowSession,
     },
 };
 
-struct Fake;
+/// Answers at once, but for what it is held back from.
+#[derive(Clone)]
+struct Fake {
+    /// How many it has begun to carry out.
+    begun: watch::Sender<usize>,
+    /// How many of those it may end.
+    ends: Arc<Semaphore>,
+}
 
 impl Handler for Fake {
     async fn handle(&self, request: Request, _peer: Peer) -> Result<serde_json::Value, Refusal> {
@@ -35,7 +46,11 @@ impl Handler for Fake {
             Request::ShowSession(ShowSession { name }) => {
                 Err(Refusal::new(super::wire::Kind::NotFound, format!("there is no session {name}")))
             }
-            Request::RevokeSession(_) => std::future::pending().await,
+            Request::RevokeSession(RevokeSession { name }) => {
+                self.begun.send_modify(|begun| *begun += 1);
+                self.ends.acquire().await.unwrap().forget();
+                sent(Revoked { name })
+            }
             _ => sent(Vec::<u8>::new()),
         }
     }
@@ -43,6 +58,7 @@ impl Handler for Fake {
 
 struct World {
     path: PathBuf,
+    fake: Fake,
     shutdown: CancellationToken,
     serving: JoinHandle<()>,
     _folder: TempDir,
@@ -54,8 +70,9 @@ impl World {
         let path = of_serve(&folder.path().join("rt"));
         let control = Control::bind(&path).unwrap();
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(control.serve(Arc::new(Fake), shutdown.clone()));
-        Self { path, shutdown, serving, _folder: folder }
+        let fake = Fake { begun: watch::Sender::new(0), ends: Arc::new(Semaphore::new(0)) };
+        let serving = tokio::spawn(control.serve(Arc::new(fake.clone()), shutdown.clone()));
+        Self { path, fake, shutdown, serving, _folder: folder }
     }
 
     /// What comes back for these bytes until the server hangs up.
@@ -63,7 +80,7 @@ impl World {
         let path = self.path.clone();
         let talk = move || {
             let mut stream = Blocking::connect(path).unwrap();
-            stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             // The server may hang up before it has read everything.
             let _cut = stream.write_all(&bytes);
             stream.shutdown(std::net::Shutdown::Write).unwrap_or_default();
@@ -118,37 +135,86 @@ async fn rubbish_long_lines_and_half_lines_end_their_connection_alone() {
     spawn_blocking(move || drop(Client::connect(&path).unwrap())).await.unwrap();
 }
 
+/// So many connections, without a word.
+fn silent(path: &Path, count: usize) -> Vec<Blocking> {
+    let one = |_| {
+        let stream = Blocking::connect(path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    };
+    (0..count).map(one).collect()
+}
+
+/// One line goes there, and what comes back, empty where it hangs up.
+fn asks(stream: &mut Blocking, line: &str) -> String {
+    stream.write_all(line.as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    answer
+}
+
+const HELLO: &str = "{\"id\":1,\"method\":\"hello\",\"params\":{\"version\":\"9\"}}\n";
+const REVOKE: &str = "{\"id\":1,\"method\":\"session.revoke\",\"params\":{\"name\":\"a\"}}\n";
+
 #[tokio::test]
-async fn beyond_a_number_of_clients_more_wait_and_then_are_cut_off() {
+async fn idle_connections_keep_nobody_out_and_the_longest_idle_gives_way() {
     let world = World::start();
     let path = world.path.clone();
     let clients = move || {
-        let mut held: Vec<Client> = (0..16).map(|_| Client::connect(&path).unwrap()).collect();
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| Client::connect(&path).unwrap());
-            held.pop();
-            held.push(waits.join().unwrap());
-        });
-        // They are accepted in the order that they come in.
-        let idle: Vec<Blocking> = (0..112).map(|_| Blocking::connect(&path).unwrap()).collect();
-        let mut cut = Blocking::connect(&path).unwrap();
-        cut.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
-        assert_eq!(cut.read(&mut [0]).unwrap(), 0);
-        drop(idle);
-        held.pop();
-        // There is room again as soon as the server has seen that they left.
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        let client = loop {
-            match Client::connect(&path) {
-                Ok(client) => break client,
-                Err(error) => assert!(std::time::Instant::now() < until, "{error}"),
-            }
-        };
-        held.push(client);
-        held
+        let mut idle = silent(&path, 128);
+        // Then the first one has been silent for less time than the others.
+        for number in (0..128).chain([0]) {
+            assert!(asks(&mut idle[number], HELLO).contains("serve"), "{number}");
+        }
+        let mut client = Client::connect(&path).unwrap();
+        assert!(client.call(&ListSessions {}).unwrap().is_empty());
+        assert_eq!(idle[1].read(&mut [0]).unwrap(), 0, "it gave way");
+        for stays in [0, 2, 127] {
+            assert!(asks(&mut idle[stays], HELLO).contains("serve"), "{stays}");
+        }
     };
-    let mut held = spawn_blocking(clients).await.unwrap();
-    let waiting = spawn_blocking(move || held[0].call(&RevokeSession { name: "never".into() }).map(drop));
+    spawn_blocking(clients).await.unwrap();
+}
+
+#[tokio::test]
+async fn beyond_a_number_of_requests_more_wait_and_then_are_cut_off() {
+    let world = World::start();
+    let (path, mut begun) = (world.path.clone(), world.fake.begun.subscribe());
+    let ask = move || {
+        let mut busy = Vec::new();
+        // One whose request was not read yet is still idle, and may give way.
+        while busy.len() < 512 {
+            let mut stream = silent(&path, 1).remove(0);
+            let wait = if busy.len() < 128 { 1 } else { 200 };
+            stream.set_read_timeout(Some(Duration::from_millis(wait))).unwrap();
+            let _cut = stream.write_all(REVOKE.as_bytes());
+            match stream.read(&mut [0]) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => busy.push(stream),
+                _cut_off => return busy,
+            }
+        }
+        panic!("none was cut off");
+    };
+    let mut busy = spawn_blocking(ask).await.unwrap();
+    begun.wait_for(|begun| *begun == 16).await.unwrap();
+    assert_eq!(*begun.borrow(), 16, "the others wait");
+    world.fake.ends.add_permits(128);
+    let answered = move || {
+        let answers = busy.iter_mut().map(|stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream.read(&mut [0]).unwrap()
+        });
+        answers.sum::<usize>()
+    };
+    assert_eq!(spawn_blocking(answered).await.unwrap(), 128);
+}
+
+#[tokio::test]
+async fn what_is_never_carried_out_ends_with_the_harness() {
+    let world = World::start();
+    let (path, mut begun) = (world.path.clone(), world.fake.begun.subscribe());
+    let waiting = spawn_blocking(move || Client::connect(&path).unwrap().call(&RevokeSession { name: "a".into() }));
+    begun.wait_for(|begun| *begun == 1).await.unwrap();
     world.shutdown.cancel();
     world.serving.await.unwrap();
     assert!(waiting.await.unwrap().is_err());

@@ -3,11 +3,12 @@
 use std::{
     ffi::OsStr,
     fs,
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    io::{Read as _, Write as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixStream, process::CommandExt as _},
     process::Command,
 };
 
-use footbridge_tests::{Daemon, Host, NOBODY, Running, Servers, programs, skipped};
+use footbridge_tests::{Daemon, Host, NOBODY, PATIENCE, Running, Servers, programs, skipped};
 use serde_json::json;
 
 const TEST: &str = "the_control_socket_is_closed";
@@ -47,6 +48,25 @@ fn from_other_namespaces_of_the_same_user_nobody_gets_in() {
         }
     }
     assert!(daemon.list().is_empty(), "whoever belongs here still gets in");
+}
+
+#[test]
+fn dozens_of_others_that_stay_connected_keep_no_command_out() {
+    let daemon = Host::with(&Servers::none()).serves();
+    let _guest = daemon.opens("one", &[]);
+    let socket = daemon.host.runtime().join("serve/control.sock");
+    let connects = || {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"{\"id\":1,\"method\":\"approvals.list\",\"params\":{}}\n").unwrap();
+        stream
+    };
+    let mut others: Vec<UnixStream> = (0..40).map(|_| connects()).collect();
+    assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
+    assert!(daemon.list().is_empty());
+    for stream in &mut others {
+        assert_eq!(stream.read(&mut [0]).unwrap(), 1, "each is answered, too");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use tokio::{
     net::UnixStream,
     sync::Semaphore,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     config::folders::{FolderError, make_private},
-    listener::{AcceptError, BindError, Listen, Listener, Listeners, Stream},
+    listener::{BindError, Listen, Listener, Listeners, Lull, Stream},
 };
 
 /// Requests that are carried out at a time: each may have a large answer.
@@ -97,6 +97,7 @@ impl Control {
         let room = Room { places: Arc::new(Semaphore::new(MAX_REQUESTS)), idle: Idle::default(), shutdown };
         let mut clients = JoinSet::new();
         let mut refused = 0_u64;
+        let lull = Lull::new("commands");
         loop {
             let accepted = tokio::select! {
                 () = room.shutdown.cancelled() => break,
@@ -104,13 +105,13 @@ impl Control {
                 Some(_ended) = clients.join_next() => continue,
             };
             let stream = match accepted {
-                Ok((Stream::Unix(stream), _)) => stream,
-                Ok(_) => continue,
+                Ok((stream, _)) => {
+                    lull.is_over();
+                    let Stream::Unix(stream) = stream else { continue };
+                    stream
+                }
                 Err(error) => {
-                    if let AcceptError::Exhausted(error) = &error {
-                        tracing::warn!(%error, "no command can connect for a moment");
-                    }
-                    sleep(error.pause()).await;
+                    lull.wait_after(error).await;
                     continue;
                 }
             };

@@ -24,7 +24,6 @@ use std::sync::{Arc, atomic::AtomicU64};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::Semaphore,
-    time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -32,7 +31,7 @@ use crate::{
     auth::Peer,
     call::Stages,
     limits::{CallLimits, EdgeLimits},
-    listener::{AcceptError, Listener},
+    listener::{Listener, Lull},
     session::Session,
 };
 use goodbye::Goodbyes;
@@ -51,6 +50,7 @@ pub struct Edge {
     wrong_tokens: Arc<AtomicU64>,
     large_bodies: Arc<Semaphore>,
     goodbyes: Goodbyes,
+    lull: Arc<Lull>,
     tasks: TaskTracker,
 }
 
@@ -66,6 +66,7 @@ impl Edge {
             wrong_tokens: Arc::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
             goodbyes: Goodbyes::new(),
+            lull: Arc::new(Lull::new("guests")),
             tasks: TaskTracker::new(),
         }
     }
@@ -79,13 +80,11 @@ impl Edge {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer, &session, &shutdown),
-                Err(error) => {
-                    if let AcceptError::Exhausted(error) = &error {
-                        tracing::warn!(%error, "no new connection can be accepted for a moment");
-                    }
-                    sleep(error.pause()).await;
+                Ok((stream, peer)) => {
+                    self.lull.is_over();
+                    self.admit(stream, peer, &session, &shutdown);
                 }
+                Err(error) => self.lull.wait_after(error).await,
             }
         }
     }

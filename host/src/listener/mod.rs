@@ -13,6 +13,7 @@
 mod claims;
 mod error;
 mod inherited;
+mod lull;
 mod stream;
 mod turned_away;
 mod unix;
@@ -27,6 +28,7 @@ use crate::auth::Peer;
 pub use error::{AcceptError, BindError, FolderFault};
 use inherited::Loan;
 pub(crate) use inherited::note as note_inherited;
+pub(crate) use lull::Lull;
 pub use stream::{SmallWrites, Stream, VSOCK_WRITE};
 use unix::{SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};

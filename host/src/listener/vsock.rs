@@ -19,12 +19,11 @@ use nix::{
     errno::Errno,
     sys::socket::{AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, listen, socket},
 };
-use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use tokio_vsock::{VsockListener, VsockStream};
 
 use super::{
-    AcceptError, BACKLOG, BindError,
+    BACKLOG, BindError, Lull,
     claims::{Claim, Claims},
 };
 use crate::sys;
@@ -36,10 +35,17 @@ const WINDOW: u64 = 2 * 1024 * 1024;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ports(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     bound: Mutex<HashMap<u32, Bound>>,
     tasks: TaskTracker,
+    lull: Lull,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { bound: Mutex::default(), tasks: TaskTracker::default(), lull: Lull::new("vsock") }
+    }
 }
 
 #[derive(Debug)]
@@ -165,8 +171,11 @@ impl Port {
             tokio::select! {
                 () = self.claims.unclaimed() => self.release_if_unclaimed(),
                 accepted = socket.accept() => match accepted {
-                    Ok((stream, from)) => self.claims.hand_over(stream, from.cid(), from.port()),
-                    Err(error) => pause_after(error.into()).await,
+                    Ok((stream, from)) => {
+                        self.shared.lull.is_over();
+                        self.claims.hand_over(stream, from.cid(), from.port());
+                    }
+                    Err(error) => self.shared.lull.wait_after(error.into()).await,
                 },
             }
         }
@@ -193,14 +202,6 @@ impl Drop for Port {
         let shared = Arc::clone(&self.shared);
         self.release(&mut shared.bound());
     }
-}
-
-async fn pause_after(error: AcceptError) {
-    match &error {
-        AcceptError::Exhausted(error) => tracing::warn!(%error, "no new vsock connection can be accepted for a moment"),
-        AcceptError::Passing(error) => tracing::debug!(%error, "a vsock connection was gone before it was accepted"),
-    }
-    sleep(error.pause()).await;
 }
 
 /// The context id that a session claims.

@@ -3,6 +3,7 @@
 
 mod between;
 mod control;
+mod descriptors;
 mod ends;
 mod limits;
 mod mistakes;

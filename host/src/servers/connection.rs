@@ -1,7 +1,7 @@
 //! One connection to one server, from the handshake to the end of everything that belonged to it.
 //!
 //! States: opening (bounded by the start time), open, gone. It is gone when the program ended, even if something it
-//! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost. Requests
+//! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost, see `doubt`. Requests
 //! in flight learn it at that moment. Failure paths of opening are [`StartError`], each with a text for the guest that
 //! tells no secrets and a detail for the operator.
 
@@ -17,6 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     HttpSpec, ProtocolChoice, ServerName, ServersContext, StdioSpec, TransportSpec,
     client::{Quiet, lifecycle, takes_questions},
+    doubt::Doubts,
     gather::Room,
     http::{BadAddress, HttpClient},
     launch::{LaunchError, Process},
@@ -111,7 +112,7 @@ pub(super) async fn open(
     let tap = Arc::new(Tap::new(context.redactor.clone(), Arc::clone(&shared.noise), takes_questions));
     match transport {
         TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, tap), tracker).await,
-        TransportSpec::Http(spec) => open_http(spec, choice, context, shared, tap).await,
+        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, tap), tracker).await,
     }
 }
 
@@ -166,12 +167,15 @@ async fn open_http(
     spec: &HttpSpec,
     choice: ProtocolChoice,
     context: &ServersContext,
-    shared: &Arc<Shared>,
-    tap: Arc<Tap>,
+    (shared, tap): (&Arc<Shared>, Arc<Tap>),
+    tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
     let broken = CancellationToken::new();
-    let connect_time = context.limits.servers.connect_time;
-    let client = HttpClient::new(spec, Arc::clone(&tap), room(context), connect_time, broken.clone())?;
+    // Whatever becomes of the handshake: nothing is checked for a connection that nobody has.
+    let opening = broken.clone().drop_guard();
+    let limits = &context.limits.servers;
+    let doubts = Doubts::new(broken.clone(), tracker.clone(), limits);
+    let client = HttpClient::new(spec, Arc::clone(&tap), room(context), limits.connect_time, doubts)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
     config.reinit_on_expired_session = false;
     config.allow_stateless = true;
@@ -182,7 +186,9 @@ async fn open_http(
     let watched = Watched::new(transport, broken.clone());
     let quiet = Quiet::new(&tap);
     let service = quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
-    Ok(Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await)
+    let connection = Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await;
+    opening.disarm();
+    Ok(connection)
 }
 
 fn room(context: &ServersContext) -> Room {
@@ -244,6 +250,7 @@ impl Connection {
         self.live.gone.cancel();
         let Some(process) = &mut self.process else {
             let _closed = self.service.close_with_timeout(time).await;
+            self.broken.cancel();
             return;
         };
         let service = async { drop(self.service.close_with_timeout(time).await) };

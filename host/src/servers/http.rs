@@ -2,8 +2,9 @@
 //!
 //! It follows no redirect, cuts no stream short by a total time, and never sends anything twice. What became of a
 //! request goes into its ticket: it certainly did not get there (no connection, or the server refused it because
-//! the session is lost or our credentials are not accepted), or it may have. A lost session breaks the connection, and
-//! its supervisor opens another one; the request itself is not repeated.
+//! the session is lost or our credentials are not accepted), or it may have. An answer that may mean a lost session
+//! fails its own request at once and raises a doubt; only a doubt that is confirmed breaks the connection, and its
+//! supervisor opens another one. The request itself is not repeated.
 //!
 //! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, as reqwest reads them; a
 //! proxy resolves names itself, so that the check of private addresses is then the proxy's. `http:` to loopback uses
@@ -21,12 +22,12 @@ use rmcp::{
     },
 };
 use sse_stream::Sse;
-use tokio_util::sync::CancellationToken;
 
 pub(super) use super::address::BadAddress;
 use super::{
     HttpSpec,
     body::{self, Arrived},
+    doubt::{Doubts, Pinged, is_shortage},
     gather::Room,
     message,
     tap::Tap,
@@ -36,6 +37,7 @@ use super::{
 };
 
 const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const BOTH: &str = "application/json, text/event-stream";
 /// Headers that are set here and nowhere else.
@@ -52,8 +54,15 @@ pub(super) struct HttpClient {
     headers: HeaderMap,
     tap: Arc<Tap>,
     room: Room,
-    broken: CancellationToken,
+    doubts: Doubts,
     next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
+}
+
+/// Where a message went.
+struct Sent<'a> {
+    uri: &'a str,
+    session: Option<&'a str>,
+    version: Option<HeaderValue>,
 }
 
 /// How often and how fast streams are asked for again.
@@ -66,17 +75,17 @@ pub(super) fn reconnects() -> ExponentialBackoff {
 }
 
 impl HttpClient {
-    /// A client for one server, if its address may be used. `broken` is cancelled when its session is lost.
+    /// A client for one server, if its address may be used.
     pub(super) fn new(
         spec: &HttpSpec,
         tap: Arc<Tap>,
         room: Room,
         connect_time: Duration,
-        broken: CancellationToken,
+        doubts: Doubts,
     ) -> Result<Self, BadAddress> {
         let Web { client, headers } = Web::new(spec, &OURS, connect_time)?;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
-        Ok(Self { client, headers, tap, room, broken, next_stream })
+        Ok(Self { client, headers, tap, room, doubts, next_stream })
     }
 
     fn request(
@@ -104,19 +113,42 @@ impl HttpClient {
         if !self.tap.departs(message) {
             return Err(HttpError::Withdrawn.into());
         }
-        let ticket = Asker::of(message);
+        let sent = Sent { uri, session, version: headers.get(VERSION).cloned() };
+        let answered = self.exchange(self.posting(uri, session, headers).body(body), message, &sent).await;
+        if answered.is_err() {
+            self.tap.forget(message);
+        }
+        answered
+    }
+
+    /// A POST that has no body yet.
+    fn posting(
+        &self,
+        uri: &str,
+        session: Option<&str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> reqwest::RequestBuilder {
         let request = self.request(self.client.post(uri), session, headers);
-        let request = request.header(header::ACCEPT, BOTH).header(header::CONTENT_TYPE, "application/json").body(body);
+        request.header(header::ACCEPT, BOTH).header(header::CONTENT_TYPE, "application/json")
+    }
+
+    async fn exchange(
+        &self,
+        request: reqwest::RequestBuilder,
+        message: &ClientJsonRpcMessage,
+        sent: &Sent<'_>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let ticket = Asker::of(message);
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Err(self.unsent(&ticket, error)),
+            Err(error) => return Err(self.unsent(&ticket, error, sent)),
         };
         let status = response.status();
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if !status.is_success() {
-            return self.refused(response, message, &ticket, session.is_some()).await;
+            return self.refused(response, message, &ticket, sent).await;
         }
         let new_session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         match media_type(&response) {
@@ -149,16 +181,17 @@ impl HttpClient {
     }
 
     /// The request got no response.
-    fn unsent(&self, ticket: &Asker, error: reqwest::Error) -> Failure {
-        let connecting = error.is_connect();
-        let why = causes(&error.without_url());
-        if connecting {
-            // The supervisor opens a new connection at the next use, and says meanwhile that there is none.
-            self.broken.cancel();
-            let answer = Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator");
-            return ticket.fails(answer, HttpError::Connect(why));
+    fn unsent(&self, ticket: &Asker, error: reqwest::Error, sent: &Sent<'_>) -> Failure {
+        let error = error.without_url();
+        let why = causes(&error);
+        if !error.is_connect() {
+            return ticket.fails(Answer::Lost, HttpError::Lost(why));
         }
-        ticket.fails(Answer::Lost, HttpError::Lost(why))
+        if !is_shortage(&error) {
+            self.doubt(sent);
+        }
+        let answer = Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator");
+        ticket.fails(answer, HttpError::Connect(why))
     }
 
     /// The response says that something is wrong.
@@ -167,7 +200,7 @@ impl HttpClient {
         response: reqwest::Response,
         message: &ClientJsonRpcMessage,
         ticket: &Asker,
-        in_session: bool,
+        sent: &Sent<'_>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let status = response.status();
         let code = status.as_u16();
@@ -176,7 +209,6 @@ impl HttpClient {
                 let answer = Answer::Refused("does not accept its credentials. Nothing was done; ask the operator");
                 return Err(ticket.fails(answer, HttpError::Credentials(code)));
             }
-            StatusCode::NOT_FOUND if in_session => return Err(self.session_lost(ticket)),
             _ if status.is_redirection() => {
                 return Err(ticket.fails(Answer::Unusable, HttpError::Redirect(code)));
             }
@@ -185,22 +217,34 @@ impl HttpClient {
         if let Some(response) = body::discover_rejected(message, status) {
             return Ok(response);
         }
+        let in_session = sent.session.is_some();
+        if status == StatusCode::NOT_FOUND && in_session {
+            self.doubt(sent);
+        }
         if let Media::Json = media_type(&response)
             && let Arrived::Message(message) = body::json(response, &self.tap, self.room.clone()).await
         {
             return Ok(StreamableHttpPostResponse::Json(*message, None));
         }
-        // An error without our id: this is how some servers say that they do not know the session.
-        if status == StatusCode::BAD_REQUEST && in_session {
-            return Err(self.session_lost(ticket));
+        // 404 is how a server says that it does not know the session, and some say it with an error without our id.
+        // Both may as well be about this request alone.
+        if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && in_session {
+            self.doubt(sent);
+            let answer =
+                Answer::Refused("did not take the request. Nothing was done; try again, or with other arguments");
+            return Err(ticket.fails(answer, HttpError::Status(code)));
         }
         Err(ticket.fails(Answer::Unusable, HttpError::Status(code)))
     }
 
-    fn session_lost(&self, ticket: &Asker) -> Failure {
-        self.broken.cancel();
-        ticket.answer(Answer::Refused("was restarted and did not take the request. Nothing was done; try again"));
-        StreamableHttpError::SessionExpired
+    /// Has it looked at whether the server is there and knows the session.
+    fn doubt(&self, sent: &Sent<'_>) {
+        let version = sent.version.clone().map(|version| (HeaderName::from_static(VERSION), version));
+        self.doubts.raise(Pinged {
+            request: self.posting(sent.uri, sent.session, version.into_iter().collect()),
+            in_session: sent.session.is_some(),
+            tap: Arc::clone(&self.tap),
+        });
     }
 
     /// Waits its turn: a server that ends its streams at once is not asked for new ones without end.
@@ -232,7 +276,7 @@ impl StreamableHttpClient for HttpClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        if self.broken.is_cancelled() {
+        if self.doubts.is_broken() {
             return Ok(());
         }
         let request = self.request(self.client.delete(&*uri), Some(&session_id), custom_headers);

@@ -8,7 +8,7 @@
 //! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
-//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`,
+//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`, `doubt`,
 //! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
 //! `elicitation` (their questions), `listing`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
 
@@ -17,6 +17,7 @@ mod body;
 mod call;
 mod client;
 mod connection;
+mod doubt;
 mod elicitation;
 mod gather;
 mod http;

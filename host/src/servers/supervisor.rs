@@ -2,8 +2,8 @@
 //! used next.
 //!
 //! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From
-//! unavailable only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it does not start; it ends; it starts too often and
-//! is left alone for a while. Each is logged once with its detail; a guest reads the short text. Whatever happens,
+//! unavailable only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it
+//! does not start; it ends; it starts too often and is left alone for a while. Each is logged once with its detail; a guest reads the short text. Whatever happens,
 //! the connection is closed before the next one opens, and before the task ends.
 
 use std::{sync::Arc, time::Duration};
@@ -65,8 +65,15 @@ enum Over {
 impl Supervisor {
     /// Runs until it is stopped.
     pub(super) async fn run(mut self) {
+        let mut session_lost = false;
         loop {
-            match self.restarts.ask(Instant::now(), &self.context.limits.servers) {
+            let (now, limits) = (Instant::now(), &self.context.limits.servers);
+            let advice = if std::mem::take(&mut session_lost) {
+                Advice::After(self.restarts.reopen(now, limits))
+            } else {
+                self.restarts.ask(now, limits)
+            };
+            match advice {
                 Advice::Wait(left) => self.unavailable(&format!(
                     "it ended too often and is left alone; try again in {} s",
                     left.as_secs() + 1
@@ -84,7 +91,10 @@ impl Supervisor {
                             continue;
                         }
                         // Opening a session costs nothing, and whoever lost it will ask again at once.
-                        Over::Ended(_) if matches!(self.spec.transport, TransportSpec::Http(_)) => continue,
+                        Over::Ended(_) if matches!(self.spec.transport, TransportSpec::Http(_)) => {
+                            session_lost = true;
+                            continue;
+                        }
                         Over::Failed(_) | Over::Ended(_) => {}
                     }
                 }

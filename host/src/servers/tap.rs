@@ -127,6 +127,21 @@ impl Tap {
         true
     }
 
+    /// Takes note that a message that left will not be answered.
+    pub(super) fn forget(&self, message: &ClientJsonRpcMessage) {
+        if let ClientJsonRpcMessage::Request(request) = message
+            && let RequestId::Number(id) = request.id
+        {
+            self.waiting().remove(id);
+        }
+    }
+
+    /// Whether somebody waits for an answer.
+    pub(super) fn has_calls(&self) -> bool {
+        let is_waiting = |ticket: &Ticket| !ticket.over().is_cancelled();
+        self.waiting().requests.values().filter_map(|request| request.ticket.as_ref()).any(is_waiting)
+    }
+
     /// Takes a whole message of the server; what the library is to see of it is added to `out`.
     pub(super) fn arrived(&self, bytes: Vec<u8>, held: Option<Held>, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
         let text = match String::from_utf8(bytes) {

@@ -51,13 +51,80 @@ async fn a_lost_session_refuses_the_call_once_and_is_opened_again_unasked() {
         let before = turn(&servers);
         let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();
         let Outcome::NotSent(NotSent::Unavailable(why)) = outcome else { panic!("{trap:?}: {outcome:?}") };
-        assert_eq!(why, "Server \"x\" was restarted and did not take the request. Nothing was done; try again");
+        let refused = "Server \"x\" did not take the request. Nothing was done; try again, or with other arguments";
+        assert_eq!(why, refused);
         assert_eq!(server.calls(), 1, "{trap:?}");
         ready_again(&servers, before).await;
         assert!(raw(echo(&servers).await).contains("\"n\":1"));
         assert_eq!(server.calls(), 2, "{trap:?}");
         end(server, servers).await;
     }
+}
+
+#[tokio::test]
+async fn sessions_that_are_lost_without_end_never_shut_the_server() {
+    let change = |limits: &mut Limits| {
+        limits.servers.first_pause = Duration::from_millis(1);
+        limits.servers.restarts = 2;
+    };
+    let (server, servers) = ready(Trap::LostAlways, change).await;
+    for round in 1..=6 {
+        let before = turn(&servers);
+        assert!(matches!(echo(&servers).await, Outcome::NotSent(NotSent::Unavailable(_))), "{round}");
+        ready_again(&servers, before).await;
+        assert_eq!((server.calls(), report(&servers).restarts), (round, round));
+    }
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn what_one_calls_arguments_provoke_cuts_no_other_call() {
+    let (server, servers) = ready(Trap::Picky, |_| {}).await;
+    let before = turn(&servers);
+    let provokes = async {
+        while server.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        for how in ["html", "html404", "json"].into_iter().cycle().take(12) {
+            let outcome = call(&servers, "echo", json!({"how": how})).await;
+            assert!(matches!(outcome, Outcome::NotSent(NotSent::Unavailable(_))), "{how}: {outcome:?}");
+        }
+        while !server.seen().iter().any(|method| method == "ping") {
+            tokio::task::yield_now().await;
+        }
+        server.release();
+    };
+    let both = async { tokio::join!(echo(&servers), provokes) };
+    let (held, ()) = tokio::time::timeout(LONG, both).await.unwrap();
+    assert!(raw(held).contains("\"n\":1"));
+    assert_eq!((turn(&servers), report(&servers).restarts), (before, 0));
+    assert_eq!(server.calls(), 13, "nothing is sent twice");
+    assert_eq!(server.seen().iter().filter(|method| *method == "initialize").count(), 1);
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_that_drains_answers_what_is_in_flight_before_it_is_given_up() {
+    let (server, servers) = ready(Trap::Picky, |limits| limits.servers.first_pause = Duration::from_millis(1)).await;
+    let before = turn(&servers);
+    let refused = async {
+        while server.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        server.drain().await;
+        let mut refused = 0;
+        while refused < 200 {
+            let outcome = call(&servers, "echo", json!({"how": "html"})).await;
+            let Outcome::NotSent(NotSent::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
+            refused += usize::from(why.contains("cannot be reached"));
+        }
+        assert_eq!(turn(&servers), before);
+        server.release();
+    };
+    let both = async { tokio::join!(echo(&servers), refused) };
+    let (held, ()) = tokio::time::timeout(LONG, both).await.unwrap();
+    assert!(raw(held).contains("\"n\":1"));
+    end(server, servers).await;
 }
 
 #[tokio::test]

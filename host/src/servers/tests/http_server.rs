@@ -11,7 +11,9 @@ use std::{
 use bytes::Bytes;
 use futures::StreamExt;
 use http_body_util::{BodyExt, StreamBody, combinators::BoxBody};
-use hyper::{Method, Request, Response, StatusCode, body::Frame, body::Incoming, service::service_fn};
+use hyper::{
+    Method, Request, Response, StatusCode, body::Frame, body::Incoming, header::HeaderValue, service::service_fn,
+};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -24,10 +26,14 @@ type Body = BoxBody<Bytes, Infallible>;
 pub(super) enum Trap {
     Json,
     Sse,
-    /// Answers 404, as for an unknown session, once.
+    /// Loses the session at the first call, and answers 404 until there is a new one.
     Lost404,
-    /// Answers 400 with an error without an id, once.
+    /// The same with 400 and an error without an id.
     Lost400,
+    /// The same at every call.
+    LostAlways,
+    /// Keeps its session, answers as the argument `how` says, and a call without it when it is released.
+    Picky,
     /// Redirects to another origin.
     Redirect,
     /// A stream of comments and progress without end.
@@ -56,7 +62,11 @@ struct State {
     trap: Trap,
     seen: Mutex<Vec<String>>,
     sprung: Mutex<bool>,
+    lost: Mutex<bool>,
     hang_up: CancellationToken,
+    release: CancellationToken,
+    /// Cancelled when it takes no new connection.
+    draining: CancellationToken,
 }
 
 impl HttpServer {
@@ -65,14 +75,26 @@ impl HttpServer {
         let address = listener.local_addr().unwrap();
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let hang_up = CancellationToken::new();
-        let state = Arc::new(State { trap, seen: Mutex::default(), sprung: Mutex::default(), hang_up });
-        let (accepting, connections, shared) = (stop.clone(), tracker.clone(), Arc::clone(&state));
+        let (release, draining) = (CancellationToken::new(), stop.child_token());
+        let (seen, sprung, lost) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let state = Arc::new(State { trap, seen, sprung, lost, hang_up, release, draining });
+        let (connections, shared) = (tracker.clone(), Arc::clone(&state));
+        let stopped = stop.clone();
         tracker.spawn(async move {
-            while let Some(Ok((stream, _))) = accepting.run_until_cancelled(listener.accept()).await {
-                let (state, stop) = (Arc::clone(&shared), accepting.clone());
+            while let Some(Ok((stream, _))) = shared.draining.run_until_cancelled(listener.accept()).await {
+                let (state, stop) = (Arc::clone(&shared), stopped.clone());
                 connections.spawn(async move {
                     let hang_up = state.hang_up.clone();
-                    let service = service_fn(move |request| answer(Arc::clone(&state), request));
+                    let service = service_fn(move |request| {
+                        let state = Arc::clone(&state);
+                        async move {
+                            let mut response = answer(Arc::clone(&state), request).await?;
+                            if state.draining.is_cancelled() {
+                                response.headers_mut().insert("connection", HeaderValue::from_static("close"));
+                            }
+                            Ok::<_, Infallible>(response)
+                        }
+                    });
                     let serving =
                         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
                     tokio::select! {
@@ -99,6 +121,19 @@ impl HttpServer {
         self.seen().iter().filter(|method| *method == "tools/call").count()
     }
 
+    /// Answers the calls that wait.
+    pub(super) fn release(&self) {
+        self.state.release.cancel();
+    }
+
+    /// Takes no new connection, and closes each that it has after its next answer.
+    pub(super) async fn drain(&self) {
+        self.state.draining.cancel();
+        while tokio::net::TcpStream::connect(self.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     pub(super) async fn stop(self) {
         self.stop.cancel();
         self.tracker.close();
@@ -117,6 +152,11 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let method = message["method"].as_str().unwrap_or_default().to_owned();
     state.seen.lock().unwrap().push(method.clone());
     let id = &message["id"];
+    if method == "initialize" {
+        *state.lost.lock().unwrap() = false;
+    } else if *state.lost.lock().unwrap() {
+        return Ok(unknown_session(state.trap));
+    }
     let result = match method.as_str() {
         "initialize" => json!({
             "protocolVersion": message["params"]["protocolVersion"],
@@ -124,7 +164,13 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
             "serverInfo": {"name": "http", "version": "0"},
         }),
         "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
-        "tools/call" => return Ok(called(&state, id, &message["params"], &secret)),
+        "tools/call" => {
+            if state.trap == Trap::Picky && message["params"]["arguments"]["how"].is_null() {
+                state.release.cancelled().await;
+            }
+            return Ok(called(&state, id, &message["params"], &secret));
+        }
+        "ping" => json!({}),
         _ => return Ok(status(StatusCode::ACCEPTED)),
     };
     let mut response = json_body(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
@@ -143,14 +189,17 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
     match state.trap {
         Trap::Json => json_body(good.to_string()),
         Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
-        Trap::Lost404 if first => status(StatusCode::NOT_FOUND),
-        Trap::Lost400 if first => {
-            let error = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request"}, "id": null});
-            let mut response = json_body(error.to_string());
-            *response.status_mut() = StatusCode::BAD_REQUEST;
-            response
+        Trap::Lost404 | Trap::Lost400 | Trap::LostAlways if first || state.trap == Trap::LostAlways => {
+            *state.lost.lock().unwrap() = true;
+            unknown_session(state.trap)
         }
-        Trap::Lost404 | Trap::Lost400 => json_body(good.to_string()),
+        Trap::Lost404 | Trap::Lost400 | Trap::LostAlways => json_body(good.to_string()),
+        Trap::Picky => match params["arguments"]["how"].as_str() {
+            Some("html") => html(StatusCode::BAD_REQUEST),
+            Some("html404") => html(StatusCode::NOT_FOUND),
+            Some(_) => no_id(),
+            None => json_body(good.to_string()),
+        },
         Trap::Redirect => {
             let mut response = status(StatusCode::TEMPORARY_REDIRECT);
             response.headers_mut().insert("location", "http://127.0.0.2:1/elsewhere".parse().unwrap());
@@ -162,11 +211,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
             vec![format!("data: {{\"result\":{{\"x\":\"{}\"}},\"id\":{id}}}\n\n", "h".repeat(8 << 20)), progress(1)],
             true,
         ),
-        Trap::WrongType => {
-            let mut response = json_body("<html>sign in</html>".to_owned());
-            response.headers_mut().insert("content-type", "text/html".parse().unwrap());
-            response
-        }
+        Trap::WrongType => html(StatusCode::OK),
         Trap::Hangup => {
             state.hang_up.cancel();
             sse(Vec::new(), true)
@@ -175,6 +220,26 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         Trap::SseEnds => sse(vec![progress(1)], false),
         Trap::WrongId => json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string()),
     }
+}
+
+fn unknown_session(trap: Trap) -> Response<Body> {
+    if trap == Trap::Lost404 { status(StatusCode::NOT_FOUND) } else { no_id() }
+}
+
+/// 400 with an error without an id.
+fn no_id() -> Response<Body> {
+    let error = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request"}, "id": null});
+    let mut response = json_body(error.to_string());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+/// What a proxy says.
+fn html(status: StatusCode) -> Response<Body> {
+    let mut response = json_body("<html>sign in</html>".to_owned());
+    response.headers_mut().insert("content-type", "text/html".parse().unwrap());
+    *response.status_mut() = status;
+    response
 }
 
 fn status(status: StatusCode) -> Response<Body> {

@@ -35,6 +35,8 @@ pub struct Redactor {
 struct Known {
     secrets: Vec<Secret>,
     finder: Option<Arc<AhoCorasick>>,
+    /// Bytes of the longest spelling of one.
+    longest: usize,
 }
 
 /// The automaton's own text would spell the values out.
@@ -73,7 +75,10 @@ impl Redactor {
             return;
         }
         match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values) {
-            Ok(finder) => known.finder = Some(Arc::new(finder)),
+            Ok(finder) => {
+                known.longest = values.first().map_or(0, String::len);
+                known.finder = Some(Arc::new(finder));
+            }
             // Only gigabytes of values get here.
             Err(error) => tracing::error!(%error, "values of new secrets are not taken out of what servers say"),
         }
@@ -85,6 +90,32 @@ impl Redactor {
         self.replace(text, || {
             self.replaced.fetch_add(1, Ordering::Relaxed);
         })
+    }
+
+    /// Bytes of the longest text that is looked for.
+    pub(crate) fn longest(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).longest
+    }
+
+    /// A part of a text without the values, and where it ends. It starts and ends after a value that lies across its
+    /// bounds, so that no part of one is left. Bounds are those of characters.
+    pub(crate) fn scrub_part(&self, text: &str, part: std::ops::Range<usize>) -> (String, usize) {
+        let finder = self.known.read().unwrap_or_else(PoisonError::into_inner).finder.clone();
+        let (mut out, mut done, mut end) = (String::new(), part.start, part.end);
+        for found in finder.iter().flat_map(|finder| finder.find_iter(text)) {
+            if found.start() >= end {
+                break;
+            }
+            if found.start() >= done {
+                self.replaced.fetch_add(1, Ordering::Relaxed);
+                out.push_str(&text[done..found.start()]);
+                out.push_str(MARK);
+            }
+            done = done.max(found.end());
+            end = end.max(done);
+        }
+        out.push_str(&text[done..end]);
+        (out, end)
     }
 
     /// As [`Self::scrub`], for what no server said: nothing is counted.

@@ -174,6 +174,18 @@ impl Catalogue {
         }
     }
 
+    /// Whether the server gave the same entries, letter for letter.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        fn texts(catalogue: &Catalogue) -> impl Iterator<Item = &str> {
+            let tools = catalogue.tools.values().map(|tool| tool.definition());
+            let prompts = catalogue.prompts.values().map(|prompt| prompt.definition());
+            let others = catalogue.resources.values().chain(catalogue.templates.values());
+            tools.chain(prompts).chain(others.map(|raw| &**raw)).map(RawValue::get)
+        }
+        let counts = |of: &Self| (of.tools.len(), of.prompts.len(), of.resources.len(), of.templates.len());
+        counts(self) == counts(other) && texts(self).eq(texts(other))
+    }
+
     /// Resources by URI, each as the server gave it.
     pub fn resources(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.resources.iter().map(|(uri, raw)| (&**uri, &**raw))

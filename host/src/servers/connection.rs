@@ -10,7 +10,10 @@ use std::{sync::Arc, time::Duration};
 use rmcp::{
     RoleClient,
     service::{ClientCacheConfig, ClientInitializeError, ClientServiceExt, Peer, RunningService},
-    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+    transport::{
+        StreamableHttpClientTransport, common::client_side_sse::ExponentialBackoff,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -19,7 +22,7 @@ use super::{
     client::{Quiet, lifecycle, takes_questions},
     doubt::Doubts,
     gather::Room,
-    http::{BadAddress, HttpClient},
+    http::{BadAddress, HttpClient, STREAM_PAUSE},
     launch::{LaunchError, Process},
     lines::Lines,
     listing::ListError,
@@ -31,6 +34,9 @@ use super::{
 
 /// How long to wait for the rest once one of program and output has ended.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// How often in a row a stream that ended is asked for again.
+const STREAM_TRIES: usize = 10;
 
 /// The same while it starts, where nobody waits for an answer and the reason matters more.
 pub(super) const START_GRACE: Duration = Duration::from_secs(1);
@@ -181,7 +187,7 @@ async fn open_http(
     config.allow_stateless = true;
     // One place more than there are calls, for listings and subscriptions.
     config.max_concurrent_requests = context.limits.calls.in_flight_per_server + 4;
-    config.retry_config = Arc::new(super::http::reconnects());
+    config.retry_config = Arc::new(reconnects());
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let watched = Watched::new(transport, broken.clone());
     let quiet = Quiet::new(&tap);
@@ -189,6 +195,15 @@ async fn open_http(
     let connection = Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await;
     opening.disarm();
     Ok(connection)
+}
+
+/// How often and how fast streams are asked for again.
+fn reconnects() -> ExponentialBackoff {
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_times = Some(STREAM_TRIES);
+    backoff.base_duration = STREAM_PAUSE;
+    backoff.max_delay = Some(Duration::from_secs(30));
+    backoff
 }
 
 fn room(context: &ServersContext) -> Room {

@@ -1,10 +1,9 @@
 //! The HTTP client under the MCP library: what is sent to a server over HTTP, and how its answers are told apart.
 //!
 //! It follows no redirect, cuts no stream short by a total time, and never sends anything twice. What became of a
-//! request goes into its ticket: it certainly did not get there (no connection, or the server refused it because
-//! the session is lost or our credentials are not accepted), or it may have. An answer that may mean a lost session
-//! fails its own request at once and raises a doubt; only a doubt that is confirmed breaks the connection, and its
-//! supervisor opens another one. The request itself is not repeated.
+//! request goes into its ticket: it certainly did not get there (no connection, or the server refused it), or it may
+//! have. What may mean a lost session fails its own request at once and raises a doubt; only one that is confirmed
+//! breaks the connection, and its supervisor opens another one.
 //!
 //! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, as reqwest reads them; a
 //! proxy resolves names itself, so that the check of private addresses is then the proxy's. `http:` to loopback uses
@@ -16,9 +15,8 @@ use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rmcp::{
     model::ClientJsonRpcMessage,
-    transport::{
-        common::client_side_sse::ExponentialBackoff,
-        streamable_http_client::{SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse},
+    transport::streamable_http_client::{
+        SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     },
 };
 use sse_stream::Sse;
@@ -43,9 +41,7 @@ const BOTH: &str = "application/json, text/event-stream";
 /// Headers that are set here and nowhere else.
 const OURS: [&str; 6] = ["accept", "content-type", "content-length", "host", SESSION, LAST_EVENT];
 /// Pause before a stream that ended is asked for again.
-const STREAM_PAUSE: Duration = Duration::from_secs(1);
-/// How often in a row.
-const STREAM_TRIES: usize = 10;
+pub(super) const STREAM_PAUSE: Duration = Duration::from_secs(1);
 
 /// One server over HTTP. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -63,15 +59,6 @@ struct Sent<'a> {
     uri: &'a str,
     session: Option<&'a str>,
     version: Option<HeaderValue>,
-}
-
-/// How often and how fast streams are asked for again.
-pub(super) fn reconnects() -> ExponentialBackoff {
-    let mut backoff = ExponentialBackoff::default();
-    backoff.max_times = Some(STREAM_TRIES);
-    backoff.base_duration = STREAM_PAUSE;
-    backoff.max_delay = Some(Duration::from_secs(30));
-    backoff
 }
 
 impl HttpClient {

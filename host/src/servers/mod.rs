@@ -10,7 +10,7 @@
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`, `doubt`,
 //! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
-//! `elicitation` (their questions), `listing`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
+//! `elicitation` (their questions), `listing`, `relisting`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
 
 mod address;
 mod body;
@@ -28,6 +28,7 @@ mod message;
 mod noise;
 mod once;
 mod provided;
+mod relisting;
 mod restarts;
 mod roster;
 mod skim;

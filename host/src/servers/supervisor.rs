@@ -14,18 +14,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
-    connection::{Connection, Live, START_GRACE, StartError, open},
+    connection::{Connection, START_GRACE, StartError, open},
     listing::{self, ListError, Listed},
+    relisting::{changed_tools, relist},
     restarts::{Advice, Restarts},
     status::Shared,
     subscription::subscribe,
 };
-use crate::{catalogue::Catalogue, limits::ServerLimits};
-
-/// Notices of changed listings that come together are answered by one listing.
-const DEBOUNCE: Duration = Duration::from_millis(200);
-/// Between two listings that a server asked for.
-const LISTING_GAP: Duration = Duration::from_secs(2);
+use crate::catalogue::Catalogue;
 
 /// Longest detail that is kept and logged: part of it may be a server's own text.
 const DETAIL_BYTES: usize = 2_000;
@@ -196,11 +192,9 @@ impl Supervisor {
         loop {
             tokio::select! {
                 listed = &mut relisting => {
-                    match listed {
-                        Ok(listed) => self.ready(listed, connection),
-                        Err(error) => self.note(&format!("it changed and cannot be listed again: {error}")),
-                    }
-                    relisting.set(relist(live.clone(), limits, LISTING_GAP));
+                    let (listed, pace) = listed;
+                    let gap = pace.next(self.listed_again(listed, connection));
+                    relisting.set(relist(live.clone(), limits, gap));
                 }
                 why = connection.ended() => return Over::Ended(why),
                 () = self.stop.cancelled() => return Over::Stopped,
@@ -214,15 +208,37 @@ impl Supervisor {
         }
     }
 
+    /// Publishes a listing that the server asked for, if it is another one than the last. Whether it is.
+    fn listed_again(&mut self, listed: Result<Listed, ListError>, connection: &Connection) -> bool {
+        match listed {
+            Ok(listed) if self.last.as_ref().is_some_and(|last| last.is_same_as(&listed.catalogue)) => {
+                self.left_out(listed.left_out, listed.reasons);
+                false
+            }
+            Ok(listed) => {
+                self.ready(listed, connection);
+                true
+            }
+            Err(error) => {
+                self.note(&format!("it changed and cannot be listed again: {error}"));
+                false
+            }
+        }
+    }
+
+    /// Keeps what was left out of a listing; it is logged once.
+    fn left_out(&self, count: usize, reasons: Vec<String>) {
+        let mut facts = self.shared.facts();
+        let before = std::mem::replace(&mut facts.left_out, count);
+        facts.left_out_reasons = reasons;
+        drop(facts);
+        if count != before {
+            tracing::warn!(server = %self.shared.name, count, "entries of an MCP server are left out");
+        }
+    }
+
     fn ready(&mut self, listed: Listed, connection: &Connection) {
-        {
-            let mut facts = self.shared.facts();
-            facts.left_out = listed.left_out;
-            facts.left_out_reasons = listed.reasons;
-        }
-        if listed.left_out > 0 {
-            tracing::warn!(server = %self.shared.name, count = listed.left_out, "entries of an MCP server are left out");
-        }
+        self.left_out(listed.left_out, listed.reasons);
         let catalogue = Arc::new(listed.catalogue);
         if let Some(last) = self.last.replace(Arc::clone(&catalogue)) {
             let changed = changed_tools(&last, &catalogue);
@@ -279,22 +295,6 @@ impl Supervisor {
             }
         }
     }
-}
-
-/// Lists again once the server says that something changed, but not before the gap is over.
-async fn relist(live: Live, limits: &ServerLimits, gap: Duration) -> Result<Listed, listing::ListError> {
-    tokio::time::sleep(gap).await;
-    live.tap.changed().await;
-    tokio::time::sleep(DEBOUNCE).await;
-    listing::list(&live, limits).await
-}
-
-/// How many tools are in one of two catalogues only, or have another definition.
-fn changed_tools(before: &Catalogue, now: &Catalogue) -> usize {
-    let same = now.tools().filter(|tool| before.tool(tool.name()).is_some_and(|old| old.digest() == tool.digest()));
-    let kept = same.count();
-    let both = now.tools().filter(|tool| before.tool(tool.name()).is_some()).count();
-    before.tools().len() + now.tools().len() - both - kept
 }
 
 /// What a connection turned out to speak.

@@ -52,6 +52,34 @@ async fn a_change_of_the_listing_is_taken_over() {
 }
 
 #[tokio::test]
+async fn a_listing_that_did_not_change_is_not_published_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, tools) = (folder.path().join("record"), folder.path().join("tools"));
+    let listed = |names: &[&str]| {
+        let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
+        let tools: Vec<_> = names.iter().map(tool).collect();
+        serde_json::to_string(&tools).unwrap()
+    };
+    std::fs::write(&tools, listed(&["nudge"])).unwrap();
+    let spec = stdio("x", &["listing-of-a-file", tools.to_str().unwrap()]);
+    let servers = Stage::with(with_env(spec, "MISBEHAVING_RECORD", record.to_str().unwrap())).ready().await;
+    let (before, first) = (turn(&servers), catalogue(&servers).await);
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    raw(call(&servers, "nudge", json!({})).await);
+    let asked = || std::fs::read_to_string(&record).unwrap_or_default().matches("tools/list").count();
+    while asked() < 2 {
+        tokio::task::yield_now().await;
+    }
+    std::fs::write(&tools, listed(&["nudge", "other"])).unwrap();
+    raw(call(&servers, "nudge", json!({})).await);
+    let changed = published.wait_for(|now| now.turn > before);
+    let now = tokio::time::timeout(LONG, changed).await.unwrap().unwrap().clone();
+    assert!(matches!(&now.state, ServerState::Ready(now) if now.tools().len() == 2 && first.tools().len() == 1));
+    assert_eq!(now.turn, before + 1, "the listing in between was the same");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
 async fn servers_that_do_not_listen_are_ended_side_by_side_and_by_force() {
     let mut stage = Stage::of("ignores-eof-and-term").limit(|limits| {
         limits.servers.close_time = Duration::from_millis(400);

@@ -75,3 +75,8 @@ pub(super) fn lifecycle(choice: ProtocolChoice) -> ClientLifecycleMode {
         },
     }
 }
+
+/// What a connection turned out to speak.
+pub(super) fn found(revision: &str) -> ProtocolChoice {
+    if revision >= "2026-07-28" { ProtocolChoice::Discover } else { ProtocolChoice::Initialize }
+}

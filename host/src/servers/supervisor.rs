@@ -14,6 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
+    client::found,
     connection::{Connection, START_GRACE, StartError, open},
     listing::{self, ListError, Listed},
     relisting::{changed_tools, relist},
@@ -295,9 +296,4 @@ impl Supervisor {
             }
         }
     }
-}
-
-/// What a connection turned out to speak.
-fn found(revision: &str) -> ProtocolChoice {
-    if revision >= "2026-07-28" { ProtocolChoice::Discover } else { ProtocolChoice::Initialize }
 }

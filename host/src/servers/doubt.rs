@@ -20,6 +20,7 @@ use http::StatusCode;
 use nix::errno::Errno;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{message::ErrorObject, tap::Tap};
@@ -47,6 +48,8 @@ pub(super) struct Doubts {
     first_pause: Duration,
     ping_time: Duration,
     checking: Arc<AtomicBool>,
+    /// Tells a check that pauses of another doubt: the server may be back, without the session.
+    again: Arc<Notify>,
 }
 
 /// Where pings go.
@@ -73,7 +76,7 @@ impl Doubts {
     /// checks belong to `tracker`.
     pub(super) fn new(broken: CancellationToken, tracker: TaskTracker, limits: &ServerLimits) -> Self {
         let (first_pause, ping_time) = (limits.first_pause, limits.connect_time + ANSWER_TIME);
-        Self { broken, tracker, first_pause, ping_time, checking: Arc::default() }
+        Self { broken, tracker, first_pause, ping_time, checking: Arc::default(), again: Arc::default() }
     }
 
     /// Whether the connection is given up.
@@ -81,9 +84,17 @@ impl Doubts {
         self.broken.is_cancelled()
     }
 
-    /// Looks whether the server is there and knows the session, in the background, unless that is being done.
-    pub(super) fn raise(&self, pinged: Pinged) {
-        if self.is_broken() || self.checking.swap(true, Ordering::AcqRel) {
+    /// Looks whether the server is there and knows the session, in the background, unless that is being done. `is_answer`: the
+    /// server was reached.
+    pub(super) fn raise(&self, pinged: Pinged, is_answer: bool) {
+        if self.is_broken() {
+            return;
+        }
+        if self.checking.swap(true, Ordering::AcqRel) {
+            // One that did not reach it says nothing new.
+            if is_answer {
+                self.again.notify_waiters();
+            }
             return;
         }
         let doubts = self.clone();
@@ -108,7 +119,7 @@ impl Doubts {
                 return true;
             }
             let pause = self.first_pause.saturating_mul(1 << failures.min(16));
-            tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+            let _sooner = tokio::time::timeout(pause.min(LONGEST_PAUSE), self.again.notified()).await;
         }
     }
 }

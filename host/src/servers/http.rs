@@ -175,7 +175,7 @@ impl HttpClient {
             return ticket.fails(Answer::Lost, HttpError::Lost(why));
         }
         if !is_shortage(&error) {
-            self.doubt(sent);
+            self.doubt(sent, false);
         }
         let answer = Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator");
         ticket.fails(answer, HttpError::Connect(why))
@@ -206,7 +206,7 @@ impl HttpClient {
         }
         let in_session = sent.session.is_some();
         if status == StatusCode::NOT_FOUND && in_session {
-            self.doubt(sent);
+            self.doubt(sent, true);
         }
         if let Media::Json = media_type(&response)
             && let Arrived::Message(message) = body::json(response, &self.tap, self.room.clone()).await
@@ -216,7 +216,7 @@ impl HttpClient {
         // 404 is how a server says that it does not know the session, and some say it with an error without our id.
         // Both may as well be about this request alone.
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && in_session {
-            self.doubt(sent);
+            self.doubt(sent, true);
             let answer =
                 Answer::Refused("did not take the request. Nothing was done; try again, or with other arguments");
             return Err(ticket.fails(answer, HttpError::Status(code)));
@@ -225,13 +225,14 @@ impl HttpClient {
     }
 
     /// Has it looked at whether the server is there and knows the session.
-    fn doubt(&self, sent: &Sent<'_>) {
+    fn doubt(&self, sent: &Sent<'_>, is_answer: bool) {
         let version = sent.version.clone().map(|version| (HeaderName::from_static(VERSION), version));
-        self.doubts.raise(Pinged {
+        let pinged = Pinged {
             request: self.posting(sent.uri, sent.session, version.into_iter().collect()),
             in_session: sent.session.is_some(),
             tap: Arc::clone(&self.tap),
-        });
+        };
+        self.doubts.raise(pinged, is_answer);
     }
 
     /// Waits its turn: a server that ends its streams at once is not asked for new ones without end.

@@ -84,8 +84,8 @@ impl Doubts {
         self.broken.is_cancelled()
     }
 
-    /// Looks whether the server is there and knows the session, in the background, unless that is being done. `is_answer`: the
-    /// server was reached.
+    /// Looks whether the server is there and knows the session, in the background, unless that is being done.
+    /// `is_answer`: the server was reached.
     pub(super) fn raise(&self, pinged: Pinged, is_answer: bool) {
         if self.is_broken() {
             return;

@@ -255,7 +255,8 @@ fn an_interactive_shell_has_job_control() {
     let options = ["--listen", "tcp:127.0.0.1:0", "--to", "unix:/nowhere", "--lifeline-grace", "0", "--"];
     let args = [&[relay], options.as_slice(), &["bash", "--norc", "--noprofile", "-i"]].concat();
     let (mut child, mut master) = on_terminal(&args);
-    // exec, since a shell that is stopped while it forks cannot stop. The echo of the line does not hold the answer, only the running job does.
+    // exec, since a shell that is stopped while it forks cannot stop. The echo of the line does not hold the answer,
+    // only the running job does.
     master.write_all(b"sh -c 'echo job-$((1+1)); exec sleep 600'\n").unwrap();
     let seen = read_until(&mut master, "job-2");
     assert!(!seen.contains("no job control"), "{seen}");

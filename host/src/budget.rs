@@ -3,8 +3,8 @@
 //! Bodies, long lines and results take from one budget, so that many large things at once end in `busy`, not in the
 //! kernel's out-of-memory killer. What was taken comes back when its [`Held`] is dropped.
 //!
-//! Each session and each server has a [`Share`]: it may hold as much as it leaves for the others, and a little. So one that holds all
-//! it can leaves half, two leave a third, and so on.
+//! Each session and each server has a [`Share`]: it may hold as much as it leaves for the others, and a little. So one
+//! that holds all it can leaves half, two leave a third, and so on.
 
 use std::sync::{
     Arc,
@@ -16,8 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The granularity: a semaphore counts to 2^29 on small machines, bytes would not fit for long.
 const UNIT: usize = 1024;
 
-/// What arrives is not taken from the budget while it is smaller: nearly everything is, and how much is read at a time is
-/// bounded anyway. A result is, whatever its size, until its reader has it.
+/// What arrives is not taken from the budget while it is smaller: nearly everything is, and how much is read at a time
+/// is bounded anyway. A result is, whatever its size, until its reader has it.
 pub(crate) const UNCOUNTED_BYTES: usize = 64 * 1024;
 
 /// How many bytes may be held in all. Clones share it.

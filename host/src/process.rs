@@ -210,8 +210,8 @@ mod tests {
     fn a_child_an_orphan_and_nobody_else_came_of_a_process() {
         let own = std::process::id().cast_signed();
         let mut shell = Command::new("sh");
-        // The inner shell's child outlives it, and belongs to whoever takes orphans in. Its number is told once the inner
-        // shell is gone, which was its parent until then.
+        // The inner shell's child outlives it, and belongs to whoever takes orphans in. Its number is told once the
+        // inner shell is gone, which was its parent until then.
         let script = "orphan=$(sh -c 'cat <&3 >/dev/null 2>&1 & echo $!' 3<&0); echo $orphan; exec cat";
         let mut child = shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let pid = child.id().cast_signed();

@@ -9,8 +9,8 @@
 //!
 //! States: found, attached (raw), visited (raw, and marked so), restored. It is restored by the end of
 //! [`Attached::carry`], by dropping it, by a panic anywhere, and by [`restore`] for exits that drop nothing; the keeper
-//! does it when the harness is killed. Failure paths: a side that closes ends its direction only; what the command wrote
-//! before it ended is still shown; a visitor for whom the terminal is gone is not let in again.
+//! does it when the harness is killed. Failure paths: a side that closes ends its direction only; what the command
+//! wrote before it ended is still shown; a visitor for whom the terminal is gone is not let in again.
 
 mod modes;
 mod stop;
@@ -90,8 +90,8 @@ impl Local {
         Ok(Some(Self { name: ttyname(fd).ok(), terminal, is_terminal, forwards_keys }))
     }
 
-    /// Whether a person can be asked something here: it draws, they see what is written, their keys come here, and what the
-    /// command writes can be held meanwhile. Through a pipe it could reach the same terminal past this file.
+    /// Whether a person can be asked something here: it draws, they see what is written, their keys come here, and what
+    /// the command writes can be held meanwhile. Through a pipe it could reach the same terminal past this file.
     pub fn can_ask(&self) -> bool {
         let kind = fstat(io::stdout()).map(|to| SFlag::from_bits_truncate(to.st_mode) & SFlag::S_IFMT);
         let piped = kind.is_ok_and(|kind| kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK);

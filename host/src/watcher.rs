@@ -52,7 +52,8 @@ impl Watcher {
     pub fn approval(&self, mut event: ApprovalEvent) {
         if let Some(events) = &self.events {
             event.summary = short(event.summary);
-            // No more than a few of these come, and before any progress; a reader that misses one still gets the answer.
+            // No more than a few of these come, and before any progress; a reader that misses one still gets the
+            // answer.
             let _missed = events.try_send(CallEvent::Approval(event));
         }
     }

@@ -1,8 +1,8 @@
 //! What the record costs: a call through the stages over a tool of this process, and many at once.
 //!
-//! Prints what a decision by a policy of 100 rules costs, what a call by the last of them costs, recorded without syncing
-//! and synced; and the rate of 32 callers against one caller and against plain syncs of the same disk. It takes the
-//! folder to write to; without one, a temporary one.
+//! Prints what a decision by a policy of 100 rules costs, what a call by the last of them costs, recorded without
+//! syncing and synced; and the rate of 32 callers against one caller and against plain syncs of the same disk. It takes
+//! the folder to write to; without one, a temporary one.
 
 use std::{
     env,

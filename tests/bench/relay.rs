@@ -1,8 +1,8 @@
 //! The relay's speed against other programs that carry a TCP port to a Unix socket: bytes each way and what they cost,
 //! connections a second, round trips; and the memory of a connection that is idle.
 //!
-//! All run at once and are measured in turn, so that whatever else the machine does meets all. A figure is the median of
-//! the rounds, with the best round after it, which was disturbed least; a ratio is the median of the rounds' ratios.
+//! All run at once and are measured in turn, so that whatever else the machine does meets all. A figure is the median
+//! of the rounds, with the best round after it, which was disturbed least; a ratio is the median of the rounds' ratios.
 //! `scripts/bench relay` builds and runs this; it takes the relay's path.
 
 mod peers;

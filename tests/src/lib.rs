@@ -1,9 +1,10 @@
 //! The parties of the end-to-end tests, a builder each, so that a test reads as a sentence.
 //!
-//! [`Host`] runs the real `footbridge` with folders of its own, [`Daemon`] is its `serve`; [`Servers`] says which MCP servers stand behind it;
-//! [`Guest`] talks to it, with the real `tool-cli` or in plain HTTP; [`Person`] sits at a terminal; [`Tape`] is what a
-//! misbehaving server heard. Everything waits for events with a deadline, and nothing for time to pass. When a [`Host`]
-//! goes, no process that came of it may be left: that is checked at the end of every test.
+//! [`Host`] runs the real `footbridge` with folders of its own, [`Daemon`] is its `serve`; [`Servers`] says which MCP
+//! servers stand behind it; [`Guest`] talks to it, with the real `tool-cli` or in plain HTTP; [`Person`] sits at a
+//! terminal; [`Tape`] is what a misbehaving server heard. Everything waits for events with a deadline, and nothing for
+//! time to pass. When a [`Host`] goes, no process that came of it may be left: that is checked at the end of every
+//! test.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -69,7 +69,8 @@ pub fn example(name: &str) -> PathBuf {
 
 /// Writes a script that can be executed.
 ///
-/// By another process: a test that forks at this moment would hold it open for writing here, and nobody could execute it.
+/// By another process: a test that forks at this moment would hold it open for writing here, and nobody could execute
+/// it.
 pub fn writes(script: &Path, text: &str) {
     let write = "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\"";
     let written = Command::new("sh").args(["-c", write]).arg(script).arg(text).status().unwrap();

@@ -1,8 +1,8 @@
 //! A fake VMM: it carries connections between the host's Unix sockets and a guest that a test plays, with the quirks
 //! that real ones have.
 //!
-//! Towards the guest, whoever connects to `v.sock` says `CONNECT PORT` and gets `OK ...`; [`Vmm::accept`] is the guest's
-//! end. From the guest, [`Vmm::dial`] connects to `v.sock_PORT`, as a VMM does.
+//! Towards the guest, whoever connects to `v.sock` says `CONNECT PORT` and gets `OK ...`; [`Vmm::accept`] is the
+//! guest's end. From the guest, [`Vmm::dial`] connects to `v.sock_PORT`, as a VMM does.
 #![allow(dead_code, reason = "every test binary uses another part")]
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 

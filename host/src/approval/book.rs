@@ -1,4 +1,5 @@
-//! The states of approvals, as a pure machine: the clock and new ids are handed in, nothing waits and nothing is written.
+//! The states of approvals, as a pure machine: the clock and new ids are handed in, nothing waits and nothing is
+//! written.
 //!
 //! pending, then granted, denied, expired or withdrawn; granted, then used or expired. There is at most one approval
 //! that is pending or granted for each [`Key`]; whoever asks for the same joins it as a waiter. The first waiter takes

@@ -1,10 +1,10 @@
 //! Questions of an MCP server to a person, while one of its calls runs (MCP elicitation).
 //!
-//! A question goes to whoever is asked about calls, as an approval of kind `elicitation`, and never to the guest. It
-//! is pending; then granted with what was answered, denied, expired or withdrawn; and its answer is used once, durably,
+//! A question goes to whoever is asked about calls, as an approval of kind `elicitation`, and never to the guest. It is
+//! pending; then granted with what was answered, denied, expired or withdrawn; and its answer is used once, durably,
 //! before the server gets it. While somebody is asked the call's time stands still. Declined without asking: what
-//! cannot be shown, what looks as if it asked for a secret, and more than a person should be asked. That is recorded
-//! as an approval that is denied by `footbridge`, with the reason; beyond the questions that a call may ask they are only
+//! cannot be shown, what looks as if it asked for a secret, and more than a person should be asked. That is recorded as
+//! an approval that is denied by `footbridge`, with the reason; beyond the questions that a call may ask they are only
 //! counted, unread: a server can send thousands a second.
 
 use std::sync::{

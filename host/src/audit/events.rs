@@ -70,7 +70,8 @@ impl Audit {
         self.durable(self.queue.push(Record::Approval(Box::new(step.line(&self.redaction))))).await
     }
 
-    /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second too.
+    /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second
+    /// too.
     pub(crate) fn over_questions(&self, principal: &Principal) {
         self.queue.count_limited(session_of(principal), TOO_MANY_QUESTIONS);
     }

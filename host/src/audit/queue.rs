@@ -105,8 +105,9 @@ impl Queue {
         self.pushed.load(Ordering::Acquire)
     }
 
-    /// Looks for a moment, where there is a processor to spare, whether more comes than this. A call's outcome often follows its intent at once, and waking a
-    /// thread on an idle processor takes longer than all else that is done for a record.
+    /// Looks for a moment, where there is a processor to spare, whether more comes than this. A call's outcome often
+    /// follows its intent at once, and waking a thread on an idle processor takes longer than all else that is done for
+    /// a record.
     pub(super) fn more_soon(&self, pushed: u64) {
         let since = Instant::now();
         while self.stays_awake && self.pushed() == pushed && since.elapsed() < MOMENT {

@@ -1,8 +1,8 @@
 //! The one thread that writes records.
 //!
 //! Everything that waits is written and synced together, so concurrent calls share a sync. An outcome is answered for
-//! once it is written, and its sync follows at once: what could be lost with the power is only that a call, whose intent
-//! is durable, came back. Whoever reads the record then finds it open, and takes it for made.
+//! once it is written, and its sync follows at once: what could be lost with the power is only that a call, whose
+//! intent is durable, came back. Whoever reads the record then finds it open, and takes it for made.
 //!
 //! States and failure paths:
 //! - An intent that cannot be written fails at once: its call does not happen.

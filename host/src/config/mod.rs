@@ -228,8 +228,8 @@ fn path_in(variables: &[(String, String)]) -> Option<&str> {
     variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str())
 }
 
-/// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs unsaid,
-/// and the other way round.
+/// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs
+/// unsaid, and the other way round.
 fn read_settings(file: File<'_>) -> Result<(Settings, policies::Found), Vec<Mistake>> {
     let table = file.parse().map_err(|mistake| vec![mistake])?;
     let mut found = policies::read(file, &table);

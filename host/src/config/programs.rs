@@ -1,4 +1,5 @@
-//! Programs and folders that the configuration names and that are not there. They may come later, so this is no mistake.
+//! Programs and folders that the configuration names and that are not there. They may come later, so this is no
+//! mistake.
 
 use std::{
     os::unix::fs::PermissionsExt as _,

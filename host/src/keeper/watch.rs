@@ -142,7 +142,8 @@ impl Keeper {
         end_all(self.program, &self.signals).or(ordered)
     }
 
-    /// Undoes the raw mode that a harness left behind, in the middle of a question too; one that lives does so itself, after the last output.
+    /// Undoes the raw mode that a harness left behind, in the middle of a question too; one that lives does so itself,
+    /// after the last output.
     ///
     /// Waits for the harness to have heard the report: the program can notice that it is being killed, and end, before
     /// the kernel closes its end of the socket.

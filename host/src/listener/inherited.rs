@@ -1,8 +1,8 @@
 //! Sockets that this process was started with: `fd:N` by their number, `sd:NAME` by the name that systemd gives them.
 //!
 //! Both must listen already. Only numbers that were open when the process began count: any other number may be a
-//! descriptor of somebody else in this process. Each serves one session at a time, a vsock port one for each guest; what
-//! a session gets is a copy, so the next one can have the socket after it. Until then, connections wait in it.
+//! descriptor of somebody else in this process. Each serves one session at a time, a vsock port one for each guest;
+//! what a session gets is a copy, so the next one can have the socket after it. Until then, connections wait in it.
 //! systemd's variables are taken out of the environment at the start, so no child finds them.
 
 use std::{

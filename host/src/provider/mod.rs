@@ -5,8 +5,8 @@
 //!
 //! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::audit::Admitted) apart, so
 //! no provider sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that
-//! a definition is what was pinned and still the one that was decided about, the limit on results, the budget, the time, and that a panic
-//! ends one call and no more.
+//! a definition is what was pinned and still the one that was decided about, the limit on results, the budget, the
+//! time, and that a panic ends one call and no more.
 
 mod events;
 mod in_process;

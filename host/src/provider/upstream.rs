@@ -1,7 +1,8 @@
 //! The stage that carries admitted calls out, over any provider.
 //!
 //! Failure paths, each an outcome that is recorded: the server is not there or its tool changed (nothing is sent); the
-//! provider panics; it neither answers nor ends in time, or the harness ends first; its result is no object, too large, or finds no room.
+//! provider panics; it neither answers nor ends in time, or the harness ends first; its result is no object, too large,
+//! or finds no room.
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 

@@ -28,7 +28,8 @@ pub(super) fn no_such_server(names: &[ServerName], server: &str) -> ErrorObject 
     ErrorObject::new(Reason::UnknownServer, format!("Server \"{server}\" not found. Connected: {connected}"))
 }
 
-/// Names of tools or prompts that an answer about an unknown one lists: they come from a server, and could be megabytes.
+/// Names of tools or prompts that an answer about an unknown one lists: they come from a server, and could be
+/// megabytes.
 const MAX_DISCOVERED: usize = 100;
 
 /// The tool with exactly this name.

@@ -1,6 +1,7 @@
 //! Signals on their way into a container: by the engine's `kill`, one after the other.
 //!
-//! Its client would pass them on itself, but only some time after the container runs, and until then they end it (Podman
+//! Its client would pass them on itself, but only some time after the container runs, and until then they end it
+//! (Podman
 //! 4.3 loses one in five that are sent at the first output). Where the engine does not take one in 5 s, the client gets it
 //! after all, so that a start that hangs can be ended.
 

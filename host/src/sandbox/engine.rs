@@ -1,7 +1,7 @@
 //! The container engines: which there are, how they are called, and whether they answer.
 //!
-//! Nothing of it knows containers. What an engine says when it refuses is passed on as an error's text, which is escaped
-//! where it is printed.
+//! Nothing of it knows containers. What an engine says when it refuses is passed on as an error's text, which is
+//! escaped where it is printed.
 
 use std::ffi::OsString;
 use std::io::Write as _;

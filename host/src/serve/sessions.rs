@@ -163,7 +163,8 @@ impl Sessions {
             ..SessionSpec::new(wish.name.clone(), &token, Arc::clone(&wish.policy))
         };
         if let Err(error) = self.0.harness.open(spec, bound) {
-            // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a restart.
+            // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
+            // restart.
             let _ = self.0.store.remove_session(&wish.name).await;
             return Err(failed(&error));
         }

@@ -1,9 +1,9 @@
 //! One connection to one server, from the handshake to the end of everything that belonged to it.
 //!
 //! States: opening (bounded by the start time), open, gone. It is gone when the program ended, even if something it
-//! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost, see `doubt`. Requests
-//! in flight learn it at that moment. Failure paths of opening are [`StartError`], each with a text for the guest that
-//! tells no secrets and a detail for the operator.
+//! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost, see
+//! `doubt`. Requests in flight learn it at that moment. Failure paths of opening are [`StartError`], each with a text
+//! for the guest that tells no secrets and a detail for the operator.
 
 use std::{sync::Arc, time::Duration};
 

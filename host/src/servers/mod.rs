@@ -1,14 +1,15 @@
 //! MCP servers: started, watched, listed, called and ended.
 //!
-//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`crate::provider::ToolProvider`] that `footbridge run`
-//! has. One supervisor task owns each server. A call comes in as an [`Outgoing`], which only an admission holds; there
-//! is no other way to send one, and none is ever sent twice.
+//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`crate::provider::ToolProvider`] that
+//! `footbridge run` has. One supervisor task owns each server. A call comes in as an [`Outgoing`], which only an
+//! admission holds; there is no other way to send one, and none is ever sent twice.
 //!
 //! Life of a server: starting, ready, unavailable, and starting again at its next use; see [`ServerState`]. A server
 //! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
-//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio), `http`, `doubt`,
+//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio),
+//! `http`, `doubt`,
 //! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
 //! `elicitation` (their questions), `listing`, `relisting`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
 

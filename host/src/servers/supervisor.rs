@@ -1,10 +1,11 @@
 //! The task that owns one server: it starts it, lists what it offers, notices its end and starts it again when it is
 //! used next.
 //!
-//! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From
-//! unavailable only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it
-//! does not start; it ends; it starts too often and is left alone for a while. Each is logged once with its detail; a guest reads the short text. Whatever happens,
-//! the connection is closed before the next one opens, and before the task ends.
+//! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From unavailable
+//! only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it does not
+//! start; it ends; it starts too often and is left alone for a while. Each is logged once with its detail; a guest
+//! reads the short text. Whatever happens, the connection is closed before the next one opens, and before the task
+//! ends.
 
 use std::{sync::Arc, time::Duration};
 

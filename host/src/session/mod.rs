@@ -103,8 +103,8 @@ impl Session {
     #[must_use]
     pub fn new(spec: SessionSpec, limits: Limits, shares: Shares) -> Self {
         let calls = &limits.calls;
-        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here, suspend
-        // included.
+        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here,
+        // suspend included.
         let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         Self {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),

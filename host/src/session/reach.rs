@@ -1,7 +1,7 @@
 //! What a session may reach: its rules, and the catalogues of servers as it may see them.
 //!
-//! What is left of a catalogue is looked up in a catalogue of its own, so what is hidden and what does not exist are not
-//! found in the same way and the same time.
+//! What is left of a catalogue is looked up in a catalogue of its own, so what is hidden and what does not exist are
+//! not found in the same way and the same time.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! Signed heads of the record in the store: a second place beside `heads.jsonl`, which a cut of the audit folder leaves.
+//! Signed heads of the record in the store: a second place beside `heads.jsonl`, which a cut of the audit folder
+//! leaves.
 
 use std::{error::Error, path::Path, path::PathBuf};
 
@@ -63,8 +64,8 @@ impl Store {
         delete.map(|done| done.rows_affected()).map_err(|error| self.failed(error))
     }
 
-    /// The heads in the store of a state folder, oldest first. Nothing is made or changed; none where there is no store,
-    /// or one from before heads were kept.
+    /// The heads in the store of a state folder, oldest first. Nothing is made or changed; none where there is no
+    /// store, or one from before heads were kept.
     ///
     /// # Errors
     /// When it cannot be trusted or read.

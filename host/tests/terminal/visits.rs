@@ -176,7 +176,8 @@ fn screen_modes_and_settings_are_the_commands_again() {
     let (cursor, mode, place) = (back.find("\x1b[?25l"), back.find("\x1b[?1h"), back.find("\x1b8"));
     assert!(cursor.is_some() && mode.is_some() && place > mode && !back.contains("1049"), "{back:?}");
     assert_eq!(house.person.settings(), raw);
-    // Its window was smaller for a moment, so that it draws all of it. A shell that is not run in that moment misses it.
+    // Its window was smaller for a moment, so that it draws all of it. A shell that is not run in that moment misses
+    // it.
     let drawn = (0..20).any(|_| {
         if house.person.sees_within(Duration::from_secs(1), "32 99\r\n") == Some(true) {
             return true;

@@ -4,10 +4,10 @@
 //! did not fit is spilled into memory of its own, and nothing more is read until that is written, which is the
 //! back-pressure. Many bytes go through a pipe instead where that is cheaper (`scratch`).
 //!
-//! A direction that ends tells its sink, and sets the other one a limit on silence: short once the local client is gone,
-//! since the harness must learn that; longer once the harness is, since the client may still read. A broken connection
-//! sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own direction: the other one may
-//! still carry an answer.
+//! A direction that ends tells its sink, and sets the other one a limit on silence: short once the local client is
+//! gone, since the harness must learn that; longer once the harness is, since the client may still read. A broken
+//! connection sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own direction: the
+//! other one may still carry an answer.
 
 use std::{io, time::Duration};
 

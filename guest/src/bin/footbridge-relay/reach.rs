@@ -1,8 +1,9 @@
 //! Reaching the harness: trying again while it may be about to appear, and no longer.
 //!
-//! An outage starts with the first failure after a success, or with the relay. For a while (ten seconds by default) from then
-//! on a connection is tried again with growing pauses; after that each new client costs one try and is answered at once,
-//! until one succeeds. So a harness that is a little late loses nobody, and one that is gone holds nobody up.
+//! An outage starts with the first failure after a success, or with the relay. For a while (ten seconds by default)
+//! from then on a connection is tried again with growing pauses; after that each new client costs one try and is
+//! answered at once, until one succeeds. So a harness that is a little late loses nobody, and one that is gone holds
+//! nobody up.
 
 use std::{
     cell::Cell,

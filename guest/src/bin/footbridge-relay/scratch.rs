@@ -86,7 +86,8 @@ impl Pipe {
         Ok(Self { out: out.into(), into, held: 0 })
     }
 
-    /// Takes in what the source has; zero is its end. Only for an empty pipe: of a full one, "would block" says nothing.
+    /// Takes in what the source has; zero is its end. Only for an empty pipe: of a full one, "would block" says
+    /// nothing.
     pub(crate) fn fill(&mut self, source: &Stream) -> io::Result<usize> {
         self.held = source.try_splice_to(&self.into, PIPE_BYTES.unsigned_abs() as usize)?;
         Ok(self.held)

@@ -121,9 +121,9 @@ impl Prompt {
         Step::Turned
     }
 
-    /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on, however
-    /// long that took: what was typed before, and is not read yet, falls into the half second that counts for nothing,
-    /// but for a Ctrl-C.
+    /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on,
+    /// however long that took: what was typed before, and is not read yet, falls into the half second that counts for
+    /// nothing, but for a Ctrl-C.
     pub(crate) fn drawn(&mut self, now: Instant) {
         if !std::mem::replace(&mut self.drawn, true) {
             self.typing = Typing::new(now);

@@ -80,7 +80,8 @@ impl KnownHeads {
 
     /// Adds what the store has. A head that is signed with another key, or not at all, is one more that is bad.
     pub fn add_stored(&mut self, heads: Vec<SignedHead>) {
-        // A signature is over all that a head says; looking through a chain's heads for each would take hours for a year.
+        // A signature is over all that a head says; looking through a chain's heads for each would take hours for a
+        // year.
         let known: HashSet<String> = self.heads.values().flatten().map(|head| head.signature.clone()).collect();
         for head in heads {
             if !head.is_signed() || !self.is_trusted(&head.key) {

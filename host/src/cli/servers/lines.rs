@@ -1,6 +1,7 @@
 //! What is different between two texts, line by line.
 
-/// More comparisons than this cost too much for what a server may send: such texts are shown whole, one after the other.
+/// More comparisons than this cost too much for what a server may send: such texts are shown whole, one after the
+/// other.
 const MAX_COMPARISONS: usize = 4_000_000;
 
 /// A line of one text or of both.

@@ -114,8 +114,8 @@ pub(super) struct CreateArgs {
     /// The mode of its Unix sockets; 0666 where the users of a container are remapped
     #[arg(long, value_name = "MODE", value_parser = mode, default_value = "0600")]
     socket_mode: u32,
-    /// The owner of its Unix sockets, by uid on this machine, instead of you: a VMM's or container's user. Only root can
-    /// give files away
+    /// The owner of its Unix sockets, by uid on this machine, instead of you: a VMM's or container's user. Only root
+    /// can give files away
     #[arg(long, value_name = "UID")]
     socket_owner: Option<u32>,
     /// A user who may connect to its Unix sockets besides you, by uid on this machine; with one, nobody else may. The

@@ -80,8 +80,8 @@ pub struct Answered {
     pub id: String,
 }
 
-/// A call, or a question of a server, that waits for an answer, or was allowed and not made yet. What guests and servers wrote is in it as it is:
-/// it is escaped where it is shown.
+/// A call, or a question of a server, that waits for an answer, or was allowed and not made yet. What guests and
+/// servers wrote is in it as it is: it is escaped where it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalInfo {
     /// Its id.

@@ -1,4 +1,5 @@
-//! What is said about refusals, and what the kernel holds; the rest of vsock is tried from outside, in `tests/listener`.
+//! What is said about refusals, and what the kernel holds; the rest of vsock is tried from outside, in
+//! `tests/listener`.
 
 use std::{
     fs::File,

@@ -1,8 +1,8 @@
 //! When a call may open the prompt, so that no command can keep the person from their terminal by asking.
 //!
-//! A call has to wait for a moment before it opens the prompt. After the person left there is a pause for all calls, and
-//! so there is after some that ended before the person answered. Pauses grow as long as it goes on; an answer, or some
-//! quiet, ends that. The clock is handed in.
+//! A call has to wait for a moment before it opens the prompt. After the person left there is a pause for all calls,
+//! and so there is after some that ended before the person answered. Pauses grow as long as it goes on; an answer, or
+//! some quiet, ends that. The clock is handed in.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

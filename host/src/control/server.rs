@@ -159,6 +159,9 @@ struct Room {
     shutdown: CancellationToken,
 }
 
+/// How long a connection that has to give way may take.
+const GIVE_WAY: Duration = Duration::from_millis(100);
+
 /// Waits until there is room for one more connection; false where none of those that there are gives way.
 async fn make_room(clients: &mut JoinSet<()>, idle: &Idle) -> bool {
     while clients.try_join_next().is_some() {}
@@ -166,7 +169,8 @@ async fn make_room(clients: &mut JoinSet<()>, idle: &Idle) -> bool {
         if !idle.close_oldest() {
             return false;
         }
-        clients.join_next().await;
+        // One whose request came at this very moment goes on: then the next one has to.
+        let _nobody_left = timeout(GIVE_WAY, clients.join_next()).await;
     }
     true
 }
@@ -272,4 +276,25 @@ fn turn_away(stream: UnixStream) -> io::Result<()> {
 /// A refusal where it cannot be written as JSON, which our own types always can.
 pub fn sent<T: Serialize>(answer: T) -> Result<serde_json::Value, Refusal> {
     serde_json::to_value(answer).map_err(|error| Refusal::new(Kind::Failed, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_does_not_give_way_keeps_no_other_out() {
+        let (mut clients, idle) = (JoinSet::new(), Idle::default());
+        for n in 0..MAX_CONNECTIONS {
+            let silence = idle.begin();
+            clients.spawn(async move {
+                // The first one's request came at that very moment, and is long.
+                if n == 0 {
+                    return std::future::pending().await;
+                }
+                silence.over().await;
+            });
+        }
+        assert!(timeout(Duration::from_secs(20), make_room(&mut clients, &idle)).await.unwrap());
+    }
 }

@@ -333,8 +333,10 @@ fn keeps_its_value(number: &str) -> bool {
         return number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
     }
     match number.parse::<f64>() {
-        Ok(double) if double.is_finite() => Decimal::of(number) == Decimal::of(&format!("{double:e}")),
-        _ => false,
+        // Of two shortest texts that are as near, the one that is written.
+        Ok(double) => serde_json::Number::from_f64(double)
+            .is_some_and(|written| Decimal::of(number) == Decimal::of(&written.to_string())),
+        Err(_) => false,
     }
 }
 
@@ -384,6 +386,13 @@ mod tests {
         assert_eq!(error(r#"["\udc00"]"#), JsonError::LoneSurrogate(2));
         assert_eq!(check(b"\"\xff\"", 1), Err(JsonError::NotUtf8));
         assert!(check(br#"[{"a":1},{"a":1},"\ud83d\ude00"]"#, 128).is_ok());
+    }
+
+    #[test]
+    fn of_two_shortest_texts_of_a_double_the_written_one_keeps_its_value() {
+        assert_eq!(serde_json::json!(261_765_408_335_383.62).to_string(), "261765408335383.62");
+        assert_eq!(inexact_number("[261765408335383.62]"), None);
+        assert_eq!(inexact_number("[261765408335383.63]"), Some("261765408335383.63"));
     }
 
     #[test]

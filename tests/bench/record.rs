@@ -15,20 +15,25 @@ use std::{
 
 use footbridge::{
     InProcess, Policy, Recorder, ToolContext, ToolDefinition, ToolResult,
-    approval::Approvals,
-    audit::{Audit, AuditSettings},
-    auth::{Peer, Principal, authenticate},
-    budget::Budget,
-    call::Stages,
     config::{Variables, load},
-    gate::{Effects, SessionRules},
-    limits::{ApprovalLimits, AuditLimits, CallLimits, EdgeLimits, Limits},
-    provider::{Guard, Upstream},
-    redact::Redactor,
-    resolve::{CallRequest, Resolver, Target},
-    session::{Labels, Session, SessionSpec, Shares, connections::Connections, new_token},
 };
-use http::HeaderValue;
+use footbridge_audit::AuditSettings;
+use footbridge_calls::record::Audit;
+use footbridge_calls::{
+    approval::Approvals,
+    auth::{Peer, Principal, authenticate},
+    call::Stages,
+    provider::{Guard, Upstream},
+    resolve::{CallRequest, Resolver, Target},
+    session::{Session, SessionSpec},
+};
+use footbridge_core::{
+    budget::Budget,
+    gate::{Effects, SessionRules},
+    limits::{AuditLimits, CallLimits, EdgeLimits, Limits},
+    redact::Redactor,
+};
+use footbridge_core::{names::Labels, random::new_token};
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
@@ -104,17 +109,14 @@ impl Bench {
         let (edge, budget) = (EdgeLimits::default(), Budget::new(32 << 20));
         let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
         let upstream = Upstream::new(Arc::new(tools), guard);
-        let audit = Audit::start(recorder, AuditLimits::default())?;
+        let audit = Audit::start(recorder, Redactor::default(), AuditLimits::default())?;
         let resolver = Resolver::new(upstream.clone(), calls.clone(), edge.parsed_bytes);
         let token = new_token()?;
-        let shares =
-            Shares { connections: Connections::new(&edge).share(edge.connections_per_session), bytes: budget.share() };
         let limits = Limits { calls, edge, ..Limits::default() };
-        let session = Session::new(SessionSpec::new("bench".parse()?, &token, policy), limits, shares);
-        let header = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
+        let session = Session::new(SessionSpec::new("bench".parse()?, &token, policy), limits, budget.share());
         let peer = Peer::Unix { uid: 0, pid: None };
-        let principal = authenticate(&Arc::new(session), &peer, [&header].into_iter()).map_err(|_| "not let in")?;
-        let approvals = Approvals::new(ApprovalLimits::default(), &Default::default(), audit.clone());
+        let principal = authenticate(&Arc::new(session), &peer, token.expose().as_bytes()).map_err(|_| "not let in")?;
+        let approvals = Approvals::new(Vec::new(), audit.clone());
         Ok(Self { stages: Stages { resolver, approvals, audit: audit.clone(), upstream }, audit, principal })
     }
 
@@ -155,7 +157,7 @@ async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Fa
     let request =
         CallRequest { server: "maths".to_owned(), target: Target::Tool("double".to_owned()), arguments, held: None };
     let reply = stages
-        .call(principal.clone(), request, &footbridge::watcher::Watcher::silent(), &CancellationToken::new())
+        .call(principal.clone(), request, &footbridge_calls::watcher::Watcher::silent(), &CancellationToken::new())
         .await;
     reply.into_answer().map(|_| ()).map_err(|error| error.message.into())
 }

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, fs, os::unix::process::CommandExt as _, process::Command};
 
-use footbridge::keeper::Confinement;
+use footbridge_processes::keeper::Confinement;
 use footbridge_tests::{Bridge, Host, NOBODY, Running, Servers, skipped};
 use nix::{
     sys::{

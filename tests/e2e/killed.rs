@@ -14,10 +14,8 @@ use std::{
     time::Duration,
 };
 
-use footbridge::{
-    audit::read::{ChainFolder, KnownHeads, Lines, ReadRecord, chains, verify},
-    digest::Digest,
-};
+use footbridge_audit::read::{ChainFolder, KnownHeads, Lines, ReadRecord, chains, verify};
+use footbridge_core::digest::Digest;
 use footbridge_tests::{Host, Running, Servers};
 use serde_json::json;
 

@@ -3,15 +3,13 @@
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, os::unix::net::UnixListener, path::Path};
 
-use footbridge::{
-    audit::FileJournal,
-    config::Config,
-    gate::Policy,
-    harness::Harness,
-    listener::{BindError, Listen, Listener, Listeners},
-    servers::Launcher,
-    session::{SessionSpec, new_token},
-};
+use footbridge::{config::Config, harness::Harness};
+use footbridge_audit::FileJournal;
+use footbridge_calls::session::SessionSpec;
+use footbridge_core::gate::Policy;
+use footbridge_core::random::new_token;
+use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
+use footbridge_processes::launch::Launcher;
 use footbridge_proto::endpoint::Endpoint;
 use footbridge_tests::Guest;
 use tempfile::TempDir;

@@ -1,0 +1,213 @@
+//! When heads are signed, and where they go.
+//!
+//! The writer signs. A thread of its own hands heads on, so that a slow place holds up no call: to the file of all
+//! heads beside the chains, to a configured command, and to whatever else the program keeps them in. A place that
+//! fails is logged and counted, and left out of that head alone.
+
+use std::{
+    error::Error,
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use futures::future::BoxFuture;
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+    libc::{O_NOFOLLOW, O_NONBLOCK},
+};
+
+use tokio::runtime::Runtime;
+
+use super::{
+    chain::{Chain, End, now},
+    head::{HeadKey, SignedHead},
+};
+
+/// Heads that wait to be handed on; more than that, and some are left out.
+const WAITING: usize = 16;
+/// However many records there are, heads are not closer together than this.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// How often, and how far apart, the lock on the file of heads is tried.
+const LOCK_TRIES: u32 = 40;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// A place that keeps signed heads.
+pub trait HeadSink: Send {
+    /// Keeps heads, the newest last: those that came while it was busy come together. It may block: it has a thread,
+    /// and the runtime that this runs in, for itself and the other places.
+    ///
+    /// # Errors
+    /// Whatever keeps it from that. It is logged.
+    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>>;
+}
+
+/// Why heads were not kept.
+pub type NotKept = Box<dyn Error + Send + Sync>;
+
+/// When heads are signed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schedule {
+    pub(super) records: u64,
+    pub(super) time: Duration,
+}
+
+/// The heads of one chain.
+pub(super) struct Heads {
+    key: HeadKey,
+    schedule: Schedule,
+    publisher: Publisher,
+    /// The last record that a head says something of, or that is one.
+    covered: u64,
+    tried: Instant,
+}
+
+impl Heads {
+    pub(super) fn start(key: HeadKey, schedule: Schedule, sinks: Vec<Box<dyn HeadSink>>) -> io::Result<Self> {
+        Ok(Self { key, schedule, publisher: Publisher::start(sinks)?, covered: 0, tried: Instant::now() })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        self.key.public()
+    }
+
+    /// Whether a chain that ends here wants a head.
+    pub(super) fn is_due(&self, seq: u64) -> bool {
+        self.wait(seq).is_some_and(|wait| wait.is_zero())
+    }
+
+    /// How long until it does, where there is anything new. One that could not be written is not tried again at once.
+    pub(super) fn wait(&self, seq: u64) -> Option<Duration> {
+        let Schedule { records, time } = self.schedule;
+        let pause = if seq.saturating_sub(self.covered) >= records { time.min(AT_MOST_EVERY) } else { time };
+        (seq > self.covered).then(|| pause.saturating_sub(self.tried.elapsed()))
+    }
+
+    /// Signs what the line at the end of a chain is, or would be.
+    pub(super) fn sign(&mut self, chain: &Chain, end: End) -> Option<SignedHead> {
+        self.tried = Instant::now();
+        Some(self.key.sign(chain.id(), end.seq, end.hash?, now()))
+    }
+
+    /// Hands a head on. What it says is durable, and so is everything up to `covered`.
+    pub(super) fn publish(&mut self, head: SignedHead, covered: u64) {
+        self.covered = covered;
+        self.publisher.publish(head);
+    }
+}
+
+/// The thread that hands heads on. Dropping it waits for that.
+struct Publisher {
+    sender: Option<SyncSender<SignedHead>>,
+    thread: Option<thread::JoinHandle<()>>,
+    left_out: Arc<AtomicU64>,
+}
+
+impl Publisher {
+    fn start(sinks: Vec<Box<dyn HeadSink>>) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let theirs = Arc::clone(&left_out);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handing_on = move || hand_on(&runtime, &receiver, sinks, &theirs);
+        let thread = thread::Builder::new().name("audit-heads".to_owned()).spawn(handing_on)?;
+        Ok(Self { sender: Some(sender), thread: Some(thread), left_out })
+    }
+
+    fn publish(&self, head: SignedHead) {
+        let Some(sender) = &self.sender else { return };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(head) {
+            let count = self.left_out.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::warn!(count, "a head of the record was not handed on: those before it take too long");
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that hands heads on panicked");
+        }
+    }
+}
+
+fn hand_on(runtime: &Runtime, heads: &Receiver<SignedHead>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
+    while let Ok(head) = heads.recv() {
+        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).collect();
+        for sink in &mut sinks {
+            if let Err(error) = runtime.block_on(sink.keep(&all)) {
+                let count = left_out.fetch_add(all.len() as u64, Ordering::Relaxed) + all.len() as u64;
+                tracing::warn!(%error, count, "heads of the record were not kept");
+            }
+        }
+    }
+}
+
+/// Heads as lines of JSON.
+///
+/// # Errors
+/// Never, for heads that were signed here.
+pub fn lines_of(heads: &[SignedHead]) -> serde_json::Result<String> {
+    heads.iter().map(|head| Ok(serde_json::to_string(head)? + "\n")).collect()
+}
+
+/// Locks a file that several harnesses write to; none does for long.
+fn locked(mut file: File) -> io::Result<Flock<File>> {
+    for _ in 0..LOCK_TRIES {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Ok(locked),
+            Err((back, Errno::EWOULDBLOCK)) => file = back,
+            Err((_, errno)) => return Err(errno.into()),
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"))
+}
+
+/// The file of all heads, of every chain of a state folder.
+pub(super) struct HeadFile {
+    pub(super) path: PathBuf,
+}
+
+impl HeadSink for HeadFile {
+    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>> {
+        Box::pin(async { self.append(heads) })
+    }
+}
+
+impl HeadFile {
+    fn append(&self, heads: &[SignedHead]) -> Result<(), NotKept> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK);
+        let mut file = locked(options.open(&self.path)?)?;
+        let mut text = lines_of(heads)?;
+        if !ends_whole(&mut file)? {
+            text.insert(0, '\n');
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        Ok(())
+    }
+}
+
+/// Whether there is no half line at the end, as a crash leaves it.
+fn ends_whole(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}

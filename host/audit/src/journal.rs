@@ -1,0 +1,273 @@
+//! Where records go: a folder per run of the harness, with a file that only grows, and the next one when it is full.
+//!
+//! A commit is all or nothing: after an error the file is cut back to what it held before, so that the next commit
+//! never lands behind half a line. What was appended and not yet synced stays in memory until it is: after a failed
+//! sync the kernel may have dropped it, so it is written once more. A full file is left as it is; where no next one can
+//! be begun, it grows on.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use chrono::Utc;
+use nix::{
+    errno::Errno,
+    fcntl::{FallocateFlags, fallocate},
+    libc::{O_NOFOLLOW, O_NONBLOCK},
+};
+
+use super::{head::KeyError, settings::AuditSettings};
+use crate::private_folder::{FolderError, make_private};
+
+/// Room that is reserved at a time beyond what is needed, bytes: reserving for every call would cost a third of a sync.
+const RESERVE_STEP: u64 = 64 * 1024;
+
+/// A place that keeps bytes durably, in order.
+pub trait Journal: Send {
+    /// Makes room for what will still be written, besides `bytes` that come now.
+    ///
+    /// # Errors
+    /// When there is no room.
+    fn reserve(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Writes bytes and makes them durable, or leaves everything as it was.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn commit(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Writes bytes so that the end of this process cannot lose them, or leaves everything as it was. They are durable
+    /// with the next commit or [`sync`](Self::sync). A place that knows no difference commits.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.commit(bytes)
+    }
+
+    /// Makes durable what was appended.
+    ///
+    /// # Errors
+    /// Whatever the file system says. Nothing that was appended is lost then; it is for the next try.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The name of the chain that is kept here, where the place has one.
+    fn chain(&self) -> Option<String> {
+        None
+    }
+
+    /// Where the file is full: begins the next one, with room for `bytes`, and gives its name. Everything from then on
+    /// goes there.
+    ///
+    /// # Errors
+    /// When there is no next file; everything goes on where it was.
+    fn next_file(&mut self, _bytes: u64) -> io::Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+/// A journal in a file.
+#[derive(Debug)]
+pub struct FileJournal {
+    file: File,
+    path: PathBuf,
+    chain: String,
+    /// Which file of the chain it is, from 1.
+    number: u32,
+    /// Where a file is full, bytes.
+    full: u64,
+    sync: bool,
+    durable: u64,
+    /// What comes behind that and is written, but not yet synced.
+    appended: Vec<u8>,
+    /// What the file holds behind the durable part may be something else.
+    torn: bool,
+    /// Up to where the file system has set room aside.
+    reserved: u64,
+    can_reserve: bool,
+}
+
+/// Why the record cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A folder that cannot be made, or that others could write to.
+    #[error("cannot open the record: {0}")]
+    Folder(#[from] FolderError),
+    /// The file system refuses.
+    #[error("cannot open the record in {}: {source}", path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// No random name.
+    #[error(transparent)]
+    Randomness(#[from] footbridge_core::random::NoRandomness),
+    /// There is no key to sign with.
+    #[error("cannot open the record: {0}")]
+    Key(#[from] KeyError),
+}
+
+impl FileJournal {
+    /// Opens a new file for one run of the harness, in a folder of its own below `audit`: synced, and full at 64 MiB.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn create(audit: &Path) -> Result<Self, OpenError> {
+        let chain = format!("{}-{}", Utc::now().format("%Y%m%dT%H%M%SZ"), footbridge_core::random::random_text::<6>()?);
+        let folder = audit.join(&chain);
+        for folder in [audit, &folder] {
+            make_private(folder)?;
+        }
+        let path = folder.join(file_name(1));
+        let io = |source| OpenError::Io { path: path.clone(), source };
+        let file = begin(&path).map_err(io)?;
+        File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
+        let full = AuditSettings::default().file_bytes as u64;
+        Ok(Self::at_the_start(file, path, chain, full))
+    }
+
+    fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> Self {
+        let (number, durable, reserved, appended) = (1, 0, 0, Vec::new());
+        let (sync, torn, can_reserve) = (true, false, true);
+        Self { file, path, chain, number, full, sync, durable, appended, torn, reserved, can_reserve }
+    }
+
+    /// As the settings say: whether it syncs, and where a file is full.
+    #[must_use]
+    pub fn with(self, settings: &AuditSettings) -> Self {
+        Self { full: settings.file_bytes as u64, sync: settings.sync, ..self }
+    }
+
+    /// Where it writes.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The name of a chain's file with this number.
+pub(super) fn file_name(number: u32) -> String {
+    format!("{number:06}.jsonl")
+}
+
+/// Makes a file that must not be there yet, and makes its name durable.
+fn begin(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    File::open(path.parent().unwrap_or(path))?.sync_all()?;
+    Ok(file)
+}
+
+impl FileJournal {
+    fn allocate(&mut self, length: u64) -> Result<(), Errno> {
+        let end = i64::try_from(length).map_err(|_| Errno::EFBIG)?;
+        fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, end)?;
+        self.reserved = length;
+        Ok(())
+    }
+
+    /// Where the next bytes go.
+    fn end(&self) -> u64 {
+        self.durable + self.appended.len() as u64
+    }
+
+    /// Cuts off what is behind the end. What was reserved beyond it goes too.
+    fn cut_back(&mut self) -> io::Result<()> {
+        self.reserved = 0;
+        self.file.set_len(self.end())
+    }
+
+    /// Writes bytes at the end, and makes sure that what is before them is what it should be.
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.torn {
+            self.cut_back()?;
+            self.file.write_all_at(&self.appended, self.durable)?;
+            self.torn = false;
+        }
+        self.file.write_all_at(bytes, self.end()).inspect_err(|_| self.tear())
+    }
+
+    fn tear(&mut self) {
+        self.torn = true;
+        if let Err(error) = self.cut_back() {
+            tracing::warn!(%error, path = %self.path.display(), "a record is torn; the next write mends it first");
+        }
+    }
+}
+
+impl Journal for FileJournal {
+    fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        let needed = self.end() + bytes;
+        if !self.can_reserve || needed <= self.reserved {
+            return Ok(());
+        }
+        // Where a whole step does not fit any more, what is needed may.
+        match self.allocate(needed + RESERVE_STEP).or_else(|_| self.allocate(needed)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+                tracing::warn!(path = %self.path.display(), "this file system cannot reserve room for outcomes");
+                self.can_reserve = false;
+                Ok(())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.put(bytes)?;
+        if self.sync {
+            self.file.sync_data().inspect_err(|_| self.tear())?;
+        }
+        self.durable = self.end() + bytes.len() as u64;
+        self.appended.clear();
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.sync {
+            return self.commit(bytes);
+        }
+        self.put(bytes)?;
+        self.appended.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.appended.is_empty() { Ok(()) } else { self.commit(&[]) }
+    }
+
+    fn chain(&self) -> Option<String> {
+        Some(self.chain.clone())
+    }
+
+    fn next_file(&mut self, bytes: u64) -> io::Result<Option<String>> {
+        if self.end() < self.full || self.torn {
+            return Ok(None);
+        }
+        self.sync()?;
+        let name = file_name(self.number + 1);
+        let path = self.path.with_file_name(&name);
+        let file = match begin(&path) {
+            // Begun before, and then there was no room: nothing was ever written to it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                OpenOptions::new().write(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&path)?
+            }
+            begun => begun?,
+        };
+        let mut next = Self {
+            number: self.number + 1,
+            sync: self.sync,
+            can_reserve: self.can_reserve,
+            ..Self::at_the_start(file, path, self.chain.clone(), self.full)
+        };
+        next.reserve(bytes)?;
+        *self = next;
+        Ok(Some(name))
+    }
+}

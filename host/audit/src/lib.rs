@@ -1,0 +1,32 @@
+//! The record: lines in a chain of digests, written and durable in the order they must be, with signed heads.
+//!
+//! [`Trail`] is what others hand records to; one thread writes them (`writer`). What a record is about is theirs to
+//! know: here an intent is something that keeps room for its outcome, and everything else is a line. `read` takes
+//! nothing for granted and shares no code that writes.
+
+mod chain;
+mod head;
+mod heads;
+mod journal;
+mod pen;
+pub mod private_folder;
+mod queue;
+pub mod read;
+mod record;
+mod recorder;
+mod settings;
+mod trail;
+mod volatile;
+mod writer;
+
+pub use head::{HeadKey, KeyError, SignedHead};
+pub use heads::{HeadSink, NotKept, lines_of};
+pub use journal::{FileJournal, Journal, OpenError};
+pub use record::{Outcome, Record};
+pub use recorder::Recorder;
+pub use settings::{ArgumentsRecorded, AuditSettings};
+pub use trail::Trail;
+pub use volatile::VolatileJournal;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What puts records down: it numbers and chains them, adds heads that are due, and turns to the next file.
+
+use std::io;
+
+use super::{
+    chain::{Chain, Draft, End},
+    heads::Heads,
+    journal::Journal,
+    record::Record,
+};
+
+/// A journal, the chain in it, and its heads.
+pub(super) struct Pen {
+    journal: Box<dyn Journal>,
+    chain: Chain,
+    heads: Option<Heads>,
+    /// Room for each call that is open, bytes.
+    each: u64,
+    /// A file that was begun and says nothing yet.
+    begun: Option<String>,
+    /// Whether something was appended that is not synced.
+    unsynced: bool,
+}
+
+impl Pen {
+    pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
+        Self { journal, chain, heads, each, begun: None, unsynced: false }
+    }
+
+    /// Writes the first line.
+    pub(super) fn begin(&mut self, sync: bool) -> io::Result<()> {
+        let head_key = self.heads.as_ref().map(|heads| heads.key().to_owned());
+        let version = env!("CARGO_PKG_VERSION");
+        self.commit(&[&Record::started(version, std::process::id(), sync, head_key.as_deref())], None)?;
+        // Known elsewhere from the start, so that not even a whole chain can go unseen.
+        let end = self.chain.end();
+        if let Some(heads) = &mut self.heads
+            && let Some(head) = heads.sign(&self.chain, end)
+        {
+            heads.publish(head, end.seq);
+        }
+        Ok(())
+    }
+
+    /// Says that this is the end, and signs it.
+    pub(super) fn finish(&mut self, open: u64) {
+        if let Err(error) = self.commit(&[&Record::ended(open)], Some(0)) {
+            tracing::error!(%error, "the end of the record cannot be written");
+        }
+    }
+
+    pub(super) fn head_is_due(&self) -> bool {
+        self.heads.as_ref().is_some_and(|heads| heads.is_due(self.chain.end().seq))
+    }
+
+    /// How long until one is, where there is anything new.
+    pub(super) fn head_wait(&self) -> Option<std::time::Duration> {
+        self.heads.as_ref().and_then(|heads| heads.wait(self.chain.end().seq))
+    }
+
+    /// Writes records, all or none. Those that may be given up say how many calls will be open then: the room of their
+    /// outcomes stays untouched, a full file is followed by the next one, and a head goes with them where it is due.
+    pub(super) fn commit(&mut self, records: &[&Record], open: Option<u64>) -> io::Result<()> {
+        let room = open.map(|open| open * self.each);
+        if let Some(room) = room {
+            self.turn_the_page(room);
+        }
+        let mut draft = draft(&self.chain, self.begun.as_ref(), records);
+        let (mut head, end) = (None, draft.end());
+        let last = matches!(records, [record] if record.is_end());
+        if let Some(heads) = self.heads.as_mut().filter(|heads| room.is_some() && (last || heads.is_due(end.seq))) {
+            head = heads.sign(&self.chain, end);
+        }
+        if let Some(head) = &head {
+            draft.add(&Record::head(head));
+        }
+        let (text, end) = draft.finish();
+        if let Some(room) = room {
+            self.journal.reserve(room + text.len() as u64)?;
+        }
+        self.journal.commit(text.as_bytes())?;
+        self.adopt(end);
+        self.unsynced = false;
+        if let (Some(heads), Some(head)) = (&mut self.heads, head) {
+            heads.publish(head, end.seq);
+        }
+        Ok(())
+    }
+
+    /// Writes records that nobody can take back, all or none, into the room that is kept for them. They outlive this
+    /// process, and are durable with the next commit or [`sync`](Self::sync).
+    pub(super) fn append(&mut self, records: &[&Record]) -> io::Result<()> {
+        let (text, end) = draft(&self.chain, self.begun.as_ref(), records).finish();
+        self.journal.append(text.as_bytes())?;
+        self.adopt(end);
+        self.unsynced = true;
+        Ok(())
+    }
+
+    /// Makes durable what was appended.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced {
+            self.journal.sync()?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, end: End) {
+        self.chain.adopt(end);
+        self.begun = None;
+    }
+
+    /// Goes on in the next file where this one is full. Where that fails, this one is used on.
+    fn turn_the_page(&mut self, room: u64) {
+        match self.journal.next_file(room) {
+            Ok(Some(file)) => self.begun = Some(file),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the record's next file cannot be begun; this one grows on"),
+        }
+    }
+}
+
+/// Records behind a chain, and before them that a file was begun.
+fn draft<'c>(chain: &'c Chain, begun: Option<&String>, records: &[&Record]) -> Draft<'c> {
+    let mut draft = chain.draft();
+    if let Some(file) = begun {
+        draft.add(&Record::rotated(file));
+    }
+    records.iter().for_each(|record| draft.add(record));
+    draft
+}

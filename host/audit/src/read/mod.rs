@@ -1,0 +1,14 @@
+//! The record as it is read: chains and their files, records of one call, and whether a chain is whole.
+//!
+//! Reading takes nothing for granted: whoever can write to the state folder can write anything there.
+
+mod files;
+mod heads;
+mod record;
+mod verify;
+mod walk;
+
+pub use files::{ChainFolder, Lines, RawLine, chains, find};
+pub use heads::{KnownHeads, NoHead, parse_heads};
+pub use record::{Calls, ReadRecord, TYPES};
+pub use verify::{Kind, Problem, Report, verify};

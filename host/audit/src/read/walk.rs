@@ -1,0 +1,254 @@
+//! One pass over a chain, line by line.
+//!
+//! A line whose digest is not what the next one says was changed, or the next one was. The one after that decides:
+//! where it agrees with the second, the second is as it was written. So a pass is in doubt for one line at a time.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::{
+    KnownHeads, RawLine, Report,
+    verify::{Kind, Problem},
+};
+use crate::{SignedHead, journal::file_name};
+use footbridge_core::digest::{Digest, digest_text};
+
+/// What of a record the chain is made of.
+#[derive(Debug, Deserialize)]
+struct Link {
+    seq: u64,
+    prev: Option<String>,
+    genesis: Option<String>,
+    r#type: String,
+    head: Option<SignedHead>,
+    file: Option<String>,
+}
+
+/// A line that was read.
+#[derive(Debug, Clone)]
+struct Seen {
+    file: u32,
+    line: u64,
+    seq: u64,
+    hash: String,
+    prev: Option<String>,
+    is_covered: bool,
+}
+
+impl Seen {
+    fn problem(&self, kind: Kind, what: impl Into<String>) -> Problem {
+        Problem { kind, file: file_name(self.file), line: self.line, seq: self.seq, what: what.into() }
+    }
+}
+
+/// Where the pass is.
+pub(super) struct Walk<'k> {
+    known: &'k KnownHeads,
+    /// The folder's name, which is the chain's own when it is written.
+    folder: String,
+    heads: HashMap<u64, Vec<&'k SignedHead>>,
+    report: Report,
+    file: u32,
+    line: u64,
+    last: Option<Seen>,
+    /// The last line does not agree with this one before it.
+    doubt: Option<Seen>,
+    torn: Option<Seen>,
+    /// A head from elsewhere is of the last line: its own record has to be the next one.
+    awaits_head: bool,
+}
+
+impl<'k> Walk<'k> {
+    pub(super) fn new(folder: &str, known: &'k KnownHeads) -> Self {
+        let folder = folder.to_owned();
+        let report = Report { folder: folder.clone(), key_known: !known.keys.is_empty(), ..Report::default() };
+        let (heads, last, doubt, torn) = (HashMap::new(), None, None, None);
+        Self { known, folder, heads, report, file: 0, line: 0, last, doubt, torn, awaits_head: false }
+    }
+
+    /// Goes to the next file.
+    pub(super) fn file(&mut self, number: u32) -> Result<(), Problem> {
+        let expected = self.file + 1;
+        (self.file, self.line) = (number, 0);
+        if number == expected {
+            return Ok(());
+        }
+        Err(self.here().problem(Kind::Missing, format!("the file {} is missing", file_name(expected))))
+    }
+
+    /// Takes a line.
+    pub(super) fn line(&mut self, raw: &RawLine) -> Result<(), Problem> {
+        self.line += 1;
+        if let Some(torn) = self.torn.take() {
+            return Err(torn.problem(Kind::Changed, "half a line in the middle of the chain"));
+        }
+        if !raw.is_whole {
+            self.torn = Some(self.here());
+            self.report.torn = raw.bytes.len();
+            return Ok(());
+        }
+        let Ok(link) = serde_json::from_slice::<Link>(&raw.bytes) else {
+            return Err(self.here().problem(Kind::Changed, "it is no record"));
+        };
+        let seen =
+            Seen { seq: link.seq, hash: digest_text(Digest::of(&raw.bytes)), prev: link.prev.clone(), ..self.here() };
+        self.place(&seen, &link)?;
+        let is_covered = self.doubt.is_none() && self.compare(&seen, &link)?;
+        self.report.records = seen.seq;
+        if is_covered {
+            self.report.covered = self.report.covered.max(seen.seq);
+        }
+        self.last = Some(Seen { is_covered, ..seen });
+        Ok(())
+    }
+
+    /// Where the next line is, and the number it should have.
+    fn here(&self) -> Seen {
+        let seq = self.last.as_ref().map_or(1, |last| last.seq + 1);
+        let (hash, prev) = (String::new(), None);
+        Seen { file: self.file.max(1), line: self.line.max(1), seq, hash, prev, is_covered: false }
+    }
+
+    /// Whether a line belongs behind the one before it.
+    fn place(&mut self, seen: &Seen, link: &Link) -> Result<(), Problem> {
+        let Some(last) = self.last.clone() else { return self.first(seen, link) };
+        if let Some(first) = self.doubt.take() {
+            return Err(decided(&first, &last, Some(seen)));
+        }
+        let (expected, follows) = (last.seq + 1, seen.prev.as_deref() == Some(&last.hash));
+        if seen.seq == last.seq && seen.prev == last.prev && last.prev.is_some() {
+            return Err(
+                last.problem(Kind::Inserted, "the record behind it has its number and follows the one before it")
+            );
+        }
+        if seen.seq != expected {
+            let gap = Problem { seq: expected, ..seen.problem(Kind::Missing, "") };
+            return Err(match follows {
+                true => seen.problem(Kind::Changed, format!("its number should be {expected}")),
+                false if seen.seq > expected => Problem {
+                    what: format!("records {expected} to {} are not before record {}", seen.seq - 1, seen.seq),
+                    ..gap
+                },
+                false => seen.problem(Kind::Inserted, format!("record {expected} should stand here")),
+            });
+        }
+        if !follows {
+            self.doubt = Some(last);
+            return Ok(());
+        }
+        self.kind_fits(seen, link)
+    }
+
+    fn first(&mut self, seen: &Seen, link: &Link) -> Result<(), Problem> {
+        match &link.genesis {
+            Some(id) if seen.seq == 1 && seen.prev.is_none() => {
+                self.report.chain.clone_from(id);
+                for head in self.known.of_chain(id) {
+                    self.heads.entry(head.seq).or_default().push(head);
+                }
+                Ok(())
+            }
+            _ if seen.seq > 1 => {
+                let what = format!("the chain begins with record {}", seen.seq);
+                Err(Problem { seq: 1, ..seen.problem(Kind::Missing, what) })
+            }
+            _ => Err(seen.problem(Kind::Changed, "it is no beginning of a chain")),
+        }
+    }
+
+    /// Whether a record of this type may stand here.
+    fn kind_fits(&mut self, seen: &Seen, link: &Link) -> Result<(), Problem> {
+        let begins = self.line == 1;
+        if link.genesis.is_some() {
+            return Err(seen.problem(Kind::Changed, "it says that the chain begins here"));
+        }
+        if begins != (link.r#type == "rotated") || (begins && link.file.as_deref() != Some(&file_name(self.file))) {
+            return Err(seen.problem(Kind::Changed, "it is not what a file begins with, or stands elsewhere in it"));
+        }
+        if self.report.ended && link.r#type != "head" {
+            return Err(seen.problem(Kind::Inserted, "it stands behind the end"));
+        }
+        self.report.ended |= link.r#type == "ended";
+        Ok(())
+    }
+
+    /// Compares a line with heads, its own and those from elsewhere. Whether there was one that covers it.
+    fn compare(&mut self, seen: &Seen, link: &Link) -> Result<bool, Problem> {
+        if let Some(head) = &link.head
+            && link.r#type == "head"
+        {
+            let before = self.last.as_ref();
+            let says = before.is_some_and(|last| head.seq == last.seq && head.hash == last.hash);
+            if !head.is_signed() || !self.known.is_trusted(&head.key) || head.chain != self.report.chain || !says {
+                let what = "the signed head in it does not hold for the record before it, or another key signed it";
+                return Err(seen.problem(Kind::Forged, what));
+            }
+            self.report.heads += 1;
+            self.report.covered = self.report.covered.max(seen.seq);
+        }
+        if std::mem::take(&mut self.awaits_head) && link.r#type != "head" {
+            return Err(seen.problem(Kind::Changed, "a head that was signed of the record before it should stand here"));
+        }
+        let Some(heads) = self.heads.remove(&seen.seq) else { return Ok(false) };
+        if let Some(other) = heads.iter().find(|head| head.hash != seen.hash) {
+            let what = format!("a head that was signed at {} says that it was another", other.time);
+            return Err(seen.problem(Kind::Changed, what));
+        }
+        self.report.heads += heads.len() as u64;
+        // A head is handed out once its own record is written; that of the first line alone has none.
+        self.awaits_head = seen.seq > 1;
+        Ok(true)
+    }
+
+    /// A problem, unless one that was in doubt before it comes first.
+    pub(super) fn settled(&mut self, problem: Problem) -> Problem {
+        match (self.doubt.take(), &self.last) {
+            (Some(first), Some(last)) => decided(&first, last, None),
+            _ => problem,
+        }
+    }
+
+    /// The end of the chain.
+    pub(super) fn end(&mut self) -> Result<(), Problem> {
+        if let (Some(first), Some(last)) = (self.doubt.take(), &self.last) {
+            return Err(decided(&first, last, None));
+        }
+        let Some(last) = &self.last else {
+            // Killed before its very first line was whole, unless something was signed.
+            let is_known = !self.known.of_chain(&self.folder).is_empty();
+            let gone = || self.here().problem(Kind::Missing, "there are signed heads of this chain, and no record");
+            return if is_known { Err(gone()) } else { Ok(()) };
+        };
+        // Heads from elsewhere that nothing was found for.
+        let Some(beyond) = self.heads.keys().max().copied() else {
+            let what = "a signed head says that the record of that head was behind it";
+            return if self.awaits_head { Err(last.problem(Kind::Cut, what)) } else { Ok(()) };
+        };
+        let what = format!("a signed head says that there was a record {beyond}");
+        Err(last.problem(Kind::Cut, what))
+    }
+
+    pub(super) fn into_report(self) -> Report {
+        self.report
+    }
+}
+
+/// Which of two neighbours that do not agree is wrong, by what is known of the first and by the line after them.
+fn decided(first: &Seen, second: &Seen, after: Option<&Seen>) -> Problem {
+    if let Some(after) = after
+        && after.seq == second.seq
+        && after.prev.as_deref() == Some(&first.hash)
+    {
+        return second.problem(Kind::Inserted, "the record behind it has its number and follows the one before it");
+    }
+    let second_holds = after.is_none_or(|after| after.prev.as_deref() == Some(&second.hash));
+    if second_holds && !first.is_covered {
+        let what = format!("record {} has another digest of it", second.seq);
+        return first.problem(Kind::Changed, what);
+    }
+    second.problem(
+        Kind::Changed,
+        format!("its digest of record {} is another, and so is record {}'s of it", first.seq, second.seq + 1),
+    )
+}

@@ -1,0 +1,174 @@
+//! One line of the record: what the writer says itself, and the fields that others hand it as they are.
+//!
+//! This crate knows of a record only its type, and of a call only that its outcome ties to its intent by an id. Names
+//! in it may come from a guest: everything that could steer a terminal is escaped, so that it can be shown as it is.
+
+use footbridge_proto::text::SafeJson;
+use serde::Serialize;
+
+use super::head::SignedHead;
+
+/// What happened: a type and its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    kind: &'static str,
+    /// A JSON object.
+    fields: String,
+}
+
+/// What became of something whose intent was recorded.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// The id of its intent.
+    pub id: String,
+    /// What became of it, in a word.
+    pub outcome: &'static str,
+    /// The same more exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How long it took, milliseconds.
+    pub duration_ms: u64,
+    /// How large the answer was, bytes.
+    pub bytes: usize,
+}
+
+impl Outcome {
+    /// Of what was recorded as an intent and did not leave.
+    #[must_use]
+    pub fn not_sent(id: &str, why: &str) -> Self {
+        Self { id: id.to_owned(), outcome: "not_sent", detail: Some(why.to_owned()), duration_ms: 0, bytes: 0 }
+    }
+}
+
+#[derive(Serialize)]
+struct Started<'a> {
+    version: &'static str,
+    pid: u32,
+    /// Whether records are synced to disk before anything leaves.
+    sync: bool,
+    /// The public key of the heads to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_key: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Rotated<'a> {
+    file: &'a str,
+}
+
+#[derive(Serialize)]
+struct Headed<'a> {
+    head: &'a SignedHead,
+}
+
+#[derive(Serialize)]
+struct Ended {
+    open: u64,
+}
+
+#[derive(Serialize)]
+struct Limited<'a> {
+    session: &'a str,
+    reason: &'static str,
+    count: u64,
+}
+
+/// The type of the last record of a chain that was ended in order.
+const ENDED: &str = "ended";
+
+impl Record {
+    /// A record of this type with the fields of a value, which is a JSON object.
+    #[must_use]
+    pub fn new(kind: &'static str, fields: &impl Serialize) -> Self {
+        // Types of records always serialize.
+        Self { kind, fields: serde_json::to_string(fields).unwrap_or_default() }
+    }
+
+    /// The harness starts to write here.
+    pub(super) fn started(version: &'static str, pid: u32, sync: bool, head_key: Option<&str>) -> Self {
+        Self::new("started", &Started { version, pid, sync, head_key })
+    }
+
+    /// The first line of a further file of the chain.
+    pub(super) fn rotated(file: &str) -> Self {
+        Self::new("rotated", &Rotated { file })
+    }
+
+    /// A signed statement of what the line before is.
+    pub(super) fn head(head: &SignedHead) -> Self {
+        Self::new("head", &Headed { head })
+    }
+
+    /// The harness wrote all it had to. `open` intents have no outcome.
+    pub(super) fn ended(open: u64) -> Self {
+        Self::new(ENDED, &Ended { open })
+    }
+
+    /// What was refused over a limit, counted.
+    pub(super) fn limited(session: &str, reason: &'static str, count: u64) -> Self {
+        Self::new("limited", &Limited { session, reason, count })
+    }
+
+    pub(super) fn outcome(outcome: &Outcome) -> Self {
+        Self::new("outcome", outcome)
+    }
+
+    pub(super) fn is_end(&self) -> bool {
+        self.kind == ENDED
+    }
+}
+
+/// Where a line stands in its chain.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Place<'r> {
+    /// Counts from 1 in each chain, without gaps.
+    pub(super) seq: u64,
+    /// The digest of the line before, without its line break; not in the first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prev: Option<String>,
+    /// The name of the chain, in its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) genesis: Option<&'r str>,
+    /// When it was written, RFC 3339 in UTC.
+    pub(super) time: &'r str,
+    /// Microseconds since the chain began, by a clock that is never set.
+    pub(super) mono: u64,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+}
+
+impl Record {
+    /// The whole line, with its line break.
+    pub(super) fn line(&self, seq: u64, prev: Option<String>, genesis: Option<&str>, time: &str, mono: u64) -> String {
+        let place = Place { seq, prev, genesis, time, mono, kind: self.kind };
+        let mut json = serde_json::to_string(&place).unwrap_or_default();
+        // One object of the members of both.
+        if let Some(fields) = self.fields.strip_prefix('{').filter(|fields| *fields != "}") {
+            json.pop();
+            json.push(',');
+            json.push_str(fields);
+        }
+        SafeJson(&json).to_string() + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_proto::text::needs_escape;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_line_steers_a_terminal_and_it_reads_back() {
+        let name = "a\u{1b}[2J\u{9b}\u{202e}\u{e0041}\nb";
+        let record = Record::new("refused", &json!({"id": "x", "name": name}));
+        let text = record.line(1, None, Some("c"), "1970-01-01T00:00:00Z", 7);
+        assert!(!text.trim_end().chars().any(needs_escape), "{text}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((value["name"].as_str(), value["type"].as_str()), (Some(name), Some("refused")));
+        assert_eq!((&value["genesis"], &value["mono"]), (&"c".into(), &7.into()));
+        let empty = Record::new("nothing", &json!({})).line(1, None, None, "t", 0);
+        assert_eq!(empty, "{\"seq\":1,\"time\":\"t\",\"mono\":0,\"type\":\"nothing\"}\n");
+    }
+}

@@ -1,0 +1,5 @@
+//! Chains and their heads, written and read.
+
+mod chain;
+mod fields;
+mod heads;

@@ -1,0 +1,244 @@
+//! The chain: it goes through all files, and whatever is done to it behind the writer's back is named.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::super::read::{ChainFolder, Kind, KnownHeads, Problem, Report, chains, verify};
+use crate::{AuditSettings, FileJournal, Journal as _, Record, Recorder, Trail};
+use footbridge_core::limits::AuditLimits;
+
+/// A signed chain of small files in a folder of its own, written by the real stage.
+pub(super) struct Chain {
+    folder: tempfile::TempDir,
+}
+
+impl Chain {
+    /// With so many records between the first and the last, in files of about this size.
+    pub(super) fn of(records: usize, file_bytes: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let chain = Self { folder };
+        let settings = AuditSettings { file_bytes, ..AuditSettings::default() };
+        let trail = Trail::start(Recorder::open(&chain.audit(), &settings).unwrap(), AuditLimits::default()).unwrap();
+        record(&trail, records);
+        trail.close();
+        chain
+    }
+
+    pub(super) fn audit(&self) -> PathBuf {
+        self.folder.path().join("audit")
+    }
+
+    pub(super) fn chain(&self) -> ChainFolder {
+        chains(&self.audit()).unwrap().remove(0)
+    }
+
+    pub(super) fn known(&self) -> KnownHeads {
+        KnownHeads::of(&self.audit()).unwrap()
+    }
+
+    pub(super) fn verify(&self) -> Report {
+        verify(&self.chain(), &self.known()).unwrap()
+    }
+
+    /// As if nothing were known but the files of the chain.
+    fn verify_alone(&self) -> Report {
+        verify(&self.chain(), &KnownHeads::default()).unwrap()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.chain().files().unwrap().into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// All lines, each with its file.
+    fn lines(&self) -> Lines {
+        let of = |path: PathBuf| {
+            let text = fs::read_to_string(&path).unwrap();
+            text.lines().map(|line| (path.clone(), line.to_owned())).collect::<Vec<_>>()
+        };
+        self.files().into_iter().flat_map(of).collect()
+    }
+
+    /// Puts other lines in place of all.
+    fn write(&self, lines: &[(PathBuf, String)]) {
+        for path in self.files() {
+            let own: Vec<String> =
+                lines.iter().filter(|(p, _)| *p == path).map(|(_, line)| format!("{line}\n")).collect();
+            fs::write(path, own.concat()).unwrap();
+        }
+    }
+}
+
+/// Writes so many records that belong to no call, each with a refusal's room reserved.
+pub(super) fn record(trail: &Trail, records: usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for _ in 0..records {
+        let record =
+            Record::new("limited", &serde_json::json!({"session": "run-1", "reason": "rate_limited", "count": 3}));
+        assert!(runtime.block_on(trail.note(record)));
+    }
+}
+
+fn named(problem: &Option<Problem>) -> (Kind, u64) {
+    let problem = problem.as_ref().unwrap();
+    (problem.kind, problem.seq)
+}
+
+#[test]
+fn a_chain_goes_through_all_its_files_and_is_signed_to_the_end() {
+    let chain = Chain::of(40, 2_000);
+    let report = chain.verify();
+    assert_eq!((&report.problem, report.ended, report.torn, report.key_known), (&None, true, 0, true));
+    assert_eq!(report.chain, report.folder);
+    assert!(report.files > 3, "{report:?}");
+    // Started, the records, the first lines of further files, the end and its head.
+    assert_eq!(report.records, 40 + 3 + report.files as u64 - 1);
+    assert!(report.heads >= 3 && report.covered == report.records, "{report:?}");
+    for path in chain.files() {
+        assert!(fs::metadata(&path).unwrap().len() < 4_000, "{}", path.display());
+    }
+}
+
+/// Lines of a chain, each with its file.
+type Lines = Vec<(PathBuf, String)>;
+
+/// An edit of a chain at one line, what it may be called, and at which records it may be found.
+struct Edit {
+    what: &'static str,
+    lines: Lines,
+    kinds: &'static [Kind],
+    found: [u64; 2],
+}
+
+fn edits(lines: &Lines, at: usize) -> Vec<Edit> {
+    let seq = at as u64 + 1;
+    let mut edits = Vec::new();
+    let mut add = |what, kinds, found, edit: &dyn Fn(&mut Lines)| {
+        let mut lines = lines.clone();
+        edit(&mut lines);
+        edits.push(Edit { what, lines, kinds, found });
+    };
+    add("changed", &[Kind::Changed], [seq; 2], &|l| l[at].1 = l[at].1.replacen("\"mono\":", "\"mono\":1", 1));
+    add("broken", &[Kind::Changed], [seq; 2], &|l| l[at].1.truncate(20));
+    add("missing", &[Kind::Missing], [seq; 2], &|l| drop(l.remove(at)));
+    add("twice", &[Kind::Inserted], [seq, seq + 1], &|l| l.insert(at, l[at].clone()));
+    add("moved", &[Kind::Reordered], [seq; 2], &|l| {
+        (l[at].1, l[at + 1].1) = (l[at + 1].1.clone(), l[at].1.clone());
+    });
+    add("inserted", &[Kind::Inserted, Kind::Changed], [seq + 1; 2], &|l| {
+        let next = l[at].1.replacen(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1), 1);
+        l.insert(at + 1, (l[at].0.clone(), next));
+    });
+    edits
+}
+
+#[test]
+fn every_line_that_is_changed_missing_twice_moved_or_new_is_named() {
+    let chain = Chain::of(12, 1_200);
+    let lines = chain.lines();
+    for at in 0..lines.len() - 2 {
+        // The first and last lines of a file are also out of place elsewhere: that may be what is said.
+        let turns =
+            lines[at].0 != lines[at + 1].0 || at.checked_sub(1).is_some_and(|before| lines[before].0 != lines[at].0);
+        for Edit { what, lines, kinds, found: [first, last] } in edits(&lines, at) {
+            chain.write(&lines);
+            for report in [chain.verify_alone(), chain.verify()] {
+                let (kind, found) = named(&report.problem);
+                assert!(kinds.contains(&kind) || turns, "{what} {at}: {report:?}");
+                assert!((first..=last).contains(&found), "{what} {at}: {report:?}");
+            }
+        }
+    }
+    chain.write(&lines);
+    assert_eq!(chain.verify().problem, None);
+}
+
+#[test]
+fn no_byte_can_change_unseen() {
+    let chain = Chain::of(3, 1_200);
+    let files = chain.files();
+    for (number, path) in files.iter().enumerate() {
+        let bytes = fs::read(path).unwrap();
+        let last_line = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+        // Only the very last line, the head itself, has nothing behind it: the time that it says is its own.
+        let end = if number + 1 == files.len() { last_line } else { bytes.len() };
+        for at in 0..end {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(path, &changed).unwrap();
+            let report = chain.verify();
+            assert!(report.problem.is_some(), "{} byte {at}", path.display());
+        }
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_chain_that_is_cut_shows_against_its_heads_and_a_torn_line_is_no_crime() {
+    let chain = Chain::of(10, 1 << 20);
+    let path = chain.files().remove(0);
+    let text = fs::read_to_string(&path).unwrap();
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+    // The last line is the head; what it covers was written to the file of heads as well.
+    let cut = ends[ends.len() - 3];
+    fs::write(&path, &text[..cut]).unwrap();
+    assert_eq!(chain.verify_alone().problem, None, "nothing within the chain shows it");
+    assert_eq!(named(&chain.verify().problem).0, Kind::Cut);
+    let torn = |whole: usize, half: usize| {
+        fs::write(&path, &text[..ends[whole - 1] + half]).unwrap();
+        chain.verify_alone()
+    };
+    let report = torn(ends.len() - 3, 7);
+    assert_eq!((report.problem, report.torn, report.ended), (None, 7, false));
+    let report = torn(ends.len() - 1, 7);
+    assert_eq!((report.problem, report.torn, report.ended), (None, 7, true), "the last head can be torn too");
+    let behind_the_end = torn(ends.len(), 0);
+    assert_eq!(behind_the_end.problem, None);
+    fs::write(&path, format!("{}\nx\n", &text[..cut + 7])).unwrap();
+    assert_eq!(named(&chain.verify_alone().problem).0, Kind::Changed);
+    fs::write(&path, &text[..3]).unwrap();
+    assert_eq!(chain.verify_alone().problem, None, "killed within its first line");
+    assert_eq!(named(&chain.verify().problem).0, Kind::Missing, "but its first line is signed");
+}
+
+#[test]
+fn files_that_are_missing_or_swapped_are_named() {
+    let chain = Chain::of(20, 1_200);
+    let files = chain.files();
+    let aside = files[0].with_extension("aside");
+    for file in &files[..files.len() - 1] {
+        fs::rename(file, &aside).unwrap();
+        let problem = chain.verify().problem.unwrap();
+        assert_eq!(problem.kind, Kind::Missing, "{problem:?}");
+        assert!(problem.what.contains(file.file_name().unwrap().to_str().unwrap()), "{problem:?}");
+        fs::rename(&aside, file).unwrap();
+    }
+    fs::rename(files.last().unwrap(), &aside).unwrap();
+    assert_eq!(named(&chain.verify().problem).0, Kind::Cut);
+    fs::rename(&aside, files.last().unwrap()).unwrap();
+    let swap = |a: &Path, b: &Path| {
+        fs::rename(a, &aside).unwrap();
+        fs::rename(b, a).unwrap();
+        fs::rename(&aside, b).unwrap();
+    };
+    swap(&files[1], &files[2]);
+    assert_eq!(named(&chain.verify().problem).0, Kind::Reordered);
+}
+
+#[test]
+fn a_file_that_cannot_be_followed_by_another_grows_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { file_bytes: 600, ..AuditSettings::default() };
+    let journal = FileJournal::create(&folder.path().join("audit")).unwrap().with(&settings);
+    let (path, name) = (journal.path().to_owned(), journal.chain().unwrap());
+    // A folder is in the way of the next file.
+    fs::create_dir(path.with_file_name("000002.jsonl")).unwrap();
+    let trail = Trail::start(journal, AuditLimits::default()).unwrap();
+    record(&trail, 10);
+    trail.close();
+    fs::remove_dir(path.with_file_name("000002.jsonl")).unwrap();
+    let chain = ChainFolder { name, path: path.parent().unwrap().to_owned() };
+    let report = verify(&chain, &KnownHeads::default()).unwrap();
+    assert_eq!((report.problem, report.records, report.files), (None, 12, 1));
+}

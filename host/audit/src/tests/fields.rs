@@ -1,0 +1,59 @@
+//! The lines that the writer makes itself, pinned. Those of calls are pinned where they are made.
+
+use serde_json::Value;
+
+use crate::{
+    SignedHead,
+    chain::Chain,
+    record::{Outcome, Record},
+};
+use footbridge_core::digest::Digest;
+
+const GOLDEN: &str = include_str!("golden.jsonl");
+
+/// One of each, with all that it can hold, and its number in the golden file.
+fn all() -> Vec<(u64, Record)> {
+    let head = SignedHead {
+        chain: "20261122T025808Z-Ab12Cd34".into(),
+        seq: 11,
+        hash: format!("sha256:{}", Digest::of("x")),
+        time: "2026-11-22T02:58:09.000000Z".into(),
+        key: "ed25519:KEY".into(),
+        signature: "SIGNATURE".into(),
+    };
+    let outcome = Outcome {
+        id: "dZx5-Qb2c-Tw6yM3".into(),
+        outcome: "server_error",
+        detail: Some("code -32000".into()),
+        duration_ms: 4,
+        bytes: 352,
+    };
+    vec![
+        (1, Record::started("0.1.0", 7, true, Some("ed25519:KEY"))),
+        (6, Record::outcome(&outcome)),
+        (10, Record::limited("run-1", "rate_limited", 3)),
+        (12, Record::rotated("000002.jsonl")),
+        (13, Record::head(&head)),
+        (14, Record::ended(0)),
+    ]
+}
+
+#[test]
+fn the_lines_are_what_they_were() {
+    let chain = Chain::new("20261122T025808Z-Ab12Cd34".into());
+    let mut draft = chain.draft();
+    all().iter().for_each(|(_, record)| draft.add(record));
+    let (text, _) = draft.finish();
+    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (line, (number, _)) in lines.iter_mut().zip(all()) {
+        line["seq"] = number.into();
+        line["time"] = "2026-11-22T02:58:08.924937Z".into();
+        line["mono"] = 1_200.into();
+        if line["prev"].is_string() {
+            line["prev"] = "sha256:PREV".into();
+        }
+    }
+    let now: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    let pinned: Vec<&str> = GOLDEN.lines().collect();
+    assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));
+}

@@ -1,0 +1,92 @@
+//! Signed heads: where they go, and what they show that a chain alone does not.
+
+use std::{
+    fs,
+    sync::mpsc::{Sender, channel},
+    time::Duration,
+};
+
+use super::chain::{Chain, record};
+use crate::{
+    AuditSettings, HeadSink, KeyError, NotKept, OpenError, Recorder, SignedHead, Trail,
+    read::{Kind, KnownHeads, parse_heads, verify},
+};
+use footbridge_core::limits::AuditLimits;
+use futures::future::BoxFuture;
+
+/// Longer than anything takes here.
+const LONG: Duration = Duration::from_secs(30);
+
+struct Store(Sender<SignedHead>);
+
+impl HeadSink for Store {
+    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>> {
+        Box::pin(async move {
+            for head in heads {
+                self.0.send(head.clone())?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn heads_go_to_the_file_and_to_a_store_and_say_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    let settings = AuditSettings { head_time: Duration::from_millis(1), ..AuditSettings::default() };
+    let (sender, heads) = channel();
+    let recorder = Recorder::open(&audit, &settings).unwrap().sink(Store(sender));
+    let trail = Trail::start(recorder, AuditLimits::default()).unwrap();
+    let first = heads.recv_timeout(LONG).unwrap();
+    record(&trail, 2);
+    // Due by its time, without another record.
+    let second = heads.recv_timeout(LONG).unwrap();
+    trail.close();
+    let mut all = vec![first, second];
+    all.extend(heads.try_iter());
+    assert!(all.iter().all(SignedHead::is_signed));
+    assert_eq!((all[0].seq, all[1].seq > 1), (1, true));
+    assert_eq!(parse_heads(&fs::read_to_string(audit.join("heads.jsonl")).unwrap()).unwrap(), all);
+}
+
+#[test]
+fn a_chain_made_anew_as_a_whole_shows_against_a_head_that_was_kept() {
+    let (chain, other) = (Chain::of(5, 1 << 20), Chain::of(5, 1 << 20));
+    let kept = fs::read_to_string(chain.audit().join("heads.jsonl")).unwrap();
+    let kept = parse_heads(&kept).unwrap();
+    // Another chain, with another key and other heads, under the name of the first.
+    let (real, forged) = (chain.chain().path, other.chain());
+    fs::remove_dir_all(&real).unwrap();
+    let file = "000001.jsonl";
+    fs::create_dir(&real).unwrap();
+    let text = fs::read_to_string(forged.path.join(file)).unwrap();
+    fs::write(real.join(file), text.replace(&forged.name, &chain.chain().name)).unwrap();
+    for name in ["heads.jsonl", "key"] {
+        fs::copy(other.audit().join(name), chain.audit().join(name)).unwrap();
+    }
+    let mut known = KnownHeads::of(&chain.audit()).unwrap();
+    kept.into_iter().for_each(|head| known.trust(head));
+    assert_eq!(verify(&chain.chain(), &known).unwrap().problem.unwrap().kind, Kind::Changed);
+}
+
+#[test]
+fn a_head_of_another_key_is_not_taken() {
+    let (chain, other) = (Chain::of(2, 1 << 20), Chain::of(2, 1 << 20));
+    let heads = chain.audit().join("heads.jsonl");
+    let theirs = fs::read_to_string(other.audit().join("heads.jsonl")).unwrap();
+    fs::write(&heads, fs::read_to_string(&heads).unwrap() + &theirs + "{\"half\n").unwrap();
+    assert_eq!(chain.known().bad.len(), 2, "and half a line is none");
+    fs::copy(other.audit().join("key"), chain.audit().join("key")).unwrap();
+    assert_eq!(chain.verify().problem.unwrap().kind, Kind::Forged);
+}
+
+#[test]
+fn without_its_key_nothing_is_recorded_and_no_chain_begun() {
+    let chain = Chain::of(1, 1 << 20);
+    fs::remove_file(chain.audit().join("key")).unwrap();
+    let opened = Recorder::open(&chain.audit(), &AuditSettings::default());
+    assert!(matches!(opened.err(), Some(OpenError::Key(KeyError::Gone(_)))));
+    assert_eq!(crate::read::chains(&chain.audit()).unwrap().len(), 1);
+    assert!(!chain.audit().join("key").exists());
+}

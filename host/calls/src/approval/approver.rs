@@ -1,0 +1,19 @@
+//! Who of the operator's is asked about approvals without being a person at a prompt: a program, a webhook.
+
+use std::error::Error;
+
+use futures::future::BoxFuture;
+
+use super::Answer;
+
+/// Somebody who is asked about each approval, once. What takes long is cut off by dropping the future.
+pub trait Approver: Send + Sync + 'static {
+    /// What the record calls it.
+    fn name(&self) -> String;
+
+    /// Asks it. The question is a JSON object: what is shown of the approval, and its whole `arguments`.
+    ///
+    /// # Errors
+    /// Why there is no answer: others may still give one.
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<Answer, Box<dyn Error + Send + Sync>>>;
+}

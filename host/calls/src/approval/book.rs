@@ -1,0 +1,293 @@
+//! The states of approvals, as a pure machine: the clock and new ids are handed in, nothing waits and nothing is
+//! written.
+//!
+//! pending, then granted, denied, expired or withdrawn; granted, then used or expired. There is at most one approval
+//! that is pending or granted for each [`Key`]; whoever asks for the same joins it as a waiter. The first waiter takes
+//! a grant, which uses it up, and the others go on under a new pending id. An ended approval never changes again, and
+//! only its state is kept of it.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use tokio::time::Instant;
+
+pub(super) use super::entry::{Asked, Change, Entry, Place, Turn, Waiter};
+use super::{ApprovalId, Key, State, elicit::ELICITATION, past::Past};
+use footbridge_core::limits::ApprovalLimits;
+
+/// All approvals of a harness. `P` is what is shown to whoever is asked.
+#[derive(Debug)]
+pub(super) struct Book<P> {
+    live: BTreeMap<ApprovalId, Entry<P>>,
+    waiters: HashMap<Waiter, Place>,
+    past: Past,
+    next_waiter: u64,
+    changes: Vec<Change<P>>,
+}
+
+impl<P> Book<P> {
+    pub(super) fn new() -> Self {
+        Self {
+            live: BTreeMap::new(),
+            waiters: HashMap::new(),
+            past: Past::default(),
+            next_waiter: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// What happened since this was asked last.
+    pub(super) fn changes(&mut self) -> Vec<Change<P>> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Asks, under the limits of the session. A new approval gets the id `spare`.
+    pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, new: (ApprovalId, ApprovalLimits)) -> Asked {
+        let (spare, limits) = new;
+        self.sweep(now);
+        let remembered = self.past.allowed_by(&key);
+        let full = self.pending_of(key.session) >= limits.pending_per_session;
+        if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == key) {
+            // Behind the one that takes a grant, it would go on as a pending one.
+            let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;
+            let id = *id;
+            return if full && alone_with_a_grant { Asked::TooMany } else { Asked::Waiting(self.join(id)) };
+        }
+        if let Some(left) = self.past.denied(now, &key) {
+            return Asked::Hushed(left);
+        }
+        if full {
+            return Asked::TooMany;
+        }
+        self.open(now, new, key, about);
+        if let Some(by) = remembered {
+            self.grant(now, spare, by);
+        }
+        Asked::Waiting(self.join(spare))
+    }
+
+    /// Those whose waiters will go on as a pending one count too.
+    fn pending_of(&self, session: u64) -> usize {
+        let counts =
+            |entry: &&Entry<P>| entry.key.session == session && (entry.granted.is_none() || entry.waiters.len() > 1);
+        self.live.values().filter(counts).count()
+    }
+
+    fn open(&mut self, now: Instant, (id, limits): (ApprovalId, ApprovalLimits), key: Key, about: Arc<P>) {
+        let until = now + limits.pending_time;
+        self.note(id, State::Pending, (&key, &about), None);
+        let entry = Entry { key, about, until, limits, granted: None, waiters: VecDeque::new(), promised: false };
+        self.live.insert(id, entry);
+    }
+
+    fn join(&mut self, id: ApprovalId) -> Waiter {
+        self.next_waiter += 1;
+        let waiter = Waiter(self.next_waiter);
+        if let Some(entry) = self.live.get_mut(&id) {
+            entry.waiters.push_back(waiter);
+            self.waiters.insert(waiter, Place::Live(id));
+        }
+        waiter
+    }
+
+    fn grant(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) {
+        let Some(entry) = self.live.get_mut(&id) else { return };
+        entry.granted = Some(Arc::clone(&by));
+        entry.until = now + entry.limits.grant_time;
+        let (key, about) = (entry.key.clone(), Arc::clone(&entry.about));
+        self.note(id, State::Granted, (&key, &about), Some(by));
+    }
+
+    /// Ends one: its waiters are told, its state is kept.
+    fn end(&mut self, id: ApprovalId, state: State, by: Option<Arc<str>>) {
+        let Some(entry) = self.live.remove(&id) else { return };
+        for waiter in &entry.waiters {
+            self.waiters.insert(*waiter, Place::Over(id, state));
+        }
+        self.past.ended(entry.key.session, id, state);
+        self.note(id, state, (&entry.key, &entry.about), by.or(entry.granted));
+    }
+
+    fn note(&mut self, id: ApprovalId, state: State, (key, about): (&Key, &Arc<P>), approver: Option<Arc<str>>) {
+        self.changes.push(Change { id, state, key: key.clone(), about: Arc::clone(about), approver });
+    }
+
+    /// Ends what was not answered or used in time.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        let late = self.live.iter().filter(|(_, entry)| entry.until <= now).map(|(id, _)| *id);
+        for id in late.collect::<Vec<_>>() {
+            self.end(id, State::Expired, None);
+        }
+        self.past.sweep(now);
+    }
+
+    /// Allows a pending one, and with `remember` the same call again.
+    ///
+    /// # Errors
+    /// The state of one that is not pending; nothing if it is not known.
+    pub(super) fn allow(
+        &mut self,
+        now: Instant,
+        id: ApprovalId,
+        by: Arc<str>,
+        remember: bool,
+    ) -> Result<(), Option<State>> {
+        let (key, _) = self.pending(now, id)?;
+        self.grant(now, id, Arc::clone(&by));
+        if remember {
+            self.past.remember(key, format!("{by}, remembered from {id}").into());
+        }
+        Ok(())
+    }
+
+    /// Denies a pending one.
+    ///
+    /// # Errors
+    /// As [`Self::allow`].
+    pub(super) fn deny(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) -> Result<(), Option<State>> {
+        let (key, limits) = self.pending(now, id)?;
+        self.past.deny(&key, now + limits.denial_time);
+        self.end(id, State::Denied, Some(by));
+        Ok(())
+    }
+
+    /// Ends a pending one without a decision.
+    ///
+    /// # Errors
+    /// As [`Self::allow`].
+    pub(super) fn dismiss(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) -> Result<(), Option<State>> {
+        self.pending(now, id)?;
+        self.end(id, State::Withdrawn, Some(by));
+        Ok(())
+    }
+
+    fn pending(&mut self, now: Instant, id: ApprovalId) -> Result<(Key, ApprovalLimits), Option<State>> {
+        self.sweep(now);
+        match self.live.get(&id) {
+            Some(entry) if entry.granted.is_none() => Ok((entry.key.clone(), entry.limits)),
+            Some(_) => Err(Some(State::Granted)),
+            None => Err(self.past.state_of_any(id)),
+        }
+    }
+
+    /// Ends a pending one that nobody is left to answer.
+    pub(super) fn give_up(&mut self, now: Instant, id: ApprovalId) {
+        if self.pending(now, id).is_ok() {
+            self.end(id, State::Expired, None);
+        }
+    }
+
+    /// Where a waiter is, and with which approval.
+    pub(super) fn look(&mut self, now: Instant, waiter: Waiter) -> Option<(ApprovalId, Turn)> {
+        self.sweep(now);
+        Some(match *self.waiters.get(&waiter)? {
+            Place::Over(id, state) => (id, Turn::Over(state)),
+            Place::Live(id) => {
+                let entry = self.live.get(&id)?;
+                let first = entry.granted.is_some() && entry.waiters.front() == Some(&waiter);
+                (id, if first { Turn::Ready } else { Turn::Wait(entry.until) })
+            }
+        })
+    }
+
+    /// Takes a grant for exactly this call, which uses it up. The waiters behind go on under the id `spare`.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        waiter: Waiter,
+        key: &Key,
+        spare: ApprovalId,
+    ) -> Option<(ApprovalId, Arc<str>)> {
+        let (id, Turn::Ready) = self.look(now, waiter)? else { return None };
+        let entry = self.live.get_mut(&id).filter(|entry| entry.key == *key)?;
+        let by = entry.granted.clone()?;
+        entry.waiters.pop_front();
+        self.waiters.remove(&waiter);
+        let (others, about, promised) = (std::mem::take(&mut entry.waiters), Arc::clone(&entry.about), entry.promised);
+        let limits = entry.limits;
+        self.end(id, State::Used, None);
+        if !others.is_empty() {
+            self.open(now, (spare, limits), key.clone(), about);
+            for other in &others {
+                self.waiters.insert(*other, Place::Live(spare));
+            }
+            if let Some(entry) = self.live.get_mut(&spare) {
+                (entry.waiters, entry.promised) = (others, promised);
+            }
+            // What is allowed again is so for those too who asked before it was.
+            if let Some(by) = self.past.allowed_by(key) {
+                self.grant(now, spare, by);
+            }
+        }
+        Some((id, by))
+    }
+
+    /// A waiter leaves. A pending approval that nobody waits for any more is withdrawn, unless somebody was promised
+    /// that it stays. The answer to a server's question is for that one alone, and ends too.
+    pub(super) fn leave(&mut self, now: Instant, waiter: Waiter) {
+        self.sweep(now);
+        let Some(Place::Live(id)) = self.waiters.remove(&waiter) else { return };
+        let Some(entry) = self.live.get_mut(&id) else { return };
+        entry.waiters.retain(|other| *other != waiter);
+        let is_idle = entry.waiters.is_empty() && !entry.promised;
+        if is_idle && (entry.granted.is_none() || entry.key.kind == ELICITATION) {
+            let state = if entry.granted.is_some() { State::Expired } else { State::Withdrawn };
+            self.end(id, state, None);
+        }
+    }
+
+    /// A waiter was told the id and goes; the approval stays.
+    pub(super) fn promise(&mut self, now: Instant, waiter: Waiter) {
+        if let Some(Place::Live(id)) = self.waiters.get(&waiter)
+            && let Some(entry) = self.live.get_mut(id)
+        {
+            entry.promised = true;
+        }
+        self.leave(now, waiter);
+    }
+
+    /// A session ended: nothing of it is asked or granted any more.
+    pub(super) fn end_session(&mut self, session: u64) {
+        let its = self
+            .live
+            .iter()
+            .filter(|(_, entry)| entry.key.session == session)
+            .map(|(id, entry)| (*id, if entry.granted.is_some() { State::Expired } else { State::Withdrawn }));
+        for (id, state) in its.collect::<Vec<_>>() {
+            self.end(id, state, None);
+        }
+        self.past.end_session(session);
+    }
+
+    /// Everything ends.
+    pub(super) fn end_all(&mut self) {
+        let sessions: Vec<u64> = self.live.values().map(|entry| entry.key.session).collect();
+        sessions.into_iter().for_each(|session| self.end_session(session));
+    }
+
+    /// Those that are pending or granted, in the order of their ids.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&ApprovalId, &Entry<P>)> {
+        self.live.iter()
+    }
+
+    /// One that is pending or granted.
+    pub(super) fn get(&self, id: ApprovalId) -> Option<&Entry<P>> {
+        self.live.get(&id)
+    }
+
+    /// The state of an approval of this session, and until when it lasts. Nothing tells another session's from none.
+    pub(super) fn state(&mut self, now: Instant, session: u64, id: ApprovalId) -> Option<(State, Option<Instant>)> {
+        self.sweep(now);
+        if let Some(entry) = self.live.get(&id).filter(|entry| entry.key.session == session) {
+            let state = if entry.granted.is_some() { State::Granted } else { State::Pending };
+            return Some((state, Some(entry.until)));
+        }
+        self.past.state(session, id).map(|state| (state, None))
+    }
+}
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

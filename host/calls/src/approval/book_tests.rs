@@ -1,0 +1,309 @@
+//! Random lives of approvals against what must hold whatever happens, and each rule once by hand.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use proptest::prelude::*;
+
+use super::*;
+use footbridge_core::digest::Digest;
+
+fn key(session: u64, arguments: u8, definition: u8) -> Key {
+    Key {
+        session,
+        kind: "tool",
+        server: "s".to_owned(),
+        name: "t".to_owned(),
+        arguments: Digest::of([arguments]),
+        definition: Some(Digest::of([definition])),
+        policy: Digest::of("p"),
+    }
+}
+
+fn limits() -> ApprovalLimits {
+    ApprovalLimits { pending_per_session: 3, ..ApprovalLimits::default() }
+}
+
+/// A book, a clock, and ids one after the other.
+struct Desk {
+    book: Book<()>,
+    now: Instant,
+    ids: u64,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { book: Book::new(), now: Instant::now(), ids: 0 }
+    }
+
+    fn spare(&mut self) -> ApprovalId {
+        self.ids += 1;
+        ApprovalId(self.ids)
+    }
+
+    fn asks(&mut self, key: &Key) -> Asked {
+        let id = self.spare();
+        self.book.ask(self.now, key.clone(), Arc::new(()), (id, limits()))
+    }
+
+    fn waits(&mut self, key: &Key) -> Waiter {
+        match self.asks(key) {
+            Asked::Waiting(waiter) => waiter,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn looks(&mut self, waiter: Waiter) -> (ApprovalId, Turn) {
+        self.book.look(self.now, waiter).unwrap()
+    }
+
+    fn allows(&mut self, id: ApprovalId) -> Result<(), Option<State>> {
+        self.book.allow(self.now, id, "me".into(), false)
+    }
+
+    fn takes(&mut self, waiter: Waiter, key: &Key) -> Option<ApprovalId> {
+        let spare = self.spare();
+        self.book.take(self.now, waiter, key, spare).map(|(id, _)| id)
+    }
+
+    fn passes(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    fn state(&mut self, session: u64, id: ApprovalId) -> Option<State> {
+        self.book.state(self.now, session, id).map(|(state, _)| state)
+    }
+}
+
+#[test]
+fn a_grant_is_used_once_by_the_first_and_the_others_ask_again() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let (first, second) = (desk.waits(&key), desk.waits(&key));
+    let (id, _) = desk.looks(first);
+    assert_eq!(desk.looks(second).0, id, "one prompt for both");
+    assert_eq!(desk.takes(first, &key), None);
+    desk.allows(id).unwrap();
+    assert_eq!(desk.allows(id), Err(Some(State::Granted)));
+    assert!(matches!(desk.looks(second).1, Turn::Wait(_)));
+    assert_eq!(desk.takes(second, &key), None);
+    assert_eq!(desk.takes(first, &key), Some(id));
+    assert_eq!(desk.takes(first, &key), None);
+    let (other, turn) = desk.looks(second);
+    assert!(other != id && matches!(turn, Turn::Wait(_)));
+    assert_eq!(desk.state(1, id), Some(State::Used));
+    assert_eq!(desk.state(2, other), None, "another session hears nothing");
+}
+
+#[test]
+fn what_is_remembered_is_for_those_too_who_wait_already() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let (first, second) = (desk.waits(&key), desk.waits(&key));
+    let (id, _) = desk.looks(first);
+    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    assert_eq!(desk.takes(first, &key), Some(id));
+    let (other, turn) = desk.looks(second);
+    assert!(other != id && turn == Turn::Ready, "{turn:?}");
+    assert_eq!(desk.takes(second, &key), Some(other));
+}
+
+#[test]
+fn the_oldest_that_is_still_there_takes_the_grant() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let (first, second) = (desk.waits(&key), desk.waits(&key));
+    let (id, _) = desk.looks(first);
+    desk.allows(id).unwrap();
+    desk.book.leave(desk.now, first);
+    assert_eq!(desk.takes(second, &key), Some(id));
+}
+
+#[test]
+fn whoever_was_told_the_id_finds_the_grant_later_and_whoever_just_left_does_not() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&key);
+    let (id, _) = desk.looks(waiter);
+    desk.book.promise(desk.now, waiter);
+    desk.allows(id).unwrap();
+    desk.passes(Duration::from_secs(59));
+    let again = desk.waits(&key);
+    assert_eq!(desk.takes(again, &key), Some(id));
+    let waiter = desk.waits(&key);
+    let (id, _) = desk.looks(waiter);
+    desk.book.leave(desk.now, waiter);
+    assert_eq!(desk.state(1, id), Some(State::Withdrawn));
+    assert_eq!(desk.allows(id), Err(Some(State::Withdrawn)));
+}
+
+#[test]
+fn times_end_what_nobody_answers_or_uses() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&key);
+    let (id, _) = desk.looks(waiter);
+    desk.passes(Duration::from_secs(300));
+    assert_eq!(desk.looks(waiter).1, Turn::Over(State::Expired));
+    assert_eq!(desk.allows(id), Err(Some(State::Expired)));
+    let waiter = desk.waits(&key);
+    let (id, _) = desk.looks(waiter);
+    desk.allows(id).unwrap();
+    desk.passes(Duration::from_secs(60));
+    assert_eq!(desk.takes(waiter, &key), None);
+    assert_eq!(desk.looks(waiter).1, Turn::Over(State::Expired));
+}
+
+#[test]
+fn a_denied_call_is_refused_unasked_for_a_while_and_another_one_is_not() {
+    let (mut desk, denied) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&denied);
+    let (id, _) = desk.looks(waiter);
+    desk.book.deny(desk.now, id, "me".into()).unwrap();
+    assert_eq!(desk.looks(waiter).1, Turn::Over(State::Denied));
+    assert_eq!(desk.asks(&denied), Asked::Hushed(Duration::from_secs(60)));
+    desk.waits(&key(1, 2, 1));
+    desk.waits(&key(2, 1, 1));
+    desk.passes(Duration::from_secs(60));
+    desk.waits(&denied);
+}
+
+#[test]
+fn a_session_has_so_many_pending_and_others_have_their_own() {
+    let mut desk = Desk::new();
+    for n in 0..3 {
+        desk.waits(&key(1, n, 1));
+    }
+    assert_eq!(desk.asks(&key(1, 9, 1)), Asked::TooMany);
+    desk.waits(&key(1, 0, 1));
+    desk.waits(&key(2, 9, 1));
+    desk.book.end_session(1);
+    desk.waits(&key(1, 9, 1));
+}
+
+#[test]
+fn what_is_remembered_is_allowed_each_time_until_something_changes() {
+    let (mut desk, same) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&same);
+    let (id, _) = desk.looks(waiter);
+    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    let mut used = vec![desk.takes(waiter, &same).unwrap()];
+    for _ in 0..2 {
+        let waiter = desk.waits(&same);
+        used.push(desk.takes(waiter, &same).unwrap());
+    }
+    assert_eq!(used.iter().collect::<HashSet<_>>().len(), 3, "each has an approval of its own");
+    for other in [key(2, 1, 1), key(1, 2, 1), key(1, 1, 2)] {
+        let waiter = desk.waits(&other);
+        assert_eq!(desk.takes(waiter, &other), None);
+    }
+    let waiter = desk.waits(&same);
+    assert_eq!(desk.takes(waiter, &same), None, "the definition was another meanwhile");
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Ask(u64, u8, u8),
+    Allow(usize, bool),
+    Deny(usize),
+    Take(usize, u8),
+    Leave(usize),
+    Promise(usize),
+    Pass(u64),
+    EndSession(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..3u64, 0..3u8, 0..2u8).prop_map(|(session, arguments, definition)| Step::Ask(session, arguments, definition)),
+        3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(id, remember)| Step::Allow(id, remember)),
+        1 => any::<usize>().prop_map(Step::Deny),
+        4 => (any::<usize>(), 0..2u8).prop_map(|(waiter, definition)| Step::Take(waiter, definition)),
+        1 => any::<usize>().prop_map(Step::Leave),
+        1 => any::<usize>().prop_map(Step::Promise),
+        1 => (0..90u64).prop_map(Step::Pass),
+        1 => (1..3u64).prop_map(Step::EndSession),
+    ]
+}
+
+/// What was seen of each approval.
+#[derive(Default)]
+struct Seen {
+    keys: HashMap<ApprovalId, Key>,
+    states: HashMap<ApprovalId, Vec<State>>,
+    taken: HashSet<ApprovalId>,
+    waiters: Vec<(Waiter, Key)>,
+}
+
+impl Seen {
+    fn hears(&mut self, changes: Vec<Change<()>>) {
+        for change in changes {
+            let known = self.keys.entry(change.id).or_insert_with(|| change.key.clone());
+            assert_eq!(*known, change.key, "an approval never changes what it is for");
+            self.states.entry(change.id).or_default().push(change.state);
+        }
+    }
+
+    fn took(&mut self, id: ApprovalId, key: &Key) {
+        assert!(self.taken.insert(id), "{id} was used twice");
+        assert_eq!(self.keys[&id], *key, "{id} is for another call");
+        assert_eq!(self.states[&id], [State::Pending, State::Granted, State::Used]);
+    }
+}
+
+fn carry_out(desk: &mut Desk, seen: &mut Seen, step: Step) {
+    let pick = |n: usize, seen: &Seen| (!seen.waiters.is_empty()).then(|| seen.waiters[n % seen.waiters.len()].clone());
+    let ids = desk.ids;
+    match step {
+        Step::Ask(session, arguments, definition) => {
+            let key = key(session, arguments, definition);
+            if let Asked::Waiting(waiter) = desk.asks(&key) {
+                seen.waiters.push((waiter, key));
+            }
+        }
+        Step::Allow(n, remember) if ids > 0 => {
+            let _ = desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), "me".into(), remember);
+        }
+        Step::Deny(n) if ids > 0 => {
+            let _ = desk.book.deny(desk.now, ApprovalId(1 + n as u64 % ids), "me".into());
+        }
+        Step::Take(n, definition) => {
+            let Some((waiter, mut key)) = pick(n, seen) else { return };
+            let changed = key.definition != Some(Digest::of([definition]));
+            key.definition = Some(Digest::of([definition]));
+            let taken = desk.takes(waiter, &key);
+            seen.hears(desk.book.changes());
+            assert!(!changed || taken.is_none(), "a changed definition matched");
+            taken.into_iter().for_each(|id| seen.took(id, &key));
+        }
+        Step::Leave(n) => pick(n, seen).into_iter().for_each(|(waiter, _)| desk.book.leave(desk.now, waiter)),
+        Step::Promise(n) => pick(n, seen).into_iter().for_each(|(waiter, _)| desk.book.promise(desk.now, waiter)),
+        Step::Pass(seconds) => desk.passes(Duration::from_secs(seconds)),
+        Step::EndSession(session) => desk.book.end_session(session),
+        Step::Allow(..) | Step::Deny(_) => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn whatever_happens_a_grant_is_used_once_and_only_for_its_call(steps in prop::collection::vec(step(), 0..80)) {
+        let (mut desk, mut seen) = (Desk::new(), Seen::default());
+        for step in steps {
+            carry_out(&mut desk, &mut seen, step);
+            seen.hears(desk.book.changes());
+            for session in 1..3 {
+                assert!(desk.book.pending_of(session) <= 3, "more pending than a session may have");
+            }
+            let keys: Vec<&Key> = desk.book.live().map(|(_, entry)| &entry.key).collect();
+            assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len(), "two approvals for one call");
+        }
+        for states in seen.states.values() {
+            let text: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+            assert!(matches!(
+                text[..],
+                ["pending"]
+                    | ["pending", "granted"]
+                    | ["pending", "denied" | "expired" | "withdrawn"]
+                    | ["pending", "granted", "used" | "expired"]
+            ), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Where approvals are asked for and answered: one book behind a lock, and word to all when something changed in it.
+//!
+//! Each approval has a task while it is pending or granted, see `attend`.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    ApprovalId, ApprovalInfo, ApprovalShown, Asking, Given, Key, State, Unfit,
+    attend::Attendant,
+    book::{Book, Change},
+    view,
+};
+use crate::approval::Approver;
+use crate::{
+    record::{ApprovalStep, Audit},
+    session::Session,
+};
+
+/// What is told once, when nobody could be asked.
+type Told = Box<dyn FnOnce() + Send>;
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The call may be made. To a server's question: yes, with the defaults of its fields.
+    Allow {
+        /// And the same one again, as long as the session lives and nothing of it changes. Only of calls.
+        remember: bool,
+    },
+    /// What a server asked.
+    Accept(Given),
+    /// It may not. To a server's question: no.
+    Deny,
+    /// Neither yes nor no to a server's question.
+    Cancel,
+}
+
+/// Why an answer came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    /// Somebody or something was faster.
+    #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
+    Over(ApprovalId, State),
+    /// It is not known here.
+    #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
+    Unknown(ApprovalId),
+    /// It does not fit what was asked, which is pending as before.
+    #[error("approval {0} is not answered: {1}")]
+    Unfit(ApprovalId, Unfit),
+}
+
+/// The approvals of one harness. Clones share them.
+#[derive(Clone)]
+pub struct Approvals(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    book: Mutex<Book<Asking>>,
+    changed: watch::Sender<u64>,
+    pub(super) audit: Audit,
+    pub(super) approvers: Vec<Attendant>,
+    asks_people: AtomicBool,
+    if_nobody: Mutex<Option<Told>>,
+    tasks: TaskTracker,
+    pub(super) over: CancellationToken,
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Approvals")
+    }
+}
+
+impl Approvals {
+    /// None yet. Without approvers nobody can be asked until [`Self::people_answer`].
+    #[must_use]
+    pub fn new(approvers: Vec<Box<dyn Approver>>, audit: Audit) -> Self {
+        Self(Arc::new(Inner {
+            book: Mutex::new(Book::new()),
+            changed: watch::Sender::new(0),
+            audit,
+            asks_people: AtomicBool::new(false),
+            if_nobody: Mutex::new(None),
+            approvers: approvers.into_iter().map(Attendant::new).collect(),
+            tasks: TaskTracker::new(),
+            over: CancellationToken::new(),
+        }))
+    }
+
+    /// Says that somebody answers by [`Self::answer`]: over a control socket, or however this program asks people.
+    pub fn people_answer(&self) {
+        self.0.asks_people.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether people answer here.
+    #[must_use]
+    pub fn asks_people(&self) -> bool {
+        self.0.asks_people.load(Ordering::Relaxed)
+    }
+
+    /// Whether anybody can be asked. If not, a call that has to ask is denied.
+    #[must_use]
+    pub fn can_be_answered(&self) -> bool {
+        self.asks_people() || self.asks_approvers()
+    }
+
+    /// Has this told, once, when a call is denied because nobody can be asked.
+    pub fn if_nobody(&self, tell: impl FnOnce() + Send + 'static) {
+        *self.0.if_nobody.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tell));
+    }
+
+    pub(super) fn nobody(&self) {
+        let told = self.0.if_nobody.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = told {
+            tell();
+        }
+    }
+
+    /// Answers a pending one; the first answer counts. `approver` is what the record says of who answered.
+    ///
+    /// # Errors
+    /// [`NotAnswered`].
+    pub fn answer(&self, id: ApprovalId, answer: Answer, approver: &str) -> Result<(), NotAnswered> {
+        self.with(|book, now| give(book, now, id, answer, approver))
+    }
+
+    /// Those that are pending or granted, oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<ApprovalInfo> {
+        let mut found: Vec<_> =
+            self.with(|book, _| book.live().map(|(id, entry)| (entry.about.asked, view::info(*id, entry))).collect());
+        found.sort_by_key(|(asked, _)| *asked);
+        found.into_iter().map(|(_, info)| info).collect()
+    }
+
+    /// One with its whole arguments, while it is pending or granted.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Unknown`].
+    pub fn show(&self, id: ApprovalId) -> Result<ApprovalShown, NotAnswered> {
+        self.with(|book, _| book.get(id).map(|entry| view::shown(id, entry))).ok_or(NotAnswered::Unknown(id))
+    }
+
+    /// Waits until an approval of this session is not pending any more, at most this long, and says its state and, in
+    /// RFC 3339, until when that lasts. Nothing tells another session's approval from one that never was.
+    pub async fn state(&self, session: &Session, id: ApprovalId, wait: Duration) -> Option<(State, Option<String>)> {
+        let deadline = Instant::now() + wait;
+        let mut changed = self.0.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            let found = self.with(|book, now| book.state(now, session.serial(), id));
+            let told = found.map(|(state, until)| (state, until.map(|until| view::time(view::wall(until)))));
+            if found.is_none_or(|(state, _)| state != State::Pending) {
+                return told;
+            }
+            match timeout_at(deadline, changed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return told,
+            }
+        }
+    }
+
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    /// Nothing of a session that ended is asked or granted any more.
+    pub fn end_session(&self, session: &Session) {
+        self.with(|book, _| book.end_session(session.serial()));
+    }
+
+    /// Ends all, and waits for approvers.
+    pub async fn stop(&self) {
+        self.0.over.cancel();
+        self.with(|book, _| book.end_all());
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Does something with the book; what changed in it is recorded, and told to all who wait.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Book<Asking>, Instant) -> T) -> T {
+        let mut book = self.book();
+        let done = work(&mut book, Instant::now());
+        let changes = book.changes();
+        // In the order of what happened: still under the lock.
+        for change in &changes {
+            self.note(change);
+        }
+        drop(book);
+        for change in changes.iter().filter(|change| change.state == State::Pending) {
+            self.0.tasks.spawn(self.clone().attend(change.id));
+        }
+        if !changes.is_empty() {
+            self.0.changed.send_modify(|version| *version += 1);
+        }
+        done
+    }
+
+    fn note(&self, change: &Change<Asking>) {
+        // The use of a grant is recorded, and that waited for, by whoever uses it.
+        if change.state != State::Used {
+            let Change { id, state, key, about, approver } = change;
+            self.0.audit.approval_step(step(*id, *state, key, about, approver.as_deref()));
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book<Asking>> {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that wait for an answer, oldest first.
+    pub fn pending(&self) -> Vec<ApprovalInfo> {
+        self.list().into_iter().filter(|one| one.state == State::Pending.as_str()).collect()
+    }
+
+    /// Whether approvers are asked.
+    pub fn asks_approvers(&self) -> bool {
+        !self.0.approvers.is_empty()
+    }
+
+    /// Told of each change.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.0.changed.subscribe()
+    }
+}
+
+/// Answers in the book.
+fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, by: &str) -> Result<(), NotAnswered> {
+    let unfit = |why: &str| NotAnswered::Unfit(id, Unfit(why.to_owned()));
+    let pending = book.get(id).filter(|entry| entry.granted.is_none()).map(|entry| Arc::clone(&entry.about));
+    let form = pending.as_ref().and_then(|about| about.form.as_ref());
+    let by = Arc::from(by);
+    let given = match (answer, form) {
+        (Answer::Deny, _) => return over(id, book.deny(now, id, by)),
+        (Answer::Cancel, Some(_)) => return over(id, book.dismiss(now, id, by)),
+        (Answer::Allow { remember: true }, Some(_)) => return Err(unfit("answers to questions are not remembered")),
+        (Answer::Allow { remember }, None) => return over(id, book.allow(now, id, by, remember)),
+        (Answer::Allow { remember: false }, Some(form)) => form.content(&Given::Fields(Vec::new())),
+        (Answer::Accept(given), Some(form)) => form.content(&given),
+        (Answer::Accept(_) | Answer::Cancel, None) if pending.is_some() => {
+            return Err(unfit("it is a call, which is allowed or denied as it is"));
+        }
+        // Says what became of it.
+        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, by, false)),
+    };
+    let content = given.map_err(|why| NotAnswered::Unfit(id, why))?;
+    if let (Some(about), Some(content)) = (&pending, content) {
+        about.answer_with(content.to_string());
+    }
+    over(id, book.allow(now, id, by, false))
+}
+
+fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAnswered> {
+    answered.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::Over(id, state)))
+}
+
+/// A step of an approval's life as the record has it.
+pub(super) fn step(id: ApprovalId, state: State, key: &Key, about: &Asking, approver: Option<&str>) -> ApprovalStep {
+    ApprovalStep {
+        id: id.to_string(),
+        state: state.as_str(),
+        session: about.session.clone(),
+        kind: key.kind,
+        server: key.server.clone(),
+        name: key.name.clone(),
+        arguments: key.arguments,
+        bytes: about.arguments.len(),
+        definition: key.definition,
+        policy: about.policy.clone(),
+        approver: approver.map(str::to_owned),
+        content: about.content().map(str::to_owned),
+    }
+}

@@ -1,0 +1,278 @@
+//! Questions of an MCP server to a person, while one of its calls runs (MCP elicitation).
+//!
+//! A question goes to whoever is asked about calls, as an approval of kind `elicitation`, and never to the guest. It is
+//! pending; then granted with what was answered, denied, expired or withdrawn; and its answer is used once, durably,
+//! before the server gets it. While somebody is asked the call's time stands still. Declined without asking: what
+//! cannot be shown, what looks as if it asked for a secret, and more than a person should be asked. That is recorded as
+//! an approval that is denied by `footbridge`, with the reason; beyond the questions that a call may ask they are only
+//! counted, unread: a server can send thousands a second.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use footbridge_proto::text::Escaped;
+use serde_json::{Value, json};
+use tokio::{sync::Semaphore, time::sleep_until};
+
+use super::{
+    ApprovalId, Approvals, Asking, Key, State,
+    book::{Asked, Turn},
+    desk::step,
+    form::{BadForm, Form},
+    waiting::WaitersPlace,
+};
+use crate::{auth::Principal, decide::Verdict, provider::Pause};
+use footbridge_core::{digest::Digest, random::NoRandomness};
+
+pub use super::form::MAX_QUESTION;
+
+/// The word for questions in records and where approvals are shown.
+pub(super) const ELICITATION: &str = "elicitation";
+
+/// Questions that one call may lead to: more is a server that asks until somebody gives in.
+const MAX_OF_A_CALL: usize = 10;
+
+/// Who can be asked while a call runs, for the server that runs it. Clones are of the same call.
+#[derive(Debug, Clone)]
+pub struct Elicitor(Arc<OfCall>);
+
+#[derive(Debug)]
+struct OfCall {
+    approvals: Approvals,
+    principal: Principal,
+    /// But for its arguments, which are each question's own.
+    key: Key,
+    effects: Vec<&'static str>,
+    policy: String,
+    pause: Pause,
+    /// One question at a time.
+    turn: Semaphore,
+    asked: AtomicUsize,
+}
+
+/// What a server is answered.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Elicited {
+    /// Somebody agreed; with the fields, where there are any.
+    Accept(Option<Value>),
+    /// Somebody said no, or nobody is asked such a thing.
+    Decline,
+    /// Nobody decided.
+    Cancel,
+}
+
+impl Elicited {
+    /// As the protocol has it.
+    pub fn into_json(self) -> Value {
+        match self {
+            Self::Accept(Some(content)) => json!({"action": "accept", "content": content}),
+            Self::Accept(None) => json!({"action": "accept"}),
+            Self::Decline => json!({"action": "decline"}),
+            Self::Cancel => json!({"action": "cancel"}),
+        }
+    }
+}
+
+/// Why nobody is asked.
+#[derive(Debug, thiserror::Error)]
+enum NotAsked {
+    #[error(transparent)]
+    Form(#[from] BadForm),
+    #[error("another question of the same call waits for its answer")]
+    OneAtATime,
+    #[error("{0} questions and calls of the session wait for a person already")]
+    Pending(usize),
+    #[error("the same was denied a moment ago")]
+    Hushed,
+    #[error("nobody can be asked")]
+    Nobody,
+    #[error("it could not be recorded")]
+    Unrecorded,
+    #[error("too many bytes are held at once")]
+    Busy,
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+}
+
+impl NotAsked {
+    /// The reason without anything that the server wrote.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Form(BadForm::Secret(_)) => "asks for a secret",
+            Self::Form(BadForm::Url) => "bad address",
+            Self::Form(BadForm::TooLong) => "too long",
+            Self::Form(_) => "not a form",
+            Self::OneAtATime | Self::Pending(_) => "too many questions",
+            Self::Hushed => "denied before",
+            Self::Nobody => "nobody to ask",
+            Self::Unrecorded | Self::Busy | Self::Randomness(_) => "busy",
+        }
+    }
+}
+
+impl Approvals {
+    /// Who can be asked while this call runs.
+    pub fn elicitor(&self, verdict: &Verdict) -> Elicitor {
+        let call = verdict.call();
+        Elicitor(Arc::new(OfCall {
+            approvals: self.clone(),
+            principal: call.principal().clone(),
+            key: Key { kind: ELICITATION, definition: None, ..Key::of(verdict) },
+            effects: call.effects().words(),
+            policy: verdict.policy().name().to_owned(),
+            pause: Pause::default(),
+            turn: Semaphore::new(1),
+            asked: AtomicUsize::new(0),
+        }))
+    }
+}
+
+impl Elicitor {
+    /// What holds the call's time while somebody is asked.
+    pub fn pause(&self) -> &Pause {
+        &self.0.pause
+    }
+
+    /// Asks; `params` are those of `elicitation/create`. Dropping this withdraws the question.
+    pub async fn elicit(&self, params: &str) -> Elicited {
+        let OfCall { key, principal, asked, .. } = &*self.0;
+        let before = asked.fetch_add(1, Ordering::Relaxed);
+        if before >= MAX_OF_A_CALL {
+            self.too_many(before - MAX_OF_A_CALL + 1);
+            return Elicited::Decline;
+        }
+        match self.ask(params).await {
+            Ok(elicited) => elicited,
+            Err(why) => {
+                let (server, session) = (&key.server, principal.session().name());
+                let shown = why.to_string();
+                tracing::warn!(%server, %session, why = %Escaped(&shown), "a question of an MCP server was declined");
+                self.note_declined(params, &why);
+                Elicited::Decline
+            }
+        }
+    }
+
+    async fn ask(&self, params: &str) -> Result<Elicited, NotAsked> {
+        let OfCall { approvals, principal, turn, pause, .. } = &*self.0;
+        let (form, canonical) = Form::read(params)?;
+        let _turn = turn.try_acquire().map_err(|_| NotAsked::OneAtATime)?;
+        if !approvals.can_be_answered() {
+            return Err(NotAsked::Nobody);
+        }
+        if !approvals.audit().takes_records() {
+            return Err(NotAsked::Unrecorded);
+        }
+        let held = principal.session().bytes().take(canonical.len()).map_err(|_| NotAsked::Busy)?;
+        let (key, spare) = (self.key(&canonical), ApprovalId::new()?);
+        let about = Arc::new(self.asking(canonical).with_form(form).holding(held));
+        let limits = principal.session().limits().approval;
+        let waiter = match approvals.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
+            Asked::Waiting(waiter) => waiter,
+            Asked::Hushed(_) => return Err(NotAsked::Hushed),
+            Asked::TooMany => return Err(NotAsked::Pending(limits.pending_per_session)),
+        };
+        let _paused = pause.hold();
+        let place = WaitersPlace::new(approvals.clone(), waiter);
+        Ok(self.answered(place, &key).await)
+    }
+
+    /// Waits for the answer and uses it up.
+    async fn answered(&self, mut place: WaitersPlace, key: &Key) -> Elicited {
+        let approvals = &self.0.approvals;
+        let mut changed = approvals.watch();
+        loop {
+            changed.borrow_and_update();
+            match place.look() {
+                (_, Turn::Ready) => break,
+                (_, Turn::Over(State::Denied)) => return Elicited::Decline,
+                (_, Turn::Over(_)) => return Elicited::Cancel,
+                (_, Turn::Wait(until)) => {
+                    tokio::select! {
+                        () = sleep_until(until) => {}
+                        // The sender is as old as this.
+                        _ = changed.changed() => {}
+                    }
+                }
+            }
+        }
+        let Ok(spare) = ApprovalId::new() else { return Elicited::Cancel };
+        let Some((id, about, by)) = place.take(key, spare) else { return Elicited::Cancel };
+        if !approvals.audit().approval_used(step(id, State::Used, key, &about, Some(&by))).await {
+            tracing::error!(approval = %id, "the answer to a question cannot be recorded and was not given");
+            return Elicited::Cancel;
+        }
+        Elicited::Accept(about.content().and_then(|content| serde_json::from_str(content).ok()))
+    }
+
+    fn key(&self, canonical: &str) -> Key {
+        Key { arguments: Digest::of(canonical), ..self.0.key.clone() }
+    }
+
+    fn asking(&self, canonical: String) -> Asking {
+        let OfCall { principal, effects, policy, .. } = &*self.0;
+        Asking::of(principal, effects.clone(), policy.clone(), canonical)
+    }
+
+    /// One beyond those that a call may ask; `count` of them by now. A flood of them is no flood of lines.
+    fn too_many(&self, count: usize) {
+        let OfCall { approvals, key, principal, .. } = &*self.0;
+        approvals.audit().over_questions(principal);
+        if count.is_power_of_two() {
+            let (server, session) = (&key.server, principal.session().name());
+            tracing::warn!(
+                %server, %session, count,
+                "questions of an MCP server were declined: their call had asked {MAX_OF_A_CALL} already"
+            );
+        }
+    }
+
+    fn note_declined(&self, params: &str, why: &NotAsked) {
+        let Ok(id) = ApprovalId::new() else { return };
+        let (key, about) = (self.key(params), self.asking(params.to_owned()));
+        let by = format!("footbridge ({})", why.word());
+        self.0.approvals.audit().approval_step(step(id, State::Denied, &key, &about, Some(&by)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::{
+        super::book::{Book, Waiter},
+        *,
+    };
+    use footbridge_core::limits::ApprovalLimits;
+
+    fn key() -> Key {
+        let digest = Digest::of("x");
+        let (server, name) = ("s".to_owned(), "t".to_owned());
+        Key { session: 1, kind: ELICITATION, server, name, arguments: digest, definition: None, policy: digest }
+    }
+
+    fn asked(book: &mut Book<()>, now: Instant, id: u64) -> Waiter {
+        match book.ask(now, key(), Arc::new(()), (ApprovalId(id), ApprovalLimits::default())) {
+            Asked::Waiting(waiter) => waiter,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_that_its_server_did_not_wait_for_is_for_no_later_question() {
+        let (mut book, now) = (Book::new(), Instant::now());
+        let waiter = asked(&mut book, now, 1);
+        book.allow(now, ApprovalId(1), "me".into(), false).unwrap();
+        book.leave(now, waiter);
+        assert_eq!(book.state(now, 1, ApprovalId(1)), Some((State::Expired, None)));
+        let waiter = asked(&mut book, now, 2);
+        assert!(matches!(book.look(now, waiter), Some((ApprovalId(2), Turn::Wait(_)))));
+        book.dismiss(now, ApprovalId(2), "me".into()).unwrap();
+        assert_eq!(book.look(now, waiter), Some((ApprovalId(2), Turn::Over(State::Withdrawn))));
+        assert_eq!(book.dismiss(now, ApprovalId(2), "me".into()), Err(Some(State::Withdrawn)));
+        // Unlike after a no it may be asked again.
+        let _ = asked(&mut book, now, 3);
+    }
+}

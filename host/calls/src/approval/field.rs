@@ -1,0 +1,238 @@
+//! One field of a server's question: what it takes, and whether it looks like a secret.
+
+use serde_json::{Map, Value};
+
+use crate::approval::FieldInfo;
+
+/// Words that make a field one for a secret, wherever they stand in its name, title or description.
+const SECRET_WORDS: [&str; 10] =
+    ["password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey", "accesskey", "credential"];
+/// The same, of two words one after the other.
+const SECRET_PAIRS: [&str; 6] = ["apikey", "accesskey", "privatekey", "signingkey", "password", "passphrase"];
+/// Members of its schema that limit a value, and are shown as they are.
+const LIMITS: [&str; 9] = [
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minItems",
+    "maxItems",
+];
+
+/// One field.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) required: bool,
+    pub(super) default: Option<Value>,
+    title: Option<String>,
+    description: Option<String>,
+    kind: Kind,
+    limits: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Text(Option<String>),
+    Number,
+    Integer,
+    Boolean,
+    One(Choices),
+    /// Any number of them.
+    Many(Choices),
+}
+
+/// A value that a field does not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadValue {
+    #[error("it takes one value")]
+    Several,
+    #[error("{0:?} is no number")]
+    NotANumber(String),
+    #[error("it is true or false")]
+    NotABoolean,
+    #[error("{0:?} is no {1}")]
+    Format(String, String),
+}
+
+/// Values to choose from, each with its title.
+type Choices = Vec<(String, Option<String>)>;
+
+impl Field {
+    /// Reads a field's schema; none if it is not one of the protocol's primitive ones.
+    pub(super) fn read(name: &str, schema: &Value, required: bool) -> Option<Self> {
+        let schema = schema.as_object()?;
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned);
+        let kind = match schema.get("type")?.as_str()? {
+            "string" => match choices(schema, "oneOf")? {
+                Some(choices) => Kind::One(choices),
+                None => Kind::Text(text("format")),
+            },
+            "number" => Kind::Number,
+            "integer" => Kind::Integer,
+            "boolean" => Kind::Boolean,
+            "array" => Kind::Many(choices(schema.get("items")?.as_object()?, "anyOf")??),
+            _ => return None,
+        };
+        let limits = LIMITS.iter().filter_map(|key| Some(format!("{key} {}", schema.get(*key)?)));
+        Some(Self {
+            name: name.to_owned(),
+            required,
+            default: schema.get("default").filter(|value| !value.is_null()).cloned(),
+            title: text("title"),
+            description: text("description"),
+            kind,
+            limits: limits.collect(),
+        })
+    }
+
+    /// Whether it looks as if a secret were asked for.
+    pub(super) fn is_secret(&self) -> bool {
+        let texts = [Some(&self.name), self.title.as_ref(), self.description.as_ref()];
+        matches!(&self.kind, Kind::Text(Some(format)) if format == "password")
+            || texts.into_iter().flatten().any(|text| speaks_of_secrets(text))
+    }
+
+    /// A value from texts, as they were typed; several for a field that takes several.
+    ///
+    /// # Errors
+    /// [`BadValue`].
+    pub(super) fn value(&self, texts: &[&str]) -> Result<Value, BadValue> {
+        if let Kind::Many(_) = self.kind {
+            return Ok(texts.iter().copied().map(Value::from).collect());
+        }
+        let [text] = texts else { return Err(BadValue::Several) };
+        let number = || serde_json::from_str::<serde_json::Number>(text).map(Value::from);
+        match self.kind {
+            Kind::Number | Kind::Integer => number().map_err(|_| BadValue::NotANumber((*text).to_owned())),
+            Kind::Boolean => text.parse::<bool>().map(Value::from).map_err(|_| BadValue::NotABoolean),
+            Kind::Text(_) | Kind::One(_) | Kind::Many(_) => Ok(Value::from(*text)),
+        }
+    }
+
+    /// What the schema's check does not look at: the formats of texts.
+    ///
+    /// # Errors
+    /// [`BadValue`].
+    pub(super) fn check(&self, value: &Value) -> Result<(), BadValue> {
+        let (Kind::Text(Some(format)), Some(text)) = (&self.kind, value.as_str()) else { return Ok(()) };
+        let fits = match format.as_str() {
+            "email" => text.split_once('@').is_some_and(|(name, host)| {
+                !name.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(char::is_whitespace)
+            }),
+            "uri" => reqwest::Url::parse(text).is_ok(),
+            "date" => chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok_and(|_| text.len() == 10),
+            "date-time" => chrono::DateTime::parse_from_rfc3339(text).is_ok(),
+            _ => true,
+        };
+        if fits { Ok(()) } else { Err(BadValue::Format(text.to_owned(), format.clone())) }
+    }
+
+    /// As commands read it.
+    pub(super) fn info(&self) -> FieldInfo {
+        let (kind, choices) = match &self.kind {
+            Kind::Text(None) => ("text".to_owned(), None),
+            Kind::Text(Some(format)) => (format!("text, {format}"), None),
+            Kind::Number => ("number".to_owned(), None),
+            Kind::Integer => ("integer".to_owned(), None),
+            Kind::Boolean => ("true or false".to_owned(), None),
+            Kind::One(choices) => ("one of".to_owned(), Some(choices)),
+            Kind::Many(choices) => ("any of".to_owned(), Some(choices)),
+        };
+        let choice = |(value, title): &(String, Option<String>)| match title {
+            Some(title) => format!("{value} ({title})"),
+            None => value.clone(),
+        };
+        FieldInfo {
+            name: self.name.clone(),
+            takes: kind,
+            choices: choices.into_iter().flatten().map(choice).collect(),
+            limits: self.limits.clone(),
+            required: self.required,
+            default: self.default.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+        }
+    }
+}
+
+/// The values that may be chosen, in either way of writing them. Nothing outside where they are badly written; nothing
+/// inside where there are none.
+fn choices(schema: &Map<String, Value>, titled: &str) -> Option<Option<Choices>> {
+    if let Some(listed) = schema.get(titled) {
+        let one = |one: &Value| {
+            let title = one.get("title").and_then(Value::as_str).map(str::to_owned);
+            Some((one.get("const")?.as_str()?.to_owned(), title))
+        };
+        return Some(Some(listed.as_array()?.iter().map(one).collect::<Option<_>>()?));
+    }
+    let Some(listed) = schema.get("enum") else { return Some(None) };
+    let titles = schema.get("enumNames").and_then(Value::as_array);
+    let one = |(at, value): (usize, &Value)| {
+        let title = titles.and_then(|titles| titles.get(at)?.as_str());
+        Some((value.as_str()?.to_owned(), title.map(str::to_owned)))
+    };
+    Some(Some(listed.as_array()?.iter().enumerate().map(one).collect::<Option<_>>()?))
+}
+
+fn speaks_of_secrets(text: &str) -> bool {
+    let words = words(text);
+    let pair = |two: &[String]| SECRET_PAIRS.contains(&two.concat().trim_end_matches('s'));
+    words.iter().any(|word| SECRET_WORDS.iter().any(|secret| word.contains(secret))) || words.windows(2).any(pair)
+}
+
+/// The words of a text, of names in any of the usual ways of writing them.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut small = false;
+    for c in text.chars() {
+        if !c.is_alphanumeric() || (small && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        if let (Some(word), true) = (words.last_mut(), c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        small = c.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_known_in_any_way_of_writing_it() {
+        for name in ["password", "userPassword", "API_KEY", "api key", "access-token", "clientSecret", "PASSPHRASE"] {
+            assert!(Field::read(name, &json!({"type": "string"}), true).unwrap().is_secret(), "{name}");
+        }
+        let described = json!({"type": "string", "description": "Paste the private keys of your wallet"});
+        assert!(Field::read("value", &described, true).unwrap().is_secret());
+        assert!(Field::read("x", &json!({"type": "string", "title": "Your Token"}), true).unwrap().is_secret());
+        assert!(Field::read("x", &json!({"type": "string", "format": "password"}), true).unwrap().is_secret());
+        for name in ["city", "keyboard", "tripToKenya", "compass_word", "email"] {
+            assert!(!Field::read(name, &json!({"type": "string"}), true).unwrap().is_secret(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_primitive_fields_are_fields() {
+        for schema in [
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": ["string", "null"]}),
+            json!({"type": "string", "enum": [1]}),
+            json!({"type": "string", "oneOf": [{"title": "x"}]}),
+            json!({"$ref": "#/x"}),
+            json!(true),
+        ] {
+            assert!(Field::read("x", &schema, false).is_none(), "{schema}");
+        }
+    }
+}

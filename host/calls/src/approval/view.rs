@@ -1,0 +1,159 @@
+//! What is shown to whoever is asked.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
+
+use serde_json::{json, value::RawValue};
+
+use super::{ApprovalId, book::Entry, form::Form};
+use crate::{
+    approval::{ApprovalInfo, ApprovalShown},
+    auth::Principal,
+    decide::Verdict,
+    provider::OutgoingRequest,
+    resolve::repeated,
+};
+use footbridge_core::{budget::Held, names::Labels};
+
+/// What is shown of long arguments, bytes: their head, and their tail.
+const HEAD: usize = 2048;
+const TAIL: usize = 512;
+
+/// One question, with the raw arguments. It lives in memory only.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(super) session: String,
+    pub(super) labels: Labels,
+    pub(super) peer: String,
+    pub(super) effects: Vec<&'static str>,
+    pub(super) policy: String,
+    pub(super) arguments: Arc<str>,
+    pub(super) asked: SystemTime,
+    /// What a server asks; none where it is a call that has to be allowed.
+    pub(super) form: Option<Form>,
+    /// What it was answered with.
+    content: OnceLock<String>,
+    /// The arguments' part of the budget.
+    held: Option<Held>,
+}
+
+impl Asking {
+    pub(super) fn new(verdict: &Verdict, held: Held) -> Self {
+        let (call, policy) = (verdict.call(), verdict.policy().name().to_owned());
+        Self::of(call.principal(), call.effects().words(), policy, arguments(call.request()).to_owned()).holding(held)
+    }
+
+    pub(super) fn of(principal: &Principal, effects: Vec<&'static str>, policy: String, arguments: String) -> Self {
+        Self {
+            session: principal.session().name().to_string(),
+            labels: principal.session().spec().labels.clone(),
+            peer: principal.peer().to_string(),
+            effects,
+            policy,
+            arguments: arguments.into(),
+            asked: SystemTime::now(),
+            form: None,
+            content: OnceLock::new(),
+            held: None,
+        }
+    }
+
+    pub(super) fn with_form(mut self, form: Form) -> Self {
+        self.form = Some(form);
+        self
+    }
+
+    /// Keeps a part of the budget as long as it lives.
+    pub(super) fn holding(mut self, held: Held) -> Self {
+        self.held = Some(held);
+        self
+    }
+
+    /// The canonical text of what it was answered with.
+    pub(super) fn content(&self) -> Option<&str> {
+        self.content.get().map(String::as_str)
+    }
+
+    /// Puts in what it is answered with; the first one stays.
+    pub(super) fn answer_with(&self, content: String) {
+        let _first = self.content.set(content);
+    }
+}
+
+/// The text that is digested, shown and sent.
+fn arguments(request: &OutgoingRequest) -> &str {
+    request.arguments().map_or(request.subject(), RawValue::get)
+}
+
+/// RFC 3339 in UTC, to the second.
+pub(super) fn time(at: SystemTime) -> String {
+    chrono::DateTime::<chrono::Utc>::from(at).to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+/// When an instant will be by the clock on the wall.
+pub(super) fn wall(until: tokio::time::Instant) -> SystemTime {
+    SystemTime::now() + until.saturating_duration_since(tokio::time::Instant::now())
+}
+
+/// One approval as commands read it.
+pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
+    let (key, about) = (&entry.key, &entry.about);
+    let (head, tail) = ends(&about.arguments);
+    ApprovalInfo {
+        id: id.to_string(),
+        state: if entry.granted.is_some() { "granted" } else { "pending" }.to_owned(),
+        session: about.session.clone(),
+        labels: about.labels.clone(),
+        peer: about.peer.clone(),
+        kind: key.kind.to_owned(),
+        server: key.server.clone(),
+        name: repeated(&key.name).into_owned(),
+        effects: about.effects.iter().map(|word| (*word).to_owned()).collect(),
+        policy: about.policy.clone(),
+        definition: key.definition.map(|digest| format!("sha256:{digest}")),
+        digest: format!("sha256:{}", key.arguments),
+        bytes: about.arguments.len(),
+        head: head.to_owned(),
+        tail: tail.to_owned(),
+        question: about.form.as_ref().map(Form::info),
+        asked: time(about.asked),
+        expires: time(wall(entry.until)),
+        is_answered_elsewhere: false,
+    }
+}
+
+/// One approval with its whole arguments.
+pub(super) fn shown(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalShown {
+    ApprovalShown { info: info(id, entry), arguments: entry.about.arguments.to_string() }
+}
+
+/// One approval for approvers.
+pub(super) fn for_approvers(id: ApprovalId, entry: &Entry<Asking>) -> Option<String> {
+    let mut value = serde_json::to_value(info(id, entry)).ok()?;
+    value["arguments"] = json!(&*entry.about.arguments);
+    Some(value.to_string())
+}
+
+/// The beginning and the end of a long text; the whole and nothing of a short one.
+fn ends(text: &str) -> (&str, &str) {
+    if text.len() <= HEAD + TAIL {
+        return (text, "");
+    }
+    (&text[..text.floor_char_boundary(HEAD)], &text[text.ceil_char_boundary(text.len() - TAIL)..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_shows_its_ends_and_no_half_character() {
+        assert_eq!(ends("short"), ("short", ""));
+        let long = format!("a{}z", "é".repeat(4000));
+        let (head, tail) = ends(&long);
+        assert!(head.starts_with("aé") && tail.ends_with("éz"));
+        assert!((HEAD - 3..=HEAD).contains(&head.len()) && (TAIL - 3..=TAIL).contains(&tail.len()));
+    }
+}

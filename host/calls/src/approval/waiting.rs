@@ -1,0 +1,194 @@
+//! A call whose client waits for a person: until there is a grant, and taking it.
+
+use std::sync::Arc;
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ApprovalId, Approvals, Asking, Cleared, Key, NotCleared, Patience, State,
+    book::{Turn, Waiter},
+    clear::Approved,
+    desk::step,
+    view,
+};
+use crate::{decide::Verdict, provider::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
+
+/// A call whose client waits for an answer. Dropping it leaves, which withdraws an approval that nobody else waits for.
+#[derive(Debug)]
+pub struct Waiting {
+    verdict: Verdict,
+    key: Key,
+    place: WaitersPlace,
+}
+
+/// A place among those who wait for an approval. Dropping it leaves.
+pub(super) struct WaitersPlace {
+    approvals: Approvals,
+    waiter: Option<Waiter>,
+}
+
+impl WaitersPlace {
+    pub(super) fn new(approvals: Approvals, waiter: Waiter) -> Self {
+        Self { approvals, waiter: Some(waiter) }
+    }
+
+    /// Where it is, and with which approval.
+    pub(super) fn look(&self) -> (ApprovalId, Turn) {
+        let looked = self.waiter.and_then(|waiter| self.approvals.with(|book, now| book.look(now, waiter)));
+        looked.unwrap_or((ApprovalId(0), Turn::Over(State::Expired)))
+    }
+
+    /// Takes the grant, which uses it up: its id, what it is about, and who gave it.
+    pub(super) fn take(&mut self, key: &Key, spare: ApprovalId) -> Option<(ApprovalId, Arc<Asking>, Arc<str>)> {
+        let (id, waiter) = (self.look().0, self.waiter?);
+        let taken = self.approvals.with(|book, now| {
+            let about = Arc::clone(&book.get(id)?.about);
+            let (id, by) = book.take(now, waiter, key, spare)?;
+            Some((id, about, by))
+        })?;
+        self.waiter = None;
+        Some(taken)
+    }
+}
+
+impl std::fmt::Debug for WaitersPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WaitersPlace").field(&self.waiter).finish()
+    }
+}
+
+impl Drop for WaitersPlace {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            self.approvals.with(|book, now| book.leave(now, waiter));
+        }
+    }
+}
+
+impl Waiting {
+    pub(super) fn new(approvals: Approvals, verdict: Verdict, key: Key, waiter: Waiter) -> Self {
+        Self { verdict, key, place: WaitersPlace::new(approvals, waiter) }
+    }
+
+    /// The call.
+    #[must_use]
+    pub fn call(&self) -> &ResolvedCall {
+        self.verdict.call()
+    }
+
+    /// Whether its session's policy still says what it said when a person was asked.
+    #[must_use]
+    pub fn policy_is_current(&self) -> bool {
+        let reach = self.call().principal().session().reach();
+        reach.rules().policy().revision() == self.key.policy
+    }
+
+    /// Waits until there is a grant that it may take.
+    ///
+    /// # Errors
+    /// [`NotCleared`]: denied, expired, out of patience, or its client left.
+    pub async fn granted(self, cancel: &CancellationToken, patience: &Patience) -> Result<Self, Box<NotCleared>> {
+        let mut changed = self.place.approvals.watch();
+        let patient_until = patience.answer_after.map(|time| Instant::now() + time);
+        let mut told = None;
+        loop {
+            changed.borrow_and_update();
+            let (id, until) = match self.place.look() {
+                (id, _) if cancel.is_cancelled() => return Err(Box::new(self.left(id))),
+                (_, Turn::Ready) => return Ok(self),
+                (id, Turn::Over(state)) => return Err(Box::new(self.ended(id, state))),
+                (id, Turn::Wait(until)) => (id, until),
+            };
+            if told != Some(id) {
+                told = Some(id);
+                self.tell(&patience.watcher, id, until);
+            }
+            let enough = patient_until.is_some_and(|end| end <= Instant::now());
+            if enough {
+                return Err(Box::new(self.promised(id, until)));
+            }
+            tokio::select! {
+                () = sleep_until(patient_until.map_or(until, |end| end.min(until))) => {}
+                // The sender is as old as this.
+                _ = changed.changed() => {}
+                () = cancel.cancelled() => return Err(Box::new(self.left(id))),
+            }
+        }
+    }
+
+    /// Tells whoever listens what it waits for.
+    fn tell(&self, watcher: &Watcher, id: ApprovalId, until: Instant) {
+        let call = self.call();
+        let summary = format!("{}/{} waits for a person", call.server(), call.request().subject());
+        let expires_at = Some(view::time(view::wall(until)));
+        watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, summary });
+    }
+
+    /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.
+    ///
+    /// # Errors
+    /// [`NotCleared`] where it expired meanwhile, or its use cannot be recorded.
+    pub async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
+        let id = self.place.look().0;
+        let Ok(spare) = ApprovalId::new() else {
+            let error = ErrorObject::new(Reason::Internal, "The system has no random bytes");
+            return Err(Box::new(self.refuse(Some(id), error)));
+        };
+        let key = Key::of(&self.verdict);
+        let Some((id, about, by)) = self.place.take(&key, spare) else {
+            return Err(Box::new(self.ended(id, State::Expired)));
+        };
+        if !self.place.approvals.0.audit.approval_used(step(id, State::Used, &key, &about, Some(&by))).await {
+            // The grant is lost, and the call is not made: never the other way round.
+            let message = "The call was not made: the use of its approval cannot be recorded. Ask the operator";
+            return Err(Box::new(self.refuse(Some(id), ErrorObject::new(Reason::AuditUnavailable, message))));
+        }
+        Ok(Cleared::by(self.verdict, Approved { id, approver: by.to_string() }))
+    }
+
+    /// Ends the waiting for another reason; the grant, if there is one, stays for a moment.
+    #[must_use]
+    pub fn given_up(self, error: ErrorObject) -> NotCleared {
+        let id = self.place.look().0;
+        self.refuse(Some(id), error)
+    }
+
+    fn refuse(self, approval: Option<ApprovalId>, error: ErrorObject) -> NotCleared {
+        let error = match approval {
+            Some(id) => error.with("approvalId", id.to_string()),
+            None => error,
+        };
+        NotCleared { verdict: self.verdict, error, approval }
+    }
+
+    fn ended(self, id: ApprovalId, state: State) -> NotCleared {
+        let (reason, message) = match state {
+            State::Denied => (Reason::ApprovalDenied, "This call was denied by whoever was asked: do not repeat it"),
+            _ => (
+                Reason::ApprovalExpired,
+                "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated",
+            ),
+        };
+        self.refuse(Some(id), ErrorObject::new(reason, message))
+    }
+
+    fn left(self, id: ApprovalId) -> NotCleared {
+        self.refuse(Some(id), ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent"))
+    }
+
+    fn promised(mut self, id: ApprovalId, until: Instant) -> NotCleared {
+        if let Some(waiter) = self.place.waiter.take() {
+            self.place.approvals.with(|book, now| book.promise(now, waiter));
+        }
+        let expires = view::time(view::wall(until));
+        let message = format!(
+            "This call waits for a person's approval, {id}, until {expires}. Wait for it with \"tool-cli wait {id}\"; once it \
+             is allowed, make exactly the same call again within {:?}",
+            self.verdict.call().principal().session().limits().approval.grant_time
+        );
+        let error = ErrorObject::new(Reason::ApprovalRequired, message).with("expiresAt", expires);
+        self.refuse(Some(id), error)
+    }
+}

@@ -1,0 +1,102 @@
+//! From a peer and a header to a principal: who is asking. The only place that makes a [`Principal`].
+
+use std::{fmt, net::SocketAddr, sync::Arc};
+
+use crate::session::{Session, Shown};
+
+/// Who is at the other end of a connection, as far as the kernel says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// A process of this machine, over a Unix socket.
+    Unix {
+        /// Its user, as the host knows it.
+        uid: u32,
+        /// Its process, where the kernel says.
+        pid: Option<i32>,
+    },
+    /// The process that runs a virtual machine, over a Unix socket that carries the guest's vsock. All processes of
+    /// the guest show as this one.
+    Vmm {
+        /// Its user, as the host knows it.
+        uid: u32,
+        /// Its process, where the kernel says.
+        pid: Option<i32>,
+    },
+    /// A virtual machine, over vsock. The kernel vouches for the context id.
+    Vsock {
+        /// The machine's context id; 1 and 2 are this machine itself.
+        cid: u32,
+        /// The port it came from.
+        port: u32,
+    },
+    /// Somebody over TCP.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix { uid, pid: Some(pid) } => write!(f, "unix:uid={uid},pid={pid}"),
+            Self::Unix { uid, pid: None } => write!(f, "unix:uid={uid}"),
+            Self::Vmm { uid, pid: Some(pid) } => write!(f, "vmm:uid={uid},pid={pid}"),
+            Self::Vmm { uid, pid: None } => write!(f, "vmm:uid={uid}"),
+            Self::Vsock { cid, port } => write!(f, "vsock:cid={cid},port={port}"),
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+/// A session whose token was shown, on a listener of that session.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    session: Arc<Session>,
+    peer: Peer,
+    shown: Shown,
+}
+
+impl Principal {
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Whether the session is still open, and for the token that was shown.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.session.still_opens(self.shown)
+    }
+
+    /// Who is at the other end.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+/// The token is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the token of this listener's session")]
+pub struct Unauthorized;
+
+/// Checks the token that was shown on a listener of `session`.
+///
+/// # Errors
+/// [`Unauthorized`] where it is another, or the session has ended.
+pub fn authenticate(session: &Arc<Session>, peer: &Peer, token: &[u8]) -> Result<Principal, Unauthorized> {
+    let shown = session.opens_with(token).ok_or(Unauthorized)?;
+    Ok(Principal { session: Arc::clone(session), peer: peer.clone(), shown })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::session::tests::session_with;
+    use footbridge_core::limits::CallLimits;
+
+    pub(crate) fn principal() -> Principal {
+        let session = Arc::new(session_with("test", "fbt_right", CallLimits::default(), None));
+        let shown = session.opens_with(b"fbt_right").unwrap();
+        Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) }, shown }
+    }
+}

@@ -1,0 +1,144 @@
+//! The life of one call.
+//!
+//! Each stage takes what only the one before can make. Leaving a stage out does not build.
+
+use footbridge_proto::{
+    rpc::{ErrorObject, Reason},
+    wire::CheckedCall,
+};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    approval::{Approvals, Clear, Cleared, NotCleared, Patience, Question},
+    auth::Principal,
+    decide,
+    provider::Upstream,
+    record::{Audit, Reply},
+    resolve::{CallRequest, Resolver, Unresolved},
+    session::{OverLimit, Place, Session},
+    watcher::Watcher,
+};
+
+/// The stages that a call goes through.
+#[derive(Clone)]
+pub struct Stages {
+    /// Finds what a request names.
+    pub resolver: Resolver,
+    /// Asks people.
+    pub approvals: Approvals,
+    /// Records.
+    pub audit: Audit,
+    /// Carries out.
+    pub upstream: Upstream,
+}
+
+impl Stages {
+    /// Takes a call from its request to its reply. `cancel` ends it wherever it is, upstream too.
+    /// A call that a person has to allow waits as long as its watcher does.
+    pub async fn call(
+        &self,
+        principal: Principal,
+        request: CallRequest,
+        watcher: &Watcher,
+        cancel: &CancellationToken,
+    ) -> Reply {
+        let servers = self.resolver.servers(&principal.session().reach());
+        let server = servers.iter().find(|name| name.as_str() == request.server);
+        let left = Unresolved::left(principal.clone(), &request);
+        let place = tokio::select! {
+            entered = principal.session().enter(server) => match entered {
+                Ok(place) => place,
+                Err(over) => return self.audit.over_limit(&principal, over),
+            },
+            () = cancel.cancelled() => return self.audit.refuse(left).await,
+        };
+        let call = tokio::select! {
+            resolved = self.resolver.resolve(principal.clone(), request) => match resolved {
+                Ok(call) => call,
+                Err(unresolved) => return self.audit.refuse(*unresolved).await,
+            },
+            () = cancel.cancelled() => return self.audit.refuse(left).await,
+        };
+        let (cleared, _place) = match Clear::of(decide::decide(call)) {
+            Clear::Cleared(cleared) => (*cleared, place),
+            Clear::Denied(denied) => return self.audit.turn_down(*denied).await,
+            Clear::Ask(question) => {
+                // A call that waits for a person keeps no place from others.
+                drop(place);
+                match self.approved(*question, cancel, &patience(watcher, principal.session())).await {
+                    Ok(approved) => approved,
+                    Err(not_cleared) => return self.audit.turn_down(*not_cleared).await,
+                }
+            }
+        };
+        let elicitor = self.approvals.elicitor(cleared.verdict());
+        let admitted = match self.audit.admit(cleared).await {
+            Ok(admitted) => admitted.with_elicitor(elicitor),
+            Err(reply) => return reply,
+        };
+        let executed = match watcher.events() {
+            Some(events) => self.upstream.execute_watched(admitted, cancel, events).await,
+            None => self.upstream.execute(admitted, cancel).await,
+        };
+        self.audit.close_call(executed).await
+    }
+
+    /// Waits for a person, for a place again, and takes the grant, if everything is as it was when they were asked.
+    async fn approved(
+        &self,
+        question: Question,
+        cancel: &CancellationToken,
+        patience: &Patience,
+    ) -> Result<(Cleared, Place), Box<NotCleared>> {
+        let granted = self.approvals.ask(question)?.granted(cancel, patience).await?;
+        let call = granted.call();
+        let session = call.principal().session();
+        let entered = tokio::select! {
+            entered = session.enter_again(Some(call.server())) => entered,
+            () = cancel.cancelled() => {
+                let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
+                return Err(Box::new(granted.given_up(error)));
+            }
+        };
+        let place = match entered {
+            Ok(place) => place,
+            Err(over) => return Err(Box::new(granted.given_up(over.into_error()))),
+        };
+        if !granted.policy_is_current() || !self.resolver.is_unchanged(call).await {
+            let message = "The tool or the policy changed since a person was asked, and the call was not made";
+            return Err(Box::new(granted.given_up(ErrorObject::new(Reason::DefinitionChanged, message))));
+        }
+        Ok((granted.take().await?, place))
+    }
+
+    /// What the gate would say of a call. It counts as one against the rate, and nothing is sent or recorded.
+    ///
+    /// # Errors
+    /// What the call itself would be answered by then.
+    pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<CheckedCall, ErrorObject> {
+        let servers = self.resolver.servers(&principal.session().reach());
+        let server = servers.iter().find(|name| name.as_str() == request.server);
+        let session = principal.clone();
+        let _place = session.session().enter(server).await.map_err(OverLimit::into_error)?;
+        let call = self.resolver.resolve(principal, request).await.map_err(|unresolved| unresolved.error)?;
+        let verdict = decide::decide(call);
+        let shown = verdict.policy().settings().reveal_rules;
+        Ok(CheckedCall {
+            decision: verdict.decision().as_str().to_owned(),
+            policy: shown.then(|| verdict.policy().name().to_owned()),
+            rule: verdict.rule().filter(|_| shown).map(str::to_owned),
+        })
+    }
+}
+
+/// How long this watcher waits for a person: at will where it hears that it waits.
+fn patience(watcher: &Watcher, session: &Session) -> Patience {
+    let answer_after = match (watcher.waits_for_person(), watcher.is_listening()) {
+        (false, _) => Some(Duration::ZERO),
+        (true, true) => None,
+        (true, false) => Some(session.limits().approval.answer_after),
+    };
+    Patience { answer_after, watcher: watcher.clone() }
+}

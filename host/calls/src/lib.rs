@@ -1,0 +1,23 @@
+//! The stages of a call, from whoever asks to the recorded answer: the only crate that makes what the next stage takes.
+//!
+//! A [`auth::Principal`] asks, [`resolve`] finds what is meant, [`decide`] gives a verdict, [`approval`] clears it,
+//! [`record`] admits it once that is on disk, [`provider::Upstream`] carries it out, and [`record`] gives the reply.
+//! [`call::Stages`] is the life of a call on one screen. What it needs of others it states as traits:
+//! [`provider::ToolProvider`], [`approval::Approver`], [`pins::PinStore`], and the journal of the record.
+//!
+//! It refuses to know MCP, HTTP and SQL.
+
+pub mod approval;
+pub mod auth;
+pub mod call;
+pub mod decide;
+pub mod pins;
+pub mod provider;
+pub mod record;
+pub mod resolve;
+pub mod session;
+pub mod watcher;
+
+#[cfg(test)]
+#[path = "../../../tests/skipped.rs"]
+mod skipped;

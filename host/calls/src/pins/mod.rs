@@ -1,0 +1,231 @@
+//! Pins: what the definition of a tool was when it was seen first, or accepted last. Guests see and call no other.
+//!
+//! [`Pins::vet`] stands between a provider and everything that looks at what it offers. It pins what is new, and gives
+//! a catalogue in which a tool whose definition is another cannot be called; what its server says of it now shows to
+//! the operator alone. How the server is reached is part of each definition, so a server with another command is one
+//! whose tools all changed.
+//!
+//! What was vetted is kept for as long as the server offers the same. A change of the pins by anybody, another harness
+//! or `footbridge servers pins accept`, is noticed before a call is refused because of a pin, and otherwise within
+//! [`LOOK_AGAIN`].
+//!
+//! Failure paths: what cannot be pinned, or compared with its pins, is not offered at all, and is tried again when it
+//! is used next.
+
+mod store;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use footbridge_proto::text::Escaped;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+pub use store::{Compared, Definition, NoPins, PinStore};
+
+use crate::provider::Unavailable;
+use footbridge_core::{
+    catalogue::{Catalogue, ChangedTool},
+    digest::Digest,
+    names::ServerName,
+};
+
+/// How long what was vetted counts without a look at whether the pins are still the same.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The pins of a store, for one harness. Clones share what they know.
+#[derive(Clone)]
+pub struct Pins(Arc<Inner>);
+
+struct Inner {
+    store: Box<dyn PinStore>,
+    /// Comparisons.
+    tasks: TaskTracker,
+    servers: Mutex<HashMap<ServerName, Arc<Slot>>>,
+}
+
+/// One server. Names are the configuration's, so there are as few as that has.
+#[derive(Default)]
+struct Slot {
+    /// Held while it is compared: one after the other.
+    turn: tokio::sync::Mutex<()>,
+    last: Mutex<Option<Vetted>>,
+    /// When the last comparison failed, if it did.
+    failed: Mutex<Option<Instant>>,
+}
+
+/// What came of a catalogue.
+#[derive(Clone)]
+struct Vetted {
+    of: Weak<Catalogue>,
+    seen: Arc<Catalogue>,
+    revision: i64,
+    looked: Instant,
+}
+
+impl fmt::Debug for Pins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pins").field(&self.0.store).finish()
+    }
+}
+
+impl Pins {
+    /// The pins of this store.
+    #[must_use]
+    pub fn in_store(store: impl PinStore) -> Self {
+        Self(Arc::new(Inner { store: Box::new(store), tasks: TaskTracker::new(), servers: Mutex::default() }))
+    }
+
+    /// What may be seen and called of what a server offers. What has no pin yet is pinned, also if this is dropped.
+    ///
+    /// # Errors
+    /// [`Unavailable`] with the text for the guest, where it cannot be compared or pinned; the operator's is logged.
+    pub async fn vet(&self, server: &ServerName, offered: Arc<Catalogue>) -> Result<Arc<Catalogue>, Unavailable> {
+        let slot = self.slot(server);
+        if let Some(seen) = slot.still_good(&offered) {
+            return Ok(seen);
+        }
+        // In a task of its own, since whoever waits may give up: a commit that is dropped leaves a connection in doubt.
+        let compared = self.clone().compared(server.clone(), slot, offered);
+        self.0.tasks.spawn(compared).await.unwrap_or_else(|_| Err(refused(server)))
+    }
+
+    /// Looks, one after the other.
+    async fn compared(
+        self,
+        server: ServerName,
+        slot: Arc<Slot>,
+        offered: Arc<Catalogue>,
+    ) -> Result<Arc<Catalogue>, Unavailable> {
+        let came = Instant::now();
+        let _turn = slot.turn.lock().await;
+        if let Some(seen) = slot.still_good(&offered) {
+            return Ok(seen);
+        }
+        if slot.failed().is_some_and(|failed| failed >= came) {
+            // While this one waited for its turn: a store that is locked must not make each of many wait in turn.
+            return Err(refused(&server));
+        }
+        match self.look(&server, &slot, &offered).await {
+            Ok(seen) => {
+                slot.set_failed(None);
+                Ok(seen)
+            }
+            Err(error) => {
+                // Said once, not with each call.
+                if slot.set_failed(Some(Instant::now())).is_none() {
+                    tracing::error!(%server, %error, "tools of an MCP server cannot be pinned: all of it is refused");
+                }
+                Err(refused(&server))
+            }
+        }
+    }
+
+    /// Whether this is the definition that is pinned.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn are(&self, server: &str, tool: &str, digest: Digest) -> Result<bool, NoPins> {
+        Ok(self.0.store.pinned_digest(server, tool).await? == Some(digest))
+    }
+
+    async fn look(&self, server: &ServerName, slot: &Slot, offered: &Arc<Catalogue>) -> Result<Arc<Catalogue>, NoPins> {
+        let store = &self.0.store;
+        let known = slot.last().filter(|vetted| vetted.is_of(offered));
+        if let Some(known) = &known {
+            let revision = store.pins_revision().await?;
+            if revision == known.revision {
+                slot.set(Vetted { looked: Instant::now(), ..known.clone() });
+                return Ok(Arc::clone(&known.seen));
+            }
+        }
+        let tools = offered.tools();
+        let tools: Vec<Definition<'_>> =
+            tools.map(|tool| Definition { tool: tool.name(), digest: tool.digest(), text: tool.pinned() }).collect();
+        let compared = store.compare_pins(server, &tools, known.is_none()).await?;
+        say(server, &compared, known.map_or(0, |known| known.seen.changed().len()));
+        let seen = if compared.changed.is_empty() {
+            Arc::clone(offered)
+        } else {
+            let changed = compared.changed.into_iter();
+            let changed = changed.map(|(name, pin)| (name, Arc::new(ChangedTool::by_pin(&pin)))).collect();
+            Arc::new(offered.with_changed(changed))
+        };
+        let (of, looked) = (Arc::downgrade(offered), Instant::now());
+        slot.set(Vetted { of, seen: Arc::clone(&seen), revision: compared.revision, looked });
+        Ok(seen)
+    }
+
+    fn slot(&self, server: &ServerName) -> Arc<Slot> {
+        let mut servers = self.0.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(servers.entry(server.clone()).or_default())
+    }
+}
+
+impl Slot {
+    /// What came of this catalogue, where nobody has to look again. A tool is refused only after a look.
+    fn still_good(&self, offered: &Arc<Catalogue>) -> Option<Arc<Catalogue>> {
+        let last = self.last()?;
+        let good = last.is_of(offered) && last.seen.changed().len() == 0 && last.looked.elapsed() < LOOK_AGAIN;
+        good.then_some(last.seen)
+    }
+
+    fn last(&self) -> Option<Vetted> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn failed(&self) -> Option<Instant> {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives what was before.
+    fn set_failed(&self, at: Option<Instant>) -> Option<Instant> {
+        std::mem::replace(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner), at)
+    }
+
+    fn set(&self, vetted: Vetted) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(vetted);
+    }
+}
+
+impl Vetted {
+    /// The weak pointer keeps the place of what it pointed to, so no other catalogue can be there.
+    fn is_of(&self, offered: &Arc<Catalogue>) -> bool {
+        self.of.as_ptr() == Arc::as_ptr(offered)
+    }
+}
+
+/// For the guest, who learns no more than that.
+fn refused(server: &ServerName) -> Unavailable {
+    let why = "its tools cannot be compared with what they were";
+    Unavailable::because(format!("Server \"{server}\" is not available: {why}; ask the operator"))
+}
+
+/// Tells the operator what is new.
+fn say(server: &ServerName, compared: &Compared, changed_before: usize) {
+    let Compared { was_known, new, changed, .. } = compared;
+    match (was_known, new.len()) {
+        (_, 0) => {}
+        (false, count) => tracing::info!(%server, count, "tools of an MCP server were pinned at first sight"),
+        (true, count) => {
+            let first = shown(new.first());
+            tracing::warn!(%server, count, %first, "an MCP server has tools that it did not have before")
+        }
+    }
+    if !changed.is_empty() && changed.len() != changed_before {
+        let (count, first) = (changed.len(), shown(changed.first().map(|(name, _)| name)));
+        tracing::warn!(
+            %server, count, %first,
+            "tools of an MCP server are not what they were, and are refused: look at them with \"footbridge servers \
+             pins diff\", then accept them or not"
+        );
+    }
+}
+
+fn shown(name: Option<&String>) -> String {
+    name.map(|name| Escaped(name).to_string()).unwrap_or_default()
+}

@@ -1,0 +1,97 @@
+//! What is behind the stages: anything that has tools and carries calls out.
+//!
+//! [`ToolProvider`] is what it has to be able to do. [`footbridge_mcp::Servers`] is one: MCP servers. [`InProcess`] has
+//! functions of this process, and [`Several`] makes one of many.
+//!
+//! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::record::Admitted) apart, so
+//! no provider sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that
+//! a definition is what was pinned and still the one that was decided about, the limit on results, the budget, the
+//! time, and that a panic ends one call and no more.
+
+mod events;
+mod in_process;
+mod outcome;
+mod pause;
+mod several;
+mod tool;
+mod unavailable;
+mod upstream;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use events::short;
+pub use events::{ApprovalEvent, CallEvent, Events, LogLevel};
+pub use in_process::{BadTools, InProcess, InProcessBuilder};
+pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};
+pub use pause::{Pause, Paused};
+pub use several::Several;
+pub use tool::{ToolContext, ToolDefinition, ToolResult};
+pub use unavailable::Unavailable;
+pub use upstream::{Guard, Upstream};
+
+use footbridge_core::{catalogue::Catalogue, names::ServerName};
+
+/// Servers with tools, by name.
+///
+/// Methods may run side by side. What they say goes to guests as it is, so it holds no path, no address and no
+/// credential of the host.
+pub trait ToolProvider: Send + Sync + 'static {
+    /// The names of all servers, sorted. The set may change while the harness runs.
+    fn servers(&self) -> Arc<[ServerName]>;
+
+    /// What a server offers now. One that is starting gets up to `wait`; with none it is only looked at.
+    ///
+    /// # Errors
+    /// [`Unavailable`] with the text for the guest.
+    fn catalogue<'a>(
+        &'a self,
+        server: &'a ServerName,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>>;
+
+    /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
+    /// server whose catalogue has resources or templates, a prompt only where the catalogue has it; for any other
+    /// request that it does not know a provider gives [`Outcome::not_offered`].
+    ///
+    /// When `context.cancel` is cancelled nobody waits any more: end soon, and say what became of the call.
+    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome>;
+
+    /// Ends what it has running, within a deadline of its own. Called once, when the harness ends.
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl<P: ToolProvider + ?Sized> ToolProvider for Arc<P> {
+    fn servers(&self) -> Arc<[ServerName]> {
+        (**self).servers()
+    }
+
+    fn catalogue<'a>(
+        &'a self,
+        server: &'a ServerName,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+        (**self).catalogue(server, wait)
+    }
+
+    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
+        (**self).call(outgoing, context)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        (**self).shutdown()
+    }
+}
+
+/// What goes with a call.
+#[derive(Debug, Clone)]
+pub struct CallContext {
+    /// Cancelled when the client left.
+    pub cancel: CancellationToken,
+    /// Where signs of life go.
+    pub events: Events,
+}

@@ -1,0 +1,239 @@
+//! What goes to a provider, and what became of it.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::{
+    approval::Elicitor,
+    record::{Admitted, Receipt},
+    resolve::Completed,
+};
+use footbridge_core::names::ServerName;
+use footbridge_core::{budget::Held, catalogue::Catalogue, digest::Digest, limits::Limits};
+
+/// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
+#[derive(Debug)]
+pub struct Outgoing {
+    server: ServerName,
+    request: OutgoingRequest,
+    limits: Arc<Limits>,
+    elicitor: Option<Elicitor>,
+}
+
+impl Outgoing {
+    /// For the audit stage, which makes admissions. The limits are those of the call's session.
+    pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
+        Self { server, request, limits, elicitor: None }
+    }
+
+    /// How long the call may take, and how large its result may be.
+    #[must_use]
+    pub fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.limits)
+    }
+
+    /// Says who can be asked while the call runs.
+    pub(crate) fn with_elicitor(self, elicitor: Elicitor) -> Self {
+        Self { elicitor: Some(elicitor), ..self }
+    }
+
+    /// Who can be asked while the call runs, if anybody.
+    #[must_use]
+    pub fn elicitor(&self) -> Option<&Elicitor> {
+        self.elicitor.as_ref()
+    }
+
+    /// The server it goes to.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// What to send.
+    #[must_use]
+    pub fn request(&self) -> &OutgoingRequest {
+        &self.request
+    }
+
+    /// Takes it apart, to send what is in it.
+    #[must_use]
+    pub fn into_parts(self) -> (ServerName, OutgoingRequest) {
+        (self.server, self.request)
+    }
+
+    /// Whether a tool is still what the call was decided about.
+    #[must_use]
+    pub fn is_current(&self, catalogue: &Catalogue) -> bool {
+        match &self.request {
+            OutgoingRequest::CallTool { name, definition, .. } => {
+                catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// What is sent to a server. It is sent once, whatever happens.
+#[derive(Debug)]
+pub enum OutgoingRequest {
+    /// `tools/call`.
+    CallTool {
+        /// The tool's name.
+        name: String,
+        /// The definition that the call was decided about.
+        definition: Digest,
+        /// The canonical text of its arguments, a JSON object: what was digested and recorded is what is sent. It
+        /// never becomes a value again, which would cost up to 35 times as much.
+        arguments: Box<RawValue>,
+        /// Whether the definition wants some arguments repeated in HTTP headers.
+        in_headers: bool,
+    },
+    /// `resources/read`.
+    ReadResource {
+        /// The resource's URI.
+        uri: String,
+    },
+    /// `prompts/get`.
+    GetPrompt {
+        /// The prompt's name.
+        name: String,
+        /// The canonical text of its arguments, a JSON object of strings.
+        arguments: Box<RawValue>,
+    },
+    /// `completion/complete`.
+    Complete {
+        /// What it is about.
+        about: Completed,
+        /// The canonical text of its parameters, what it is about included.
+        params: Box<RawValue>,
+    },
+}
+
+impl OutgoingRequest {
+    /// The word for its kind in records, and what it names: a tool, a prompt, or a URI.
+    pub(crate) fn named(&self) -> (&'static str, &str) {
+        match self {
+            Self::CallTool { name, .. } => ("tool", name),
+            Self::ReadResource { uri } => ("resource", uri),
+            Self::GetPrompt { name, .. } => ("prompt", name),
+            Self::Complete { about, .. } => ("completion", about.name()),
+        }
+    }
+
+    /// The tool's or prompt's name, or the resource's URI.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        self.named().1
+    }
+
+    /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&RawValue> {
+        match self {
+            Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => Some(arguments),
+            Self::Complete { params, .. } => Some(params),
+            Self::ReadResource { .. } => None,
+        }
+    }
+}
+
+/// What became of a call that was admitted.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The server answered; the result is as it wrote it, less the values of configured secrets.
+    Result(RawResult),
+    /// The server answered with a JSON-RPC error.
+    ServerError {
+        /// Its code.
+        code: i64,
+        /// Its message, less the values of configured secrets.
+        message: String,
+    },
+    /// The server answered with more than a guest may get.
+    TooLarge {
+        /// The limit, bytes.
+        limit: usize,
+    },
+    /// Nothing left the harness.
+    NotSent(NotSent),
+    /// It left, and no usable answer came.
+    Unknown(NoAnswer),
+}
+
+impl Outcome {
+    /// For a request of a kind that the server has nothing for.
+    #[must_use]
+    pub fn not_offered(server: &ServerName) -> Self {
+        Self::NotSent(NotSent::Unavailable(format!("Server \"{server}\" does not offer this. Nothing was sent")))
+    }
+}
+
+/// A result as raw JSON, and the bytes it holds.
+#[derive(Debug)]
+pub struct RawResult {
+    /// The text: a JSON object of MCP, such as `{"content": [...]}`.
+    pub text: Box<RawValue>,
+    /// Its part of the budget, where the provider took it; otherwise it is taken for it.
+    pub held: Option<Held>,
+}
+
+/// Why a call did not leave.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotSent {
+    /// The server does not run. The text is for the guest: no path, no address.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The tool is not any more what the call was decided about.
+    #[error("the tool changed")]
+    Changed,
+    /// Too many calls at once.
+    #[error("too many calls at once")]
+    Busy,
+    /// The client left first.
+    #[error("cancelled before it was sent")]
+    Cancelled,
+}
+
+/// Why there is no answer to what was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// The server ended, or its connection did.
+    #[error("the server ended before it answered")]
+    ServerGone,
+    /// Neither answer nor progress within the idle time, or the total time ran out.
+    #[error("the server did not answer in time")]
+    Timeout,
+    /// The client left; the server was told.
+    #[error("cancelled")]
+    Cancelled,
+    /// What came is no answer: broken, too long, or not of the protocol.
+    #[error("the server's answer cannot be used")]
+    Unusable,
+    /// More was held than may be.
+    #[error("the answer did not fit into memory set aside for answers")]
+    Busy,
+}
+
+/// A call that was carried out, or not, and its receipt. Only [`super::Upstream`] makes one, from an [`Admitted`].
+#[derive(Debug)]
+pub struct Executed {
+    receipt: Receipt,
+    outcome: Outcome,
+}
+
+impl Executed {
+    /// Takes the admission apart and carries it out. The only way to an [`Executed`].
+    pub(super) async fn by<F>(admitted: Admitted, send: impl FnOnce(Outgoing) -> F) -> Self
+    where
+        F: Future<Output = Outcome>,
+    {
+        let (outgoing, receipt) = admitted.depart();
+        Self { receipt, outcome: send(outgoing).await }
+    }
+
+    /// For the audit stage, which turns it into a reply.
+    pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
+        (self.receipt, self.outcome)
+    }
+}

@@ -1,0 +1,218 @@
+//! The stage that carries admitted calls out, over any provider.
+//!
+//! Failure paths, each an outcome that is recorded: the server is not there or its tool changed (nothing is sent); the
+//! provider panics; it neither answers nor ends in time, or the harness ends first; its result is no object, too large,
+//! or finds no room.
+
+use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt as _;
+use serde_json::value::RawValue;
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, Pause, RawResult, ToolProvider,
+    Unavailable,
+};
+use crate::{pins::Pins, record::Admitted};
+use footbridge_core::names::ServerName;
+use footbridge_core::{budget::Budget, catalogue::Catalogue, limits::CallLimits, redact::Redactor};
+
+/// What a provider gets beyond each time limit, to end by itself and say what became of the call.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// JSON-RPC's code for an error inside a server.
+const INTERNAL_ERROR: i64 = -32603;
+
+/// What results are held against.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    /// Where the bytes of results are taken from.
+    pub budget: Budget,
+    /// Takes the values of secrets out of results. One that looks for nothing costs nothing: for a provider that does
+    /// it where text comes in.
+    pub redactor: Redactor,
+}
+
+/// The stage in front of a provider. Clones share it.
+#[derive(Clone)]
+pub struct Upstream {
+    provider: Arc<dyn ToolProvider>,
+    guard: Arc<Guard>,
+    pins: Option<Pins>,
+    over: CancellationToken,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("servers", &self.provider.servers()).finish_non_exhaustive()
+    }
+}
+
+impl Upstream {
+    /// The stage in front of this provider.
+    #[must_use]
+    pub fn new(provider: Arc<dyn ToolProvider>, guard: Guard) -> Self {
+        Self { provider, guard: Arc::new(guard), pins: None, over: CancellationToken::new() }
+    }
+
+    /// The same, which offers only what is as it was pinned.
+    #[must_use]
+    pub fn pinned(self, pins: Option<Pins>) -> Self {
+        Self { pins, ..self }
+    }
+
+    /// The names of all servers, sorted.
+    #[must_use]
+    pub fn servers(&self) -> Arc<[ServerName]> {
+        self.provider.servers()
+    }
+
+    /// What a server offers now, as far as it is what was pinned. Waits up to `wait` while it is starting.
+    ///
+    /// # Errors
+    /// [`Unavailable`] with the text for the guest.
+    pub async fn catalogue(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
+        let vetted = AssertUnwindSafe(async {
+            let offered = self.provider.catalogue(server, wait).await;
+            let offered = offered.map_err(|why| why.scrubbed(&self.guard.redactor))?;
+            match &self.pins {
+                Some(pins) => pins.vet(server, offered).await,
+                None => Ok(offered),
+            }
+        });
+        match timeout(wait.saturating_add(GRACE), vetted.catch_unwind()).await {
+            Ok(Ok(vetted)) => vetted,
+            Ok(Err(_panic)) => {
+                tracing::error!(%server, "the provider panicked when it was asked what it offers");
+                Err(Unavailable::because(format!("Server \"{server}\" is not available: it failed; ask the operator")))
+            }
+            Err(_) => Err(Unavailable::starting(format!(
+                "Server \"{server}\" is not available: it does not say what it offers; try again"
+            ))),
+        }
+    }
+
+    /// Carries a call out, once. Cancelling `cancel` tells the provider.
+    pub async fn execute(&self, admitted: Admitted, cancel: &CancellationToken) -> Executed {
+        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, None)).await
+    }
+
+    /// As [`Self::execute`]; what happens before the answer goes to `events`, as far as it keeps up.
+    pub async fn execute_watched(
+        &self,
+        admitted: Admitted,
+        cancel: &CancellationToken,
+        events: mpsc::Sender<CallEvent>,
+    ) -> Executed {
+        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, Some(events))).await
+    }
+
+    /// Ends the provider, and then every call that it has left running.
+    pub async fn shutdown(&self) {
+        self.provider.shutdown().await;
+        self.over.cancel();
+    }
+
+    /// Sends what was admitted. Private: an [`Outgoing`] comes out of an admission and nowhere else.
+    async fn send(
+        &self,
+        outgoing: Outgoing,
+        cancel: &CancellationToken,
+        watcher: Option<mpsc::Sender<CallEvent>>,
+    ) -> Outcome {
+        let offered = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Outcome::NotSent(NotSent::Cancelled),
+            offered = self.catalogue(outgoing.server(), Duration::ZERO) => offered,
+        };
+        match offered {
+            Ok(catalogue) if !outgoing.is_current(&catalogue) => return Outcome::NotSent(NotSent::Changed),
+            Ok(_) => {}
+            Err(why) => return Outcome::NotSent(NotSent::Unavailable(why.to_string())),
+        }
+        if cancel.is_cancelled() {
+            return Outcome::NotSent(NotSent::Cancelled);
+        }
+        let server = outgoing.server().clone();
+        let limits = outgoing.limits();
+        let pause = outgoing.elicitor().map(|elicitor| elicitor.pause().clone()).unwrap_or_default();
+        let events = Events::new(watcher, &self.guard.redactor);
+        let context = CallContext { cancel: cancel.clone(), events };
+        let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
+        let ended = tokio::select! {
+            biased;
+            ended = called => ended,
+            why = self.overdue(limits.calls.total_time, &pause, cancel) => return Outcome::Unknown(why),
+        };
+        match ended {
+            Ok(outcome) => self.checked(outcome, &limits.calls).await,
+            Err(_panic) => {
+                tracing::error!(%server, "a call panicked; it ended alone");
+                let message = format!(
+                    "Server \"{server}\" failed inside while it ran the call, which may have had its effect; do not \
+                     repeat it blindly"
+                );
+                Outcome::ServerError { code: INTERNAL_ERROR, message }
+            }
+        }
+    }
+
+    /// Ends when a provider should have ended by itself, and did not.
+    async fn overdue(&self, total_time: Duration, pause: &Pause, cancel: &CancellationToken) -> NoAnswer {
+        tokio::select! {
+            () = pause.pass(total_time.saturating_add(GRACE)) => NoAnswer::Timeout,
+            () = self.over.cancelled() => NoAnswer::ServerGone,
+            () = async {
+                cancel.cancelled().await;
+                tokio::time::sleep(GRACE).await;
+            } => NoAnswer::Cancelled,
+        }
+    }
+
+    /// What every provider's answer is held against.
+    async fn checked(&self, outcome: Outcome, limits: &CallLimits) -> Outcome {
+        let (redactor, limit) = (&self.guard.redactor, limits.result_bytes);
+        match outcome {
+            Outcome::Result(result) if result.text.get().len() > limit => Outcome::TooLarge { limit },
+            Outcome::Result(result) if !result.text.get().starts_with('{') => Outcome::Unknown(NoAnswer::Unusable),
+            Outcome::Result(result) => match scrubbed(redactor, result) {
+                Ok(result) => self.held(result, limits.busy_after).await,
+                Err(why) => Outcome::Unknown(why),
+            },
+            Outcome::ServerError { code, message } => {
+                Outcome::ServerError { code, message: redactor.scrub(&message).into_owned() }
+            }
+            Outcome::NotSent(NotSent::Unavailable(why)) => {
+                Outcome::NotSent(NotSent::Unavailable(redactor.scrub(&why).into_owned()))
+            }
+            other => other,
+        }
+    }
+
+    /// Takes the bytes of a result from the budget, unless its provider did.
+    async fn held(&self, mut result: RawResult, patience: Duration) -> Outcome {
+        let bytes = result.text.get().len();
+        if result.held.is_none() {
+            match timeout(patience, self.guard.budget.wait(bytes)).await {
+                Ok(Ok(held)) => result.held = Some(held),
+                _ => return Outcome::Unknown(NoAnswer::Busy),
+            }
+        }
+        Outcome::Result(result)
+    }
+}
+
+/// A result without the values of secrets. One that was a number leaves no JSON, and then there is no result.
+fn scrubbed(redactor: &Redactor, result: RawResult) -> Result<RawResult, NoAnswer> {
+    let clean = match redactor.scrub(result.text.get()) {
+        Cow::Borrowed(_) => return Ok(result),
+        Cow::Owned(clean) => clean,
+    };
+    let text = RawValue::from_string(clean).map_err(|_| NoAnswer::Unusable)?;
+    Ok(RawResult { text, ..result })
+}
+
+#[cfg(test)]
+mod tests;

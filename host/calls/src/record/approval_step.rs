@@ -1,0 +1,51 @@
+//! The steps in the life of an approval, as other stages hand them over.
+
+use super::{
+    lines::{self, Arguments, Called},
+    redaction::Redaction,
+};
+use footbridge_core::digest::{Digest, digest_text};
+
+/// A step in the life of an approval.
+#[derive(Debug, Clone)]
+pub(crate) struct ApprovalStep {
+    pub(crate) id: String,
+    pub(crate) state: &'static str,
+    pub(crate) session: String,
+    pub(crate) kind: &'static str,
+    pub(crate) server: String,
+    pub(crate) name: String,
+    pub(crate) arguments: Digest,
+    pub(crate) bytes: usize,
+    pub(crate) definition: Option<Digest>,
+    pub(crate) policy: String,
+    pub(crate) approver: Option<String>,
+    /// The canonical text of what a server's question was answered with.
+    pub(crate) content: Option<String>,
+}
+
+impl ApprovalStep {
+    /// Its line.
+    pub(super) fn line(self, redaction: &Redaction) -> lines::Approval {
+        lines::Approval {
+            id: self.id,
+            state: self.state,
+            called: Called {
+                session: self.session,
+                peer: None,
+                kind: self.kind,
+                server: self.server,
+                name: redaction.text(&self.name),
+            },
+            arguments: Arguments { digest: digest_text(self.arguments), bytes: self.bytes, redacted: None },
+            definition: self.definition.map(digest_text),
+            policy: self.policy,
+            approver: self.approver,
+            content: self.content.map(|content| Arguments {
+                digest: digest_text(Digest::of(&content)),
+                bytes: content.len(),
+                redacted: redaction.content(&content),
+            }),
+        }
+    }
+}

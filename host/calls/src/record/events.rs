@@ -1,0 +1,91 @@
+//! What is recorded besides calls: sessions, approvals, pins, and refusals by the dozen.
+
+use footbridge_proto::endpoint::Endpoint;
+
+use super::{
+    ApprovalStep, Audit, Reply,
+    lines::{Line, PinAccepted, SessionBegins, SessionEnded, SessionListens, SessionRotated},
+    stage::session_of,
+};
+use crate::{
+    auth::Principal,
+    session::{Ended, OverLimit, SessionSpec},
+};
+use footbridge_core::{
+    digest::{Digest, digest_text},
+    names::SessionName,
+};
+
+/// The reason of questions beyond those that one call may lead to.
+const TOO_MANY_QUESTIONS: &str = "too_many_questions";
+
+impl Audit {
+    /// Records that a session begins. Not waited for: nothing is admitted before it is written.
+    pub fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
+        let line = SessionBegins {
+            session: session.name.to_string(),
+            policy: session.policy.name().to_owned(),
+            listeners: listeners.iter().map(ToString::to_string).collect(),
+            labels: session.labels.iter().map(|(key, value)| (key.clone(), self.redaction.text(value))).collect(),
+            limits: session.limits.written(),
+        };
+        self.trail.keep(Line::Session(line).record());
+    }
+
+    /// Records that a session has one more listener.
+    pub fn session_listens(&self, session: &SessionName, listener: &Endpoint) {
+        let line = SessionListens { session: session.to_string(), listener: listener.to_string() };
+        self.trail.keep(Line::SessionListens(line).record());
+    }
+
+    /// Records that a session's token was replaced.
+    pub fn session_rotated(&self, session: &SessionName) {
+        self.trail.keep(Line::SessionRotated(SessionRotated { session: session.to_string() }).record());
+    }
+
+    /// Records that somebody accepted a definition.
+    pub fn pin_accepted(&self, server: &str, tool: &str, definition: Digest, approver: &str) {
+        let line = PinAccepted {
+            server: self.redaction.text(server),
+            name: self.redaction.text(tool),
+            definition: digest_text(definition),
+            approver: approver.to_owned(),
+        };
+        self.trail.keep(Line::PinAccepted(line).record());
+    }
+
+    /// Records that a session ended.
+    pub fn session_ended(&self, session: &SessionName, why: Ended) {
+        let line = SessionEnded { session: session.to_string(), why: why.as_str() };
+        self.trail.keep(Line::SessionEnded(line).record());
+    }
+
+    /// Whether records can be queued right now. Nobody is asked otherwise: what they answer could not be recorded.
+    pub fn takes_records(&self) -> bool {
+        self.trail.takes_records()
+    }
+
+    /// Records a step of an approval's life. Not waited for: nothing is admitted before it is written.
+    pub fn approval_step(&self, step: ApprovalStep) {
+        self.trail.keep(Line::Approval(step.line(&self.redaction)).record());
+    }
+
+    /// Records that a grant is used. False if that is not durable in time: then it must not be.
+    pub async fn approval_used(&self, step: ApprovalStep) -> bool {
+        self.trail.note(Line::Approval(step.line(&self.redaction)).record()).await
+    }
+
+    /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second
+    /// too.
+    pub fn over_questions(&self, principal: &Principal) {
+        self.trail.count(session_of(principal), TOO_MANY_QUESTIONS);
+    }
+
+    /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to
+    /// send and must be cheap to refuse.
+    #[must_use]
+    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Reply {
+        self.trail.count(session_of(principal), over.reason().as_str());
+        Reply::refusal(over.into_error())
+    }
+}

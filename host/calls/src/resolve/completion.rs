@@ -1,0 +1,119 @@
+//! Completing an argument of a prompt, or a part of a resource template.
+
+use std::collections::BTreeMap;
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+
+use super::{Found, arguments::label_of, no_such_resource, target::Completed, unknown::find_prompt};
+use crate::provider::OutgoingRequest;
+use footbridge_core::{
+    catalogue::Catalogue,
+    digest::Digest,
+    gate::{SessionRules, Tested},
+    names::ServerName,
+};
+
+/// What a guest says besides what it is about.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Asked {
+    argument: Argument,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<Context>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Argument {
+    name: String,
+    value: String,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Context {
+    #[serde(default)]
+    arguments: BTreeMap<String, String>,
+}
+
+/// What is sent: `params` of `completion/complete` (MCP 2025-11-25). Its members are in the order of their names, so
+/// its text is the canonical one.
+#[derive(Serialize)]
+struct Sent<'a> {
+    #[serde(flatten)]
+    asked: Asked,
+    #[serde(rename = "ref")]
+    about: &'a Completed,
+}
+
+/// Whether the session may know that this can be completed: that there is such a prompt or template, and that no rule
+/// hides its completions.
+///
+/// # Errors
+/// The answer for the guest.
+pub(super) fn find(
+    catalogue: &Catalogue,
+    rules: &SessionRules,
+    server: &ServerName,
+    about: &Completed,
+) -> Result<(), ErrorObject> {
+    let shown = rules.shows(&about.subject(server.as_str()));
+    match about {
+        Completed::Prompt { name } if !shown => Err(super::unknown::no_such_prompt(catalogue, server, name)),
+        Completed::Prompt { name } => find_prompt(catalogue, server, name).map(drop),
+        Completed::Template { uri } if !shown || !catalogue.has_template(uri) => Err(no_such_resource(server, uri)),
+        Completed::Template { .. } => Ok(()),
+    }
+}
+
+/// Checks the shape of what a guest says. Rules have no conditions on it.
+///
+/// # Errors
+/// The answer for the guest.
+pub(super) fn checked(server: ServerName, about: Completed, text: &str) -> Result<Found, ErrorObject> {
+    let asked: Asked = serde_json::from_str(text).map_err(|_| {
+        let message = format!(
+            "Invalid arguments for completing \"{}\": \"argument\" has a \"name\" and a \"value\", and \"context\", if \
+             any, has \"arguments\"; all are strings",
+            label_of(&server, &super::repeated(about.name()))
+        );
+        ErrorObject::new(Reason::InvalidArguments, message)
+    })?;
+    let broken = |_| ErrorObject::new(Reason::Internal, "The arguments could not be written");
+    let params = to_raw_value(&Sent { asked, about: &about }).map_err(broken)?;
+    Ok(Found {
+        arguments: Digest::of(params.get()),
+        argument_bytes: params.get().len(),
+        definition: None,
+        effects: about.subject(server.as_str()).effects(),
+        tested: Tested::default(),
+        request: OutgoingRequest::Complete { about, params },
+        server,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_canonical_and_holds_nothing_else() {
+        let sent = |about: Completed, text: &str| {
+            checked("s".parse().unwrap(), about, text).map(|found| found.request.arguments().unwrap().get().to_owned())
+        };
+        let prompt = || Completed::Prompt { name: "p".to_owned() };
+        let text = r#"{"context":{"x":1,"arguments":{"b":"2","a":"1"}},"argument":{"value":"v","more":1,"name":"n"}}"#;
+        assert_eq!(
+            sent(prompt(), text).unwrap(),
+            r#"{"argument":{"name":"n","value":"v"},"context":{"arguments":{"a":"1","b":"2"}},"ref":{"name":"p","type":"ref/prompt"}}"#
+        );
+        let template = Completed::Template { uri: "a:{b}".to_owned() };
+        let text = r#"{"argument":{"name":"b","value":""}}"#;
+        let params = r#"{"argument":{"name":"b","value":""},"ref":{"type":"ref/resource","uri":"a:{b}"}}"#;
+        assert_eq!(sent(template, text).unwrap(), params);
+        for text in ["{}", r#"{"argument":{"name":"n"}}"#, r#"{"argument":{"name":"n","value":7}}"#, "[]"] {
+            let error = sent(prompt(), text).unwrap_err();
+            assert_eq!(error.reason(), Some(Reason::InvalidArguments), "{text}");
+        }
+        assert!(sent(prompt(), r#"{"argument":{"name":"n","value":"v"},"context":{"arguments":{"a":1}}}"#).is_err());
+    }
+}

@@ -1,0 +1,275 @@
+//! From names to a definition: the stage that turns a request into a call that could be made.
+//!
+//! Names are matched exactly, against what the session may see. What cannot be resolved is no early return to the
+//! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
+
+mod arguments;
+mod completion;
+mod prompt;
+mod target;
+mod unknown;
+
+use std::sync::Arc;
+
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use serde_json::value::RawValue;
+
+use crate::{
+    auth::Principal,
+    provider::{OutgoingRequest, Upstream},
+    session::Reach,
+};
+pub use arguments::checked;
+use footbridge_core::{
+    budget::{Budget, Held},
+    catalogue::Catalogue,
+    digest::Digest,
+    gate::{Effects, SessionRules, Subject, Tested},
+    limits::CallLimits,
+    names::ServerName,
+};
+pub use target::{Completed, PROMPT, TEMPLATE, Target};
+use unknown::find_prompt;
+pub use unknown::{find_tool, no_such_resource, repeated};
+
+/// What a guest asked to be sent to a server, as it wrote it.
+#[derive(Debug)]
+pub struct CallRequest {
+    /// The server's name.
+    pub server: String,
+    /// What is asked of it.
+    pub target: Target,
+    /// The arguments as they were written; checked JSON.
+    pub arguments: Option<Box<RawValue>>,
+    /// Their part of the budget.
+    pub held: Option<Held>,
+}
+
+/// A call whose names and arguments were found good. Only this stage makes one.
+#[derive(Debug)]
+pub struct ResolvedCall {
+    principal: Principal,
+    server: ServerName,
+    request: OutgoingRequest,
+    arguments: Digest,
+    argument_bytes: usize,
+    definition: Option<Digest>,
+    rules: Arc<SessionRules>,
+    effects: Effects,
+    tested: Tested,
+}
+
+impl ResolvedCall {
+    /// Who asks.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The server it goes to.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.server
+    }
+
+    /// What would be sent.
+    #[must_use]
+    pub fn request(&self) -> &OutgoingRequest {
+        &self.request
+    }
+
+    /// Digest and length of the arguments' canonical text.
+    #[must_use]
+    pub fn arguments(&self) -> (Digest, usize) {
+        (self.arguments, self.argument_bytes)
+    }
+
+    /// Digest of the tool's definition; nothing else has one.
+    #[must_use]
+    pub fn definition(&self) -> Option<Digest> {
+        self.definition
+    }
+
+    /// The session's rules that its names were looked up with, and that decide about it.
+    #[must_use]
+    pub fn rules(&self) -> &SessionRules {
+        &self.rules
+    }
+
+    /// Whether these are still the rules of its session: a reload may have come in between.
+    #[must_use]
+    pub fn is_by_current_rules(&self) -> bool {
+        Arc::ptr_eq(&self.rules, self.principal.session().reach().rules())
+    }
+
+    /// What it is about, for rules.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_> {
+        match &self.request {
+            OutgoingRequest::CallTool { name, .. } => Subject::tool(self.server.as_str(), name, self.effects),
+            OutgoingRequest::ReadResource { uri } => Subject::resource(self.server.as_str(), uri),
+            OutgoingRequest::GetPrompt { name, .. } => Subject::prompt(self.server.as_str(), name),
+            OutgoingRequest::Complete { about, .. } => about.subject(self.server.as_str()),
+        }
+    }
+
+    /// What it can do.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.effects
+    }
+
+    /// The rules whose conditions hold of its arguments.
+    #[must_use]
+    pub fn tested(&self) -> &Tested {
+        &self.tested
+    }
+
+    pub(crate) fn into_request(self) -> (ServerName, OutgoingRequest) {
+        (self.server, self.request)
+    }
+}
+
+/// A call that could not be resolved, and why.
+#[derive(Debug)]
+pub struct Unresolved {
+    pub(crate) principal: Principal,
+    pub(crate) server: String,
+    pub(crate) target: Target,
+    pub(crate) error: ErrorObject,
+}
+
+impl Unresolved {
+    /// A call whose client left before it was resolved.
+    #[must_use]
+    pub fn left(principal: Principal, request: &CallRequest) -> Self {
+        let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
+        Self { principal, server: request.server.clone(), target: request.target.clone(), error }
+    }
+}
+
+/// What this stage looks things up in, and by which limits.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    upstream: Upstream,
+    limits: CallLimits,
+    parsing: Budget,
+}
+
+impl Resolver {
+    /// A resolver over what is upstream; `parsed_bytes` is how many bytes of arguments are values at a time.
+    #[must_use]
+    pub fn new(upstream: Upstream, limits: CallLimits, parsed_bytes: usize) -> Self {
+        Self { upstream, limits, parsing: Budget::new(parsed_bytes) }
+    }
+
+    /// Finds what a request names, and checks its arguments.
+    ///
+    /// # Errors
+    /// [`Unresolved`], for the audit stage.
+    pub async fn resolve(&self, principal: Principal, request: CallRequest) -> Result<ResolvedCall, Box<Unresolved>> {
+        let reach = principal.session().reach();
+        match self.find(&principal, &reach, &request).await {
+            Ok(found) => Ok(ResolvedCall {
+                principal,
+                server: found.server,
+                request: found.request,
+                arguments: found.arguments,
+                argument_bytes: found.argument_bytes,
+                definition: found.definition,
+                rules: Arc::clone(reach.rules()),
+                effects: found.effects,
+                tested: found.tested,
+            }),
+            Err(error) => {
+                let CallRequest { server, target, .. } = request;
+                Err(Box::new(Unresolved { principal, server, target, error }))
+            }
+        }
+    }
+
+    async fn find(&self, principal: &Principal, reach: &Reach, request: &CallRequest) -> Result<Found, ErrorObject> {
+        let (server, catalogue) = self.catalogue(reach, &request.server).await?;
+        match &request.target {
+            Target::Resource(uri) if !catalogue.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
+            Target::Resource(uri) => Ok(Found {
+                server,
+                arguments: Digest::of(uri),
+                argument_bytes: uri.len(),
+                request: OutgoingRequest::ReadResource { uri: uri.clone() },
+                definition: None,
+                effects: Effects::of_reading(),
+                tested: Tested::default(),
+            }),
+            Target::Tool(name) => {
+                let tool = Arc::clone(find_tool(&catalogue, &server, name)?);
+                let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, tool.name()));
+                let depth = principal.session().limits().calls.argument_depth;
+                let read = move |text: &str| checked(&rules, server, &tool, depth, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+            }
+            Target::Prompt(name) => {
+                let prompt = Arc::clone(find_prompt(&catalogue, &server, name)?);
+                let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, prompt.name()));
+                let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+            }
+            Target::Completion(about) => {
+                completion::find(&catalogue, reach.rules(), &server, about)?;
+                let (about, label) = (about.clone(), arguments::label_of(&server, &repeated(about.name())));
+                let read = move |text: &str| completion::checked(server, about, text);
+                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+            }
+        }
+    }
+
+    /// The servers that a session may know of, by name.
+    #[must_use]
+    pub fn servers(&self, reach: &Reach) -> Vec<ServerName> {
+        self.upstream.servers().iter().filter(|name| reach.rules().shows_server(name.as_str())).cloned().collect()
+    }
+
+    /// The catalogue of a server, as a session may see it.
+    ///
+    /// # Errors
+    /// The answer for the guest: no such server, or it does not run.
+    pub async fn catalogue(&self, reach: &Reach, server: &str) -> Result<(ServerName, Arc<Catalogue>), ErrorObject> {
+        let names = self.servers(reach);
+        let known = names.iter().find(|name| name.as_str() == server).cloned();
+        let name = known.ok_or_else(|| unknown::no_such_server(&names, server))?;
+        match self.upstream.catalogue(&name, self.limits.server_wait).await {
+            Ok(catalogue) => {
+                let seen = reach.view(&name, &catalogue);
+                Ok((name, seen))
+            }
+            Err(why) => Err(ErrorObject::new(Reason::ServerUnavailable, why.to_string())),
+        }
+    }
+
+    /// Whether the tool of a call is still the one that it was resolved to.
+    pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
+        let Some(definition) = call.definition() else { return true };
+        let (_, name) = call.request().named();
+        let now = self.upstream.catalogue(call.server(), self.limits.server_wait).await;
+        // Of a server that is not there nothing can be said; the call ends where it would be sent.
+        now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
+    }
+}
+
+/// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is
+/// busy for long keeps every other guest waiting, and their time limits too.
+pub const QUICK: usize = 16 * 1024;
+
+/// What a request turned out to be.
+#[derive(Debug)]
+pub struct Found {
+    server: ServerName,
+    request: OutgoingRequest,
+    arguments: Digest,
+    argument_bytes: usize,
+    definition: Option<Digest>,
+    /// What it can do.
+    pub effects: Effects,
+    /// The rules whose conditions hold of its arguments.
+    pub tested: Tested,
+}

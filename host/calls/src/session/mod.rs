@@ -1,0 +1,287 @@
+//! A session: one sandbox, its token, its policy, and how much of the harness it takes.
+//!
+//! A session outlives connections; nothing of it hangs on one. States: open, then ended, for good: revoked, expired, or
+//! because what it was for is gone. Its token may be replaced any number of times while it is open.
+
+mod deadline;
+mod ended;
+mod over;
+mod reach;
+mod spec;
+mod spending;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+use governor::{DefaultDirectRateLimiter, RateLimiter};
+use over::{quota, within};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+pub use deadline::Deadline;
+pub use ended::Ended;
+use footbridge_core::{
+    budget,
+    digest::Digest,
+    gate::Policy,
+    limits::Limits,
+    names::{ServerName, SessionName},
+};
+pub use over::OverLimit;
+pub use reach::Reach;
+pub use spec::SessionSpec;
+pub use spending::{Exceeded, Spent};
+
+/// Numbers of sessions.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
+/// One sandbox's right to call, and what it is using.
+pub struct Session {
+    spec: SessionSpec,
+    serial: u64,
+    key: RwLock<Key>,
+    until: Option<Deadline>,
+    over: CancellationToken,
+    why: OnceLock<Ended>,
+    limits: Arc<Limits>,
+    bytes: budget::Share,
+    reach: RwLock<Arc<Reach>>,
+    arguments: Spent,
+    results: Spent,
+    rate: DefaultDirectRateLimiter,
+    listings: DefaultDirectRateLimiter,
+    in_flight: Arc<Semaphore>,
+    per_server: Mutex<HashMap<ServerName, Arc<Semaphore>>>,
+    large: Arc<Semaphore>,
+}
+
+/// What opens a session now.
+#[derive(Debug)]
+struct Key {
+    digest: Digest,
+    /// Which token it is: 1 is the first.
+    turn: u64,
+}
+
+/// That a session's token was shown, and which one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown(u64);
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("name", &self.spec.name).finish_non_exhaustive()
+    }
+}
+
+/// A call's place among those in flight. Dropping it frees the place.
+#[derive(Debug)]
+pub struct Place {
+    _session: OwnedSemaphorePermit,
+    _server: Option<OwnedSemaphorePermit>,
+}
+
+impl Session {
+    /// An open session with these limits, its own among them.
+    #[must_use]
+    pub fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share) -> Self {
+        let calls = &limits.calls;
+        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here,
+        // suspend included.
+        let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        Self {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            key: RwLock::new(Key { digest: spec.token, turn: 1 }),
+            until: left.and_then(Deadline::after),
+            reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
+            arguments: Spent::default(),
+            results: Spent::default(),
+            over: CancellationToken::new(),
+            why: OnceLock::new(),
+            bytes,
+            rate: RateLimiter::direct(quota(calls.per_second, calls.burst)),
+            listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
+            in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
+            per_server: Mutex::default(),
+            large: Arc::new(Semaphore::new(1)),
+            limits: Arc::new(limits),
+            spec,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &SessionName {
+        &self.spec.name
+    }
+
+    /// Its number, which no other session of this process ever has.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// What it was opened with; the token may be another one by now.
+    #[must_use]
+    pub fn spec(&self) -> &SessionSpec {
+        &self.spec
+    }
+
+    /// What it may see and call, as it is now.
+    #[must_use]
+    pub fn reach(&self) -> Arc<Reach> {
+        Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives it another policy, for whatever is looked up from now on. One that says the same changes nothing: what was
+    /// looked up and what was allowed stay so.
+    pub fn set_policy(&self, policy: Arc<Policy>) {
+        if self.reach().rules().policy().revision() == policy.revision() {
+            return;
+        }
+        let reach = Arc::new(Reach::new(policy, &self.spec.labels));
+        *self.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
+    }
+
+    /// Bytes of arguments that its calls had.
+    #[must_use]
+    pub fn arguments(&self) -> &Spent {
+        &self.arguments
+    }
+
+    /// Bytes of results that it got.
+    #[must_use]
+    pub fn results(&self) -> &Spent {
+        &self.results
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    /// What it may hold of the bytes that all share.
+    #[must_use]
+    pub fn bytes(&self) -> &budget::Share {
+        &self.bytes
+    }
+
+    /// Whether this is its token, and it is open. Digests are compared, so that the time taken says nothing of the
+    /// token.
+    #[must_use]
+    pub fn opens_with(&self, token: &[u8]) -> Option<Shown> {
+        let digest = Digest::of(token);
+        let key = self.key();
+        (digest == key.digest && self.is_open()).then_some(Shown(key.turn))
+    }
+
+    /// Whether what was shown still opens it.
+    #[must_use]
+    pub fn still_opens(&self, shown: Shown) -> bool {
+        self.is_open() && self.key().turn == shown.0
+    }
+
+    /// Replaces the token: the old one ends at once, calls that are running go on.
+    pub fn rotate(&self, token: Digest) {
+        let mut key = self.key.write().unwrap_or_else(PoisonError::into_inner);
+        *key = Key { digest: token, turn: key.turn + 1 };
+    }
+
+    /// Ends it: connections are cut and calls cancelled. False if it had ended.
+    pub fn end(&self, why: Ended) -> bool {
+        let first = self.why.set(why).is_ok();
+        self.over.cancel();
+        first
+    }
+
+    /// Cancelled when it ends.
+    #[must_use]
+    pub fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Why it ended, if it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        self.why.get().copied()
+    }
+
+    /// When its time is over, if it has one.
+    pub fn until(&self) -> Option<Deadline> {
+        self.until
+    }
+
+    /// Calls in flight.
+    #[must_use]
+    pub fn calls_in_flight(&self) -> usize {
+        self.limits.calls.in_flight_per_session.saturating_sub(self.in_flight.available_permits())
+    }
+
+    /// The one turn that a session has at what takes long: others must not wait behind all that one sends.
+    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // Never closed; and without a turn it would only be slower.
+        Arc::clone(&self.large).acquire_owned().await.ok()
+    }
+
+    fn is_open(&self) -> bool {
+        !self.over.is_cancelled() && self.until.is_none_or(|until| !until.is_past())
+    }
+
+    fn key(&self) -> RwLockReadGuard<'_, Key> {
+        self.key.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a listing.
+    ///
+    /// # Errors
+    /// [`OverLimit::Rate`].
+    pub fn list(&self) -> Result<(), OverLimit> {
+        within(&self.listings)
+    }
+
+    /// Takes a place for a call to a server, or to none that is known.
+    ///
+    /// # Errors
+    /// [`OverLimit`], at once for the rate, within [`footbridge_core::limits::CallLimits::busy_after`] for the calls in flight.
+    pub async fn enter(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
+        within(&self.rate)?;
+        self.enter_again(server).await
+    }
+
+    /// Takes a place for a call that gave its place away while it waited for a person. It was counted before.
+    ///
+    /// # Errors
+    /// [`OverLimit::Busy`], within [`footbridge_core::limits::CallLimits::busy_after`].
+    pub async fn enter_again(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
+        let server = server.map(|name| self.semaphore_of(name));
+        let places = async {
+            let server = match server {
+                Some(semaphore) => Some(semaphore.acquire_owned().await.map_err(|_| OverLimit::Busy)?),
+                None => None,
+            };
+            let session = Arc::clone(&self.in_flight).acquire_owned().await.map_err(|_| OverLimit::Busy)?;
+            Ok(Place { _session: session, _server: server })
+        };
+        timeout(self.limits.calls.busy_after, places).await.unwrap_or(Err(OverLimit::Busy))
+    }
+
+    /// Names are the configuration's, so the map stays as small as that is.
+    fn semaphore_of(&self, server: &ServerName) -> Arc<Semaphore> {
+        let mut map = self.per_server.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = self.limits.calls.in_flight_per_session_and_server;
+        Arc::clone(map.entry(server.clone()).or_insert_with(|| Arc::new(Semaphore::new(places))))
+    }
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,34 @@
+//! What a session is opened with.
+
+use std::{sync::Arc, time::SystemTime};
+
+use footbridge_proto::token::Token;
+
+use footbridge_core::names::{Labels, SessionName};
+use footbridge_core::{digest::Digest, gate::Policy, limits::overrides::Overrides};
+
+/// What a session is opened with.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    /// Its name, unique in a harness.
+    pub name: SessionName,
+    /// The digest of its token.
+    pub token: Digest,
+    /// Which calls it may make.
+    pub policy: Arc<Policy>,
+    /// What the operator finds it by.
+    pub labels: Labels,
+    /// When it ends by itself, if it does.
+    pub expires: Option<SystemTime>,
+    /// Its own limits, where they are not those of the harness.
+    pub limits: Overrides,
+}
+
+impl SessionSpec {
+    /// A session that this token opens, without labels and without an end. Only the token's digest is kept.
+    #[must_use]
+    pub fn new(name: SessionName, token: &Token, policy: Arc<Policy>) -> Self {
+        let (token, limits) = (Digest::of(token.expose()), Overrides::default());
+        Self { name, token, policy, labels: Labels::new(), expires: None, limits }
+    }
+}

@@ -1,0 +1,57 @@
+//! What of a definition is pinned besides the tool's own members, and what stays to be seen of a tool that changed.
+
+use serde_json::{Value, value::RawValue};
+
+use crate::gate::Effects;
+
+/// Members of a pinned definition: how the server is reached, what it said of the tool, and the text of what does not
+/// keep its value.
+pub const SERVER: &str = "server";
+pub const TOOL: &str = "tool";
+pub const VERBATIM: &str = "verbatim";
+
+/// How a server is reached: its command or its URL, without values of secrets. It is part of the definition of all of
+/// its tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(pub(super) Value);
+
+impl Origin {
+    /// Of a value that holds no secret.
+    #[must_use]
+    pub fn new(value: Value) -> Self {
+        Self(value)
+    }
+}
+
+/// A tool that is not what was pinned, by its pin. Nothing of what its server says of it now is in here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangedTool {
+    effects: Effects,
+    structured: bool,
+}
+
+impl ChangedTool {
+    /// By the text of its pin. Of one that cannot be read the worst is assumed.
+    #[must_use]
+    pub fn by_pin(text: &str) -> Self {
+        let pin: Value = serde_json::from_str(text).unwrap_or_default();
+        let member = |name: &str| pin.pointer(&format!("/{TOOL}/{name}")).map(ToString::to_string);
+        let annotations = member("annotations").and_then(|text| RawValue::from_string(text).ok());
+        Self {
+            effects: Effects::from_annotations(annotations.as_deref()),
+            structured: member("outputSchema").is_some_and(|text| text.starts_with('{')),
+        }
+    }
+
+    /// What it could do.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.effects
+    }
+
+    /// Whether its results were structured JSON.
+    #[must_use]
+    pub fn is_structured(&self) -> bool {
+        self.structured
+    }
+}

@@ -1,0 +1,215 @@
+//! One tool as its server defined it, and what it takes of that definition.
+
+use std::sync::OnceLock;
+
+use footbridge_proto::{json, rpc, wire};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{BadEntry, MAX_KEY, Origin, SERVER, TOOL, VERBATIM};
+use crate::{
+    digest::Digest,
+    gate::Effects,
+    limits::ServerLimits,
+    schema::{BadSchema, InputSchema},
+};
+
+/// A tool as its server defined it.
+#[derive(Debug)]
+pub struct Tool {
+    name: String,
+    description: Option<String>,
+    structured: bool,
+    definition: Box<RawValue>,
+    pinned: Box<str>,
+    digest: Digest,
+    effects: Effects,
+    schema: OnceLock<Result<InputSchema, BadSchema>>,
+}
+
+/// What marks a parameter that the stateless revision wants repeated in a header.
+pub const PROMOTED: &str = "\"x-mcp-header\"";
+
+/// The order in which `describeTool` shows the members that every client knows.
+const SHOWN_FIRST: [&str; 5] = ["name", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// The members of an object in their order, each as its text.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+impl<'a> Members<'a> {
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, raw)| *raw)
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        serde_json::from_str(self.get(key)?.get()).ok()
+    }
+
+    fn is_object(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get().starts_with('{'))
+    }
+}
+
+impl Tool {
+    pub(super) fn parse(raw: &RawValue, limits: &ServerLimits, origin: Option<&Origin>) -> Result<Self, BadEntry> {
+        let text = json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
+        let given: Members<'_> = serde_json::from_str(text).map_err(|_| BadEntry::NoKey("name"))?;
+        let name = given.text("name").filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey("name"))?;
+        for part in ["inputSchema", "outputSchema"] {
+            if given.get(part).is_some_and(|schema| schema.get().len() > limits.schema_bytes) {
+                return Err(BadEntry::SchemaTooLarge(part, limits.schema_bytes));
+            }
+        }
+        if !given.is_object("inputSchema") {
+            return Err(BadEntry::NoSchema);
+        }
+        let description = given.text("description").filter(|text| !text.is_empty()).map(|mut text| {
+            cut(&mut text, limits.description_bytes);
+            text
+        });
+        let pinned = pinned_text(&given, origin);
+        Ok(Self {
+            structured: given.is_object("outputSchema"),
+            definition: shown_definition(&given, description.as_deref()),
+            digest: Digest::of(&pinned),
+            pinned: pinned.into(),
+            effects: Effects::from_annotations(given.get("annotations")),
+            schema: OnceLock::new(),
+            name,
+            description,
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its description, or what stands for a missing one.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        self.description.as_deref().unwrap_or(wire::NO_DESCRIPTION)
+    }
+
+    /// Whether its results are structured JSON.
+    #[must_use]
+    pub fn is_structured(&self) -> bool {
+        self.structured
+    }
+
+    /// All that its server said of it, in the order that `describeTool` shows.
+    #[must_use]
+    pub fn definition(&self) -> &RawValue {
+        &self.definition
+    }
+
+    /// Whether some of its arguments are repeated in HTTP headers, as the stateless revision has it.
+    #[must_use]
+    pub fn is_promoted(&self) -> bool {
+        self.definition.get().contains(PROMOTED)
+    }
+
+    /// The canonical text of its definition: all that its server said of it, and how that server is reached. This is
+    /// what a person accepts, and what [`Self::digest`] is of.
+    #[must_use]
+    pub fn pinned(&self) -> &str {
+        &self.pinned
+    }
+
+    /// Digest of its definition.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What it can do, by its annotations.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.effects
+    }
+
+    /// Its input schema, compiled at the first call and kept.
+    ///
+    /// # Errors
+    /// [`BadSchema`] when it is not one that arguments can be checked against.
+    pub fn input_schema(&self) -> Result<&InputSchema, &BadSchema> {
+        let compile = || {
+            let broken = || BadSchema::Invalid("it cannot be read".to_owned());
+            let members: Members<'_> = serde_json::from_str(self.definition.get()).map_err(|_| broken())?;
+            let schema = members.get("inputSchema").ok_or_else(broken)?;
+            InputSchema::compile(&serde_json::from_str::<Value>(schema.get()).map_err(|_| broken())?)
+        };
+        self.schema.get_or_init(compile).as_ref()
+    }
+}
+
+/// The definition as `describeTool` shows it: the known members first, the others after, each as it was written.
+fn shown_definition(given: &Members<'_>, description: Option<&str>) -> Box<RawValue> {
+    let description = rpc::raw(&description.unwrap_or(wire::NO_DESCRIPTION));
+    let mut members: Vec<(&str, &RawValue)> = Vec::new();
+    for key in SHOWN_FIRST {
+        let value =
+            if key == "description" { Some(&*description) } else { given.get(key).filter(|v| v.get() != "null") };
+        members.extend(value.map(|value| (key, value)));
+    }
+    let rest = given.0.iter().filter(|(key, _)| !SHOWN_FIRST.contains(&key.as_str()));
+    members.extend(rest.map(|(key, value)| (key.as_str(), *value)));
+    let written = members.iter().map(|(key, value)| format!("{}:{}", Value::from(*key), value.get()));
+    let text = format!("{{{}}}", written.collect::<Vec<_>>().join(","));
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// The definition as it is pinned. Every member is in it, also those that nobody knows: `describeTool` shows them to
+/// guests, and what a guest reads must be what somebody accepted.
+fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> String {
+    let (mut tool, mut verbatim) = (Map::new(), Map::new());
+    for (key, raw) in &given.0 {
+        match serde_json::from_str(raw.get()) {
+            Ok(value) if json::inexact_number(raw.get()).is_none() => drop(tool.insert(key.clone(), value)),
+            // Its value would not keep a number of it, and two texts would have one digest.
+            _ => drop(verbatim.insert(key.clone(), raw.get().into())),
+        }
+    }
+    let server = origin.map(|Origin(origin)| (SERVER.to_owned(), origin.clone()));
+    let parts = [(TOOL, tool), (VERBATIM, verbatim)].into_iter().filter(|(_, members)| !members.is_empty());
+    let parts = parts.map(|(key, members)| (key.to_owned(), Value::Object(members)));
+    let mut text = Value::Object(server.into_iter().chain(parts).collect());
+    json::sort_members(&mut text);
+    text.to_string()
+}
+
+/// Cuts a text at a character boundary and says so.
+fn cut(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        let mut at = limit;
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        text.truncate(at);
+        text.push_str(" [cut: the description is too long]");
+    }
+}

@@ -1,0 +1,217 @@
+//! Sockets that this process was started with: `fd:N` by their number, `sd:NAME` by the name that systemd gives them.
+//!
+//! Both must listen already. Only numbers that were open when the process began count: any other number may be a
+//! descriptor of somebody else in this process. Each serves one session at a time, a vsock port one for each guest;
+//! what a session gets is a copy, so the next one can have the socket after it. Until then, connections wait in it.
+//! systemd's variables are taken out of the environment at the start, so no child finds them.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    io,
+    net::{SocketAddr, TcpListener},
+    os::{
+        fd::{BorrowedFd, OwnedFd, RawFd},
+        unix::net::UnixListener,
+    },
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use footbridge_proto::endpoint::{Endpoint, SocketPath};
+use nix::sys::socket::{
+    AddressFamily, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage, VsockAddr, getsockname,
+    getsockopt, sockopt,
+};
+
+use super::{BindError, Entrance, Hold, Listen, UnixEntrance, Visitors, vsock::Ports};
+use footbridge_processes::sys;
+
+/// The first descriptor that systemd passes on.
+const FIRST: RawFd = 3;
+
+/// The name of a descriptor that was given none, as sd_listen_fds_with_names(3) has it.
+const NAMELESS: &str = "unknown";
+
+/// What the variables said.
+#[derive(Debug, Default)]
+struct Passed {
+    pid: Option<OsString>,
+    count: Option<OsString>,
+    names: Option<OsString>,
+}
+
+static PASSED: OnceLock<Passed> = OnceLock::new();
+
+/// Notes what this process was started with; before it opens anything or has a second thread.
+pub fn note() {
+    sys::note_inherited_sockets();
+    PASSED.get_or_init(|| {
+        // Of systemd 257 and later; says no more than LISTEN_PID.
+        let _unused = sys::take_variable("LISTEN_PIDFDID");
+        Passed {
+            pid: sys::take_variable("LISTEN_PID"),
+            count: sys::take_variable("LISTEN_FDS"),
+            names: sys::take_variable("LISTEN_FDNAMES"),
+        }
+    });
+}
+
+impl Passed {
+    /// The number of the socket with this name.
+    fn number_of(&self, name: &str, own_pid: u32) -> Result<RawFd, &'static str> {
+        let text = |value: &Option<OsString>| value.as_ref().and_then(|value| value.to_str()).map(str::to_owned);
+        let own = text(&self.pid).and_then(|pid| pid.parse().ok()) == Some(own_pid);
+        let count = text(&self.count).and_then(|count| count.parse::<RawFd>().ok()).filter(|_| own);
+        let count = count.ok_or("systemd passed no sockets to this process; start it from a .socket unit")?;
+        let names = text(&self.names);
+        let names = names.iter().flat_map(|names| names.split(':')).chain(std::iter::repeat(NAMELESS));
+        let mut numbers = (0..count).zip(names).filter(|(_, has)| *has == name).map(|(n, _)| n.saturating_add(FIRST));
+        match (numbers.next(), numbers.next()) {
+            (Some(number), None) => Ok(number),
+            (Some(_), Some(_)) => Err("several sockets have that name; give each unit its own FileDescriptorName="),
+            (None, _) => Err("systemd passed no socket of that name; set FileDescriptorName= in its .socket unit"),
+        }
+    }
+}
+
+/// What kind of socket it is.
+#[derive(Debug)]
+enum Kind {
+    /// With its path, where it can be written as an endpoint.
+    Unix(Option<SocketPath>),
+    Tcp,
+    Vsock(VsockAddr),
+}
+
+/// The sockets that sessions have.
+static LENT: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
+
+/// A session's hold of an inherited socket. Dropping it lets the next one have it.
+#[derive(Debug)]
+pub(super) struct Loan(RawFd);
+
+impl Loan {
+    fn take(number: RawFd) -> Option<Self> {
+        LENT.lock().unwrap_or_else(PoisonError::into_inner).insert(number).then(|| Self(number))
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        LENT.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// The socket that `fd:` or `sd:` names.
+fn find(endpoint: &Endpoint) -> Result<(RawFd, BorrowedFd<'static>, Kind), &'static str> {
+    let number = match endpoint {
+        Endpoint::Systemd(name) => {
+            let none = Passed::default();
+            PASSED.get().unwrap_or(&none).number_of(name, std::process::id())?
+        }
+        Endpoint::Fd(number) => RawFd::try_from(*number).map_err(|_| "no descriptor has so high a number")?,
+        _ => return Err("it names no inherited socket"),
+    };
+    let socket = sys::inherited_socket(number)
+        .ok_or("this process was not started with a socket of that number; numbers start at 3")?;
+    Ok((number, socket, kind_of(socket)?))
+}
+
+/// Whether `fd:` or `sd:` names a vsock port, on which each guest is a session's.
+pub(super) fn is_vsock(endpoint: &Endpoint) -> bool {
+    matches!(find(endpoint), Ok((_, _, Kind::Vsock(_))))
+}
+
+/// Takes over the socket that `fd:` or `sd:` names, for one session.
+pub(super) fn adopt(listen: &Listen, ports: &Ports) -> Result<(Entrance, Hold), BindError> {
+    let endpoint = &listen.endpoint;
+    let unfit = |why| BindError::Inherited { endpoint: endpoint.clone(), why };
+    let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
+    let (number, socket, kind) = find(endpoint).map_err(unfit)?;
+    if let Kind::Vsock(address) = kind {
+        return ports
+            .adopt(endpoint, (number, socket), address, listen.peer_cid)
+            .map(Entrance::Vsock)
+            .map(Hold::nothing);
+    }
+    let loan = Loan::take(number).ok_or_else(|| BindError::InUse(endpoint.clone()))?;
+    let socket = socket.try_clone_to_owned().map_err(io)?;
+    let adopted = match kind {
+        Kind::Unix(path) => adopt_unix(listen, path, socket),
+        _ => adopt_tcp(socket),
+    };
+    Ok((adopted.map_err(io)?, Hold::Loan(loan)))
+}
+
+fn adopt_unix(listen: &Listen, path: Option<SocketPath>, socket: OwnedFd) -> io::Result<Entrance> {
+    let socket = UnixListener::from(socket);
+    socket.set_nonblocking(true)?;
+    let listener = tokio::net::UnixListener::from_std(socket)?;
+    let endpoint = path.map_or_else(|| listen.endpoint.clone(), Endpoint::Unix);
+    let visitors = Visitors::new(&listen.access);
+    Ok(Entrance::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed: false }))
+}
+
+fn adopt_tcp(socket: OwnedFd) -> io::Result<Entrance> {
+    let socket = TcpListener::from(socket);
+    socket.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(socket).map(Entrance::Tcp)
+}
+
+/// What a socket is, if it is one that sessions can be served on.
+fn kind_of(socket: BorrowedFd<'_>) -> Result<Kind, &'static str> {
+    let listens = getsockopt(&socket, sockopt::AcceptConn).unwrap_or(false);
+    if !listens || getsockopt(&socket, sockopt::SockType) != Ok(SockType::Stream) {
+        return Err("it is no stream socket that listens; whoever starts this process has to call listen on it");
+    }
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+    let address: SockaddrStorage = getsockname(fd).map_err(|_| "the system does not say where it listens")?;
+    let loopback = |ip: SocketAddr| {
+        let why = "other machines can reach it; have it listen on loopback, as in ListenStream=127.0.0.1:7179";
+        if ip.ip().is_loopback() { Ok(Kind::Tcp) } else { Err(why) }
+    };
+    match address.family() {
+        Some(AddressFamily::Unix) => match address.as_unix_addr().and_then(|unix| unix.path()) {
+            Some(path) => Ok(Kind::Unix(SocketPath::new(path).ok())),
+            None => Err("abstract sockets have no permissions; have it listen at a path"),
+        },
+        Some(AddressFamily::Inet) => loopback(SocketAddr::V4(
+            address.as_sockaddr_in().copied().map(SockaddrIn::into).ok_or("it has no address")?,
+        )),
+        Some(AddressFamily::Inet6) => loopback(SocketAddr::V6(
+            address.as_sockaddr_in6().copied().map(SockaddrIn6::into).ok_or("it has no address")?,
+        )),
+        Some(AddressFamily::Vsock) => address.as_vsock_addr().copied().map(Kind::Vsock).ok_or("it has no address"),
+        _ => Err("it is neither a Unix socket nor TCP nor vsock"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(pid: &str, count: &str, names: Option<&str>) -> Passed {
+        Passed { pid: Some(pid.into()), count: Some(count.into()), names: names.map(OsString::from) }
+    }
+
+    #[test]
+    fn a_name_leads_to_its_number() {
+        let three = passed("7", "3", Some("web:footbridge:web"));
+        assert_eq!(three.number_of("footbridge", 7), Ok(4));
+        assert!(three.number_of("web", 7).unwrap_err().contains("several"));
+        assert!(three.number_of("other", 7).unwrap_err().contains("no socket of that name"));
+        assert_eq!(passed("7", "1", None).number_of("unknown", 7), Ok(3));
+        assert_eq!(passed("7", "2", Some("a")).number_of("unknown", 7), Ok(4));
+        assert_eq!(passed("7", "3", Some("a::b")).number_of("b", 7), Ok(5), "one without a name counts");
+    }
+
+    #[test]
+    fn what_is_meant_for_others_or_makes_no_sense_is_nothing() {
+        for (pid, count) in [("8", "1"), ("", "1"), ("7x", "1"), ("7", ""), ("7", "-"), ("7", "99999999999999")] {
+            let why = passed(pid, count, Some("a")).number_of("a", 7).unwrap_err();
+            assert!(why.contains("no sockets to this process"), "{pid:?} {count:?}: {why}");
+        }
+        assert!(Passed::default().number_of("a", 7).is_err());
+        assert!(passed("7", "-1", Some("a")).number_of("a", 7).is_err());
+    }
+}

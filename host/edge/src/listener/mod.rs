@@ -1,0 +1,228 @@
+//! Where guests come in: a Unix socket, vsock, TCP on loopback, or a socket that was inherited.
+//!
+//! | endpoint | what is bound | who is at the other end |
+//! |---|---|---|
+//! | `unix:PATH` | a socket file (`unix`) | a process of this machine, by its uid |
+//! | `vsock-mux:PATH:PORT` | the socket file `PATH_PORT` | a VMM, for its guest |
+//! | `vsock:CID:PORT` | a port, shared by the sessions of all guests (`vsock`, `claims`) | a virtual machine, by its CID |
+//! | `tcp:ADDRESS:PORT` | a port of loopback | somebody of this network namespace |
+//! | `fd:N`, `sd:NAME` | nothing: the socket listens already (`inherited`) | as its kind says |
+//!
+//! A connection that may not come in is closed before anything is read from it, counted, and logged now and then.
+
+mod claims;
+mod error;
+mod inherited;
+mod lull;
+mod stream;
+mod turned_away;
+mod unix;
+mod vsock;
+
+use std::{collections::BTreeSet, io};
+
+use footbridge_proto::endpoint::{Endpoint, SocketPath, TcpEndpoint, TcpHost};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+
+pub use error::{AcceptError, BindError, FolderFault};
+use footbridge_calls::auth::Peer;
+use inherited::Loan;
+pub use inherited::note as note_inherited;
+pub use lull::Lull;
+pub use stream::{SmallWrites, Stream, VSOCK_WRITE};
+use unix::{SocketFile, Visitors};
+use vsock::{Ports, VsockClaim};
+
+/// Connections that may wait to be accepted. VMMs that carry vsock over Unix sockets freeze their guest when a queue
+/// is full.
+const BACKLOG: u32 = 1024;
+
+/// Where to listen, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Who may use a socket's file. Other kinds of endpoints have none.
+    pub access: Access,
+    /// The guest that may come in over vsock, by its context id; a vsock port needs one, other kinds of endpoints do
+    /// not look at it.
+    ///
+    /// 1 and 2 are this machine itself: every local user, and every container that may use vsock, can then connect,
+    /// and only the token holds them off.
+    pub peer_cid: Option<u32>,
+}
+
+impl Listen {
+    /// There, for this user alone.
+    #[must_use]
+    pub fn at(endpoint: Endpoint) -> Self {
+        Self { endpoint, access: Access::default(), peer_cid: None }
+    }
+}
+
+/// Who may use a socket's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// The file's mode.
+    pub mode: u32,
+    /// The file's owner, where it is not to be this user; only root can give files away.
+    pub owner: Option<u32>,
+    /// Users who may come in besides this one, by their uid on the host; without it, whomever the file system lets
+    /// in. It takes away and never gives: mode and owner must let them in too. A folder that belongs to one of them
+    /// may hold the socket.
+    pub allowed_uids: Option<BTreeSet<u32>>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self { mode: 0o600, owner: None, allowed_uids: None }
+    }
+}
+
+/// What binds; one for all sessions of a harness, since they share vsock ports. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Listeners {
+    ports: Ports,
+}
+
+impl Listeners {
+    /// Binds an endpoint; call it within a runtime.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind(&self, listen: &Listen) -> Result<Listener, BindError> {
+        let Listen { endpoint, access, peer_cid } = listen;
+        let no_listening = |why| Err(BindError::NoListening { endpoint: endpoint.clone(), why });
+        let (entrance, hold) = match endpoint {
+            Endpoint::Unix(path) => Entrance::bind_unix(endpoint, path, access, false)?,
+            Endpoint::VsockMux(mux) => Entrance::bind_unix(endpoint, mux.listening(), access, true)?,
+            Endpoint::Tcp(tcp) if !tcp.is_loopback() => return Err(BindError::NotLoopback(tcp.clone())),
+            Endpoint::Tcp(tcp) => {
+                bind_tcp(tcp).map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
+                    io::ErrorKind::AddrInUse => BindError::InUse(endpoint.clone()),
+                    _ => BindError::Io { endpoint: endpoint.clone(), source },
+                })?
+            }
+            Endpoint::Vsock(vsock) => Hold::nothing(Entrance::Vsock(self.ports.bind(vsock, *peer_cid)?)),
+            Endpoint::Fd(_) | Endpoint::Systemd(_) => inherited::adopt(listen, &self.ports)?,
+            Endpoint::Stdio => {
+                return no_listening("it is one connection and no listener; listen on unix:/PATH and relay to that");
+            }
+            Endpoint::Exec(_) => {
+                return no_listening("a command is something to connect to; listen on unix:/PATH");
+            }
+        };
+        Ok(Listener { entrance, _hold: hold })
+    }
+
+    /// Whether connections there come from virtual machines by their context id, so that each needs a `peer_cid`.
+    #[must_use]
+    pub fn needs_peer_cid(endpoint: &Endpoint) -> bool {
+        matches!(endpoint, Endpoint::Vsock(_)) || inherited::is_vsock(endpoint)
+    }
+
+    /// Waits until no vsock port is bound any more. Drop their listeners first.
+    pub async fn released(&self) {
+        self.ports.released().await;
+    }
+}
+
+/// A bound listener.
+#[derive(Debug)]
+pub struct Listener {
+    entrance: Entrance,
+    _hold: Hold,
+}
+
+#[derive(Debug)]
+enum Entrance {
+    Unix(UnixEntrance),
+    Tcp(TcpListener),
+    Vsock(VsockClaim),
+}
+
+#[derive(Debug)]
+struct UnixEntrance {
+    listener: UnixListener,
+    endpoint: Endpoint,
+    visitors: Visitors,
+    /// Whether those who connect are VMMs.
+    multiplexed: bool,
+}
+
+/// What a listener gives back when it is dropped.
+#[derive(Debug)]
+#[expect(dead_code, reason = "what is in it is there to be dropped")]
+enum Hold {
+    Nothing,
+    File(SocketFile),
+    /// Of a socket that was inherited: its file is not ours.
+    Loan(Loan),
+}
+
+impl Hold {
+    fn nothing(entrance: Entrance) -> (Entrance, Self) {
+        (entrance, Self::Nothing)
+    }
+}
+
+impl Entrance {
+    fn bind_unix(
+        endpoint: &Endpoint,
+        path: &SocketPath,
+        access: &Access,
+        multiplexed: bool,
+    ) -> Result<(Self, Hold), BindError> {
+        let (listener, file) = unix::bind_at(endpoint, path, access)?;
+        let (endpoint, visitors) = (endpoint.clone(), Visitors::new(access));
+        Ok((Self::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed }), Hold::File(file)))
+    }
+}
+
+impl Listener {
+    /// Where it listens; with the port that the system chose.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn endpoint(&self) -> io::Result<Endpoint> {
+        match &self.entrance {
+            Entrance::Unix(unix) => Ok(unix.endpoint.clone()),
+            Entrance::Tcp(listener) => {
+                let address = listener.local_addr()?;
+                Ok(Endpoint::Tcp(TcpEndpoint { host: TcpHost::Ip(address.ip()), port: address.port() }))
+            }
+            Entrance::Vsock(claim) => Ok(Endpoint::Vsock(claim.endpoint())),
+        }
+    }
+
+    /// The next connection of somebody who may come in, and who that is. Dropping the future loses no connection.
+    ///
+    /// # Errors
+    /// [`AcceptError`]; the listener goes on.
+    pub async fn accept(&self) -> Result<(Stream, Peer), AcceptError> {
+        match &self.entrance {
+            Entrance::Unix(unix) => {
+                let (stream, uid, pid) = unix.visitors.next(&unix.listener, &unix.endpoint).await?;
+                let peer = if unix.multiplexed { Peer::Vmm { uid, pid } } else { Peer::Unix { uid, pid } };
+                Ok((Stream::Unix(stream), peer))
+            }
+            Entrance::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+            }
+            Entrance::Vsock(claim) => {
+                let (stream, cid, port) = claim.next().await;
+                Ok((Stream::Vsock(SmallWrites::new(stream)), Peer::Vsock { cid, port }))
+            }
+        }
+    }
+}
+
+fn bind_tcp(tcp: &TcpEndpoint) -> io::Result<TcpListener> {
+    let address = tcp.primary();
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}

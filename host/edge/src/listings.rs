@@ -1,0 +1,123 @@
+//! Answers from the harness's own catalogue: nothing is sent to a server for them.
+
+use std::time::Duration;
+
+use footbridge_proto::{
+    rpc::{ErrorObject, raw},
+    wire::{
+        ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
+        ToolEntry, ToolList, bridge_info,
+    },
+};
+use futures::future::join_all;
+use serde_json::value::RawValue;
+
+use footbridge_calls::{
+    auth::Principal,
+    call::Stages,
+    resolve::{find_tool, repeated},
+};
+use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
+
+pub(super) type Listed = Result<Box<RawValue>, ErrorObject>;
+
+/// `getBridgeInfo`.
+pub(super) fn info() -> Box<RawValue> {
+    raw(&bridge_info("footbridge", env!("CARGO_PKG_VERSION")))
+}
+
+/// `listServers`: those that are starting get a moment, all at once.
+pub(super) async fn servers(stages: &Stages, principal: &Principal, limits: &CallLimits) -> Box<RawValue> {
+    let reach = &principal.session().reach();
+    let names = stages.resolver.servers(reach);
+    let entries = names.iter().map(|name| async move {
+        match stages.upstream.catalogue(name, limits.list_wait).await {
+            Ok(catalogue) => server_entry(name, &reach.view(name, &catalogue)),
+            Err(why) => ServerEntry {
+                name: name.to_string(),
+                tool_count: 0,
+                examples: Vec::new(),
+                status: Some(if why.is_starting() { ServerStatus::Starting } else { ServerStatus::Unavailable }),
+            },
+        }
+    });
+    raw(&ServerList { servers: join_all(entries).await })
+}
+
+fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
+    ServerEntry {
+        name: name.to_string(),
+        tool_count: catalogue.tools().len() + catalogue.changed().len(),
+        examples: catalogue.tools().take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
+        status: None,
+    }
+}
+
+/// What stands for the description of a tool that is not what was pinned: nobody read the one that it has now.
+const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
+
+/// `listTools`.
+pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    Ok(raw(&ToolList { server: name.to_string(), tools: entries(&catalogue) }))
+}
+
+/// What a listing shows of the tools of a server, sorted by name.
+pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
+    let usable = catalogue.tools().map(|tool| ToolEntry {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        has_structured_output: tool.is_structured(),
+    });
+    let changed = catalogue.changed().map(|(name, tool)| ToolEntry {
+        name: name.to_owned(),
+        description: CHANGED.to_owned(),
+        has_structured_output: tool.is_structured(),
+    });
+    let mut tools: Vec<ToolEntry> = usable.chain(changed).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
+}
+
+/// `describeTool`.
+pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    Ok(find_tool(&catalogue, &name, tool)?.definition().to_owned())
+}
+
+/// `listResources`.
+pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    let resources = catalogue.resources().map(|(_, raw)| raw.to_owned()).collect();
+    Ok(raw(&ResourceList { server: name.to_string(), resources }))
+}
+
+/// `listResourceTemplates`.
+pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
+    Ok(raw(&TemplateList { server: name.to_string(), templates }))
+}
+
+/// `listPrompts`.
+pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
+    let prompts = catalogue.prompts().map(|prompt| prompt.definition().to_owned()).collect();
+    Ok(raw(&PromptList { server: name.to_string(), prompts }))
+}
+
+/// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.
+const AWAITED: Duration = Duration::from_secs(20);
+
+/// `awaitApproval`: waits for an answer and says the state. It runs nothing.
+pub(super) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
+    let unknown = || ApprovalState { id: repeated(id).into_owned(), state: "unknown".to_owned(), expires_at: None };
+    let Ok(known) = id.parse() else { return raw(&unknown()) };
+    let told = match stages.approvals.state(principal.session(), known, AWAITED).await {
+        Some((state, expires_at)) => {
+            ApprovalState { id: known.to_string(), state: state.as_str().to_owned(), expires_at }
+        }
+        None => unknown(),
+    };
+    raw(&told)
+}

@@ -1,0 +1,122 @@
+//! `searchTools`: tools by words, over what a session may see.
+//!
+//! A word is found where its letters stand, in upper or lower case. Tools are ordered by how many of the words their
+//! name has, then by how many their description has, then by server and name: the same question has the same answer.
+
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+
+use footbridge_proto::{
+    rpc::{ErrorObject, Reason, raw},
+    wire::{FoundTool, FoundTools, ToolEntry},
+};
+use futures::future::join_all;
+
+use super::listings::{Listed, entries};
+use footbridge_calls::{auth::Principal, call::Stages};
+use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
+
+/// How many words of a query are looked for, and of how many bytes it is read: each word goes over all descriptions.
+const MAX_WORDS: usize = 16;
+const MAX_QUERY: usize = 1024;
+
+/// A server and what the session may see of it.
+type Within = Vec<(ServerName, Arc<Catalogue>)>;
+
+/// Where to search: in one server, or in all that are ready; those that are starting get a moment, all at once.
+pub(super) async fn within(
+    stages: &Stages,
+    principal: &Principal,
+    server: Option<&str>,
+    limits: &CallLimits,
+) -> Result<Within, ErrorObject> {
+    let reach = &principal.session().reach();
+    if let Some(server) = server {
+        return Ok(vec![stages.resolver.catalogue(reach, server).await?]);
+    }
+    let asked = stages.resolver.servers(reach).into_iter().map(|name| async move {
+        let catalogue = stages.upstream.catalogue(&name, limits.list_wait).await.ok()?;
+        let seen = reach.view(&name, &catalogue);
+        Some((name, seen))
+    });
+    Ok(join_all(asked).await.into_iter().flatten().collect())
+}
+
+/// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
+/// there may be megabytes of descriptions.
+pub(super) async fn tools(principal: &Principal, query: String, within: Within, limit: usize) -> Listed {
+    let turn = principal.session().turn().await;
+    let work = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        raw(&FoundTools { tools: best(&query, &within, limit) })
+    });
+    work.await.map_err(|_| ErrorObject::new(Reason::Internal, "The tools could not be searched"))
+}
+
+fn best(query: &str, within: &[(ServerName, Arc<Catalogue>)], limit: usize) -> Vec<FoundTool> {
+    let query = query[..query.floor_char_boundary(MAX_QUERY)].to_lowercase();
+    let words: BTreeSet<&str> = query.split_whitespace().take(MAX_WORDS).collect();
+    let mut found = Vec::new();
+    for (server, catalogue) in within {
+        for tool in entries(catalogue) {
+            let rank = rank(&words, &tool);
+            if rank != (0, 0) {
+                found.push((Reverse(rank), FoundTool { server: server.to_string(), tool }));
+            }
+        }
+    }
+    // Servers and their tools are in the order of their names, and a stable sort leaves equal ones so.
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().take(limit).map(|(_, tool)| tool).collect()
+}
+
+/// How many words the name has, and how many the description.
+fn rank(words: &BTreeSet<&str>, tool: &ToolEntry) -> (usize, usize) {
+    let count = |text: &str| {
+        let text = text.to_lowercase();
+        words.iter().filter(|word| text.contains(**word)).count()
+    };
+    (count(&tool.name), count(&tool.description))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::RawValue};
+
+    use super::*;
+    use footbridge_core::limits::ServerLimits;
+
+    fn server(name: &str, tools: &[(&str, &str)]) -> (ServerName, Arc<Catalogue>) {
+        let mut catalogue = Catalogue::default();
+        for (name, description) in tools {
+            let tool = json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
+            let tool = RawValue::from_string(tool.to_string()).unwrap();
+            catalogue.add_tool(&tool, &ServerLimits::default()).unwrap();
+        }
+        (name.parse().unwrap(), Arc::new(catalogue))
+    }
+
+    fn names(query: &str, limit: usize) -> Vec<String> {
+        let within = [
+            server("a", &[("list_files", "Lists a folder"), ("other", "Reads a FILE"), ("none", "")]),
+            server("b", &[("Read_File", "Of a path"), ("write_file", "Not read")]),
+        ];
+        best(query, &within, limit).into_iter().map(|found| format!("{}/{}", found.server, found.tool.name)).collect()
+    }
+
+    #[test]
+    fn names_come_before_descriptions_and_more_words_before_fewer() {
+        assert_eq!(names("read FILE", 9), ["b/Read_File", "b/write_file", "a/list_files", "a/other"]);
+        assert_eq!(names("file", 9), ["a/list_files", "b/Read_File", "b/write_file", "a/other"]);
+        assert_eq!(names("file file\tfile", 2), ["a/list_files", "b/Read_File"]);
+        assert_eq!(names("this path", 9), ["b/Read_File"]);
+        assert!(names(" ", 9).is_empty() && names("zebra", 9).is_empty());
+    }
+
+    #[test]
+    fn a_query_of_any_length_is_bounded() {
+        let long = format!("{}é{}", "x".repeat(MAX_QUERY - 1), " file".repeat(100_000));
+        assert!(names(&long, 9).is_empty(), "only its beginning is read");
+        let many: String = (0..MAX_WORDS).map(|n| format!("w{n} ")).collect();
+        assert!(names(&(many + "file"), 9).is_empty());
+    }
+}

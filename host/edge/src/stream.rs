@@ -1,0 +1,205 @@
+//! A connection with limits on how long it may be slow.
+//!
+//! hyper has no limit on an answer that nobody reads, and its limit on heads ends idle connections too. So the limits
+//! are here, below it. A connection is in one of three states, and only two have a deadline:
+//!
+//! - idle: nothing of a request was read yet; ends after `idle_time`.
+//! - head: its first byte was read; ends after `head_time`.
+//! - busy: the request was handed to its handler, which has limits of its own, until the answer is written.
+//!
+//! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
+//! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
+//! events each event is an answer of its own, and between them the stream may be as quiet as its call is.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU32, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep_until},
+};
+
+use footbridge_core::limits::EdgeLimits;
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const BUSY: u8 = 2;
+const ANSWERED: u8 = 3;
+
+/// The handler's end of a connection's state.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Phase(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    phase: AtomicU8,
+    /// How many answers have begun within streams; only whether it changes counts.
+    answers: AtomicU32,
+}
+
+impl Phase {
+    /// A head is complete; its handler works.
+    pub(super) fn busy(&self) {
+        self.set(BUSY);
+    }
+
+    /// The handler is done; once its answer is written the connection is idle.
+    pub(super) fn answered(&self) {
+        self.set(ANSWERED);
+    }
+
+    /// What is written from now on has `answer_time` of its own.
+    pub(super) fn answer_begins(&self) {
+        self.0.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn answers(&self) -> u32 {
+        self.0.answers.load(Ordering::Relaxed)
+    }
+
+    fn get(&self) -> u8 {
+        self.0.phase.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, phase: u8) {
+        self.0.phase.store(phase, Ordering::Relaxed);
+    }
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(super) struct Timed<S> {
+    stream: S,
+    phase: Phase,
+    reading: Pin<Box<Sleep>>,
+    writing: Option<Pin<Box<Sleep>>>,
+    /// Since when a write has made no progress.
+    stuck: Option<Instant>,
+    /// When what is being written must be through.
+    through: Option<Instant>,
+    /// The answer that `through` is about.
+    answer: u32,
+    head_time: Duration,
+    idle_time: Duration,
+    write_time: Duration,
+    answer_time: Duration,
+}
+
+impl<S> Timed<S> {
+    pub(super) fn new(stream: S, limits: &EdgeLimits) -> Self {
+        Self {
+            stream,
+            phase: Phase::default(),
+            reading: Box::pin(sleep_until(Instant::now() + limits.idle_time)),
+            writing: None,
+            stuck: None,
+            through: None,
+            answer: 0,
+            head_time: limits.head_time,
+            idle_time: limits.idle_time,
+            write_time: limits.write_time,
+            answer_time: limits.answer_time,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.clone()
+    }
+
+    fn after_write<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if done.is_ready() {
+            (self.writing, self.stuck) = (None, None);
+            return done;
+        }
+        let now = Instant::now();
+        let answer = self.phase.answers();
+        if answer != self.answer {
+            (self.answer, self.through) = (answer, None);
+        }
+        let through = *self.through.get_or_insert(now + self.answer_time);
+        let until = through.min(*self.stuck.get_or_insert(now) + self.write_time);
+        let timer = self.writing.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if timer.deadline() != until {
+            timer.as_mut().reset(until);
+        }
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            Poll::Ready(Ok(())) => {
+                if buffer.filled().len() > before && this.phase.get() == IDLE {
+                    this.phase.set(HEAD);
+                    this.reading.as_mut().reset(Instant::now() + this.head_time);
+                }
+                if this.phase.get() == HEAD && this.reading.is_elapsed() {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending if matches!(this.phase.get(), IDLE | HEAD) => {
+                ready!(this.reading.as_mut().poll(cx));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            other => other,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.after_write(cx, done)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.after_write(cx, done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_flush(cx);
+        if matches!(done, Poll::Ready(Ok(()))) {
+            this.through = None;
+        }
+        if matches!(done, Poll::Ready(Ok(()))) && this.phase.get() == ANSWERED {
+            this.phase.set(IDLE);
+            this.reading.as_mut().reset(Instant::now() + this.idle_time);
+        }
+        this.after_write(cx, done)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let done = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.after_write(cx, done)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The operator's command: what is asked goes to its standard input as JSON, its answer comes back as JSON.
+//!
+//! Only `{"decision":"allow"}` and `{"decision":"deny"}` with status 0 and in time are answers. Everything else is
+//! none, and others may still answer.
+
+use std::{error::Error, io, path::PathBuf, time::Duration};
+
+use futures::future::BoxFuture;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
+
+use super::decision::{self, MAX_ANSWER, Unreadable};
+use footbridge_calls::approval::{Answer, Approver};
+use footbridge_processes::keeper::{Ended, Kept, LostKeeper, SpawnError, Stream};
+
+/// How long what is left of a command that was too slow may take to end.
+const KILL_TIME: Duration = Duration::from_secs(2);
+
+/// A command that is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The program: a path, or a name on the PATH.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl CommandSpec {
+    /// What the record calls it: the program's name, without its folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = PathBuf::from(&self.program);
+        name.file_name().map_or_else(|| self.program.clone(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    #[error("it cannot be started: {0}")]
+    Start(#[from] SpawnError),
+    #[error("it cannot be talked to: {0}")]
+    Pipes(#[from] io::Error),
+    #[error("it did not end within {0:?}")]
+    Slow(Duration),
+    #[error("{0}")]
+    Lost(#[from] LostKeeper),
+    #[error("it ended with status {0}")]
+    Failed(i32),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+/// The command, and how long it may take.
+pub(super) struct Command {
+    pub(super) spec: CommandSpec,
+    pub(super) time: Duration,
+}
+
+impl Approver for Command {
+    fn name(&self) -> String {
+        format!("command {}", self.spec.name())
+    }
+
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<Answer, Box<dyn Error + Send + Sync>>> {
+        Box::pin(async { Ok(ask(&self.spec, question, self.time).await?) })
+    }
+}
+
+/// Asks it, once. Dropping this ends it and all that came of it.
+async fn ask(spec: &CommandSpec, question: &str, time: Duration) -> Result<Answer, NoAnswer> {
+    let env = spec.env.iter().map(|(name, value)| (name, value));
+    let command = Kept::command(&spec.program).args(&spec.args).env(env);
+    let mut kept = command.streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await?;
+    match timeout(time, converse(&mut kept, question)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            // What is still ending then is the keeper's to end.
+            let _ = kept.kill(KILL_TIME).await;
+            Err(NoAnswer::Slow(time))
+        }
+    }
+}
+
+async fn converse(kept: &mut Kept, question: &str) -> Result<Answer, NoAnswer> {
+    let (Some(mut stdin), Some(stdout)) = (kept.stdin.take(), kept.stdout.take()) else {
+        return Err(io::Error::other("it has no pipes").into());
+    };
+    let tell = async {
+        // A command that decides without reading all of it is not wrong.
+        let _ = stdin.write_all(question.as_bytes()).await;
+        let _ = stdin.write_all(b"\n").await;
+        drop(stdin);
+    };
+    let mut printed = Vec::new();
+    let mut limited = stdout.take(MAX_ANSWER as u64);
+    let ((), read) = tokio::join!(tell, limited.read_to_end(&mut printed));
+    read?;
+    match kept.wait().await? {
+        Ended::Exited(0) => Ok(decision::read(&printed)?),
+        other => Err(NoAnswer::Failed(other.code())),
+    }
+}

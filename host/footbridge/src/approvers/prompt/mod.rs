@@ -1,0 +1,211 @@
+//! A person is asked on a terminal: one call at a time on the alternate screen, and an answer typed as a word.
+//!
+//! This is the whole of what is shown and of what keys mean, purely: `footbridge approvals watch` and `footbridge run`
+//! bring a terminal, the clock and whoever takes answers. What was typed before a call is shown, and in its first half
+//! second, counts for nothing; an answer is about the call that is on the screen and no other.
+//!
+//! States: nothing is shown; a call is shown. A call that ends elsewhere makes place for the next.
+
+mod page;
+pub(crate) mod show;
+
+use std::{fmt::Display, time::Instant};
+
+use footbridge_proto::text::Escaped;
+
+use footbridge_calls::approval::ApprovalInfo;
+use page::{Page, Typed, Typing};
+
+/// What the words of an answer mean, for a help text.
+pub(crate) const WORDS: &str = "  allow      this call, once
+  remember   this call, and exactly the same one again in this session
+  deny       this call
+  all        show its arguments in full; Enter goes from page to page
+  next       look at the next one
+  help       these words";
+
+/// Smallest screen, rows and columns: what says that it is smaller is not believed.
+const SMALLEST: (u16, u16) = (4, 20);
+
+/// Where a person is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// The command that asks.
+    pub(crate) name: &'static str,
+    /// The word that leaves without an answer.
+    pub(crate) leave: &'static str,
+    /// The word that interrupts the command that asks, where there is one, and leaves.
+    pub(crate) stop: Option<&'static str>,
+    /// Whether `footbridge approvals` answers what is asked here.
+    pub(crate) others: bool,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Yes; to a server's question, with the defaults of its fields.
+    Allow {
+        /// And the same call again.
+        remember: bool,
+    },
+    /// No.
+    Deny,
+}
+
+impl Word {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow { remember: false } => "allow",
+            Self::Allow { remember: true } => "remember",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What whoever brings the terminal has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing.
+    Nothing,
+    /// Another call is shown, or none: forget the keys that nobody has read.
+    Turned,
+    /// Leave without an answer.
+    Leave,
+    /// Interrupt the command as a typed Ctrl-C would, and leave.
+    Stop,
+    /// Get the whole arguments of this approval for [`Prompt::whole`].
+    Whole(String),
+    /// Answer this approval, and say how that went by [`Prompt::answered`].
+    Answer(String, Word),
+}
+
+/// What is on the screen, and what was typed.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    place: Place,
+    typing: Typing,
+    page: Page,
+    waiting: Vec<ApprovalInfo>,
+    /// The call that is on the screen.
+    shown: Option<ApprovalInfo>,
+    /// Whether it is on the screen for sure.
+    drawn: bool,
+    note: String,
+}
+
+impl Prompt {
+    /// Nothing is shown, and nothing counts for a moment.
+    pub(crate) fn new(place: Place, now: Instant) -> Self {
+        let (typing, page) = (Typing::new(now), Page::default());
+        Self { place, typing, page, waiting: Vec::new(), shown: None, drawn: true, note: String::new() }
+    }
+
+    /// Takes what waits for an answer now, the oldest first.
+    pub(crate) fn update(&mut self, waiting: Vec<ApprovalInfo>, now: Instant) -> Step {
+        self.waiting = waiting;
+        if self.shown.as_ref().is_some_and(|shown| self.waiting.iter().any(|one| one.id == shown.id)) {
+            return Step::Nothing;
+        }
+        self.turn_to(self.waiting.first().cloned(), now)
+    }
+
+    /// Shows another call, or none. Nothing that was typed before counts for it.
+    fn turn_to(&mut self, next: Option<ApprovalInfo>, now: Instant) -> Step {
+        if self.shown.is_none() && next.is_none() {
+            return Step::Nothing;
+        }
+        self.typing = Typing::new(now);
+        self.page = Page::default();
+        self.shown = next;
+        self.drawn = false;
+        Step::Turned
+    }
+
+    /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on,
+    /// however long that took: what was typed before, and is not read yet, falls into the half second that counts for
+    /// nothing, but for a Ctrl-C.
+    pub(crate) fn drawn(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.drawn, true) {
+            self.typing = Typing::new(now);
+        }
+    }
+
+    /// Takes a key.
+    pub(crate) fn feed(&mut self, key: u8, now: Instant) -> Step {
+        match self.typing.feed(key, now) {
+            Typed::Nothing => Step::Nothing,
+            Typed::End => Step::Leave,
+            Typed::Word(_) if !self.drawn => Step::Nothing,
+            Typed::Word(word) if word == self.place.leave => Step::Leave,
+            Typed::Word(word) if Some(word.as_str()) == self.place.stop => Step::Stop,
+            Typed::Word(word) => self.word(&word, now),
+        }
+    }
+
+    fn word(&mut self, word: &str, now: Instant) -> Step {
+        let Some(shown) = &self.shown else { return Step::Nothing };
+        let id = shown.id.clone();
+        self.note.clear();
+        // An answer is about what is on the screen: from the help a word leads back to it.
+        let helped = self.page.leave_help();
+        match word {
+            "" if helped => {}
+            "" => self.page.turn(),
+            "help" => self.page.show_help(),
+            "allow" | "remember" | "deny" if helped => self.note = format!("type \"{word}\" again, for this call"),
+            "next" => {
+                let at = self.waiting.iter().position(|one| one.id == id).map_or(0, |at| at + 1);
+                let next = self.waiting.get(at).or(self.waiting.first()).cloned();
+                return self.turn_to(next, now);
+            }
+            "all" => return Step::Whole(id),
+            "allow" => return Step::Answer(id, Word::Allow { remember: false }),
+            "remember" => return Step::Answer(id, Word::Allow { remember: true }),
+            "deny" => return Step::Answer(id, Word::Deny),
+            other => self.note = format!("\"{other}\" is no answer: type \"help\" for the words, in small letters"),
+        }
+        Step::Nothing
+    }
+
+    /// Shows the whole arguments, or why they are not to be had.
+    pub(crate) fn whole(&mut self, got: Result<String, impl Display>) {
+        match got {
+            Ok(arguments) => self.page.show_all(arguments),
+            Err(why) => self.note = why.to_string(),
+        }
+    }
+
+    /// Notes what became of an answer. The call is shown no more: what waits next comes by [`Self::update`].
+    pub(crate) fn answered(&mut self, id: &str, word: Word, got: Result<(), impl Display>, now: Instant) -> Step {
+        self.note = got.map_or_else(|why| why.to_string(), |()| format!("{id}: {}", word.as_str()));
+        self.waiting.retain(|one| one.id != id);
+        self.turn_to(None, now)
+    }
+
+    /// The ids of all that waits.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &str> {
+        self.waiting.iter().map(|one| one.id.as_str())
+    }
+
+    /// The screen, for a terminal in which a line ends with CR and LF. All that guests and servers wrote is escaped.
+    pub(crate) fn text(&self, size: Option<(u16, u16)>) -> String {
+        let (rows, columns) = size.unwrap_or((24, 80));
+        let (rows, columns) = (usize::from(rows.max(SMALLEST.0)), usize::from(columns.max(SMALLEST.1)));
+        let mut text = "\x1b[2J\x1b[H".to_owned();
+        for line in self.page.lines(&self.place, self.shown.as_ref(), self.waiting.len()).fit(rows - 2, columns) {
+            text.push_str(&line);
+            text.push_str("\r\n");
+        }
+        let cut = |text: &str| text.chars().take(columns - 1).collect::<String>();
+        let note = Escaped(&self.note).to_string();
+        text.push_str(&format!("\x1b[{};1H{}", rows - 1, cut(&note)));
+        let stop = self.place.stop.map(|stop| format!(", {stop}")).unwrap_or_default();
+        let words =
+            format!("allow, deny, remember, all, next, help, {}{stop}> {}", self.place.leave, self.typing.text());
+        text.push_str(&format!("\x1b[{rows};1H{}", cut(&words)));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! `footbridge approvals`: what an operator is asked, and answers.
+//!
+//! All harnesses of this user are looked at, `serve` and each `run`. Exit status: 0 done; 1 it is not there any more,
+//! or no harness answers; 2 a wrong command line.
+
+pub(super) mod show;
+mod watch;
+
+use std::{io::IsTerminal as _, path::Path};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::session::REFUSED;
+use crate::{
+    approvers::prompt::WORDS,
+    config::folders::Folders,
+    control::{
+        self,
+        client::{Client, ClientError},
+        wire::{AllowApproval, By, DenyApproval, Kind, ListApprovals, Method, ShowApproval},
+    },
+    report,
+};
+use footbridge_calls::approval::{ApprovalId, ApprovalInfo};
+use footbridge_processes::{pty, sys};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ApprovalsCommand {
+    /// Show the calls that wait for an answer
+    List {
+        /// Print JSON, one approval a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one with its whole arguments
+    Show {
+        /// Its id
+        id: ApprovalId,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Allow a call, once; or answer a server's question
+    #[command(after_help = ALLOW_HELP)]
+    Allow {
+        /// Its id
+        id: ApprovalId,
+        /// Allow exactly this call again too, as long as its session lives and neither tool nor policy change
+        #[arg(long, conflicts_with_all = ["fields", "content"])]
+        remember: bool,
+        /// A field of a server's question; again for each field, and for each value of one that takes several
+        #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
+        fields: Vec<(String, String)>,
+        /// All fields of a server's question, as a JSON object
+        #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "fields")]
+        content: Option<serde_json::Value>,
+    },
+    /// Deny a call; the same one is refused without asking for a minute
+    Deny {
+        /// Its id
+        id: ApprovalId,
+        /// Say neither yes nor no to a server's question
+        #[arg(long)]
+        cancel: bool,
+    },
+    /// Wait for calls and answer them, on a terminal
+    #[command(after_help = watch_help())]
+    Watch {
+        /// Do not ask: print each approval that comes or goes, as JSON, one a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+const ALLOW_HELP: &str = "Examples:
+  footbridge approvals allow ap-0b3f6c1d9a2e4f57
+  footbridge approvals allow ap-0b3f6c1d9a2e4f57 --field city=Bern --field days=3
+  footbridge approvals allow ap-0b3f6c1d9a2e4f57 --content '{\"city\": \"Bern\", \"days\": 3}'
+
+\"approvals show ID\" says which fields a question has. Fields that are left out have their defaults. Of a question about
+an address, allow says that you agree; the address is never opened.";
+
+/// What is said of the words of an answer.
+fn watch_help() -> String {
+    format!(
+        "One call is shown at a time; the answer is a word and Enter:
+{WORDS}
+  quit
+
+A server's question is shown in the same way: allow answers it where its fields need nothing, deny declines it. To fill in
+fields, use \"footbridge approvals allow ID --field NAME=VALUE\".
+
+What was typed before a call is shown, and in its first half second, counts for nothing."
+    )
+}
+
+pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    match run(command, &folders.runtime) {
+        Ok(()) => Ok(0),
+        Err(error) => {
+            report::error(&error);
+            Ok(REFUSED)
+        }
+    }
+}
+
+fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
+    match command {
+        ApprovalsCommand::List { json } => {
+            let found = list(&mut connect(runtime)?)?;
+            let text = if json { show::json_lines(&found)? } else { show::table(&found) };
+            Ok(report::out(&text)?)
+        }
+        ApprovalsCommand::Show { id, json } => {
+            let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
+            let columns = pty::window::size(std::io::stdout()).map(|(_, columns)| columns);
+            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns) })?)
+        }
+        ApprovalsCommand::Allow { id, remember, fields, content } => {
+            let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };
+            ask_all(&mut connect(runtime)?, &asked)?;
+            report::note(&format!("{id} is allowed"));
+            Ok(())
+        }
+        ApprovalsCommand::Deny { id, cancel } => {
+            ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny, cancel })?;
+            report::note(&format!("{id} is {}", if cancel { "cancelled" } else { "denied" }));
+            Ok(())
+        }
+        ApprovalsCommand::Watch { json: true } => watch::print(runtime),
+        ApprovalsCommand::Watch { json: false } => {
+            if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
+                return Err(NoTerminal.into());
+            }
+            watch::on_terminal(runtime)
+        }
+    }
+}
+
+fn field(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, as in city=Bern")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn json(text: &str) -> serde_json::Result<serde_json::Value> {
+    serde_json::from_str(text)
+}
+
+/// Nobody could answer.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "approvals are answered on a terminal: use \"approvals watch --json\" and \"approvals allow\" or \"deny\" without one"
+)]
+struct NoTerminal;
+
+/// No harness answers.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no footbridge is running that can be answered: neither \"footbridge serve\" nor a \"footbridge run\" on a terminal, or \
+     with watch = true in [approval] of its footbridge.toml"
+)]
+struct NoHarness;
+
+/// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which
+/// namespaces it is in.
+fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+    connect_or(runtime, NoHarness)
+}
+
+/// As [`connect`], with this error where there is none.
+pub(super) fn connect_or(
+    runtime: &Path,
+    none: impl std::error::Error + Send + Sync + 'static,
+) -> anyhow::Result<Vec<Client>> {
+    let clients = running(runtime)?;
+    if clients.is_empty() {
+        return Err(none.into());
+    }
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    Ok(clients)
+}
+
+/// All harnesses of this user that run.
+pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+    let mut clients = Vec::new();
+    for path in control::all(runtime)? {
+        match Client::connect(&path) {
+            Ok(client) => clients.push(client),
+            // A run that was killed leaves its socket until the next one.
+            Err(ClientError::NotRunning(_)) => {}
+            Err(error) => report::error(&anyhow::Error::new(error)),
+        }
+    }
+    Ok(clients)
+}
+
+/// What waits at all of them, the oldest first.
+fn list(clients: &mut [Client]) -> Result<Vec<ApprovalInfo>, ClientError> {
+    let mut found = Vec::new();
+    for client in clients {
+        found.extend(client.call(&ListApprovals {})?);
+    }
+    found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
+    Ok(found)
+}
+
+/// Asks one after the other until one knows the approval.
+fn ask_all<M: Method>(clients: &mut [Client], request: &M) -> Result<M::Answer, ClientError> {
+    let mut last = None;
+    for client in clients {
+        match client.call(request) {
+            Err(ClientError::Refusal(refusal)) if refusal.kind == Kind::NotFound => {
+                last = Some(ClientError::Refusal(refusal));
+            }
+            other => return other,
+        }
+    }
+    Err(last.unwrap_or(ClientError::NotRunning(control::of_serve(Path::new("")))))
+}

@@ -1,0 +1,84 @@
+//! Approvals, as people and as programs read them. All that guests and servers wrote is escaped.
+
+use footbridge_proto::text::{Escaped, SafeJson};
+use serde::Serialize;
+
+use crate::approvers::prompt::show::{self, fields, wrap};
+use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
+
+/// One JSON object a line, in which nothing steers a terminal.
+pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
+    let mut out = String::new();
+    for one in all {
+        out += &SafeJson(&serde_json::to_string(one)?).to_string();
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// What is said of one that cannot be answered from here.
+const ELSEWHERE: &str = "(answered in front of its run, or by a command or webhook, only)";
+
+/// One line an approval.
+pub(super) fn table(found: &[ApprovalInfo]) -> String {
+    if found.is_empty() {
+        return "nothing waits for an answer\n".to_owned();
+    }
+    let line = |one: &ApprovalInfo| {
+        let (id, state, session) = (Escaped(&one.id), Escaped(&one.state), Escaped(&one.session));
+        let asks = if one.question.is_some() { "question of " } else { "" };
+        let call = format!("{asks}{}/{}", Escaped(&one.server), Escaped(&one.name));
+        let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
+        format!("{id}  {state:7}  {session}  {call}  {} bytes  until {}{elsewhere}\n", one.bytes, Escaped(&one.expires))
+    };
+    found.iter().map(line).collect()
+}
+
+/// One in full, for a terminal of so many columns, or for none.
+pub(super) fn whole(shown: &ApprovalShown, columns: Option<u16>) -> String {
+    let columns = columns.map_or(usize::MAX, usize::from);
+    let mut lines = fields(&shown.info, !shown.info.is_answered_elsewhere);
+    lines.extend(shown.info.is_answered_elsewhere.then(|| ELSEWHERE.to_owned()));
+    lines.push(show::whole(&shown.arguments));
+    lines.iter().flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_proto::text::needs_escape;
+
+    use super::*;
+    use crate::approvers::prompt::show::tests::info;
+    use footbridge_calls::approval::QuestionInfo;
+
+    #[test]
+    fn a_question_is_told_from_a_call() {
+        let question = QuestionInfo { message: "Which?".into(), url: None, fields: Vec::new() };
+        let one = ApprovalInfo { question: Some(question), ..info("ap-0000000000000001") };
+        assert!(table(std::slice::from_ref(&one)).contains("question of demo/"));
+    }
+
+    #[test]
+    fn what_cannot_be_answered_from_here_says_so() {
+        let here = info("ap-0000000000000001");
+        let elsewhere = ApprovalInfo { is_answered_elsewhere: true, ..here.clone() };
+        let text = table(&[here, elsewhere.clone()]);
+        let marked: Vec<bool> = text.lines().map(|line| line.contains("in front of its run")).collect();
+        assert_eq!(marked, [false, true], "{text}");
+        assert!(
+            whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, None).contains("in front of its run")
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
+        let one = info("ap-0000000000000001");
+        let shown = ApprovalShown { info: one.clone(), arguments: "{\"x\":\"\u{202e}\"}".into() };
+        let text = [table(std::slice::from_ref(&one)), whole(&shown, None)].concat();
+        assert!(!text.chars().any(|c| c != '\n' && needs_escape(c)), "{text:?}");
+        assert_eq!(table(std::slice::from_ref(&one)).lines().count(), 1);
+        let line = json_lines(std::slice::from_ref(&shown)).unwrap();
+        assert!(!line.trim_end().chars().any(needs_escape));
+        assert_eq!(serde_json::from_str::<ApprovalShown>(&line).unwrap(), shown);
+    }
+}

@@ -1,0 +1,154 @@
+//! `footbridge approvals watch`: asks on a terminal of its own about what waits at any harness of this user.
+//!
+//! The harnesses are asked a few times a second, so that those which start later are seen too. For that this process
+//! stays visible to others of the same user, who could run `approvals allow` just as well; it holds no secret.
+//!
+//! What is shown and what keys mean is [`prompt`]'s. The terminal is restored on every way out but `kill -9`.
+
+mod terminal;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{list, show};
+use crate::{
+    approvers::prompt::{self, Prompt, Step, Word},
+    control::{
+        self,
+        client::Client,
+        wire::{AllowApproval, By, DenyApproval, ShowApproval},
+    },
+    report,
+};
+use footbridge_calls::approval::ApprovalInfo;
+use terminal::{Event, Terminal};
+
+/// How often the harnesses are asked.
+const EVERY: Duration = Duration::from_millis(300);
+
+/// The harnesses that answer.
+struct Harnesses<'a> {
+    runtime: &'a Path,
+    clients: BTreeMap<PathBuf, Client>,
+}
+
+impl Harnesses<'_> {
+    /// What waits for an answer from here, the oldest first. A harness that ended, or does not answer, has nothing.
+    fn pending(&mut self) -> anyhow::Result<Vec<ApprovalInfo>> {
+        for path in control::all(self.runtime)? {
+            if !self.clients.contains_key(&path)
+                && let Ok(client) = Client::connect(&path)
+            {
+                self.clients.insert(path, client);
+            }
+        }
+        let mut found = Vec::new();
+        self.clients.retain(|_, client| match list(std::slice::from_mut(client)) {
+            Ok(theirs) => {
+                let is_ours = |one: &ApprovalInfo| one.state == "pending" && !one.is_answered_elsewhere;
+                found.extend(theirs.into_iter().filter(is_ours));
+                true
+            }
+            Err(_) => false,
+        });
+        found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
+        Ok(found)
+    }
+
+    fn ask<M: control::wire::Method>(&mut self, request: &M) -> anyhow::Result<M::Answer> {
+        let mut all: Vec<Client> = std::mem::take(&mut self.clients).into_values().collect();
+        // They are connected to again the next time.
+        Ok(super::ask_all(&mut all, request)?)
+    }
+}
+
+/// Prints what comes and goes.
+pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
+    let mut harnesses = Harnesses { runtime, clients: BTreeMap::new() };
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let pending = harnesses.pending()?;
+        let now: BTreeSet<String> = pending.iter().map(|one| one.id.clone()).collect();
+        let came = pending.iter().filter(|one| !known.contains(&one.id));
+        let mut lines: Vec<_> = came.map(|one| serde_json::json!({"event": "pending", "approval": one})).collect();
+        lines.extend(known.difference(&now).map(|id| serde_json::json!({"event": "gone", "id": id})));
+        report::out(&show::json_lines(&lines)?)?;
+        known = now;
+        thread::sleep(EVERY);
+    }
+}
+
+/// What the terminal shows.
+const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit", stop: None, others: true };
+
+/// Shows and asks.
+pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
+    let harnesses = Harnesses { runtime, clients: BTreeMap::new() };
+    let terminal = Terminal::open()?;
+    let prompt = Prompt::new(HERE, Instant::now());
+    Watch { harnesses, terminal, prompt, asked: None }.run()
+}
+
+struct Watch<'a> {
+    harnesses: Harnesses<'a>,
+    terminal: Terminal,
+    prompt: Prompt,
+    /// When the harnesses were asked last; none when they are to be asked at once.
+    asked: Option<Instant>,
+}
+
+impl Watch<'_> {
+    fn run(mut self) -> anyhow::Result<()> {
+        loop {
+            if self.asked.is_none_or(|at| at.elapsed() >= EVERY) {
+                let step = self.prompt.update(self.harnesses.pending()?, Instant::now());
+                self.asked = Some(Instant::now());
+                self.does(step)?;
+            }
+            self.terminal.draw(self.prompt.text(self.terminal.size()))?;
+            self.prompt.drawn(Instant::now());
+            match self.terminal.wait(EVERY)? {
+                Event::Nothing => {}
+                Event::End => return Ok(()),
+                Event::Keys(keys) => {
+                    for key in keys {
+                        let step = self.prompt.feed(key, Instant::now());
+                        if step == Step::Leave {
+                            return Ok(());
+                        }
+                        self.does(step)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn does(&mut self, step: Step) -> anyhow::Result<()> {
+        match step {
+            Step::Nothing | Step::Leave | Step::Stop => Ok(()),
+            Step::Turned => self.terminal.forget_keys(),
+            Step::Whole(id) => {
+                let whole = self.harnesses.ask(&ShowApproval { id });
+                self.prompt.whole(whole.map(|whole| whole.arguments));
+                Ok(())
+            }
+            Step::Answer(id, word) => {
+                let by = By::Watch;
+                let answered = match word {
+                    Word::Allow { remember } => {
+                        let (fields, content) = (Vec::new(), None);
+                        self.harnesses.ask(&AllowApproval { id: id.clone(), remember, by, fields, content })
+                    }
+                    Word::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
+                };
+                let step = self.prompt.answered(&id, word, answered.map(drop), Instant::now());
+                self.asked = None;
+                self.does(step)
+            }
+        }
+    }
+}

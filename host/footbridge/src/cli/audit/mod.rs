@@ -1,0 +1,209 @@
+//! `footbridge audit`: the record as people and programs read it.
+
+mod export;
+mod replay;
+mod show;
+mod tail;
+mod verify;
+
+use std::{io, path::PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use footbridge_proto::text::Escaped;
+
+use crate::{
+    config::folders::Folders,
+    report,
+    store::{Store, StoreError},
+};
+use footbridge_audit::read::{ChainFolder, chains, find};
+
+#[cfg(test)]
+pub(super) use export::COLUMNS;
+
+/// Status when something is wrong with the record, or what was asked for is not in it.
+const BAD: i32 = 1;
+/// Text is written in pieces of about this many bytes.
+const PIECE: usize = 64 * 1024;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Show the last records, and those that come
+    Tail(tail::TailArgs),
+    /// Show one call: what was decided about it, and what became of it
+    Show(show::ShowArgs),
+    /// Check that nothing in the record was changed, cut or put in
+    Verify(verify::VerifyArgs),
+    /// Forget the heads that the store has of a chain which was removed on purpose
+    Forget {
+        /// The chain's name
+        chain: String,
+    },
+    /// Write the record out as JSON lines or CSV
+    Export(export::ExportArgs),
+    /// Show which past decisions another policy, or configuration, would change
+    Replay(replay::ReplayArgs),
+}
+
+/// Which records are looked at: of all runs, where nothing else is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Which {
+    /// Look at this run alone: a folder of the audit folder, by its name or path. Default: all runs
+    #[arg(long)]
+    pub(super) chain: Option<String>,
+    /// Look at calls of this session alone
+    #[arg(long)]
+    pub(super) session: Option<String>,
+    /// Look at calls to this server alone
+    #[arg(long)]
+    pub(super) server: Option<String>,
+}
+
+impl Which {
+    /// Whether a record of this session and server is one.
+    fn is_asked_for(&self, session: &str, server: &str) -> bool {
+        let is = |asked: &Option<String>, found: &str| asked.as_deref().is_none_or(|asked| asked == found);
+        is(&self.session, session) && is(&self.server, server)
+    }
+
+    /// Says that nothing was found, and among what: `what` as in "call" or "record of type head".
+    fn found_nothing(&self, what: &str, chains: &[ChainFolder], place: &Place) {
+        let of = [("session", &self.session), ("server", &self.server)];
+        let of: String = of
+            .iter()
+            .filter_map(|(name, asked)| Some(format!(" of {name} {:?}", asked.as_deref()?)))
+            .collect::<Vec<_>>()
+            .join(" and");
+        let looked_at = match chains {
+            [one] if self.chain.is_some() => format!("the chain {}", one.name),
+            chains => {
+                format!("{} in {}", report::counted(chains.len() as u64, "chain"), place.audit.display())
+            }
+        };
+        report::note(&format!("no {what}{of} was found: looked at {looked_at}"));
+    }
+}
+
+pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
+    let place = Place::find()?;
+    match command {
+        AuditCommand::Tail(args) => tail::main(&args, &place),
+        AuditCommand::Show(args) => show::main(&args, &place),
+        AuditCommand::Verify(args) => verify::main(args, &place),
+        AuditCommand::Forget { chain } => forget(&chain, &place),
+        AuditCommand::Export(args) => export::main(&args, &place),
+        AuditCommand::Replay(args) => replay::main(&args, &place),
+    }
+}
+
+/// The audit folder of this user.
+struct Place {
+    state: PathBuf,
+    audit: PathBuf,
+}
+
+impl Place {
+    fn find() -> anyhow::Result<Self> {
+        let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+        Ok(Self { audit: folders.state.join("audit"), state: folders.state })
+    }
+
+    /// All chains, the oldest first.
+    fn chains(&self) -> anyhow::Result<Vec<ChainFolder>> {
+        chains(&self.audit).with_context(|| format!("cannot read the record in {}", self.audit.display()))
+    }
+
+    /// The chain of this name, or all.
+    fn named(&self, name: Option<&str>) -> anyhow::Result<Vec<ChainFolder>> {
+        match name {
+            None => self.chains(),
+            Some(name) => {
+                let none = || NoChain { name: name.to_owned(), audit: self.audit.clone() };
+                Ok(vec![find(&self.audit, name).ok_or_else(none)?])
+            }
+        }
+    }
+
+    /// Says that there is nothing to read.
+    fn nothing(&self) -> anyhow::Result<i32> {
+        report::error(&NoRecord(self.audit.clone()).into());
+        Ok(BAD)
+    }
+}
+
+/// Does something with the store.
+fn in_store<T>(work: impl Future<Output = Result<T, StoreError>>) -> io::Result<Result<T, StoreError>> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
+}
+
+fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
+    if find(&place.audit, chain).is_some() {
+        report::error(&StillThere(chain.to_owned()).into());
+        return Ok(BAD);
+    }
+    let forgotten = in_store(async {
+        let store = Store::open(&place.state).await?;
+        let forgotten = store.forget_heads(chain).await;
+        store.close().await;
+        forgotten
+    })??;
+    if forgotten == 0 {
+        report::error(&NoHeads(chain.to_owned()).into());
+        return Ok(BAD);
+    }
+    report::note(&format!("{} of the chain {} forgotten", report::counted(forgotten, "head"), Escaped(chain)));
+    Ok(0)
+}
+
+/// Its heads say that it is whole.
+#[derive(Debug, thiserror::Error)]
+#[error("the chain {0:?} is still there: its heads are kept as long as it is")]
+struct StillThere(String);
+
+/// Nothing to forget.
+#[derive(Debug, thiserror::Error)]
+#[error("the store has no heads of a chain {0:?}: \"footbridge audit verify\" names those that are gone")]
+struct NoHeads(String);
+
+/// Nothing was ever recorded here.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no record in {}: FOOTBRIDGE_STATE names another state folder", .0.display())]
+struct NoRecord(PathBuf);
+
+/// No such chain.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no chain {name:?} in {}: give the name of a folder there, or the path of one", audit.display())]
+pub(super) struct NoChain {
+    name: String,
+    audit: PathBuf,
+}
+
+/// Standard output for much text, until its reader leaves.
+#[derive(Default)]
+struct Printer {
+    text: String,
+    is_left: bool,
+}
+
+impl Printer {
+    /// Adds a line.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        self.text.push_str(line);
+        self.text.push('\n');
+        if self.text.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.text.is_empty() && !self.is_left {
+            self.is_left = !report::piece(&self.text)?;
+        }
+        self.text.clear();
+        Ok(())
+    }
+
+    /// Whether nobody reads any more.
+    fn is_left(&self) -> bool {
+        self.is_left
+    }
+}

@@ -1,0 +1,82 @@
+//! `footbridge audit show`.
+
+use clap::Args;
+use footbridge_proto::text::Escaped;
+use serde_json::Value;
+
+use super::{BAD, Place};
+use crate::report;
+use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  footbridge audit show dZx5-Qb2c-Tw6yM3
+  footbridge audit show --json dZx5-Qb2c-Tw6yM3
+
+The id is the auditId of an answer, or the id that `footbridge audit tail` shows.")]
+pub(in crate::cli) struct ShowArgs {
+    /// The call's id
+    #[arg(allow_hyphen_values = true)]
+    id: String,
+    /// Print JSON: a list of the call's records
+    #[arg(long)]
+    json: bool,
+}
+
+/// No such call.
+#[derive(Debug, thiserror::Error)]
+#[error("no call with the id {0:?} is recorded: `footbridge audit tail` shows ids")]
+struct NoCall(String);
+
+pub(super) fn main(args: &ShowArgs, place: &Place) -> anyhow::Result<i32> {
+    // The newest first: whoever asks mostly asks about something that just happened.
+    for chain in place.chains()?.iter().rev() {
+        let found = records_of(chain, &args.id)?;
+        if !found.is_empty() {
+            report::out(&if args.json { as_json(&found) } else { as_text(chain, &found) })?;
+            return Ok(0);
+        }
+    }
+    report::error(&NoCall(args.id.clone()).into());
+    Ok(BAD)
+}
+
+fn records_of(chain: &ChainFolder, id: &str) -> std::io::Result<Vec<ReadRecord>> {
+    let mut found = Vec::new();
+    for (_, path) in chain.files()? {
+        let mut lines = Lines::open(&path, 0)?;
+        while let Some(line) = lines.next_line()? {
+            found.extend(ReadRecord::parse(&line.bytes).filter(|record| record.text("id") == id));
+        }
+    }
+    Ok(found)
+}
+
+fn as_json(records: &[ReadRecord]) -> String {
+    let lines: Vec<String> = records.iter().map(|record| Escaped(&record.line).to_string()).collect();
+    format!("[{}]\n", lines.join(","))
+}
+
+fn as_text(chain: &ChainFolder, records: &[ReadRecord]) -> String {
+    let mut out = format!("{:<20}  {}\n", "chain", Escaped(&chain.name));
+    for record in records {
+        out.push('\n');
+        for (name, value) in &record.fields {
+            field(&mut out, name, value);
+        }
+    }
+    if records.last().is_some_and(|last| last.text("type") == "intent") {
+        out.push_str("\nThere is no outcome: the call is still running, or the harness was killed while it did.\n");
+    }
+    out
+}
+
+fn field(out: &mut String, name: &str, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(member, value)| field(out, &format!("{name}.{member}"), value))
+        }
+        Value::String(text) => out.push_str(&format!("{:<20}  {}\n", Escaped(name).to_string(), Escaped(text))),
+        other => out.push_str(&format!("{:<20}  {}\n", Escaped(name).to_string(), Escaped(&other.to_string()))),
+    }
+}

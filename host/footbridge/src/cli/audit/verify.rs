@@ -1,0 +1,154 @@
+//! `footbridge audit verify`.
+
+use anyhow::Context as _;
+use clap::Args;
+use footbridge_proto::text::Escaped;
+use serde_json::json;
+
+use super::{BAD, Place, in_store};
+use crate::{report, store::Store};
+use footbridge_audit::read::{KnownHeads, Report, parse_heads, verify};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  footbridge audit verify
+  footbridge audit verify 20261122T025808Z-Ab12Cd34
+  footbridge audit verify --head heads-of-another-machine.jsonl
+
+Exit status: 0 if all is as it was written, 1 if not; the first bad record is named. Whoever can write to the state
+folder could put an older copy of all of it there: only a head that was kept elsewhere shows that; those in heads.jsonl and in state.db are compared. Give it with --head;
+[audit] head_command hands heads to a program that keeps them.")]
+pub(in crate::cli) struct VerifyArgs {
+    /// One run: a folder of the audit folder, by its name or path. Default: all
+    chain: Option<String>,
+    /// All runs, which is the default
+    #[arg(long, conflicts_with = "chain")]
+    all: bool,
+    /// Heads that were kept elsewhere: a file with one a line, or one as JSON
+    #[arg(long = "head", value_name = "FILE|JSON")]
+    heads: Vec<String>,
+    /// A public key that may have signed heads, as `ed25519:...`: of a folder that was copied from elsewhere
+    #[arg(long = "key", value_name = "KEY")]
+    keys: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found of all that was looked at.
+struct Findings {
+    reports: Vec<Report>,
+    /// What is wrong besides what is in a chain.
+    others: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Findings {
+    fn is_good(&self) -> bool {
+        self.others.is_empty() && self.reports.iter().all(Report::is_good)
+    }
+}
+
+pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
+    let chains = place.named(args.chain.as_deref())?;
+    let mut known = KnownHeads::of(&place.audit).context("cannot read the heads beside the chains")?;
+    known.keys.extend(args.keys.iter().cloned());
+    // The key of the folder is known by now: what is in the store counts only with its signature.
+    let unread = match in_store(Store::heads_in(&place.state))? {
+        Ok(heads) => {
+            known.add_stored(heads);
+            None
+        }
+        Err(error) => Some(format!("the heads in the store are not compared: {error}")),
+    };
+    let mut given = Vec::new();
+    for text in &args.heads {
+        given.extend(read_heads(text)?);
+    }
+    let given_chains: Vec<String> = given.iter().map(|head| head.chain.clone()).collect();
+    given.into_iter().for_each(|head| known.trust(head));
+    if chains.is_empty() && known.chains().next().is_none() {
+        return place.nothing();
+    }
+    let mut findings = Findings { reports: Vec::new(), others: known.bad.clone(), notes: Vec::new() };
+    findings.notes.extend(unread);
+    findings.notes.extend(known.no_key.iter().map(|why| format!("{why}. So whose signatures these are is not known")));
+    for chain in &chains {
+        let found = verify(chain, &known).with_context(|| format!("cannot read {}", chain.path.display()))?;
+        findings.reports.push(found);
+    }
+    let is_there = |name: &str| findings.reports.iter().any(|found| found.chain == name || found.folder == name);
+    let expected = known.chains().filter(|name| args.chain.is_none() || given_chains.iter().any(|given| given == name));
+    let gone: Vec<String> = expected.filter(|name| !is_there(name)).map(str::to_owned).collect();
+    findings
+        .others
+        .extend(gone.iter().map(|name| format!("there are signed heads of the chain {name}, and it is gone")));
+    if !gone.is_empty() {
+        let what = "a chain that you removed yourself: take its lines out of heads.jsonl, and run \"footbridge audit forget CHAIN\"";
+        findings.notes.push(what.to_owned());
+    }
+    findings.others.sort();
+    report::out(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
+    Ok(if findings.is_good() { 0 } else { BAD })
+}
+
+fn read_heads(text: &str) -> anyhow::Result<Vec<footbridge_audit::SignedHead>> {
+    if text.trim_start().starts_with('{') {
+        return parse_heads(text).context("--head");
+    }
+    let read = std::fs::read_to_string(text).with_context(|| format!("cannot read the heads in {text}"))?;
+    parse_heads(&read).with_context(|| format!("cannot use the heads in {text}"))
+}
+
+fn as_json(findings: &Findings) -> String {
+    let Findings { reports, others, notes } = findings;
+    format!("{}\n", json!({"ok": findings.is_good(), "chains": reports, "problems": others, "notes": notes}))
+}
+
+fn as_text(findings: &Findings) -> String {
+    let mut out = String::new();
+    for found in &findings.reports {
+        let name = Escaped(&found.folder);
+        match &found.problem {
+            None => out.push_str(&format!("ok   {name}: {}\n", summary(found))),
+            Some(problem) => {
+                let kind = json!(problem.kind);
+                let kind = kind.as_str().unwrap_or_default();
+                let (file, line, seq) = (&problem.file, problem.line, problem.seq);
+                let what = Escaped(&problem.what);
+                out.push_str(&format!("BAD  {name}: {file} line {line}, record {seq}: {kind}: {what}\n"));
+            }
+        }
+    }
+    findings.others.iter().for_each(|what| out.push_str(&format!("BAD  {}\n", Escaped(what))));
+    findings.notes.iter().for_each(|what| out.push_str(&format!("note {}\n", Escaped(what))));
+    let bad = findings.reports.iter().filter(|found| !found.is_good()).count() + findings.others.len();
+    out.push_str(&match bad {
+        0 => format!("ok: {} verified\n", report::counted(findings.reports.len() as u64, "chain")),
+        bad => format!(
+            "{} found: keep the folder as it is, and compare it with a copy\n",
+            report::counted(bad as u64, "problem")
+        ),
+    });
+    out
+}
+
+fn summary(found: &Report) -> String {
+    let mut parts = vec![report::counted(found.records, "record")];
+    let behind = found.records.saturating_sub(found.covered);
+    parts.push(match (found.heads, behind) {
+        (0, _) => "no signed head".to_owned(),
+        (_, 0) => "signed to the end".to_owned(),
+        (_, behind) => format!("the last {behind} behind the last signed head"),
+    });
+    if found.heads > 0 && !found.key_known {
+        parts.push("the key that signed is not known here".to_owned());
+    }
+    if !found.ended {
+        parts.push("no end: the harness runs, or was killed".to_owned());
+    }
+    if found.torn > 0 {
+        parts.push(format!("half a line of {} bytes at the end, torn by a crash or just being written", found.torn));
+    }
+    parts.join("; ")
+}

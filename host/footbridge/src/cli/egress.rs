@@ -1,0 +1,247 @@
+//! What a session can reach through its tools, in plain words: a sandbox whose packets are blocked and whose tools are
+//! open is not closed.
+
+use std::fmt::Write as _;
+
+use footbridge_proto::text::Escaped;
+use serde_json::{Value, json};
+
+use super::policy::catalogues;
+use crate::{config::Config, report};
+use footbridge_core::{
+    catalogue::Catalogue,
+    gate::{Decision, Effect, Effects, SessionRules, Subject},
+};
+use footbridge_mcp::TransportSpec;
+
+/// What can be reached under one policy.
+pub(super) struct Seen {
+    policy: String,
+    servers: Vec<Reached>,
+    hidden: Vec<String>,
+    unknown: Vec<(String, String)>,
+}
+
+/// One server, as far as the session sees it.
+struct Reached {
+    name: String,
+    /// Whether it is over the network itself, so that everything it is sent leaves this machine.
+    remote: bool,
+    tools: Vec<Tool>,
+    hidden_tools: usize,
+    /// What is decided about its resources, where it has any that are seen.
+    resources: Option<Vec<Decision>>,
+    /// The same about its prompts and the completions of their arguments.
+    prompts: Option<Vec<Decision>>,
+}
+
+struct Tool {
+    name: String,
+    effects: Effects,
+    outlook: Vec<Decision>,
+}
+
+/// Looks at all servers that the policy does not hide.
+pub(super) async fn look(config: Config, rules: SessionRules) -> Seen {
+    let remote = |spec: &footbridge_mcp::ServerSpec| !matches!(spec.transport, TransportSpec::Stdio(_));
+    let specs: Vec<(String, bool)> = config.servers.iter().map(|spec| (spec.name.to_string(), remote(spec))).collect();
+    let mut seen = Seen {
+        policy: rules.policy().name().to_owned(),
+        servers: Vec::new(),
+        hidden: specs.iter().map(|(name, _)| name).filter(|name| !rules.shows_server(name)).cloned().collect(),
+        unknown: Vec::new(),
+    };
+    for (name, catalogue) in catalogues(config, |spec| rules.shows_server(spec.name.as_str())).await {
+        let name = name.to_string();
+        let remote = specs.iter().any(|(other, remote)| *other == name && *remote);
+        match catalogue {
+            Ok(catalogue) => seen.servers.push(reached(&rules, name, remote, &catalogue)),
+            Err(why) => seen.unknown.push((name, why.to_string())),
+        }
+    }
+    seen
+}
+
+fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalogue) -> Reached {
+    let view = catalogue.seen_by(rules, &name);
+    let tools = view.tools().map(|tool| {
+        let subject = rules.tool(&name, tool.name(), tool.effects());
+        Tool { name: tool.name().to_owned(), effects: subject.effects(), outlook: rules.outlook(&subject) }
+    });
+    let uris = view.resources().map(|(uri, _)| uri).chain(view.templates().map(|(uri, _)| uri));
+    let resources = together(rules, uris.map(|uri| Subject::resource(&name, uri)));
+    let prompts = view.prompts().map(|prompt| prompt.name());
+    let prompts = prompts.flat_map(|prompt| [Subject::prompt(&name, prompt), Subject::completion(&name, prompt)]);
+    let prompts = together(rules, prompts.filter(|subject| rules.shows(subject)));
+    Reached {
+        tools: tools.collect(),
+        hidden_tools: catalogue.tools().len() - view.tools().len(),
+        resources,
+        prompts,
+        name,
+        remote,
+    }
+}
+
+/// All that may be decided about these; none where there are none.
+fn together<'a>(rules: &SessionRules, subjects: impl Iterator<Item = Subject<'a>>) -> Option<Vec<Decision>> {
+    let mut all: Vec<Decision> = Vec::new();
+    for decision in subjects.flat_map(|subject| rules.outlook(&subject)) {
+        if !all.contains(&decision) {
+            all.push(decision);
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// What can become of a call, for the headings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Free,
+    Sometimes,
+    Asked,
+    Never,
+}
+
+fn way(outlook: &[Decision]) -> Way {
+    let can = |decision| outlook.contains(&decision);
+    match (can(Decision::Allow), can(Decision::Ask), can(Decision::Deny)) {
+        (true, false, false) => Way::Free,
+        (true, ..) => Way::Sometimes,
+        (false, true, _) => Way::Asked,
+        (false, false, _) => Way::Never,
+    }
+}
+
+const HEADINGS: [(Way, &str); 4] = [
+    (Way::Free, "Without asking anyone it can call"),
+    (Way::Sometimes, "Depending on the arguments, without asking anyone, it can call"),
+    (Way::Asked, "If a person agrees, it can call"),
+    (Way::Never, "It can never call"),
+];
+
+impl Seen {
+    /// Whether every server could be looked at.
+    pub(super) fn is_whole(&self) -> bool {
+        self.unknown.is_empty()
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("What a session with policy \"{}\" can reach through its tools\n", self.policy);
+        for (which, heading) in HEADINGS {
+            let lines: Vec<String> = self.servers.iter().flat_map(|server| server.lines(which)).collect();
+            if !lines.is_empty() {
+                // Writing to a string does not fail.
+                let _ = write!(text, "\n{heading}:\n{}", lines.concat());
+            }
+        }
+        let hidden_tools: usize = self.servers.iter().map(|server| server.hidden_tools).sum();
+        if !self.hidden.is_empty() || hidden_tools > 0 {
+            let servers = if self.hidden.is_empty() { "none".to_owned() } else { self.hidden.join(", ") };
+            let _ =
+                write!(text, "\nHidden from it: tools of these servers: {hidden_tools}; whole servers: {servers}.\n");
+        }
+        for (server, why) in &self.unknown {
+            let _ = write!(
+                text,
+                "\nServer {} could not be looked at, so this is not all: {}\n",
+                Escaped(server),
+                Escaped(why)
+            );
+        }
+        let _ = write!(text, "\n{}\n", self.summary());
+        text
+    }
+
+    /// The sentence that matters.
+    fn summary(&self) -> String {
+        let outside = |server: &Reached, tool: &Tool| server.remote || tool.effects.has(Effect::Egress);
+        let count = |wanted: &dyn Fn(Way) -> bool| {
+            let tools = self.servers.iter().flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
+            tools.filter(|(server, tool)| outside(server, tool) && wanted(way(&tool.outlook))).count()
+        };
+        let free = count(&|way| matches!(way, Way::Free | Way::Sometimes));
+        let asked = count(&|way| way == Way::Asked);
+        let free_of = |outlook: &dyn Fn(&Reached) -> bool| self.servers.iter().any(outlook);
+        let allows = |outlook: &Option<Vec<Decision>>| outlook.as_ref().is_some_and(|it| it.contains(&Decision::Allow));
+        let reads = free_of(&|server| allows(&server.resources));
+        let gets = free_of(&|server| allows(&server.prompts));
+        let verdict = match (free, asked) {
+            (0, 0) => "No tool that it can call is said to reach outside.".to_owned(),
+            (0, asked) => {
+                format!("No data leaves through tools unless a person agrees, then through {}.", tools(asked))
+            }
+            (free, 0) => {
+                format!("This is no closed sandbox: without asking anyone data can leave through {}.", tools(free))
+            }
+            (free, asked) => format!(
+                "This is no closed sandbox: without asking anyone data can leave through {}, and if a person agrees \
+                 through {asked} more.",
+                tools(free)
+            ),
+        };
+        let resources =
+            if reads { " Reading resources also sends names of the session's choosing to their servers." } else { "" };
+        let prompts =
+            if gets { " Getting prompts also sends text of the session's choosing to their servers." } else { "" };
+        format!(
+            "{verdict}{resources}{prompts}\nEffects are what servers say of their tools, or footbridge.toml in their place; nothing keeps \
+             a server to them."
+        )
+    }
+
+    pub(super) fn json(&self) -> String {
+        let servers: Vec<Value> = self.servers.iter().map(Reached::json).collect();
+        let unknown: Vec<&String> = self.unknown.iter().map(|(name, _)| name).collect();
+        let all = json!({
+            "policy": self.policy, "servers": servers, "hiddenServers": self.hidden, "notLookedAt": unknown,
+        });
+        format!("{all}\n")
+    }
+}
+
+impl Reached {
+    fn lines(&self, which: Way) -> Vec<String> {
+        let tools: Vec<&Tool> = self.tools.iter().filter(|tool| way(&tool.outlook) == which).collect();
+        let others = [(&self.resources, "its resources"), (&self.prompts, "its prompts and their completions")];
+        let others: Vec<&str> = others
+            .into_iter()
+            .filter(|(outlook, _)| outlook.as_ref().is_some_and(|outlook| way(outlook) == which))
+            .map(|(_, what)| what)
+            .collect();
+        if tools.is_empty() && others.is_empty() {
+            return Vec::new();
+        }
+        let place = if self.remote { " (over the network: what it is sent leaves this machine)" } else { "" };
+        let mut lines = vec![format!("  {}{place}\n", Escaped(&self.name))];
+        lines.extend(tools.iter().map(|tool| format!("    {}: {}\n", Escaped(&tool.name), in_words(tool.effects))));
+        lines.extend(others.iter().map(|what| format!("    {what}\n")));
+        lines
+    }
+
+    fn json(&self) -> Value {
+        let words = |outlook: &[Decision]| outlook.iter().map(|decision| decision.as_str()).collect::<Vec<_>>();
+        let tools: Vec<Value> = self
+            .tools
+            .iter()
+            .map(|tool| json!({"name": tool.name, "effects": tool.effects.words(), "decisions": words(&tool.outlook)}))
+            .collect();
+        json!({
+            "name": self.name, "remote": self.remote, "tools": tools, "hiddenTools": self.hidden_tools,
+            "resources": self.resources.as_deref().map(words), "prompts": self.prompts.as_deref().map(words),
+        })
+    }
+}
+
+fn tools(count: usize) -> String {
+    report::counted(count as u64, "tool")
+}
+
+fn in_words(effects: Effects) -> String {
+    let what = match (effects.has(Effect::Write), effects.has(Effect::Destructive)) {
+        (false, _) => "reads",
+        (true, false) => "changes things",
+        (true, true) => "changes and may destroy things",
+    };
+    format!("{what}{}", if effects.has(Effect::Egress) { ", reaches outside" } else { "" })
+}

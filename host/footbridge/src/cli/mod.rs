@@ -1,0 +1,242 @@
+//! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
+
+mod approvals;
+mod audit;
+mod config;
+mod egress;
+mod policy;
+mod run;
+mod serve;
+mod servers;
+mod session;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    config::{Commands, Config, ConfigError, Variables, folders::Folders, load},
+    report,
+};
+use footbridge_core::gate::UnknownPolicy;
+use footbridge_processes::sandbox::EnvironmentError;
+
+/// Status when the command line or the configuration is wrong.
+const USAGE: i32 = 2;
+
+/// One narrow crossing between a sandboxed agent and the tools it may use.
+#[derive(Debug, Parser)]
+#[command(name = "footbridge", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  footbridge run --config servers.json -- bash
+  footbridge run --config servers.json --env MODEL -- my-agent --task 'tidy up'
+  footbridge config check --config servers.json
+  footbridge serve --config servers.json
+  footbridge session create agent-1
+  footbridge run --policy readonly --config servers.json -- bash
+  footbridge policy egress --policy readonly --config servers.json
+  footbridge audit tail --follow
+  footbridge audit verify
+  footbridge approvals watch
+  footbridge servers pins diff
+
+Inside the sandbox:
+  tool-cli                         which servers
+  tool-cli demo                    which tools of a server
+  tool-cli demo get_weather        one tool in full
+  tool-cli demo get_weather '{\"city\":\"Bern\"}'";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one command in a sandbox that reaches tools through one port
+    Run(run::RunArgs),
+    /// Serve many sessions until a signal says to end
+    Serve(ServeArgs),
+    /// Open, show and end sessions of the daemon
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Read and check the record of every call
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Show the calls that wait for a person, and answer them
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
+    /// Show MCP servers, start them afresh, and accept what changed in them
+    #[command(subcommand)]
+    Servers(servers::ServersCommand),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Try policies out, and see what they leave open
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// A small MCP server on standard input and output, to try things with
+    DemoServer,
+}
+
+/// Which files to read.
+#[derive(Debug, Args)]
+struct Files {
+    /// A servers file (.json) or the harness's own (.toml); later ones win. Default: servers.json and
+    /// footbridge.toml of the configuration folder
+    #[arg(long = "config", value_name = "FILE")]
+    config: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "SIGTERM and SIGINT end it in order; SIGHUP reads the configuration again, and one with a mistake \
+changes nothing.
+
+Examples:
+  footbridge serve --config servers.json
+  footbridge session create agent-1
+
+Exit status: 0 after a signal; 125 if it cannot start; 2 for a wrong command line or configuration."
+)]
+struct ServeArgs {
+    #[command(flatten)]
+    files: Files,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Read the files and say all that is wrong or odd
+    Check {
+        #[command(flatten)]
+        files: Files,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the program and gives its exit status.
+#[must_use]
+pub fn main() -> i32 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nowhere to print it: the status says it.
+            let _ = error.print();
+            return error.exit_code();
+        }
+    };
+    let done = match cli.command {
+        Command::Run(args) => run::main(args),
+        Command::Serve(args) => serve::main(args),
+        Command::Session(command) => session::main(command),
+        Command::Audit(command) => audit::main(command),
+        Command::Approvals(command) => approvals::main(command),
+        Command::Servers(command) => servers::main(command),
+        Command::Config(command) => config::main(command),
+        Command::Policy(command) => policy::main(command),
+        Command::DemoServer => demo_server(),
+    };
+    match done {
+        Ok(status) => status,
+        Err(error) => {
+            report::error(&error);
+            let mistaken = error.is::<ConfigError>()
+                || error.is::<EnvironmentError>()
+                || error.is::<NoConfiguration>()
+                || error.is::<UnknownPolicy>()
+                || error.is::<policy::NoSuchCall>()
+                || error.is::<run::NeedsContainer>()
+                || error.is::<audit::NoChain>();
+            if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
+        }
+    }
+}
+
+/// The folders and the configuration of this user.
+fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let variables = Variables::of_this_process().commands(Commands::kept());
+    let config = load(&files.config, &folders.config, &variables)?;
+    Ok((config, folders))
+}
+
+/// No file was named, and none is where they are looked for.
+#[derive(Debug, thiserror::Error)]
+#[error("no configuration was found: there is neither servers.json nor footbridge.toml in {}; name files with --config", .0.display())]
+struct NoConfiguration(PathBuf);
+
+impl NoConfiguration {
+    /// Whether there was anything to read.
+    fn check(config: &Config, folders: &Folders) -> Result<(), Self> {
+        if config.files.is_empty() { Err(Self(folders.config.clone())) } else { Ok(()) }
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), NoLabel> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or(NoLabel)?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A label without a key or a value.
+#[derive(Debug, thiserror::Error)]
+#[error("write KEY=VALUE, as in --label team=search")]
+struct NoLabel;
+
+fn demo_server() -> anyhow::Result<i32> {
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout());
+    crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
+    Ok(0)
+}
+
+#[cfg(test)]
+pub(crate) fn audit_columns() -> &'static [&'static str] {
+    &audit::COLUMNS
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_readme_lists_every_flag_of_run() {
+        let readme = include_str!("../../../../README.md");
+        let cli = Cli::command();
+        let run = cli.find_subcommand("run").unwrap();
+        for flag in run.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(readme.contains(&format!("| `--{flag} ")), "the table lacks --{flag}");
+        }
+    }
+
+    #[test]
+    fn the_readme_lists_every_flag_of_session_create() {
+        let readme = include_str!("../../../../README.md");
+        let cli = Cli::command();
+        let create = cli.find_subcommand("session").unwrap().find_subcommand("create").unwrap();
+        for flag in create.get_arguments().filter_map(clap::Arg::get_long) {
+            let listed = [format!("| `--{flag} "), format!("| `--{flag}`")];
+            assert!(listed.iter().any(|start| readme.contains(start)), "the table lacks --{flag}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_pins_names_the_server_before_its_tools() {
+        for which in ["accept", "forget"] {
+            let shown = Cli::try_parse_from(["footbridge", "servers", "pins", which, "--help"]).unwrap_err();
+            let help = shown.render().to_string();
+            assert!(
+                help.contains(&format!("servers pins {which} ")) && help.contains("<SERVER> <TOOLS...|--all>"),
+                "{help}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+}

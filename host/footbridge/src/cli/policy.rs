@@ -1,0 +1,225 @@
+//! `footbridge policy`: what a policy decides, before any session has it.
+//!
+//! The servers that are asked about are started, listed and ended again; no tool is called and nothing is recorded.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anyhow::Context as _;
+use footbridge_proto::text::Escaped;
+use serde_json::json;
+
+use clap::{Args, Subcommand};
+
+use super::{Files, NoConfiguration, egress, label, load_config};
+use crate::{config::Config, report};
+use footbridge_calls::{
+    provider::{Guard, Unavailable, Upstream},
+    resolve::{checked, find_tool},
+};
+use footbridge_core::{
+    budget::Budget,
+    catalogue::Catalogue,
+    gate::{Decision, Effects, SessionRules},
+    names::ServerName,
+    redact::Redactor,
+};
+use footbridge_mcp::{ServerSpec, Servers, ServersContext, tls};
+use footbridge_processes::{launch::Launcher, sys};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PolicyCommand {
+    /// Say what a policy decides about one call, without making it
+    #[command(after_help = TEST_HELP)]
+    Test {
+        #[command(flatten)]
+        which: WhichPolicy,
+        /// The server's name
+        server: String,
+        /// The tool's name
+        tool: String,
+        /// The call's arguments, a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+    /// Say what a session can reach through its tools
+    #[command(after_help = EGRESS_HELP)]
+    Egress {
+        #[command(flatten)]
+        which: WhichPolicy,
+    },
+}
+
+/// Which policy, for which session.
+#[derive(Debug, Args)]
+pub(super) struct WhichPolicy {
+    #[command(flatten)]
+    files: Files,
+    /// The policy's name: ask, readonly, open, or one of footbridge.toml
+    #[arg(long, value_name = "NAME")]
+    policy: String,
+    /// A label of the session, for rules that ask for labels
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called.
+
+Examples:
+  footbridge policy test --config servers.json --policy readonly demo list_notes
+  footbridge policy test --config servers.json --config footbridge.toml --policy project demo get_weather '{\"city\":\"Bern\"}'
+
+Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
+cannot be looked at.";
+
+const EGRESS_HELP: &str = "Starts the servers to see which tools they have; no tool is called.
+
+Examples:
+  footbridge policy egress --config servers.json --policy readonly
+  footbridge policy egress --config servers.json --config footbridge.toml --policy project --label team=search --json
+
+Exit status: 0, or 1 if a server could not be looked at, and 2 for a wrong configuration.";
+
+/// A call that could not be made, whatever the policy says.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NoSuchCall(String);
+
+/// Status of a call that is not allowed, and of a report that is not whole.
+const NO: i32 = 1;
+
+pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
+    crate::log::start("warn,rmcp=off");
+    // Before any secret is read.
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match command {
+        PolicyCommand::Test { which, server, tool, arguments } => {
+            let (config, rules) = read(&which)?;
+            let asked = Asked { server, tool, arguments };
+            let answer = runtime.block_on(asked.decide(config, &rules))?;
+            report::out(&answer.shown(&rules, which.json))?;
+            Ok(if answer.decision == Word::Decided(Decision::Allow) { 0 } else { NO })
+        }
+        PolicyCommand::Egress { which } => {
+            let (config, rules) = read(&which)?;
+            let seen = runtime.block_on(egress::look(config, rules));
+            report::out(&if which.json { seen.json() } else { seen.text() })?;
+            Ok(if seen.is_whole() { 0 } else { NO })
+        }
+    }
+}
+
+fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
+    let (config, folders) = load_config(&which.files)?;
+    NoConfiguration::check(&config, &folders)?;
+    let policy = config.policies.get(&which.policy)?;
+    let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();
+    Ok((config, SessionRules::new(policy, &labels)))
+}
+
+/// Starts servers and says what each offers, or why it is not known.
+pub(super) async fn catalogues(
+    config: Config,
+    wanted: impl Fn(&ServerSpec) -> bool,
+) -> Vec<(ServerName, Result<Arc<Catalogue>, Unavailable>)> {
+    tls::install();
+    let Config { servers, limits, gathered, .. } = config;
+    let budget = Budget::new(limits.edge.held_bytes);
+    let wait = limits.servers.start_time + limits.servers.list_time;
+    let redactor = Redactor::new(&gathered.secrets);
+    let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
+    let context =
+        ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None }, elicitation: false };
+    let specs = servers.into_iter().filter(wanted).collect();
+    let upstream = Upstream::new(Arc::new(Servers::start(specs, context)), guard);
+    let names = upstream.servers();
+    let looked = names.iter().map(|name| async { (name.clone(), upstream.catalogue(name, wait).await) });
+    let all = futures::future::join_all(looked).await;
+    upstream.shutdown().await;
+    all
+}
+
+/// What is asked about.
+struct Asked {
+    server: String,
+    tool: String,
+    arguments: String,
+}
+
+/// What a policy says, as the operator hears it: a guest is never told that something is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Decided(Decision),
+    Hide,
+}
+
+struct Answer {
+    decision: Word,
+    rule: Option<String>,
+    effects: Option<Effects>,
+}
+
+impl Asked {
+    async fn decide(self, config: Config, rules: &SessionRules) -> anyhow::Result<Answer> {
+        let depth = config.limits.calls.argument_depth;
+        let names: Vec<&str> = config.servers.iter().map(|spec| spec.name.as_str()).collect();
+        if !names.contains(&self.server.as_str()) {
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let what = format!("no server \"{}\" is configured; there are: {there}", self.server);
+            return Err(NoSuchCall(what).into());
+        }
+        if let Some(rule) = rules.hides_server(&self.server) {
+            return Ok(Answer { decision: Word::Hide, rule: Some(rule.id.to_string()), effects: None });
+        }
+        let looked = catalogues(config, |spec| spec.name.as_str() == self.server).await;
+        let (server, catalogue) = looked.into_iter().next().context("the server is not there any more")?;
+        let catalogue = catalogue.map_err(|why| anyhow::anyhow!("{why}"))?;
+        let tool = find_tool(&catalogue, &server, &self.tool).map_err(|error| {
+            let known: Vec<&str> = catalogue.tools().map(|tool| tool.name()).collect();
+            NoSuchCall(format!("{}; there are: {}", error.message, known.join(", ")))
+        })?;
+        let subject = rules.tool(server.as_str(), tool.name(), tool.effects());
+        let effects = Some(subject.effects());
+        if let Some(rule) = rules.hides_this(&subject) {
+            return Ok(Answer { decision: Word::Hide, rule: Some(rule.id.to_string()), effects });
+        }
+        let text = footbridge_proto::json::check(self.arguments.as_bytes(), footbridge_proto::json::MAX_BODY_DEPTH)
+            .map_err(|bad| NoSuchCall(format!("the arguments cannot be read: {bad}")))?;
+        let found = checked(rules, server.clone(), tool, depth, text.trim()).map_err(|error| {
+            let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
+            NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
+        })?;
+        let decided = rules.decide(&subject, &found.tested);
+        let rule = decided.rule.map(|rule| rule.to_string());
+        Ok(Answer { decision: Word::Decided(decided.decision), rule, effects })
+    }
+}
+
+impl Answer {
+    fn shown(&self, rules: &SessionRules, json: bool) -> String {
+        let decision = match self.decision {
+            Word::Decided(decision) => decision.as_str(),
+            Word::Hide => "hide",
+        };
+        let policy = rules.policy().name();
+        let effects = self.effects.map(Effects::words);
+        if json {
+            return format!(
+                "{}\n",
+                json!({"decision": decision, "policy": policy, "rule": self.rule, "effects": effects})
+            );
+        }
+        let mut text = format!("{decision}\n");
+        text.push_str(&match &self.rule {
+            Some(rule) => format!("by rule \"{}\" of policy \"{policy}\"\n", Escaped(rule)),
+            None => format!("since no rule of policy \"{policy}\" matches\n"),
+        });
+        if let Some(effects) = effects {
+            text.push_str(&format!("effects: {}\n", effects.join(", ")));
+        }
+        text
+    }
+}

@@ -1,0 +1,111 @@
+//! `footbridge run`.
+
+use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
+
+use anyhow::Context as _;
+
+use clap::Args;
+
+use super::{Files, label, load_config};
+use crate::run::{Run, Sandbox, run};
+use footbridge_core::limits::overrides::Override;
+use footbridge_processes::{sandbox::Asked, sys};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A call that the policy asks about is asked about on this terminal, while CMD is held. Without a \
+terminal it is denied, unless [approval] of footbridge.toml says who answers.
+
+Examples:
+  footbridge run --config servers.json -- bash
+  footbridge run --config servers.json --policy readonly -- my-agent --task 'tidy up'
+
+Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
+failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
+)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    files: Files,
+    /// What isolates CMD
+    #[arg(long, value_enum, default_value = "net")]
+    sandbox: Sandbox,
+    /// The image of CMD's container; it must be there, it is not fetched
+    #[arg(long, required_if_eq_any([("sandbox", "podman"), ("sandbox", "docker")]), value_parser = image)]
+    image: Option<String>,
+    /// An argument for the engine's `run`, as --engine-arg=--memory=2g; those before an argument `run` go before the
+    /// engine's `run`
+    #[arg(long = "engine-arg", value_name = "ARG", allow_hyphen_values = true)]
+    engine_args: Vec<OsString>,
+    /// Which calls may be made: ask (what only reads, and the rest if a person allows it), readonly, open (all), or a
+    /// policy of footbridge.toml
+    #[arg(long, value_name = "NAME", default_value = "ask")]
+    policy: String,
+    /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
+    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    limits: Vec<Override>,
+    /// A variable that CMD gets too, with this value or its own
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// Something to find this run by in the record
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
+    // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
+    crate::log::start("warn,rmcp=off");
+    let given = args.image.is_some() || !args.engine_args.is_empty();
+    if given && args.sandbox.engine().is_none() {
+        return Err(NeedsContainer.into());
+    }
+    // Before any secret is read.
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    let (config, folders) = load_config(&args.files)?;
+    if config.servers.is_empty() {
+        tracing::warn!("no MCP server is configured: name a servers file with --config");
+    }
+    let policy = config.policies.get(&args.policy)?;
+    let labels = args.labels.into_iter().collect();
+    let env = args.env.into_iter().map(asked).collect();
+    let run_this = Run {
+        config,
+        policy,
+        sandbox: args.sandbox,
+        image: args.image,
+        engine_args: args.engine_args,
+        env,
+        labels,
+        limits: args.limits.into_iter().collect(),
+        command: args.command,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let status = runtime.block_on(run(run_this, &folders));
+    runtime.shutdown_background();
+    status
+}
+
+/// Flags that mean nothing here.
+#[derive(Debug, thiserror::Error)]
+#[error("--image and --engine-arg are for containers: add --sandbox podman or --sandbox docker")]
+pub(super) struct NeedsContainer;
+
+fn asked(text: OsString) -> Asked {
+    let bytes = text.into_vec();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (&bytes[..at], Some(OsString::from_vec(bytes[at + 1..].to_vec()))),
+        None => (&bytes[..], None),
+    };
+    Asked { name: String::from_utf8_lossy(name).into_owned(), value }
+}
+
+fn image(text: &str) -> Result<String, NoImage> {
+    if text.is_empty() || text.starts_with('-') { Err(NoImage) } else { Ok(text.to_owned()) }
+}
+
+/// Not the name of an image.
+#[derive(Debug, thiserror::Error)]
+#[error("write a name such as debian:12")]
+struct NoImage;

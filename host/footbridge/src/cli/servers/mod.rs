@@ -1,0 +1,180 @@
+//! `footbridge servers`: the MCP servers of all harnesses of this user, and the pins of their tools.
+//!
+//! `list` and `restart` ask the harnesses that run. Pins are in the store, which all of them share, so they are looked
+//! at and accepted whether a harness runs or not. Exit status: 0 done; 1 it cannot be done; 2 a wrong command line.
+
+mod difference;
+mod lines;
+mod pins;
+mod show;
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    approvals::{connect_or, show::json_lines},
+    session::REFUSED,
+};
+use crate::{
+    config::folders::Folders,
+    control::{
+        client::{Client, ClientError},
+        wire::{Kind, ListServers, RestartServer},
+    },
+    report,
+};
+use footbridge_core::digest::Digest;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ServersCommand {
+    /// Show the servers of all harnesses that run
+    List {
+        /// Print JSON, one server a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a server and start it afresh, in all harnesses that have it; calls that run on it end
+    Restart {
+        /// The server's name
+        name: String,
+    },
+    /// Show what is pinned of servers' tools, what changed, and accept it
+    Pins(PinsArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = PINS_HELP)]
+pub(super) struct PinsArgs {
+    #[command(subcommand)]
+    command: Option<PinsCommand>,
+    /// Only of this server
+    server: Option<String>,
+    /// Print JSON, one pin a line
+    #[arg(long)]
+    json: bool,
+}
+
+const PINS_HELP: &str = "A tool that is not what it was when it was seen first is refused until its change is accepted.
+
+Examples:
+  footbridge servers pins                      what is pinned
+  footbridge servers pins diff                 what changed, and waits to be accepted
+  footbridge servers pins accept demo get_weather
+  footbridge servers pins accept demo --all
+
+Works whether a harness runs or not; one that runs notices at once.
+Exit status: 0 done; 1 it cannot be done; 2 a wrong command line.";
+
+#[derive(Debug, Subcommand)]
+enum PinsCommand {
+    /// Show what changed, old and new
+    Diff {
+        /// Only of this server
+        server: Option<String>,
+        /// Only of this tool
+        tool: Option<String>,
+        /// Print JSON, one changed tool a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Accept changed definitions: those that it shows, and nothing that comes meanwhile
+    #[command(override_usage = "footbridge servers pins accept [OPTIONS] <SERVER> <TOOLS...|--all>", after_help = ACCEPT_HELP)]
+    Accept {
+        /// The server's name
+        server: String,
+        #[command(flatten)]
+        which: Which,
+        /// Accept only a definition with this digest, as `diff` shows it; may be given several times
+        #[arg(long = "digest", value_name = "DIGEST")]
+        digests: Vec<Digest>,
+        /// Print JSON instead of the difference, one accepted tool a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget pins, for servers or tools that are no more; what is still offered is pinned anew, unseen
+    #[command(override_usage = "footbridge servers pins forget <SERVER> <TOOLS...|--all>")]
+    Forget {
+        /// The server's name
+        server: String,
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+const ACCEPT_HELP: &str = "Prints the difference and accepts exactly that. A definition that changed again in between \
+is refused. With --digest, so is one that is another than the one you looked at before.
+
+Examples:
+  footbridge servers pins accept demo get_weather now
+  footbridge servers pins accept demo --all
+  footbridge servers pins accept demo get_weather --digest sha256:60303ae2...";
+
+/// Which tools of a server.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The tools' names
+    tools: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+}
+
+pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let done = match command {
+        ServersCommand::List { json } => list(&folders.runtime, json),
+        ServersCommand::Restart { name } => restart(&folders.runtime, &name),
+        ServersCommand::Pins(args) => pins::main(args, &folders),
+    };
+    match done {
+        Ok(()) => Ok(0),
+        Err(error) => {
+            report::error(&error);
+            Ok(REFUSED)
+        }
+    }
+}
+
+/// No harness has servers.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no footbridge is running that has servers: neither \"footbridge serve\" nor a \"footbridge run\"; \"footbridge \
+     servers pins\" needs none"
+)]
+struct NoHarness;
+
+/// Which harness it is, for people.
+fn harness_of(client: &Client) -> String {
+    format!("{} {}", client.harness.harness, client.harness.pid)
+}
+
+fn list(runtime: &Path, json: bool) -> anyhow::Result<()> {
+    let mut found = Vec::new();
+    for client in &mut connect_or(runtime, NoHarness)? {
+        let harness = harness_of(client);
+        let servers = client.call(&ListServers {})?.into_iter();
+        found.extend(servers.map(|info| show::Server { info, harness: harness.clone() }));
+    }
+    found.sort_by(|a, b| (&a.info.name, &a.harness).cmp(&(&b.info.name, &b.harness)));
+    Ok(report::out(&if json { json_lines(&found)? } else { show::servers(&found) })?)
+}
+
+fn restart(runtime: &Path, name: &str) -> anyhow::Result<()> {
+    let (mut restarted, mut unknown) = (0, None);
+    for client in &mut connect_or(runtime, NoHarness)? {
+        match client.call(&RestartServer { name: name.to_owned() }) {
+            Ok(_) => {
+                restarted += 1;
+                report::note(&format!("{name} is started afresh by {}", harness_of(client)));
+            }
+            Err(ClientError::Refusal(refusal)) if refusal.kind == Kind::NotFound => unknown = Some(refusal),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match unknown {
+        Some(refusal) if restarted == 0 => Err(refusal.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,224 @@
+//! `footbridge servers pins`: looking at pins, and accepting what changed.
+
+use std::{io::IsTerminal as _, path::Path};
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::{
+    PinsArgs, PinsCommand, Which,
+    difference::{Paint, shown},
+    harness_of, show,
+};
+use crate::{
+    cli::approvals::{running, show::json_lines},
+    config::folders::Folders,
+    control::{
+        client::Client,
+        wire::{AcceptedPin, PinsAccepted},
+    },
+    report,
+    store::{Acceptance, FILE, Store, StoreError, StoredPin},
+};
+use footbridge_core::digest::Digest;
+use footbridge_processes::sys;
+
+/// Acceptances that are told in one request: their names are up to 1 KiB each.
+const AT_ONCE: usize = 20;
+
+/// What is asked for is not there.
+#[derive(Debug, thiserror::Error)]
+enum Nothing {
+    #[error("server {0:?} has no pins: \"footbridge servers pins\" shows all that there are")]
+    Server(String),
+    #[error("tool {1:?} of server {0:?} has no pin: \"footbridge servers pins\" shows all that there are")]
+    Tool(String, String),
+    #[error("tool {1:?} of server {0:?} did not change, or was accepted already: there is nothing to accept")]
+    Same(String, String),
+    #[error("no tool of server {0:?} changed: there is nothing to accept")]
+    Changed(String),
+    #[error(
+        "tool {1:?} of server {0:?} changed to another definition than those that --digest names, and nothing was \
+         accepted: look at it again with \"footbridge servers pins diff\""
+    )]
+    Digest(String, String),
+    #[error("what changed could not be shown, and nothing was accepted")]
+    Unseen,
+}
+
+pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
+    let PinsArgs { command, server, json } = args;
+    match command {
+        None => list(&Pins::open(&folders.state)?, server, json),
+        Some(PinsCommand::Diff { server, tool, json }) => {
+            diff(&Pins::open(&folders.state)?, server.as_deref(), tool, json)
+        }
+        Some(PinsCommand::Accept { server, which, digests, json }) => {
+            // First: a harness has to see which namespaces this process is in, before it is closed to others.
+            let mut harnesses = running(&folders.runtime)?;
+            let accepted = accept(&Pins::open(&folders.state)?, &server, (&which, &digests), json)?;
+            tell(&mut harnesses, &accepted);
+            Ok(())
+        }
+        Some(PinsCommand::Forget { server, which }) => {
+            let pins = Pins::open(&folders.state)?;
+            let found = pins.of(Some(&server))?;
+            if found.is_empty() {
+                return Err(Nothing::Server(server).into());
+            }
+            if let Some(tool) = which.tools.iter().find(|tool| !found.iter().any(|pin| pin.tool == **tool)) {
+                return Err(Nothing::Tool(server, tool.clone()).into());
+            }
+            let forgotten = pins.forget(&server, &which.tools)?;
+            report::note(&format!("{} of {server} forgotten", report::counted(forgotten, "pin")));
+            Ok(())
+        }
+    }
+}
+
+/// The pins of a state folder, for one command.
+struct Pins {
+    runtime: tokio::runtime::Runtime,
+    /// None where there never was a harness.
+    store: Option<Store>,
+}
+
+impl Pins {
+    fn open(state: &Path) -> anyhow::Result<Self> {
+        sys::harden().context("cannot protect this process from others of the same user")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let is_there = state.join(FILE).symlink_metadata().is_ok();
+        let store = if is_there { Some(runtime.block_on(Store::open(state))?) } else { None };
+        Ok(Self { runtime, store })
+    }
+
+    fn of(&self, server: Option<&str>) -> Result<Vec<StoredPin>, StoreError> {
+        self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| self.runtime.block_on(store.pins(server)))
+    }
+
+    fn accept(&self, accepted: &[Acceptance]) -> anyhow::Result<()> {
+        Ok(self.store.as_ref().map_or(Ok(()), |store| self.runtime.block_on(store.accept_pins(accepted)))?)
+    }
+
+    fn forget(&self, server: &str, tools: &[String]) -> Result<u64, StoreError> {
+        self.store.as_ref().map_or(Ok(0), |store| self.runtime.block_on(store.forget_pins(server, tools)))
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if let Some(store) = self.store.take() {
+            self.runtime.block_on(store.close());
+        }
+    }
+}
+
+fn list(pins: &Pins, server: Option<String>, json: bool) -> anyhow::Result<()> {
+    let found = pins.of(server.as_deref())?;
+    if let Some(server) = server.filter(|_| found.is_empty()) {
+        return Err(Nothing::Server(server).into());
+    }
+    Ok(report::out(&if json { as_json(&found)? } else { show::pins(&found) })?)
+}
+
+fn as_json(found: &[StoredPin]) -> serde_json::Result<String> {
+    json_lines(&found.iter().map(show::Pin::of).collect::<Vec<_>>())
+}
+
+fn diff(pins: &Pins, server: Option<&str>, tool: Option<String>, json: bool) -> anyhow::Result<()> {
+    let mut found = pins.of(server)?;
+    if let (Some(server), true) = (server, found.is_empty()) {
+        return Err(Nothing::Server(server.to_owned()).into());
+    }
+    if let (Some(server), Some(tool)) = (server, tool) {
+        found.retain(|pin| pin.tool == tool);
+        if found.is_empty() {
+            return Err(Nothing::Tool(server.to_owned(), tool).into());
+        }
+    }
+    found.retain(|pin| pin.changed.is_some());
+    if json {
+        return Ok(report::out(&as_json(&found)?)?);
+    }
+    report::out(&differences(&found))?;
+    report::note(match found.as_slice() {
+        [] => "nothing changed",
+        _ => "to accept: footbridge servers pins accept SERVER TOOL... [--digest DIGEST], or SERVER --all",
+    });
+    Ok(())
+}
+
+fn differences(found: &[StoredPin]) -> String {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let paint = Paint(std::io::stdout().is_terminal() && !no_colour);
+    found.iter().map(|pin| shown(pin, paint)).collect::<Vec<_>>().join("\n")
+}
+
+fn accept(
+    pins: &Pins,
+    server: &str,
+    (which, digests): (&Which, &[Digest]),
+    json: bool,
+) -> anyhow::Result<Vec<Acceptance>> {
+    let selected = select(pins.of(Some(server))?, server, which, digests)?;
+    let accepted: Vec<Acceptance> = selected.iter().filter_map(acceptance).collect();
+    // What is accepted is what is shown here: these digests and no others.
+    if !json && !report::piece(&differences(&selected))? {
+        return Err(Nothing::Unseen.into());
+    }
+    pins.accept(&accepted)?;
+    for one in &accepted {
+        let line = json!({"server": one.server, "tool": one.tool, "digest": format!("sha256:{}", one.digest)});
+        match json {
+            true => report::out(&json_lines(&[line])?)?,
+            false => report::note(&format!("accepted: {}/{}", one.server, one.tool)),
+        }
+    }
+    Ok(accepted)
+}
+
+fn acceptance(pin: &StoredPin) -> Option<Acceptance> {
+    let digest = pin.changed.as_ref()?.digest;
+    Some(Acceptance { server: pin.server.clone(), tool: pin.tool.clone(), digest })
+}
+
+/// The changes that are asked for.
+fn select(found: Vec<StoredPin>, server: &str, which: &Which, digests: &[Digest]) -> Result<Vec<StoredPin>, Nothing> {
+    for tool in &which.tools {
+        let named = || (server.to_owned(), tool.clone());
+        match found.iter().find(|pin| pin.tool == *tool) {
+            None => return Err(Nothing::Tool(named().0, named().1)),
+            Some(pin) if pin.changed.is_none() => return Err(Nothing::Same(named().0, named().1)),
+            Some(_) => {}
+        }
+    }
+    let is_asked = |pin: &StoredPin| pin.changed.is_some() && (which.all || which.tools.contains(&pin.tool));
+    let selected: Vec<StoredPin> = found.into_iter().filter(is_asked).collect();
+    let is_other = |pin: &&StoredPin| pin.changed.as_ref().is_some_and(|changed| !digests.contains(&changed.digest));
+    match selected.iter().find(is_other) {
+        Some(other) if !digests.is_empty() => Err(Nothing::Digest(server.to_owned(), other.tool.clone())),
+        _ if selected.is_empty() => Err(Nothing::Changed(server.to_owned())),
+        _ => Ok(selected),
+    }
+}
+
+/// Has it recorded by whoever runs. It is accepted either way.
+fn tell(harnesses: &mut [Client], accepted: &[Acceptance]) {
+    let told = accepted.iter().map(|one| AcceptedPin {
+        server: one.server.clone(),
+        tool: one.tool.clone(),
+        digest: format!("sha256:{}", one.digest),
+    });
+    let told: Vec<AcceptedPin> = told.collect();
+    if harnesses.is_empty() {
+        report::note("no footbridge is running: this is in no record");
+    }
+    for client in harnesses {
+        for some in told.chunks(AT_ONCE) {
+            if let Err(error) = client.call(&PinsAccepted { accepted: some.to_vec() }) {
+                let what = format!("it is accepted, but {} did not record it", harness_of(client));
+                report::error(&anyhow::Error::new(error).context(what));
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Where the harness keeps things: configuration, state, and what lives only while it runs.
+//!
+//! uid 0 uses `/etc`, `/var/lib` and `/run`; others the XDG folders (XDG Base Directory 0.8) with their defaults, and
+//! a checked folder under `/tmp` where there is no runtime folder. `FOOTBRIDGE_STATE` and `FOOTBRIDGE_RUNTIME` name
+//! others.
+
+use std::{ffi::OsString, path::PathBuf};
+
+/// The three folders of one user's harnesses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// `footbridge.toml` and `servers.json`.
+    pub config: PathBuf,
+    /// The record.
+    pub state: PathBuf,
+    /// Sockets.
+    pub runtime: PathBuf,
+    /// The user's whole runtime folder, where other programs keep their sockets.
+    pub users_runtime: Option<PathBuf>,
+}
+
+/// There is no home folder to put them into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("neither HOME nor {0} is set to an absolute path: set one of them")]
+pub struct NoHome(&'static str);
+
+impl Folders {
+    /// The folders of this user, from the environment.
+    ///
+    /// # Errors
+    /// [`NoHome`].
+    pub fn find(uid: u32, var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoHome> {
+        let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let below_home = |name: &'static str, rest: &str| {
+            let base = absolute(name).or_else(|| absolute("HOME").map(|home| home.join(rest)));
+            base.map(|base| base.join("footbridge")).ok_or(NoHome(name))
+        };
+        let users_runtime = absolute("XDG_RUNTIME_DIR");
+        let (config, state, runtime) = if uid == 0 {
+            ("/etc/footbridge".into(), "/var/lib/footbridge".into(), "/run/footbridge".into())
+        } else {
+            let runtime = match &users_runtime {
+                Some(folder) => folder.join("footbridge"),
+                None => PathBuf::from(format!("/tmp/footbridge-{uid}")),
+            };
+            (below_home("XDG_CONFIG_HOME", ".config")?, below_home("XDG_STATE_HOME", ".local/state")?, runtime)
+        };
+        Ok(Self {
+            config,
+            state: absolute("FOOTBRIDGE_STATE").unwrap_or(state),
+            runtime: absolute("FOOTBRIDGE_RUNTIME").unwrap_or(runtime),
+            users_runtime,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn find(uid: u32, vars: &[(&str, &str)]) -> Result<Folders, NoHome> {
+        Folders::find(uid, |name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+    }
+
+    #[test]
+    fn root_uses_the_systems_folders() {
+        let folders = find(0, &[("XDG_CONFIG_HOME", "/x")]).unwrap();
+        assert_eq!(folders.config, Path::new("/etc/footbridge"));
+        assert_eq!(folders.runtime, Path::new("/run/footbridge"));
+        assert_eq!(find(0, &[("FOOTBRIDGE_STATE", "/s")]).unwrap().state, Path::new("/s"));
+    }
+
+    #[test]
+    fn others_use_xdg_with_its_defaults_and_ignore_relative_paths() {
+        let folders = find(7, &[("HOME", "/h"), ("XDG_STATE_HOME", "rel")]).unwrap();
+        assert_eq!(folders.config, Path::new("/h/.config/footbridge"));
+        assert_eq!(folders.state, Path::new("/h/.local/state/footbridge"));
+        assert_eq!(folders.runtime, Path::new("/tmp/footbridge-7"));
+        assert_eq!(find(7, &[("HOME", "/h"), ("XDG_RUNTIME_DIR", "/r")]).unwrap().runtime, Path::new("/r/footbridge"));
+        assert!(matches!(find(7, &[]), Err(NoHome(_))));
+    }
+}

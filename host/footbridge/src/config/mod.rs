@@ -1,0 +1,220 @@
+//! The operator's configuration, in two steps: what was written, then what it means.
+//!
+//! Every mistake is reported at once, with its file and line. Nothing that a guest or a server sent gets here.
+
+mod approval;
+mod commands;
+pub mod folders;
+
+mod programs;
+mod secrets;
+mod servers;
+mod settings;
+pub mod trust;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub use commands::Commands;
+pub use secrets::Gathered;
+
+use crate::approvers::Settings as Asking;
+use footbridge_audit::AuditSettings;
+use footbridge_core::{
+    gate::{Policies, Policy, policy::Labelled},
+    limits::Limits,
+    policy_file,
+    settings_file::{File, Mistake},
+};
+use footbridge_mcp::ServerSpec;
+use settings::Settings;
+
+/// All that the files say together.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The servers, by name.
+    pub servers: Vec<ServerSpec>,
+    /// Secrets that the files refer to.
+    pub gathered: Gathered,
+    /// Limits, with those of the files.
+    pub limits: Limits,
+    /// Of the record.
+    pub audit: AuditSettings,
+    /// Names that a `Host` header may give besides loopback.
+    pub allow_hosts: Vec<String>,
+    /// Who is asked for approvals.
+    pub approval: Asking,
+    /// The policies that there are, those that are built in too.
+    pub policies: Policies,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+    /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over.
+    pub notes: Vec<Mistake>,
+}
+
+/// The configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<Mistake>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The variables that the configuration is read with, and how the commands that it names for secrets are run.
+pub struct Variables {
+    all: Vec<(String, String)>,
+    commands: Commands,
+}
+
+impl Variables {
+    /// Those of this process. What is not UTF-8 is passed over: it can be neither referred to nor handed on.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        let utf8 = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Self { all: std::env::vars_os().filter_map(utf8).collect(), commands: Commands::default() }
+    }
+
+    /// With this way to run commands.
+    #[must_use]
+    pub fn commands(self, commands: Commands) -> Self {
+        Self { commands, ..self }
+    }
+}
+
+/// Reads files, later ones over earlier ones; without any, those of the configuration folder that exist.
+/// Waits for commands that print secrets, one after the other, each within 30 s.
+///
+/// # Errors
+/// [`ConfigError`], with every mistake of every file.
+pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<Config, ConfigError> {
+    let defaults = || ["footbridge.toml", "servers.json"].map(|name| folder.join(name));
+    let paths: Vec<PathBuf> =
+        if given.is_empty() { defaults().into_iter().filter(|path| path.exists()).collect() } else { given.to_vec() };
+    let mut config = Config::default();
+    let mut mistakes = Vec::new();
+    let mut parts = Parts::default();
+    for path in &paths {
+        match add_file(path, variables, &mut config, &mut parts) {
+            Ok(()) => {}
+            Err(mut found) => {
+                found.sort_by_key(|mistake| mistake.line);
+                mistakes.extend(found);
+            }
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(ConfigError(mistakes));
+    }
+    config.servers = parts.servers.into_values().collect();
+    config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
+    config.notes.extend(unmatched(&config));
+    Ok(config)
+}
+
+/// What files add to each other.
+#[derive(Default)]
+struct Parts {
+    servers: BTreeMap<String, ServerSpec>,
+    policies: BTreeMap<String, Arc<Policy>>,
+    labelled: Vec<Labelled>,
+}
+
+/// Rules for servers that are not configured: no mistake, since policies outlive servers, and often a typing error.
+fn unmatched(config: &Config) -> Vec<Mistake> {
+    let toml = || config.files.iter().find(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let policies = config.policies.names().filter_map(|name| config.policies.get(name).ok());
+    let idle = policies.flat_map(|policy| {
+        let about_none = |rule: &&footbridge_core::gate::Rule| {
+            !config.servers.iter().any(|spec| rule.is_about_server(spec.name.as_str()))
+        };
+        let note = |rule: &footbridge_core::gate::Rule| {
+            let what =
+                format!("rule {:?} of policy \"{}\" is about no server that is configured", rule.id, policy.name());
+            Mistake { file: toml().cloned().unwrap_or_default(), line: None, what }
+        };
+        policy.rules().iter().filter(about_none).map(note).collect::<Vec<_>>()
+    });
+    if config.servers.is_empty() { Vec::new() } else { idle.collect() }
+}
+
+fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut Parts) -> Result<(), Vec<Mistake>> {
+    let wrong = |what: String| vec![Mistake { file: path.to_owned(), line: None, what }];
+    let real = trust::check(path).map_err(|error| wrong(error.to_string()))?;
+    let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    config.files.push(real.clone());
+    let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if real != named {
+        config.files.push(named);
+    }
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => {
+            let var =
+                |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
+            let found = self::servers::read(&real, &text, &var, &variables.all, &variables.commands);
+            config.notes.extend(found.notes);
+            config.gathered.add(found.gathered);
+            for spec in found.servers {
+                let name = spec.name.to_string();
+                if parts.servers.insert(name.clone(), spec).is_some() {
+                    let what = format!("server \"{name}\" replaces the one of an earlier file");
+                    config.notes.push(Mistake { file: path.to_owned(), line: None, what });
+                }
+            }
+            if found.mistakes.is_empty() { Ok(()) } else { Err(found.mistakes) }
+        }
+        Some("toml") => {
+            let file = File::new(&real, &text);
+            let (settings, found) = read_settings(file)?;
+            config.limits = settings.limits;
+            config.allow_hosts = settings.edge.allow_hosts;
+            config.audit = settings.audit;
+            let (approval, gathered) =
+                settings.approval.meant(&file, &variables.all, &variables.commands).map_err(|one| vec![one])?;
+            let command = approval.command.as_ref();
+            let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
+            let at = ["approval", "command"].map(str::to_owned);
+            config.notes.extend(missing.map(|what| file.mistake(&at, what)));
+            config.approval = approval;
+            config.gathered.add(gathered);
+            for policy in found.policies {
+                let name = policy.name().to_owned();
+                if parts.policies.insert(name.clone(), policy).is_some() {
+                    let what = format!("policy \"{name}\" replaces the one of an earlier file");
+                    config.notes.push(Mistake { file: path.to_owned(), line: None, what });
+                }
+            }
+            // Of a later file first: the first that is about a tool holds.
+            parts.labelled.splice(0..0, found.labelled);
+            Ok(())
+        }
+        _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
+    }
+}
+
+/// PATH among variables.
+fn path_in(variables: &[(String, String)]) -> Option<&str> {
+    variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str())
+}
+
+/// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs
+/// unsaid, and the other way round.
+fn read_settings(file: File<'_>) -> Result<(Settings, policy_file::Found), Vec<Mistake>> {
+    let table = file.parse().map_err(|mistake| vec![mistake])?;
+    let mut found = policy_file::read(file, &table);
+    let mistakes = std::mem::take(&mut found.mistakes);
+    match settings::read(file, table) {
+        Ok(settings) if mistakes.is_empty() => Ok((settings, found)),
+        Ok(_) => Err(mistakes),
+        Err(others) => Err(others.into_iter().chain(mistakes).collect()),
+    }
+}

@@ -1,0 +1,107 @@
+//! What commands ask about MCP servers and pins, the same for every harness.
+
+use super::{
+    server::{Peer, sent},
+    wire::{AcceptedPin, Kind, PinsRecorded, Refusal, Request, Restarted, ServerInfo},
+};
+use footbridge_calls::{pins::Pins, record::Audit};
+use footbridge_core::digest::Digest;
+use footbridge_mcp::{ServerReport, ServerState, Servers};
+
+/// What of a harness commands may look at and restart.
+#[derive(Clone)]
+pub(crate) struct Overseen {
+    pub(crate) servers: Option<Servers>,
+    pub(crate) pins: Option<Pins>,
+    pub(crate) audit: Audit,
+}
+
+/// Carries a request out, if it is about servers or pins; gives it back otherwise.
+pub(crate) async fn handle(
+    overseen: &Overseen,
+    request: Request,
+    peer: Peer,
+) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
+    Ok(match request {
+        Request::ListServers(_) => sent(overseen.list().await),
+        Request::RestartServer(asked) => overseen.restart(asked.name).await.and_then(sent),
+        Request::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
+        other => return Err(Box::new(other)),
+    })
+}
+
+impl Overseen {
+    async fn list(&self) -> Vec<ServerInfo> {
+        let mut all = Vec::new();
+        for report in self.servers.as_ref().map(Servers::report).unwrap_or_default() {
+            all.push(self.info(report).await);
+        }
+        all
+    }
+
+    async fn info(&self, report: ServerReport) -> ServerInfo {
+        let (mut tools, mut changed) = (0, Vec::new());
+        let (status, why) = match report.state {
+            ServerState::Starting => ("starting", None),
+            ServerState::Unavailable(why) => ("unavailable", Some(why.to_string())),
+            ServerState::Ready(offered) => {
+                tools = offered.tools().len();
+                let vetted = match &self.pins {
+                    Some(pins) => pins.vet(&report.name, offered).await,
+                    None => Ok(offered),
+                };
+                match vetted {
+                    Ok(seen) => {
+                        changed.extend(seen.changed().map(|(name, _)| name.to_owned()));
+                        ("ready", None)
+                    }
+                    Err(why) => ("unavailable", Some(why.to_string())),
+                }
+            }
+        };
+        ServerInfo {
+            name: report.name.to_string(),
+            kind: report.kind.to_owned(),
+            status: status.to_owned(),
+            why,
+            tools,
+            changed,
+            pid: report.pid,
+            restarts: report.restarts,
+            calls: report.in_flight,
+            last_error: report.last_error,
+        }
+    }
+
+    async fn restart(&self, name: String) -> Result<Restarted, Refusal> {
+        let restarted = match &self.servers {
+            Some(servers) => servers.restart(&name).await,
+            None => false,
+        };
+        if restarted {
+            tracing::info!(server = name, "an MCP server is restarted by a command");
+            return Ok(Restarted { name });
+        }
+        let message = format!("there is no server {name:?}: \"footbridge servers list\" shows those that there are");
+        Err(Refusal::new(Kind::NotFound, message))
+    }
+
+    /// Records what was accepted, if it is what the store says now.
+    async fn accepted(&self, accepted: &[AcceptedPin], peer: Peer) -> Result<PinsRecorded, Refusal> {
+        let failed = |message: &str| Refusal::new(Kind::Failed, message);
+        let pins = self.pins.as_ref().ok_or_else(|| failed("this harness has no pins"))?;
+        let approver = format!("servers pins accept ({peer})");
+        for AcceptedPin { server, tool, digest: text } in accepted {
+            let digest: Digest =
+                text.parse().map_err(|_| Refusal::new(Kind::Invalid, format!("{text:?} is no digest")))?;
+            match pins.are(server, tool, digest).await {
+                Ok(true) => self.audit.pin_accepted(server, tool, digest, &approver),
+                Ok(false) => {
+                    return Err(failed("the store of this harness has no such pin: it has another state folder"));
+                }
+                Err(error) => return Err(failed(&error.to_string())),
+            }
+        }
+        Ok(PinsRecorded { recorded: accepted.len() })
+    }
+}

@@ -1,0 +1,318 @@
+//! What goes over a control socket. Both ends are this crate, though they may be of different versions: members that
+//! are not known are refused in requests and ignored in answers.
+//!
+//! Names and addresses are texts here; whoever carries a request out makes sense of them.
+
+mod approvals;
+mod servers;
+
+use std::{collections::BTreeMap, fmt};
+
+use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+pub use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
+
+pub use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
+
+/// Changes when an older program could misread a newer one.
+pub const PROTOCOL: u32 = 1;
+
+/// Longest request, bytes.
+pub const MAX_REQUEST: usize = 256 * 1024;
+
+/// Longest answer, bytes.
+pub const MAX_ANSWER: usize = 16 << 20;
+
+/// A method: its name, its parameters, and what it answers.
+pub trait Method: Serialize {
+    /// The name.
+    const NAME: &'static str;
+    /// What comes back.
+    type Answer: DeserializeOwned;
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:literal $params:ident -> $answer:ty;)*) => {
+        $(impl Method for $params {
+            const NAME: &'static str = $name;
+            type Answer = $answer;
+        })*
+
+        /// Everything that can be asked for.
+        #[derive(Debug)]
+        pub enum Request {
+            $($(#[$doc])* $params($params),)*
+        }
+
+        impl Request {
+            /// Makes sense of a method and its parameters.
+            ///
+            /// # Errors
+            /// The answer to send, where the method is unknown or its parameters do not fit.
+            pub fn read(method: &str, params: &RawValue) -> Result<Self, Refusal> {
+                match method {
+                    $($name => serde_json::from_str(params.get()).map(Self::$params).map_err(bad_params),)*
+                    _ => Err(unknown_method(method)),
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    /// Who is there.
+    "hello" Hello -> Harness;
+    /// Make a session.
+    "session.create" CreateSession -> Created;
+    /// Show all sessions.
+    "session.list" ListSessions -> Vec<SessionInfo>;
+    /// Show one session.
+    "session.show" ShowSession -> SessionInfo;
+    /// Give a session another token.
+    "session.rotate" RotateSession -> Created;
+    /// End a session.
+    "session.revoke" RevokeSession -> Revoked;
+    /// Show all approvals that are pending or granted.
+    "approvals.list" ListApprovals -> Vec<ApprovalInfo>;
+    /// Show one with its whole arguments.
+    "approvals.show" ShowApproval -> ApprovalShown;
+    /// Allow a call.
+    "approvals.allow" AllowApproval -> Answered;
+    /// Deny a call.
+    "approvals.deny" DenyApproval -> Answered;
+    /// Show all MCP servers.
+    "servers.list" ListServers -> Vec<ServerInfo>;
+    /// Start an MCP server afresh.
+    "servers.restart" RestartServer -> Restarted;
+    /// Record that changed definitions were accepted.
+    "pins.accepted" PinsAccepted -> PinsRecorded;
+}
+
+/// Who asks.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// Its version.
+    pub version: String,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Harness {
+    /// `serve` or `run`.
+    pub harness: String,
+    /// Its version.
+    pub version: String,
+    /// Its [`PROTOCOL`].
+    pub protocol: u32,
+    /// Its process.
+    pub pid: u32,
+}
+
+impl Harness {
+    /// This process, of this kind.
+    #[must_use]
+    pub fn this(harness: &str) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { harness: harness.to_owned(), version, protocol: PROTOCOL, pid: std::process::id() }
+    }
+}
+
+/// A new session.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSession {
+    /// Its name.
+    pub name: String,
+    /// Endpoints to listen on; without one, a Unix socket in a folder of its own.
+    pub listen: Vec<String>,
+    /// Virtual machines that may come in over vsock.
+    pub peer_cids: Vec<u32>,
+    /// The name of its policy.
+    pub policy: String,
+    /// How long it lives, milliseconds.
+    pub ttl_ms: Option<u64>,
+    /// The process that it ends with.
+    pub pid: Option<i32>,
+    /// What the operator finds it by.
+    pub labels: BTreeMap<String, String>,
+    /// The mode of its Unix sockets.
+    pub socket_mode: u32,
+    /// Their owner, where it is not to be the harness's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_owner: Option<u32>,
+    /// Users besides the harness's own that may connect to its Unix sockets.
+    pub allow_uids: Vec<u32>,
+    /// Its own limits, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
+}
+
+/// All sessions.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListSessions {}
+
+/// One session.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowSession {
+    /// Its name.
+    pub name: String,
+}
+
+/// Another token for a session. The old one ends at once; calls that run go on.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RotateSession {
+    /// Its name.
+    pub name: String,
+}
+
+/// The end of a session: its connections are cut, its calls cancelled.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeSession {
+    /// Its name.
+    pub name: String,
+}
+
+/// A session and its token, which is shown this once.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Created {
+    /// Its name.
+    pub name: String,
+    /// Its token.
+    pub token: String,
+    /// Where it listens, as it is connected to.
+    pub endpoints: Vec<String>,
+    /// When it ends by itself, RFC 3339.
+    pub expires: Option<String>,
+}
+
+impl fmt::Debug for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Created").field("name", &self.name).field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
+}
+
+/// A session that was ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Revoked {
+    /// Its name.
+    pub name: String,
+}
+
+/// How a session is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// Its name.
+    pub name: String,
+    /// The name of its policy.
+    pub policy: String,
+    /// When it was created, RFC 3339.
+    pub created: String,
+    /// When it ends by itself, RFC 3339.
+    pub expires: Option<String>,
+    /// The process that it ends with.
+    pub pid: Option<i32>,
+    /// What the operator finds it by.
+    pub labels: BTreeMap<String, String>,
+    /// Its limits that are not those of the harness, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
+    /// Where it listens.
+    pub listeners: Vec<ListenerInfo>,
+    /// Why it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
+    /// Connections that are open.
+    pub connections: usize,
+    /// Calls in flight.
+    pub calls: usize,
+}
+
+/// How a listener is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerInfo {
+    /// Where.
+    pub endpoint: String,
+    /// The mode of its file, octal, for Unix sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The owner of its file, where that is not the harness's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<u32>,
+    /// Users besides the harness's own that may connect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_uids: Vec<u32>,
+    /// The virtual machine that may connect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_cid: Option<u32>,
+    /// Why nothing listens there; it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
+}
+
+/// What kind of no an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// This harness does not know the method: it is older or newer than the command.
+    UnknownMethod,
+    /// The request makes no sense.
+    Invalid,
+    /// There is no such thing.
+    NotFound,
+    /// Something is in the way: a name, a socket, a CID that is taken.
+    Taken,
+    /// The harness could not do it.
+    Failed,
+    /// A kind of a newer harness.
+    #[serde(other)]
+    Other,
+}
+
+/// A request that was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Which kind of no.
+    pub kind: Kind,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal with its message.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// Its code in JSON-RPC.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self.kind {
+            Kind::UnknownMethod => -32601,
+            Kind::Invalid => -32602,
+            _ => -32000,
+        }
+    }
+}
+
+fn unknown_method(method: &str) -> Refusal {
+    let version = env!("CARGO_PKG_VERSION");
+    let method: String = method.chars().take(64).collect();
+    Refusal::new(
+        Kind::UnknownMethod,
+        format!(
+            "the running footbridge ({version}) does not know \"{method}\": it is older or newer than this command; restart it with the same version"
+        ),
+    )
+}
+
+fn bad_params(error: serde_json::Error) -> Refusal {
+    Refusal::new(Kind::Invalid, format!("the parameters cannot be read: {error}"))
+}

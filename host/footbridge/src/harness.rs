@@ -1,0 +1,232 @@
+//! One harness: the stages, the MCP servers behind them, and the listeners in front.
+//!
+//! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
+//! what runs gets a moment, servers end, the record is written out.
+
+mod reload;
+mod sessions;
+mod sight;
+mod table;
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{approvers::Settings as Asking, config::Config, control::servers::Overseen, head_command::HeadCommand};
+use footbridge_audit::{AuditSettings, Recorder};
+use footbridge_calls::{
+    approval::Approvals,
+    call::Stages,
+    pins::Pins,
+    provider::{Guard, ToolProvider, Upstream},
+    record::Audit,
+    resolve::Resolver,
+};
+use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
+use footbridge_edge::{Edge, connections::Connections, listener::Listeners};
+use footbridge_mcp::{Servers, ServersContext, tls};
+use footbridge_processes::launch::Launcher;
+
+pub use reload::Reloaded;
+pub use sessions::OpenError;
+pub use table::SessionView;
+use table::Table;
+
+/// How long calls may still run when the harness ends.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// What the stages in front of a provider are made of.
+struct Front {
+    limits: Limits,
+    allow_hosts: Vec<String>,
+    audit: Audit,
+    budget: Budget,
+    approval: Asking,
+    pins: Option<Pins>,
+}
+
+/// A running harness.
+pub struct Harness {
+    edge: Edge,
+    upstream: Upstream,
+    servers: Option<Servers>,
+    pins: Option<Pins>,
+    approvals: Approvals,
+    approval: Asking,
+    audit: Audit,
+    redactor: Redactor,
+    limits: Limits,
+    record: AuditSettings,
+    allow_hosts: Vec<String>,
+    policies: RwLock<Policies>,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+    sessions: Table,
+    connections: Connections,
+    budget: Budget,
+    sockets: Listeners,
+}
+
+impl Harness {
+    /// Starts the stages and the servers, and writes as this says, or to this journal. With pins, only what is as it
+    /// was pinned is offered. Only [`Launcher::Kept`] keeps the promise that no process is left behind.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn start(
+        config: Config,
+        recorder: impl Into<Recorder>,
+        launcher: Launcher,
+        pins: Option<Pins>,
+    ) -> std::io::Result<Self> {
+        tls::install();
+        let redactor = Redactor::new(&config.gathered.secrets);
+        crate::log::hide(&redactor);
+        let recorder = HeadCommand::added_to(recorder.into(), &launcher);
+        let audit = Audit::start(recorder, redactor.clone(), config.limits.audit.clone())?;
+        let budget = Budget::new(config.limits.edge.held_bytes);
+        let limits = config.limits.clone();
+        let elicitation = config.approval.asks_anybody();
+        let context =
+            ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
+        let servers = Servers::start(config.servers, context);
+        let front = Front {
+            limits: config.limits,
+            allow_hosts: config.allow_hosts,
+            audit,
+            budget,
+            approval: config.approval,
+            pins,
+        };
+        // What servers say is redacted where it comes in, and not again.
+        let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
+        if let Some(pins) = &harness.pins {
+            harness.tasks.spawn(sight::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
+        }
+        harness.servers = Some(servers);
+        harness.redactor = redactor;
+        harness.record = config.audit;
+        harness.policies = RwLock::new(config.policies);
+        Ok(harness)
+    }
+
+    /// Starts the stages in front of a provider, and writes as this says, or to this journal. The values of `secrets`
+    /// are taken out of what it answers. With pins, only what is as it was pinned is offered.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn over(
+        provider: Arc<dyn ToolProvider>,
+        limits: Limits,
+        secrets: &[Secret],
+        recorder: impl Into<Recorder>,
+        pins: Option<Pins>,
+    ) -> std::io::Result<Self> {
+        let redactor = Redactor::new(secrets);
+        let audit = Audit::start(
+            HeadCommand::added_to(recorder.into(), &Launcher::default()),
+            redactor.clone(),
+            limits.audit.clone(),
+        )?;
+        let budget = Budget::new(limits.edge.held_bytes);
+        let approval = Asking { watch: Some(false), command: None, webhook: None };
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, pins };
+        Ok(Self::behind(front, provider, redactor))
+    }
+
+    fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
+        let Front { limits, allow_hosts, audit, budget, approval, pins } = front;
+        let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
+        let upstream = Upstream::new(provider, guard).pinned(pins.clone());
+        let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
+        let approvals = Approvals::new(approval.approvers(limits.approval.command_time), audit.clone());
+        let stages =
+            Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
+        let edge = Edge::new(stages, &limits, allow_hosts.clone());
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let (sessions, connections) = (Table::default(), Connections::new(&limits.edge));
+        Self {
+            edge,
+            upstream,
+            servers: None,
+            pins,
+            approvals,
+            approval,
+            audit,
+            redactor,
+            limits,
+            record: AuditSettings::default(),
+            allow_hosts,
+            policies: RwLock::default(),
+            shutdown,
+            tasks,
+            sessions,
+            connections,
+            budget,
+            sockets: Listeners::default(),
+        }
+    }
+
+    /// What binds the listeners of its sessions.
+    #[must_use]
+    pub fn listeners(&self) -> &Listeners {
+        &self.sockets
+    }
+
+    /// The policies of the configuration; over another provider those that are built in.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The open sessions, by name.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionView> {
+        self.sessions.view()
+    }
+
+    /// The approvals, for whoever answers them.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    /// What commands may look at and restart.
+    pub(crate) fn overseen(&self) -> Overseen {
+        Overseen { servers: self.servers.clone(), pins: self.pins.clone(), audit: self.audit.clone() }
+    }
+
+    /// The MCP servers, for the operator's view of them; none over another provider.
+    #[must_use]
+    pub fn servers(&self) -> Option<&Servers> {
+        self.servers.as_ref()
+    }
+
+    /// Ends everything, in order and within a deadline.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        // What still waits for a person has waited for nothing.
+        self.approvals.stop().await;
+        // A port is bound again only after it was let go of.
+        let _ = tokio::time::timeout(DRAIN, self.sockets.released()).await;
+        if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
+            tracing::warn!("calls were still running when the harness ended");
+        }
+        self.upstream.shutdown().await;
+        if self.redactor.replaced() > 0 {
+            let count = self.redactor.replaced();
+            tracing::warn!(count, "values of configured secrets were taken out of what servers said");
+        }
+        // Calls that the end of their server ended have their outcome queued by now, or within a moment.
+        let _ = tokio::time::timeout(DRAIN, self.edge.drained()).await;
+        let audit = self.audit;
+        if tokio::task::spawn_blocking(move || audit.close()).await.is_err() {
+            tracing::error!("the record could not be closed");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Signed heads on the standard input of a program of the operator.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use footbridge_audit::{HeadSink, NotKept, Recorder, SignedHead, lines_of};
+use footbridge_core::secret::Secret;
+use footbridge_processes::launch::{Launcher, ProgramSpec};
+
+/// Variables of the harness that the command gets.
+const VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
+
+/// A program that gets each head on its standard input.
+pub(crate) struct HeadCommand {
+    spec: ProgramSpec,
+    launcher: Launcher,
+    time: Duration,
+}
+
+impl HeadCommand {
+    /// A record whose heads go to the command of its settings too, if they name one.
+    pub(crate) fn added_to(recorder: Recorder, launcher: &Launcher) -> Recorder {
+        let settings = recorder.settings();
+        match Self::new(&settings.head_command, settings.head_command_time, launcher.clone()) {
+            Some(command) => recorder.sink(command),
+            None => recorder,
+        }
+    }
+
+    /// None without a program.
+    fn new(words: &[String], time: Duration, launcher: Launcher) -> Option<Self> {
+        let (command, args) = words.split_first()?;
+        let args = args.iter().map(Secret::new).collect();
+        let variable = |name: &str| Some((name.to_owned(), Secret::new(std::env::var(name).ok()?)));
+        let env = VARIABLES.iter().filter_map(|name| variable(name)).collect();
+        // The operator's own program, and no server.
+        Some(Self {
+            spec: ProgramSpec { command: command.clone(), args, env, cwd: None, confine: false },
+            launcher,
+            time,
+        })
+    }
+}
+
+impl HeadSink for HeadCommand {
+    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>> {
+        Box::pin(async {
+            let fed = self.launcher.feed(&self.spec, lines_of(heads)?.as_bytes(), self.time).await;
+            Ok(fed.map_err(|error| format!("head_command {}: {error}", self.spec.command))?)
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Who is asked about the calls of a run: the person in front of its terminal, while its command is held; whoever uses
+//! `footbridge approvals`; the operator's command; or nobody, which is said once.
+
+mod pace;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::watch, time::sleep_until};
+
+use crate::{
+    approvers::prompt::{Place, Prompt, Step, Word},
+    log, report,
+};
+use footbridge_calls::approval::{Answer, ApprovalInfo, Approvals};
+use footbridge_processes::pty::{self, Visited};
+use pace::Pace;
+
+/// What the terminal shows, where others answer too.
+const HERE: Place = Place { name: "footbridge run", leave: "later", stop: Some("stop"), others: true };
+
+/// How long the operator's command may answer before the person is asked as well: a quick one takes no keys away.
+const COMMAND_FIRST: Duration = Duration::from_secs(1);
+
+/// How long a call waits in any case: what is withdrawn at once is not worth a prompt.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// Asks on the terminal of the run.
+pub(super) struct Person {
+    approvals: Approvals,
+    place: Place,
+    changed: watch::Receiver<u64>,
+    pace: Pace,
+    /// What the harness logs would be drawn over the question.
+    held: Option<log::Held>,
+}
+
+impl Person {
+    /// What was left for later comes back where `others` than this person do not answer.
+    pub(super) fn new(approvals: &Approvals, others: bool) -> Self {
+        let settle = if approvals.asks_approvers() { COMMAND_FIRST } else { SETTLE };
+        let pace = Pace::new(settle, !others);
+        let place = Place { others, ..HERE };
+        Self { approvals: approvals.clone(), place, changed: approvals.watch(), pace, held: None }
+    }
+
+    async fn change(&mut self) {
+        if self.changed.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What waits, and last what was left.
+    fn waiting(&self, left: &BTreeSet<String>) -> Vec<ApprovalInfo> {
+        let mut waiting = self.approvals.pending();
+        waiting.sort_by_key(|one| left.contains(&one.id));
+        waiting
+    }
+
+    /// Does what a key came to.
+    fn does(&mut self, step: Step, prompt: &mut Prompt, terminal: &Visited<'_>) -> io::Result<Then> {
+        match step {
+            Step::Nothing => {}
+            Step::Turned => terminal.forget_keys()?,
+            Step::Leave => {
+                self.pace.leave(prompt.waiting(), Instant::now());
+                return Ok(Then::Leave);
+            }
+            Step::Stop => {
+                terminal.interrupt();
+                self.pace.leave(prompt.waiting(), Instant::now());
+                return Ok(Then::Leave);
+            }
+            Step::Whole(id) => {
+                prompt.whole(self.whole(&id));
+            }
+            Step::Answer(id, word) => {
+                let answered = self.answer(&id, word);
+                let step = prompt.answered(&id, word, answered, Instant::now());
+                self.does(step, prompt, terminal)?;
+                return Ok(Then::Answered);
+            }
+        }
+        Ok(Then::Stay)
+    }
+
+    fn whole(&self, id: &str) -> anyhow::Result<String> {
+        Ok(self.approvals.show(id.parse()?)?.arguments)
+    }
+
+    fn answer(&self, id: &str, word: Word) -> anyhow::Result<()> {
+        let answer = match word {
+            Word::Allow { remember } => Answer::Allow { remember },
+            Word::Deny => Answer::Deny,
+        };
+        let approver = format!("terminal of run (uid {})", nix::unistd::geteuid());
+        Ok(self.approvals.answer(id.parse()?, answer, &approver)?)
+    }
+}
+
+/// What a key came to for the visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Stay,
+    Answered,
+    Leave,
+}
+
+impl pty::Visitor for Person {
+    async fn wants(&mut self) {
+        self.held = None;
+        loop {
+            self.changed.borrow_and_update();
+            let (waiting, now) = (self.approvals.pending(), Instant::now());
+            match self.pace.opens_at(waiting.iter().map(|one| one.id.as_str()), now) {
+                Some(at) if at <= now => return,
+                Some(at) => tokio::select! {
+                    () = sleep_until(at.into()) => {}
+                    () = self.change() => {}
+                },
+                None => self.change().await,
+            }
+        }
+    }
+
+    async fn uses(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
+        self.held = Some(log::hold());
+        let used = self.asks(terminal).await;
+        if used.is_err() {
+            // The terminal is gone, and with it whoever would let them go.
+            self.held = None;
+        }
+        used
+    }
+}
+
+impl Person {
+    /// Asks until nothing waits any more, or the person leaves.
+    async fn asks(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
+        let left = self.pace.opened(Instant::now());
+        let mut prompt = Prompt::new(self.place, Instant::now());
+        let (mut drawn, mut answered) = (String::new(), false);
+        loop {
+            self.changed.borrow_and_update();
+            let step = prompt.update(self.waiting(&left), Instant::now());
+            self.does(step, &mut prompt, terminal)?;
+            if prompt.waiting().all(|id| self.pace.is_left(id)) {
+                self.pace.closed(answered, Instant::now());
+                return Ok(());
+            }
+            let text = prompt.text(terminal.size());
+            if text != drawn {
+                terminal.write(&text).await?;
+                drawn = text;
+                prompt.drawn(Instant::now());
+            }
+            tokio::select! {
+                keys = terminal.keys() => for key in keys? {
+                    let step = prompt.feed(key, Instant::now());
+                    match self.does(step, &mut prompt, terminal)? {
+                        Then::Leave => return Ok(()),
+                        Then::Answered => answered = true,
+                        Then::Stay => {}
+                    }
+                },
+                () = self.change() => {}
+                // Some terminals move what is drawn.
+                () = terminal.resized() => drawn.clear(),
+            }
+        }
+    }
+}
+
+/// Says, once, that nobody can be asked and what to do about it.
+pub(super) fn say_that_nobody_is_asked(policy: &str) {
+    report::note(&format!(
+        "footbridge: a call that policy {policy:?} asks about was denied, as all such calls of this run will be: there is no \
+         terminal to ask on. To be asked, start it on a terminal, or set watch = true (then use \"footbridge approvals watch\" \
+         in another one), a command or a webhook in [approval] of footbridge.toml. To ask nothing, choose --policy readonly or \
+         --policy open"
+    ));
+}

@@ -1,0 +1,210 @@
+//! The folder of one run: its socket, and the programs that its command finds first on its PATH.
+//!
+//! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives,
+//! `run-XXXX/empty`, an empty file, and `run-XXXX/s/`, which the sandbox sees. `run-XXXX` is closed to others (0700),
+//! and `s` can be entered by all (0711): a container whose users are remapped sees `s` alone, and as a stranger.
+//! Folders of runs that were killed are swept up by the next one: their lock is free.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use footbridge_proto::endpoint::{EndpointError, SocketPath};
+use nix::fcntl::{Flock, FlockArg};
+
+use footbridge_audit::private_folder::{FolderError, make_private};
+use footbridge_core::random::{NoRandomness, random_text};
+
+/// What every folder of a run starts with.
+const PREFIX: &str = "run-";
+
+/// How the sandbox gets at the guest's programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tools<'a> {
+    /// By a link to `tool-cli`, where the sandbox has the host's files.
+    Link(&'a Path),
+    /// By mounting both programs on empty files, so that no path of the host shows.
+    Mounts,
+}
+
+/// The folder of one run. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct RunFolder {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+/// The folder cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RunFolderError {
+    /// The runtime folder cannot be used.
+    #[error(transparent)]
+    Runtime(#[from] FolderError),
+    /// The socket's path does not fit.
+    #[error("{0}; FOOTBRIDGE_RUNTIME names another runtime folder")]
+    Path(#[from] EndpointError),
+    /// The system has no random bytes.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// The file system refuses.
+    #[error("cannot make {}: {source}", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run, with places for the guest's programs.
+    pub(super) fn create(runtime: &Path, tools: Tools<'_>) -> Result<Self, RunFolderError> {
+        make_private(runtime)?;
+        // Held until this run's own lock is: a folder without one would look dead to another run's sweep.
+        let _one_at_a_time = wait_for_lock(runtime)?;
+        sweep(runtime);
+        let path = runtime.join(format!("{PREFIX}{}", random_text::<6>()?));
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| RunFolderError::Io { path, source }
+        };
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(io(&path))?;
+        let lock = lock(&path).map_err(io(&path))?;
+        let folder = Self { path, _lock: lock };
+        for inner in [folder.shown(), folder.bin()] {
+            DirBuilder::new().mode(0o700).create(&inner).map_err(io(&inner))?;
+            // Whatever the umask is.
+            fs::set_permissions(&inner, fs::Permissions::from_mode(0o711)).map_err(io(&inner))?;
+        }
+        let place = |name| folder.bin().join(name);
+        match tools {
+            Tools::Link(tool_cli) => symlink(tool_cli, place("tool-cli")).map_err(io(&place("tool-cli")))?,
+            Tools::Mounts => {
+                for file in [place("tool-cli"), place("footbridge-relay"), folder.empty()] {
+                    File::create_new(&file).map_err(io(&file))?;
+                }
+            }
+        }
+        Ok(folder)
+    }
+
+    /// The whole of it, which the sandbox does not see.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A name that no other run has.
+    pub(super) fn unique(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        format!("footbridge-{name}")
+    }
+
+    /// An empty file, if the guest's programs are mounted.
+    pub(super) fn empty(&self) -> PathBuf {
+        self.path.join("empty")
+    }
+
+    /// What the sandbox sees.
+    pub(super) fn shown(&self) -> PathBuf {
+        self.path.join("s")
+    }
+
+    /// What goes first on the PATH.
+    pub(super) fn bin(&self) -> PathBuf {
+        self.shown().join("bin")
+    }
+
+    /// Where the session listens.
+    pub(super) fn socket(&self) -> Result<SocketPath, RunFolderError> {
+        Ok(SocketPath::new(self.shown().join("footbridge.sock"))?)
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept up by the next run.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<Flock<File>> {
+    let file = open_lock(&folder.join("lock"))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
+}
+
+/// The lock of the runtime folder, which every run holds for a moment at its start.
+fn wait_for_lock(runtime: &Path) -> Result<Flock<File>, RunFolderError> {
+    let path = runtime.join("lock");
+    let open = open_lock(&path).and_then(|file| Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| e.into()));
+    open.map_err(|source| RunFolderError::Io { path, source })
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+}
+
+/// Removes the folders of runs that ended without doing so.
+fn sweep(runtime: &Path) {
+    let Ok(entries) = fs::read_dir(runtime) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if ours && lock(&entry.path()).is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOLS: Tools<'static> = Tools::Mounts;
+
+    #[test]
+    fn a_dead_runs_folder_is_swept_up_and_a_living_ones_stays() {
+        let runtime = tempfile::tempdir().unwrap();
+        let living = RunFolder::create(runtime.path(), TOOLS).unwrap();
+        let dead = runtime.path().join("run-dead");
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join("lock"), "").unwrap();
+        let other = RunFolder::create(runtime.path(), TOOLS).unwrap();
+        assert!(!dead.exists() && living.bin().join("tool-cli").exists());
+        let path = other.shown();
+        drop(other);
+        assert!(!path.exists() && living.shown().exists());
+    }
+
+    #[test]
+    fn a_stranger_could_use_what_is_shown_but_cannot_come_near_it_outside() {
+        let runtime = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(runtime.path(), Tools::Link(Path::new("/bin/true"))).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!([mode(&folder.path), mode(&folder.shown()), mode(&folder.bin())], [0o700, 0o711, 0o711]);
+        assert_eq!(fs::read_link(folder.bin().join("tool-cli")).unwrap(), Path::new("/bin/true"));
+    }
+
+    #[test]
+    fn runs_that_start_at_once_do_not_sweep_each_other_up() {
+        let runtime = tempfile::tempdir().unwrap();
+        let start = || {
+            for _ in 0..50 {
+                RunFolder::create(runtime.path(), TOOLS).unwrap();
+            }
+        };
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(start))));
+    }
+
+    #[test]
+    fn a_runtime_folder_that_is_too_deep_is_named() {
+        let runtime = tempfile::tempdir().unwrap();
+        let deep = runtime.path().join("x".repeat(100));
+        let folder = RunFolder::create(&deep, TOOLS).unwrap();
+        let error = folder.socket().unwrap_err().to_string();
+        assert!(error.contains("at most 107") && error.contains("FOOTBRIDGE_RUNTIME"), "{error}");
+    }
+}

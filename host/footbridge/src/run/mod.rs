@@ -1,0 +1,170 @@
+//! `footbridge run`: one session for one command.
+//!
+//! The harness listens first, then the command starts, in its sandbox and under a keeper; its status is ours. On
+//! every way out the command, the servers and the run's folder are gone: in order when the command ends, and by the
+//! keepers when this process is killed.
+
+mod ask;
+mod control;
+mod delivery;
+mod folder;
+mod guest;
+mod plan;
+mod supervise;
+
+use std::{ffi::OsString, sync::Arc};
+
+use anyhow::Context as _;
+use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
+
+use crate::{
+    config::{Config, folders::Folders},
+    harness::Harness,
+    store::Store,
+};
+use ask::Person;
+use control::Answering;
+use folder::{RunFolder, Tools};
+use footbridge_audit::Recorder;
+use footbridge_calls::{pins::Pins, session::SessionSpec};
+use footbridge_core::{
+    gate::Policy,
+    limits::overrides::Overrides,
+    names::{Labels, SessionName},
+    random::new_token,
+};
+use footbridge_edge::listener::{Access, Listen, Listeners};
+use footbridge_processes::{
+    launch::Launcher,
+    pty::Local,
+    sandbox::{self, Asked, engine},
+};
+use guest::GuestBinaries;
+use plan::{Choice, Plan};
+
+/// What isolates the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Sandbox {
+    /// Nothing: promises hold against honest code only.
+    None,
+    /// Own user, network, mount, pid and ipc namespaces.
+    Net,
+    /// The same by bubblewrap, with all files read-only but those of the working folder.
+    Bwrap,
+    /// A container of Podman.
+    Podman,
+    /// A container of Docker.
+    Docker,
+}
+
+impl Sandbox {
+    /// The container engine, for those that have one.
+    #[must_use]
+    pub fn engine(self) -> Option<engine::Kind> {
+        match self {
+            Self::Podman => Some(engine::Kind::Podman),
+            Self::Docker => Some(engine::Kind::Docker),
+            Self::None | Self::Net | Self::Bwrap => None,
+        }
+    }
+}
+
+/// What to run.
+#[derive(Debug)]
+pub struct Run {
+    /// The operator's configuration.
+    pub config: Config,
+    /// Which calls may be made.
+    pub policy: Arc<Policy>,
+    /// What isolates the command.
+    pub sandbox: Sandbox,
+    /// The image of a container.
+    pub image: Option<String>,
+    /// What a container's engine is told besides.
+    pub engine_args: Vec<OsString>,
+    /// What `--env` names.
+    pub env: Vec<Asked>,
+    /// What the operator finds this run by.
+    pub labels: Labels,
+    /// Its own limits, where they are not those of the configuration.
+    pub limits: Overrides,
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// The status when the command could not be run because of the harness.
+pub const HARNESS_FAILED: i32 = 125;
+
+/// Runs a command and gives its exit status.
+///
+/// # Errors
+/// When the harness, the sandbox or the command cannot be started.
+pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
+    let guest = GuestBinaries::find()?;
+    // What is missing is said before anything is started.
+    let choice = Choice::make(&run).await?;
+    let tools = match choice {
+        Choice::None | Choice::Net => Tools::Link(&guest.tool_cli),
+        Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
+    };
+    let folder = RunFolder::create(&folders.runtime, tools)?;
+    let endpoint = match choice {
+        Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
+        _ => Endpoint::Unix(folder.socket()?),
+    };
+    let access = Access { mode: choice.socket_mode(), ..Access::default() };
+    let listen = Listen { access, ..Listen::at(endpoint) };
+    let listener = Listeners::default().bind(&listen)?;
+    let endpoint = listener.endpoint()?;
+    let local = Local::find()?;
+    let view = view_of(&run, folders, &folder, local.as_ref());
+    let names = run.config.gathered.names.clone();
+    let person = local.as_ref().is_some_and(Local::can_ask);
+    let others = run.config.approval.watch.unwrap_or(person);
+    run.config.approval.watch = Some(person || others);
+    let store = Store::open(&folders.state).await?;
+    let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
+    let recorder = recorder.sink(store.clone());
+    let pins = Some(Pins::in_store(store.clone()));
+    let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
+        .context("cannot write the record")?;
+    let answering = Answering::start(&folder, &harness, others)?;
+    if person || others {
+        harness.approvals().people_answer();
+    }
+    let asking = run.policy.name().to_owned();
+    harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
+    let person = person.then(|| Person::new(harness.approvals(), others));
+    let token = new_token()?;
+    let spec =
+        SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };
+    harness.open(spec, vec![listener])?;
+    let plan = Plan { choice: &choice, env: &run.env, command: &run.command, names: &names, token: &token };
+    let ended = match plan.prepare(&endpoint, &folder, &guest, view) {
+        Ok(prepared) => supervise::supervise(prepared, local, person).await,
+        Err(error) => Err(error),
+    };
+    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
+        engine.explain_failure();
+    }
+    answering.stop().await;
+    harness.stop().await;
+    store.close().await;
+    ended
+}
+
+fn session_name() -> SessionName {
+    let name = format!("run-{}", std::process::id());
+    // A word and a number always make a name.
+    name.parse().unwrap_or_else(|_| unreachable!("run-PID is a session name"))
+}
+
+/// What the sandbox must not see of the harness.
+fn view_of(run: &Run, folders: &Folders, folder: &RunFolder, local: Option<&Local>) -> sandbox::net::View {
+    let mut hidden_folders = vec![folders.config.clone(), folders.state.clone(), folders.runtime.clone()];
+    hidden_folders.extend(folders.users_runtime.clone());
+    let mut hidden_files = run.config.files.clone();
+    hidden_files.extend(run.config.gathered.files.iter().cloned());
+    hidden_files.extend(local.and_then(|local| local.name().cloned()));
+    sandbox::net::View { hidden_folders, hidden_files, socket_folder: folder.shown() }
+}

@@ -1,0 +1,193 @@
+//! What is started for a command, by what isolates it: the program, its arguments, its environment.
+
+use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    io::{IsTerminal as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use footbridge_proto::{
+    endpoint::{Endpoint, TcpEndpoint},
+    token::Token,
+    vars,
+};
+
+use super::{Run, delivery::Delivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
+use footbridge_processes::{
+    keeper::KeptCommand,
+    sandbox::{
+        self, Asked, Environments, Kind,
+        bwrap::{self, BwrapError},
+        container::{self, Container},
+        engine::{self, Engine, EngineError},
+        net::View,
+    },
+};
+
+/// What isolates the command, with all that it needs found.
+#[derive(Debug)]
+pub(super) enum Choice {
+    None,
+    Net,
+    Bwrap { program: PathBuf, folder: PathBuf },
+    Container { engine: Engine, image: String },
+}
+
+impl Choice {
+    /// Finds what is needed, and says what is missing.
+    pub(super) async fn make(run: &Run) -> anyhow::Result<Self> {
+        let kind = match run.sandbox {
+            super::Sandbox::None => return Ok(Self::None),
+            super::Sandbox::Net => return Ok(Self::Net),
+            super::Sandbox::Bwrap => {
+                let program = on_path(bwrap::PROGRAM).ok_or(BwrapError::Missing)?;
+                return Ok(Self::Bwrap { program, folder: bwrap::working_folder()? });
+            }
+            super::Sandbox::Podman => engine::Kind::Podman,
+            super::Sandbox::Docker => engine::Kind::Docker,
+        };
+        let image = run.image.clone().context("a container needs an image: name it with --image")?;
+        let program = on_path(kind.name()).ok_or(EngineError::Missing(kind.name()))?;
+        let engine = Engine::new(kind, program, &run.engine_args);
+        engine.check(&image, &clients_environment(&run.config.gathered.names, &run.env)?).await?;
+        Ok(Self::Container { engine, image })
+    }
+
+    /// A user of a container can be a stranger to the host. Who can come near the socket is up to its folder.
+    pub(super) fn socket_mode(&self) -> u32 {
+        match self {
+            Self::Container { .. } => 0o666,
+            Self::None | Self::Net | Self::Bwrap { .. } => 0o600,
+        }
+    }
+}
+
+/// A program on the PATH of this process.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(is_program)
+}
+
+/// What the command's own start needs.
+pub(super) struct Plan<'a> {
+    pub(super) choice: &'a Choice,
+    pub(super) env: &'a [Asked],
+    pub(super) command: &'a [OsString],
+    pub(super) names: &'a BTreeSet<String>,
+    pub(super) token: &'a Token,
+}
+
+impl Plan<'_> {
+    pub(super) fn prepare(
+        &self,
+        endpoint: &Endpoint,
+        folder: &RunFolder,
+        guest: &GuestBinaries,
+        mut view: View,
+    ) -> anyhow::Result<Prepared> {
+        let (mut ready, mut delivery) = (None, None);
+        let command = match (self.choice, endpoint) {
+            (Choice::None, Endpoint::Tcp(tcp)) => {
+                warn_none();
+                let (program, args) = self.command.split_first().context("there is no command to run")?;
+                let command = sandbox::none::command(program, args);
+                command.env(self.environment(Kind::Open, folder, tcp.port)?)
+            }
+            (Choice::Net, Endpoint::Unix(socket)) => {
+                let args = self.relay_args(socket.as_path());
+                let command = sandbox::net::command(&guest.relay, args, &view);
+                command.env(self.environment(Kind::Closed, folder, vars::DEFAULT_PORT)?)
+            }
+            (Choice::Bwrap { program, folder: writable }, Endpoint::Unix(socket)) => {
+                // Mounts are made at the places that paths lead to.
+                view.socket_folder = view.socket_folder.canonicalize()?;
+                let bin = view.socket_folder.join("bin");
+                let mounted = [
+                    (guest.relay.as_path(), bin.join("footbridge-relay")),
+                    (guest.tool_cli.as_path(), bin.join("tool-cli")),
+                ];
+                let empty = folder.empty();
+                let place = bwrap::Place { program, mounted, empty: &empty, folder: writable.clone() };
+                let (command, said) = bwrap::command(&place, &view, self.relay_args(socket.as_path()))?;
+                ready = Some(said);
+                command.env(self.environment(Kind::Closed, folder, vars::DEFAULT_PORT)?)
+            }
+            (Choice::Container { engine, image }, Endpoint::Unix(_)) => {
+                let client = clients_environment(self.names, self.env)?;
+                delivery = Some(Delivery::to(engine.clone(), folder.unique(), client.clone()));
+                self.container(engine, image, client, (folder, guest))?
+            }
+            _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),
+        };
+        Ok(Prepared { command, ready, delivery })
+    }
+
+    fn relay_args(&self, socket: &Path) -> Vec<OsString> {
+        let listen = Endpoint::Tcp(TcpEndpoint::loopback(vars::DEFAULT_PORT)).to_string();
+        sandbox::net::relay_args(&listen, socket, self.command)
+    }
+
+    fn environment(&self, kind: Kind, folder: &RunFolder, port: u16) -> anyhow::Result<Vec<(OsString, OsString)>> {
+        let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let tools = folder.bin();
+        let from = Environments { callers: &callers, asked: self.env, referred: self.names, tools: Some(&tools) };
+        let mut env = sandbox::environment(kind, from)?;
+        env.push((vars::PORT.into(), port.to_string().into()));
+        env.push((vars::TOKEN.into(), self.token.expose().into()));
+        Ok(env)
+    }
+
+    fn container(
+        &self,
+        engine: &Engine,
+        image: &str,
+        mut client: Vec<(OsString, OsString)>,
+        (folder, guest): (&RunFolder, &GuestBinaries),
+    ) -> anyhow::Result<KeptCommand> {
+        client.push((vars::TOKEN.into(), self.token.expose().into()));
+        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let is_set = |name: &str| client.iter().any(|(set, _)| set == name);
+        let mut env = vec![(vars::TOKEN.to_owned(), None)];
+        if terminal && is_set("TERM") {
+            env.push(("TERM".to_owned(), None));
+        }
+        let asked = self.env.iter().filter(|asked| asked.value.is_some() || is_set(&asked.name));
+        env.extend(asked.map(|asked| (asked.name.clone(), asked.value.clone())));
+        let socket = Path::new(container::INSIDE).join("footbridge.sock");
+        let (name, shown) = (folder.unique(), folder.shown());
+        let container = Container {
+            name: &name,
+            image,
+            folder: &shown,
+            programs: [&guest.relay, &guest.tool_cli],
+            env,
+            terminal,
+            relay_args: self.relay_args(&socket),
+        };
+        Ok(engine.command(container, client, vars::TOKEN)?)
+    }
+}
+
+/// What an engine's client gets: what this process has, but for what the configuration refers to, and for proxies,
+/// which it would hand to the container unless asked.
+fn clients_environment(names: &BTreeSet<String>, asked: &[Asked]) -> anyhow::Result<Vec<(OsString, OsString)>> {
+    let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let from = Environments { callers: &callers, asked, referred: names, tools: None };
+    // For its errors: what may not be asked for is the same everywhere.
+    sandbox::environment(Kind::Closed, from)?;
+    let mut env = sandbox::environment(Kind::Open, Environments { asked: &[], ..from })?;
+    let is_asked = |name: &OsStr| asked.iter().any(|asked| name == OsStr::new(&asked.name));
+    env.retain(|(name, _)| !container::is_proxy(name) || is_asked(name));
+    Ok(env)
+}
+
+fn warn_none() {
+    let text = "footbridge: --sandbox none isolates nothing: this command can reach all that its user can\n";
+    // Without a standard error there is nobody to tell.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

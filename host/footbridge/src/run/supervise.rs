@@ -1,0 +1,124 @@
+//! The command while it runs: it is started, gets the signals that this process gets, and has its end waited for.
+
+use std::io::PipeReader;
+
+use nix::sys::signal::Signal;
+use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
+
+use super::{ask::Person, delivery::Delivery};
+use footbridge_processes::{
+    keeper::{Kept, KeptCommand, SpawnError, Stream},
+    pty::Local,
+    sandbox::bwrap::BwrapError,
+    signals::Signals,
+};
+
+/// What is ready to be started.
+pub(super) struct Prepared {
+    pub(super) command: KeptCommand,
+    /// Where the sandbox says that the command's init runs, if it says so.
+    pub(super) ready: Option<PipeReader>,
+    /// How signals reach it, where that is not by its keeper.
+    pub(super) delivery: Option<Delivery>,
+}
+
+/// Starts the command, passes signals on, and waits until nothing of it is left.
+///
+/// On the terminal, if there is one, the person in front of it can be asked meanwhile.
+pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: Option<Person>) -> anyhow::Result<i32> {
+    let Prepared { command, ready, delivery } = prepared;
+    let (command, local) = match local {
+        Some(local) => {
+            let [stdin, stdout, stderr] = local.streams();
+            (command.streams(stdin, stdout, stderr).local_terminal(local.duplicate()?), Some(local))
+        }
+        None => (command.streams(Stream::Inherit, Stream::Inherit, Stream::Inherit), None),
+    };
+    // Before the command starts: from then on whoever sends a signal expects it to get there.
+    let mut signals = Signals::listen(&PASSED_ON)?;
+    let mut spawning = std::pin::pin!(command.spawn());
+    let mut early = None;
+    let spawned = loop {
+        tokio::select! {
+            spawned = &mut spawning => break spawned,
+            // The first is for the command, which may run already; a second is for a start that hangs.
+            signal = signals.next() => if early.replace(signal).is_some() {
+                return Ok(128 + signal as i32);
+            },
+        }
+    };
+    let mut kept = match spawned {
+        Ok(kept) => kept,
+        Err(SpawnError::Refused(refusal)) => {
+            crate::report::error(&anyhow::Error::new(refusal.clone()));
+            return Ok(refusal.exit_code());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let terminal = kept.terminal.take();
+    let ended = async {
+        if let Some(ready) = ready {
+            early = wait_for_init(ready, &mut signals, early).await?;
+        }
+        wait(&mut kept, &mut signals, early, delivery).await
+    };
+    match (local, terminal, person) {
+        (Some(local), Some(terminal), Some(mut person)) => {
+            local.attach(terminal)?.carry_with(&mut person, ended).await?
+        }
+        (Some(local), Some(terminal), None) => local.attach(terminal)?.carry(ended).await?,
+        _ => ended.await,
+    }
+}
+
+/// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one
+/// ends it all.
+async fn wait_for_init(
+    ready: PipeReader,
+    signals: &mut Signals,
+    mut early: Option<Signal>,
+) -> anyhow::Result<Option<Signal>> {
+    let mut ready = Receiver::from_owned_fd(ready.into())?;
+    let mut said = [0; 64];
+    let mut heard = std::pin::pin!(ready.read(&mut said));
+    loop {
+        tokio::select! {
+            count = &mut heard => return if count? > 0 { Ok(early) } else { Err(BwrapError::NotStarted.into()) },
+            signal = signals.next() => if early.replace(signal).is_some() {
+                anyhow::bail!("interrupted twice before the sandbox was there");
+            },
+        }
+    }
+}
+
+/// The signals that are passed on to the command.
+const PASSED_ON: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Waits for the end, and passes on what asks for it.
+async fn wait(
+    kept: &mut Kept,
+    signals: &mut Signals,
+    early: Option<Signal>,
+    mut delivery: Option<Delivery>,
+) -> anyhow::Result<i32> {
+    let mut next = early;
+    loop {
+        match (next.take(), &delivery) {
+            (Some(signal), Some(delivery)) => delivery.send(signal),
+            (Some(signal), None) => kept.signal(signal),
+            (None, _) => {}
+        }
+        tokio::select! {
+            ended = kept.wait() => return Ok(ended?.code()),
+            signal = signals.next() => next = Some(signal),
+            signal = undelivered(&mut delivery) => kept.signal(signal),
+        }
+    }
+}
+
+async fn undelivered(delivery: &mut Option<Delivery>) -> Signal {
+    match delivery {
+        Some(delivery) => delivery.failed().await,
+        None => std::future::pending().await,
+    }
+}

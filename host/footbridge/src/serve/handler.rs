@@ -1,0 +1,130 @@
+//! What commands ask of the daemon, one line a method.
+
+use std::time::SystemTime;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use footbridge_proto::{
+    endpoint::{Endpoint, VsockCid, VsockEndpoint},
+    token::Token,
+};
+
+use super::sessions::{Kept, Sessions, no_such};
+use crate::{
+    control::{
+        approvals,
+        server::{Handler, Peer, sent},
+        servers,
+        wire::{Created, Harness, Kind, ListenerInfo, Refusal, Request, Revoked, SessionInfo},
+    },
+    harness::SessionView,
+    store::StoredSession,
+};
+use footbridge_core::names::SessionName;
+use footbridge_edge::listener::Listen;
+
+impl Handler for Sessions {
+    async fn handle(&self, request: Request, peer: Peer) -> Result<serde_json::Value, Refusal> {
+        let book = self.harness().approvals();
+        let request = match approvals::handle(book, book.asks_people(), request, peer) {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
+        let request = match servers::handle(&self.harness().overseen(), request, peer).await {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
+        match request {
+            Request::Hello(_) => sent(Harness::this("serve")),
+            Request::CreateSession(asked) => self.create(&asked).await.map(created).and_then(sent),
+            Request::ListSessions(_) => sent(self.list().await),
+            Request::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
+            Request::RotateSession(asked) => self.rotate(&name(&asked.name)?).await.map(created).and_then(sent),
+            Request::RevokeSession(asked) => {
+                self.revoke(&name(&asked.name)?).await?;
+                sent(Revoked { name: asked.name })
+            }
+            Request::ListApprovals(_)
+            | Request::ShowApproval(_)
+            | Request::AllowApproval(_)
+            | Request::DenyApproval(_)
+            | Request::ListServers(_)
+            | Request::RestartServer(_)
+            | Request::PinsAccepted(_) => Err(Refusal::new(Kind::Failed, "this is answered before")),
+        }
+    }
+}
+
+fn name(text: &str) -> Result<SessionName, Refusal> {
+    text.parse().map_err(|error| Refusal::new(Kind::Invalid, format!("{text:?}: {error}")))
+}
+
+fn created((token, stored): (Token, StoredSession)) -> Created {
+    Created {
+        name: stored.name.to_string(),
+        token: token.expose().to_owned(),
+        endpoints: stored.listens.iter().map(|listen| to_connect(listen).to_string()).collect(),
+        expires: stored.expires.map(time),
+    }
+}
+
+/// Where the guest connects to.
+fn to_connect(listen: &Listen) -> Endpoint {
+    let from_a_guest = |port| Endpoint::Vsock(VsockEndpoint { cid: VsockCid::Host, port });
+    match &listen.endpoint {
+        // 1 is this machine itself, by the loopback transport.
+        Endpoint::Vsock(vsock) if listen.peer_cid == Some(1) => {
+            Endpoint::Vsock(VsockEndpoint { cid: VsockCid::Local, port: vsock.port })
+        }
+        Endpoint::Vsock(vsock) => from_a_guest(vsock.port),
+        Endpoint::VsockMux(mux) => from_a_guest(mux.port()),
+        other => other.clone(),
+    }
+}
+
+/// RFC 3339 in UTC, to the second.
+fn time(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
+    seconds.map_or_else(|| "never".to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+impl Sessions {
+    async fn list(&self) -> Vec<SessionInfo> {
+        let views = self.0.harness.sessions();
+        let table = self.0.table.lock().await;
+        table.values().map(|kept| info(kept, &views)).collect()
+    }
+
+    async fn show(&self, name: &SessionName) -> Result<SessionInfo, Refusal> {
+        let views = self.0.harness.sessions();
+        let table = self.0.table.lock().await;
+        table.get(name).map(|kept| info(kept, &views)).ok_or_else(|| no_such(name))
+    }
+}
+
+fn info(kept: &Kept, views: &[SessionView]) -> SessionInfo {
+    let stored = &kept.stored;
+    let view = views.iter().find(|view| view.spec.name == stored.name);
+    let listener = |(at, listen): (usize, &Listen)| ListenerInfo {
+        endpoint: listen.endpoint.to_string(),
+        mode: matches!(listen.endpoint, Endpoint::Unix(_) | Endpoint::VsockMux(_))
+            .then(|| format!("{:04o}", listen.access.mode)),
+        owner: listen.access.owner,
+        allow_uids: listen.access.allowed_uids.iter().flatten().copied().collect(),
+        peer_cid: listen.peer_cid,
+        broken: kept.broken.get(&at).cloned(),
+    };
+    SessionInfo {
+        name: stored.name.to_string(),
+        policy: stored.policy.clone(),
+        created: time(stored.created),
+        expires: stored.expires.map(time),
+        pid: stored.process.as_ref().map(|process| process.pid),
+        labels: stored.labels.clone(),
+        limits: stored.limits.written(),
+        listeners: stored.listens.iter().enumerate().map(listener).collect(),
+        closed: kept.closed.clone(),
+        connections: view.map_or(0, |view| view.connections),
+        calls: view.map_or(0, |view| view.calls),
+    }
+}

@@ -1,0 +1,155 @@
+//! `footbridge serve`: the daemon, many sessions.
+//!
+//! Order of a start: the lock of the state folder, the store, the control socket, the record, the stages and servers,
+//! the sessions of the store; then it is ready. Order of the end, on SIGTERM or SIGINT: no new commands, no new
+//! connections, what runs gets a moment, servers end, the record and the store are closed. SIGHUP reads the
+//! configuration again, one reading at a time; one with a mistake changes nothing.
+//!
+//! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
+//! servers end by their keepers.
+
+mod folder;
+mod handler;
+mod lock;
+mod restore;
+mod rubble;
+mod sessions;
+mod supervisor;
+mod wish;
+
+use std::{path::PathBuf, pin::pin, sync::Arc};
+
+use anyhow::Context as _;
+use nix::sys::signal::Signal;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    config::{Commands, Config, Variables, folders::Folders, load},
+    control::{self, server::Control},
+    harness::{Harness, Reloaded},
+    report,
+    store::Store,
+};
+use footbridge_audit::{Recorder, private_folder::make_private};
+use footbridge_calls::pins::Pins;
+use footbridge_core::names::ServerName;
+use footbridge_processes::{launch::Launcher, signals::Signals};
+use lock::StateLock;
+use sessions::Sessions;
+
+/// What to serve.
+#[derive(Debug)]
+pub struct Serve {
+    /// The files that were asked for, to read them again.
+    pub files: Vec<PathBuf>,
+    /// What they say.
+    pub config: Config,
+}
+
+/// Serves until a signal says to end.
+///
+/// # Errors
+/// When the daemon cannot start.
+pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
+    // First: whoever sends a signal from now on expects it to count.
+    let mut signals = Signals::listen(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
+    make_private(&folders.state)?;
+    let _lock = StateLock::take(&folders.state)?;
+    let store = Store::open(&folders.state).await?;
+    let socket = control::of_serve(&folders.runtime);
+    let control = Control::bind(&socket)?;
+    let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
+    let recorder = recorder.sink(store.clone());
+    let asks_people = serve.config.approval.watch.unwrap_or(true);
+    let pins = Some(Pins::in_store(store.clone()));
+    let harness = Harness::start(serve.config, recorder, Launcher::Kept { helper: None }, pins)
+        .context("cannot write the record")?;
+    if asks_people {
+        harness.approvals().people_answer();
+    }
+    let sessions = Sessions::new(harness, store, &folders.runtime);
+    let restored = match sessions.restore().await {
+        Ok(count) => count,
+        Err(error) => {
+            sessions.stop().await;
+            return Err(error.into());
+        }
+    };
+    let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+    tasks.spawn(control.serve(Arc::new(sessions.clone()), shutdown.clone()));
+    let restored = report::counted(restored as u64, "session");
+    report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
+    supervisor::notify(supervisor::READY);
+    until_the_end(&mut signals, |stop| reload(&sessions, &serve.files, folders, stop)).await;
+    tracing::info!("ending");
+    supervisor::notify(supervisor::STOPPING);
+    shutdown.cancel();
+    tasks.close();
+    tasks.wait().await;
+    sessions.stop().await;
+    Ok(())
+}
+
+/// Waits for the signal to end; SIGHUP asks to read the configuration again. However many come while it is read, it is
+/// read once more after that; the signal to end ends the reading.
+async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: impl Fn(CancellationToken) -> F) {
+    let mut asked = signals.next().await;
+    while asked == Signal::SIGHUP {
+        let stop = CancellationToken::new();
+        let _stopped_in_the_end = stop.clone().drop_guard();
+        let mut reading = pin!(reload(stop));
+        let mut again = None;
+        asked = loop {
+            tokio::select! {
+                next = signals.next() => match next {
+                    Signal::SIGHUP => {
+                        tracing::info!("the configuration is still being read: it is read once more after that");
+                        again = Some(next);
+                    }
+                    end => break end,
+                },
+                () = &mut reading => break match again {
+                    Some(again) => again,
+                    None => signals.next().await,
+                },
+            }
+        };
+    }
+}
+
+/// Reads the configuration again. Cancelled, the commands that it waits for end.
+async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders, stop: CancellationToken) {
+    tracing::info!("reading the configuration again");
+    let (files, folder) = (files.to_vec(), folders.config.clone());
+    let variables = Variables::of_this_process().commands(Commands::kept().until(stop));
+    let read = tokio::task::spawn_blocking(move || load(&files, &folder, &variables)).await;
+    match read {
+        Ok(Ok(config)) => take(sessions, config).await,
+        Ok(Err(mistakes)) => {
+            for mistake in &mistakes.0 {
+                tracing::error!(%mistake, "the configuration has a mistake");
+            }
+            tracing::error!("the configuration was not read again: everything stays as it was");
+        }
+        Err(error) => tracing::error!(%error, "the configuration could not be read again"),
+    }
+}
+
+async fn take(sessions: &Sessions, config: Config) {
+    for note in &config.notes {
+        tracing::warn!(%note, "the configuration has something odd");
+    }
+    let Reloaded { servers, policy_gone, needs_restart } = sessions.reload(config).await;
+    let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
+    tracing::info!(added, removed, restarted, "the configuration was read again");
+    for session in policy_gone {
+        tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
+    }
+    if needs_restart {
+        tracing::warn!("limits, names of hosts or who is asked changed, too: they hold after a restart");
+    }
+}
+
+fn names(servers: &[ServerName]) -> String {
+    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

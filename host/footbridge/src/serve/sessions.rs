@@ -1,0 +1,305 @@
+//! The sessions of the daemon: what is in the store, what listens, and what ends a session.
+//!
+//! A session is in the store before its token is shown, and out of the store before its end is reported. Its states:
+//! open on all its listeners; open on some, while the others are tried again (`retry`); closed, where it cannot be
+//! opened at all. It ends when it is revoked, when its time is over, or when its process is gone.
+//!
+//! Failure paths: a session that cannot be stored is not created. One that cannot be taken out of the store is ended
+//! all the same, stays in the list as closed, and whoever revoked it is told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use footbridge_proto::{endpoint::Endpoint, token::Token};
+use tokio::sync::Mutex;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{folder, wish::Wish};
+use crate::{
+    approvers::NobodyToAsk,
+    config::Config,
+    control::wire::{CreateSession, Kind, Refusal},
+    harness::{Harness, Reloaded},
+    store::{Problem, Store, StoreError, StoredSession},
+};
+use footbridge_calls::session::{Deadline, Ended, SessionSpec};
+use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
+use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
+use footbridge_processes::process::ProcessWatch;
+
+/// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
+const MAX_SESSIONS: usize = 1000;
+
+/// All sessions of one daemon. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Sessions(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) harness: Harness,
+    /// Those of the configuration as it was read last.
+    pub(super) listeners: Listeners,
+    pub(super) store: Store,
+    pub(super) runtime: PathBuf,
+    /// Held while a session is made, changed or ended: one after the other.
+    pub(super) table: Mutex<Table>,
+    pub(super) tasks: TaskTracker,
+    pub(super) shutdown: CancellationToken,
+}
+
+/// By name.
+pub(super) type Table = BTreeMap<SessionName, Kept>;
+
+/// A session that is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) stored: StoredSession,
+    /// Why the harness does not have it open.
+    pub(super) closed: Option<String>,
+    /// Why it does not listen somewhere, by the place in `stored.listens`.
+    pub(super) broken: BTreeMap<usize, String>,
+    /// Cancelled when it ends: nobody watches over it any more.
+    pub(super) over: CancellationToken,
+}
+
+impl Kept {
+    pub(super) fn new(stored: StoredSession) -> Self {
+        Self { stored, closed: None, broken: BTreeMap::new(), over: CancellationToken::new() }
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(harness: Harness, store: Store, runtime: &Path) -> Self {
+        Self(Arc::new(Inner {
+            listeners: harness.listeners().clone(),
+            harness,
+            store,
+            runtime: runtime.to_owned(),
+            table: Mutex::default(),
+            tasks: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+        }))
+    }
+
+    pub(super) fn harness(&self) -> &Harness {
+        &self.0.harness
+    }
+
+    /// Takes a new configuration, while no session is made.
+    pub(super) async fn reload(&self, config: Config) -> Reloaded {
+        let _no_changes = self.0.table.lock().await;
+        self.0.harness.reload(config)
+    }
+
+    /// Makes a session and gives its token.
+    pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
+        // Under the lock that a reload takes too: a session begins with policies of one configuration.
+        let mut table = self.0.table.lock().await;
+        let policy = self.0.harness.policies().get(&asked.policy);
+        let policy = policy.map_err(|error| Refusal::new(Kind::Invalid, error.to_string()))?;
+        let mut wish = Wish::read(asked, policy)?;
+        if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
+            return Err(Refusal::new(Kind::Invalid, NobodyToAsk(wish.policy.name().to_owned()).to_string()));
+        }
+        if table.contains_key(&wish.name) {
+            let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
+            return Err(Refusal::new(Kind::Taken, message));
+        }
+        if table.len() >= MAX_SESSIONS {
+            let message = format!("there are {MAX_SESSIONS} sessions, and no more are kept: revoke some");
+            return Err(Refusal::new(Kind::Failed, message));
+        }
+        let placed = wish.place(asked, &self.0.runtime);
+        let made = match placed {
+            Ok(()) => self.make(&wish).await,
+            Err(refusal) => Err(refusal),
+        };
+        match made {
+            Ok((token, stored)) => {
+                let kept = Kept::new(stored.clone());
+                self.watch(&kept, wish.process.take().map(|(_, watch)| watch));
+                table.insert(wish.name.clone(), kept);
+                tracing::info!(session = %wish.name, "a session was created");
+                Ok((token, stored))
+            }
+            Err(refusal) => {
+                folder::remove(&self.0.runtime, &wish.name);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Binds, stores, opens. What was bound is closed again where a step fails.
+    async fn make(&self, wish: &Wish) -> Result<(Token, StoredSession), Refusal> {
+        let failed = |error: &dyn std::fmt::Display| Refusal::new(Kind::Failed, error.to_string());
+        let mut listens = Vec::new();
+        let mut bound = Vec::new();
+        for listen in &wish.listens {
+            let listener = self.0.listeners.bind(listen).map_err(|error| not_bound(&error))?;
+            listens.push(lasting(listen, &listener));
+            bound.push(listener);
+        }
+        let token = new_token().map_err(|error| failed(&error))?;
+        let created = SystemTime::now();
+        let stored = StoredSession {
+            name: wish.name.clone(),
+            token: Digest::of(token.expose()),
+            created,
+            expires: wish.ttl.and_then(|ttl| created.checked_add(ttl)),
+            policy: wish.policy.name().to_owned(),
+            labels: wish.labels.clone(),
+            limits: wish.limits.clone(),
+            listens,
+            process: wish.process.as_ref().map(|(identity, _)| identity.clone()),
+        };
+        self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
+        let spec = SessionSpec {
+            labels: wish.labels.clone(),
+            limits: wish.limits.clone(),
+            expires: stored.expires,
+            ..SessionSpec::new(wish.name.clone(), &token, Arc::clone(&wish.policy))
+        };
+        if let Err(error) = self.0.harness.open(spec, bound) {
+            // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
+            // restart.
+            let _ = self.0.store.remove_session(&wish.name).await;
+            return Err(failed(&error));
+        }
+        Ok((token, stored))
+    }
+
+    /// Gives a session another token.
+    pub(super) async fn rotate(&self, name: &SessionName) -> Result<(Token, StoredSession), Refusal> {
+        let mut table = self.0.table.lock().await;
+        let kept = table.get_mut(name).filter(|kept| !kept.over.is_cancelled()).ok_or_else(|| no_such(name))?;
+        let token = new_token().map_err(|error| Refusal::new(Kind::Failed, error.to_string()))?;
+        let digest = Digest::of(token.expose());
+        self.0.store.set_token(name, digest).await.map_err(|error| not_stored(&error))?;
+        kept.stored.token = digest;
+        // One that is closed opens with it later.
+        let _is_open = self.0.harness.rotate(name, digest);
+        tracing::info!(session = %name, "a session's token was replaced");
+        Ok((token, kept.stored.clone()))
+    }
+
+    /// Ends a session because an operator says so.
+    pub(super) async fn revoke(&self, name: &SessionName) -> Result<(), Refusal> {
+        let mut table = self.0.table.lock().await;
+        if !table.contains_key(name) {
+            return Err(no_such(name));
+        }
+        self.end(&mut table, name, Ended::Revoked).await.map_err(|error| {
+            let message =
+                format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
+            Refusal::new(Kind::Failed, message)
+        })
+    }
+
+    /// Ends a session: first for its guest, then in the store.
+    pub(super) async fn end(&self, table: &mut Table, name: &SessionName, why: Ended) -> Result<(), StoreError> {
+        let _was_open = self.0.harness.end(name, why).await;
+        if let Some(kept) = table.get_mut(name) {
+            kept.over.cancel();
+            kept.closed = Some(format!("it has ended ({}), but is still in the store", why.as_str()));
+        }
+        self.0.store.remove_session(name).await?;
+        table.remove(name);
+        folder::remove(&self.0.runtime, name);
+        self.sweep();
+        tracing::info!(session = %name, why = why.as_str(), "a session ended");
+        Ok(())
+    }
+
+    /// Removes what is left of sessions that ended, beside everything else.
+    pub(super) fn sweep(&self) {
+        let runtime = self.0.runtime.clone();
+        self.0.tasks.spawn_blocking(move || folder::sweep(&runtime));
+    }
+
+    /// Ends a session when its time is over or its process is gone.
+    pub(super) fn watch(&self, kept: &Kept, process: Option<ProcessWatch>) {
+        let left = kept.stored.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        let until = left.and_then(Deadline::after);
+        if until.is_none() && process.is_none() {
+            return;
+        }
+        let (sessions, name, over) = (self.clone(), kept.stored.name.clone(), kept.over.clone());
+        self.0.tasks.spawn(async move {
+            let why = tokio::select! {
+                () = over.cancelled() => return,
+                () = sessions.0.shutdown.cancelled() => return,
+                () = time_over(until) => Ended::Expired,
+                () = gone(process.as_ref()) => Ended::ProcessGone,
+            };
+            let mut table = sessions.0.table.lock().await;
+            // The name may be another session's by now.
+            if !over.is_cancelled()
+                && let Err(error) = sessions.end(&mut table, &name, why).await
+            {
+                tracing::error!(session = %name, %error, "a session that ended is still in the store");
+            }
+        });
+    }
+
+    /// Names of all sessions.
+    pub(super) fn names(table: &Table) -> BTreeSet<String> {
+        table.keys().map(ToString::to_string).collect()
+    }
+
+    /// Ends everything in order. Sessions stay in the store.
+    pub(super) async fn stop(self) {
+        self.0.shutdown.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        let Some(inner) = Arc::into_inner(self.0) else {
+            tracing::error!("something still holds the sessions: they are cut off");
+            return;
+        };
+        inner.harness.stop().await;
+        inner.listeners.released().await;
+        inner.store.close().await;
+    }
+}
+
+async fn time_over(until: Option<Deadline>) {
+    match until {
+        Some(until) => until.passed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn gone(process: Option<&ProcessWatch>) {
+    match process {
+        Some(process) => process.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Where it listens, so that it can listen there again: with the port that the system chose.
+fn lasting(listen: &Listen, listener: &Listener) -> Listen {
+    match (&listen.endpoint, listener.endpoint()) {
+        (Endpoint::Tcp(_), Ok(endpoint)) => Listen { endpoint, ..listen.clone() },
+        _ => listen.clone(),
+    }
+}
+
+fn not_bound(error: &BindError) -> Refusal {
+    let kind = match error {
+        BindError::InUse(_) | BindError::CidTaken { .. } | BindError::NotASocket { .. } => Kind::Taken,
+        BindError::Io { .. } | BindError::Vsock { .. } => Kind::Failed,
+        _ => Kind::Invalid,
+    };
+    Refusal::new(kind, error.to_string())
+}
+
+fn not_stored(error: &StoreError) -> Refusal {
+    let kind = if matches!(error.problem, Problem::Taken) { Kind::Taken } else { Kind::Failed };
+    Refusal::new(kind, format!("nothing was changed: {error}"))
+}
+
+pub(super) fn no_such(name: &SessionName) -> Refusal {
+    Refusal::new(Kind::NotFound, format!("there is no session {name}: \"footbridge session list\" shows all"))
+}

@@ -1,0 +1,154 @@
+//! Opening the store: the file and who may touch it, its health, its version.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+    time::Duration,
+};
+
+use sqlx::{
+    SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use super::Problem;
+use footbridge_audit::private_folder::make_private;
+
+/// How long a write waits for another process's.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
+
+/// Marks the file as ours: "fbrg".
+const APPLICATION: i64 = 0x6662_7267;
+
+/// What brings a file from one version to the next; the version is the number of those applied.
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_sessions.sql"),
+    include_str!("migrations/0002_session_limits.sql"),
+    include_str!("migrations/0003_heads.sql"),
+    include_str!("migrations/0004_pins.sql"),
+];
+
+pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Problem> {
+    make_private(state)?;
+    make_file(state, path)?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY);
+    // One connection: writes go one after the other anyway, and each costs a thread.
+    let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(2 * BUSY).connect_with(options).await?;
+    match prepare(&pool).await {
+        Ok(()) => Ok(pool),
+        Err(problem) => {
+            pool.close().await;
+            Err(problem)
+        }
+    }
+}
+
+/// Makes the file with its mode, or checks the one that is there. It is never opened here if it exists: closing it
+/// again would drop the locks that another connection of this process has on it.
+fn make_file(state: &Path, path: &Path) -> Result<(), Problem> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => File::open(state)?.sync_all()?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_to_write(path)?,
+        Err(error) => return Err(of_io(error)),
+    }
+    for beside in ["-wal", "-shm", "-journal"] {
+        let mut beside_path = path.as_os_str().to_owned();
+        beside_path.push(beside);
+        let beside_path = Path::new(&beside_path);
+        if beside_path.symlink_metadata().is_ok() {
+            check_to_write(beside_path)?;
+        }
+    }
+    Ok(())
+}
+
+fn of_io(error: io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Problem::Full,
+        io::ErrorKind::ReadOnlyFilesystem => Problem::ReadOnly,
+        _ => error.into(),
+    }
+}
+
+pub(super) fn check(path: &Path) -> Result<(), Problem> {
+    let meta = path.symlink_metadata()?;
+    if !meta.is_file() {
+        return Err(Problem::Unsafe("is a link or no plain file"));
+    }
+    if meta.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(Problem::Unsafe("belongs to another user"));
+    }
+    if meta.mode() & 0o077 != 0 {
+        return Err(Problem::Unsafe("can be read or written by other users"));
+    }
+    Ok(())
+}
+
+/// As [`check`], for a store that is written to.
+fn check_to_write(path: &Path) -> Result<(), Problem> {
+    check(path)?;
+    // SQLite would open it all the same, and make the files beside it with the same mode, for good.
+    if path.symlink_metadata()?.mode() & 0o600 == 0o600 { Ok(()) } else { Err(Problem::ReadOnly) }
+}
+
+/// Checks that the file is whole and ours, and brings it to this program's version.
+async fn prepare(pool: &SqlitePool) -> Result<(), Problem> {
+    let health: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(pool).await?;
+    if health != "ok" {
+        return Err(Problem::Damaged(health));
+    }
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let applied = version(pool).await?;
+    if applied > known {
+        return Err(Problem::Newer { found: applied, known });
+    }
+    if applied < known {
+        migrate(pool, MIGRATIONS).await?;
+    }
+    Ok(())
+}
+
+/// A store as an earlier program left it: with the first of the migrations only.
+#[cfg(test)]
+pub(super) async fn leave_older(path: &Path, migrations: usize) {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(path)).await.unwrap();
+    migrate(&pool, &MIGRATIONS[..migrations]).await.unwrap();
+    pool.close().await;
+}
+
+async fn version(connection: impl sqlx::SqliteExecutor<'_>) -> Result<i64, Problem> {
+    let row: (i64, i64) =
+        sqlx::query_as("SELECT v.user_version, a.application_id FROM pragma_user_version v, pragma_application_id a")
+            .fetch_one(connection)
+            .await?;
+    match row {
+        (version, APPLICATION) => Ok(version),
+        (0, 0) => Ok(0),
+        _ => Err(Problem::Foreign),
+    }
+}
+
+/// Applies what is missing of these, all of it or nothing.
+async fn migrate(pool: &SqlitePool, migrations: &[&'static str]) -> Result<(), Problem> {
+    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    // Read again: another process may just have done it.
+    let applied = version(&mut *transaction).await?;
+    let missing = usize::try_from(applied).ok().and_then(|from| migrations.get(from..)).unwrap_or_default();
+    for migration in missing {
+        sqlx::raw_sql(*migration).execute(&mut *transaction).await?;
+    }
+    // A pragma takes no parameters; both are numbers of this program.
+    let mark = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}", migrations.len());
+    sqlx::raw_sql(sqlx::AssertSqlSafe(mark)).execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(())
+}

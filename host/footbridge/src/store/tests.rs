@@ -1,0 +1,187 @@
+//! What the store keeps, and how it refuses.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use sqlx::{Connection as _, SqliteConnection};
+use tempfile::TempDir;
+
+use super::*;
+use footbridge_core::{digest::Digest, limits::overrides::Override};
+use footbridge_edge::listener::{Access, Listen};
+use footbridge_processes::process::ProcessIdentity;
+
+fn session(name: &str) -> StoredSession {
+    StoredSession {
+        name: name.parse().unwrap(),
+        token: Digest::of(name),
+        created: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
+        expires: Some(UNIX_EPOCH + Duration::from_millis(1_700_000_009_456)),
+        policy: "open".into(),
+        labels: [("team".to_owned(), "ä \"search\"".to_owned())].into(),
+        limits: ["calls.burst=5", "calls.idle_time=90s"].iter().map(|text| text.parse::<Override>().unwrap()).collect(),
+        listens: vec![
+            Listen {
+                endpoint: "unix:/run/x.sock".parse().unwrap(),
+                access: Access { mode: 0o666, owner: Some(u32::MAX - 1), allowed_uids: Some([100_000, 7].into()) },
+                peer_cid: None,
+            },
+            Listen { peer_cid: Some(4_000_000_000), ..Listen::at("vsock:any:7179".parse().unwrap()) },
+        ],
+        process: Some(ProcessIdentity { pid: 42, started: u64::MAX, boot: "a-b".into() }),
+    }
+}
+
+fn plain(name: &str) -> StoredSession {
+    StoredSession {
+        expires: None,
+        labels: Default::default(),
+        limits: Default::default(),
+        listens: Vec::new(),
+        process: None,
+        ..session(name)
+    }
+}
+
+async fn refusal(folder: &TempDir) -> String {
+    Store::open(folder.path()).await.unwrap_err().to_string()
+}
+
+/// A connection without any of the store's care.
+async fn raw(folder: &TempDir) -> SqliteConnection {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join(FILE)).create_if_missing(true);
+    SqliteConnection::connect_with(&options).await.unwrap()
+}
+
+#[tokio::test]
+async fn sessions_come_back_as_they_were_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    store.add_session(&session("one")).await.unwrap();
+    store.add_session(&plain("two")).await.unwrap();
+    store.close().await;
+    let store = Store::open(folder.path()).await.unwrap();
+    assert_eq!(store.sessions().await.unwrap(), [session("one"), plain("two")]);
+    let (one, nobody) = ("one".parse().unwrap(), "nobody".parse().unwrap());
+    let other = Digest::of("other");
+    assert!(store.set_token(&one, other).await.unwrap() && !store.set_token(&nobody, Digest::of("z")).await.unwrap());
+    assert_eq!(store.sessions().await.unwrap()[0].token, other);
+    assert!(store.remove_session(&one).await.unwrap() && !store.remove_session(&one).await.unwrap());
+    assert_eq!(store.sessions().await.unwrap(), [plain("two")]);
+    // Its listeners went with it: the name can be used again.
+    store.add_session(&session("one")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_name_is_there_once_and_nothing_of_the_second_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    store.add_session(&plain("one")).await.unwrap();
+    let again = StoredSession { token: Digest::of("again"), ..session("one") };
+    let error = store.add_session(&again).await.unwrap_err();
+    assert!(matches!(error.problem, Problem::Taken), "{error}");
+    assert_eq!(store.sessions().await.unwrap(), [plain("one")]);
+}
+
+#[tokio::test]
+async fn its_files_are_for_this_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    store.add_session(&session("one")).await.unwrap();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+    }
+    store.close().await;
+    let path = folder.path().join(FILE);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(refusal(&folder).await.contains("other users"));
+}
+
+#[tokio::test]
+async fn a_link_is_never_followed() {
+    for name in [FILE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm")] {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(elsewhere.path().join("target"), folder.path().join(&name)).unwrap();
+        let text = refusal(&folder).await;
+        assert!(text.contains("is a link") && text.contains(FILE), "{name}: {text}");
+        assert!(!elsewhere.path().join("target").exists());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let rubbish = "this is no database. ".repeat(500);
+    fs::write(&path, &rubbish).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let text = refusal(&folder).await;
+    assert!(text.contains("is damaged") && text.contains("move it away"), "{text}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), rubbish);
+}
+
+#[tokio::test]
+async fn a_database_with_torn_pages_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    for n in 0..200 {
+        store.add_session(&session(&format!("s{n}"))).await.unwrap();
+    }
+    store.close().await;
+    let path = folder.path().join(FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    assert!(bytes.len() > 40_000, "{}", bytes.len());
+    bytes[8192..32768].fill(0xa5);
+    fs::write(&path, &bytes).unwrap();
+    let text = refusal(&folder).await;
+    assert!(text.contains("is damaged"), "{text}");
+}
+
+#[tokio::test]
+async fn a_newer_one_and_another_programs_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    Store::open(folder.path()).await.unwrap().close().await;
+    let mut connection = raw(&folder).await;
+    sqlx::raw_sql("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
+    let text = refusal(&folder).await;
+    assert!(text.contains("newer footbridge") && text.contains("99"), "{text}");
+    sqlx::raw_sql("PRAGMA application_id = 5; PRAGMA user_version = 1").execute(&mut connection).await.unwrap();
+    let text = refusal(&folder).await;
+    assert!(text.contains("another program's"), "{text}");
+}
+
+#[tokio::test]
+async fn a_session_that_makes_no_sense_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    store.add_session(&session("one")).await.unwrap();
+    sqlx::raw_sql("UPDATE listens SET endpoint = 'nonsense'").execute(&store.pool).await.unwrap();
+    let text = store.sessions().await.unwrap_err().to_string();
+    assert!(text.contains("listener of session \"one\""), "{text}");
+}
+
+#[tokio::test]
+async fn several_may_have_it_open_and_one_that_never_lets_go_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (Store::open(folder.path()).await.unwrap(), Store::open(folder.path()).await.unwrap());
+    first.add_session(&plain("one")).await.unwrap();
+    second.add_session(&plain("two")).await.unwrap();
+    assert_eq!(first.sessions().await.unwrap().len(), 2);
+    let mut connection = raw(&folder).await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.unwrap();
+    let error = first.add_session(&plain("three")).await.unwrap_err();
+    assert!(matches!(error.problem, Problem::Locked), "{error}");
+    sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
+    assert_eq!(second.sessions().await.unwrap().len(), 2, "nothing of it is there");
+}
+
+#[tokio::test]
+async fn many_may_open_a_new_one_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let opened = futures::future::join_all((0..4).map(|_| Store::open(folder.path()))).await;
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}

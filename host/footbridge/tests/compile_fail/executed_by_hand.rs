@@ -1,0 +1,10 @@
+//! An outcome for a call that was not carried out.
+
+use footbridge_audit::Receipt;
+use footbridge_calls::provider::{Executed, Outcome};
+
+fn written(receipt: Receipt, outcome: Outcome) -> Executed {
+    Executed { receipt, outcome }
+}
+
+fn main() {}

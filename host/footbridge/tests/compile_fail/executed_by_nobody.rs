@@ -1,0 +1,10 @@
+//! An admission used up with nothing sent.
+
+use footbridge_calls::record::Admitted;
+use footbridge_calls::provider::{Executed, NoAnswer, Outcome};
+
+async fn pretended(admitted: Admitted) -> Executed {
+    Executed::by(admitted, |_| async { Outcome::Unknown(NoAnswer::Timeout) }).await
+}
+
+fn main() {}

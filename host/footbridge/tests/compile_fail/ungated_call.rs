@@ -1,0 +1,10 @@
+//! A call that nobody decided about.
+
+use footbridge_calls::{resolve::ResolvedCall, provider::Upstream};
+use tokio_util::sync::CancellationToken;
+
+async fn ungated(upstream: &Upstream, call: ResolvedCall, cancel: &CancellationToken) {
+    upstream.execute(call, cancel).await;
+}
+
+fn main() {}

@@ -1,0 +1,215 @@
+//! Which addresses an MCP server over HTTP, or a webhook, may have.
+//!
+//! Plain HTTP goes to loopback only. A name may not lead to a private address unless the operator allowed it; an
+//! address written out in the URL is what the operator meant. The check is made where names are resolved for the
+//! connection itself, so that a name that answers differently a moment later gains nothing.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+use reqwest::{
+    Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+};
+
+/// Why a URL is refused before anything is sent.
+#[derive(Debug, thiserror::Error)]
+pub enum BadAddress {
+    /// Unencrypted to another machine.
+    #[error("plain http: is allowed to a loopback address only; use https:")]
+    PlainHttp,
+    /// Something else than HTTP.
+    #[error("the URL's scheme is {0:?}; use https:, or http: to a loopback address")]
+    Scheme(String),
+    /// Credentials would show in logs.
+    #[error("the URL holds a user name or a password; put them into a header")]
+    Credentials,
+    /// A header cannot be sent.
+    #[error("the header {0:?} has a value that no header may have, or is one that is set here")]
+    Header(String),
+    /// No HTTP client.
+    #[error("no HTTP client can be made: {0}")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Checks a URL, and says whether it leads to this machine.
+pub(super) fn check(url: &Url) -> Result<bool, BadAddress> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(BadAddress::Credentials);
+    }
+    let host = url.host_str().unwrap_or_default();
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let local = ip.map_or_else(|_| is_localhost(host), |ip| ip.is_loopback());
+    match url.scheme() {
+        "https" => Ok(local),
+        "http" if local => Ok(true),
+        "http" => Err(BadAddress::PlainHttp),
+        other => Err(BadAddress::Scheme(other.to_owned())),
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Resolves names, and leaves out the addresses that this server's name may not lead to.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    /// The server's name; other names are those of proxies, which the operator chose.
+    pub(super) host: String,
+    pub(super) allow_private: bool,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let name = name.as_str().to_ascii_lowercase();
+        let rule = match () {
+            () if is_localhost(&name) => Rule::LoopbackOnly,
+            () if name != self.host || self.allow_private => Rule::Any,
+            () => Rule::PublicOnly,
+        };
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let allowed: Vec<SocketAddr> = found.into_iter().filter(|addr| rule.allows(addr.ip())).collect();
+            if allowed.is_empty() {
+                let why = "the name leads to a private address; set allow_private if that is meant";
+                return Err(Box::from(io::Error::new(io::ErrorKind::PermissionDenied, why)));
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// A resolver for the client.
+pub(super) fn resolver(host: &str, allow_private: bool) -> Arc<Guarded> {
+    Arc::new(Guarded { host: host.to_ascii_lowercase(), allow_private })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    Any,
+    LoopbackOnly,
+    PublicOnly,
+}
+
+impl Rule {
+    fn allows(self, ip: IpAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::LoopbackOnly => ip.is_loopback(),
+            Self::PublicOnly => is_public(ip),
+        }
+    }
+}
+
+/// Whether an address is one of the public internet.
+fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => match embedded_v4(ip) {
+            Some(inner) => is_public_v4(inner),
+            None => is_public_v6(ip),
+        },
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    let special = match a {
+        0 | 10 | 127 => true,
+        100 => (64..128).contains(&b), // carrier-grade NAT
+        169 => b == 254,               // link-local, metadata services
+        172 => (16..32).contains(&b),
+        192 => b == 168 || (b == 0 && (c == 0 || c == 2)) || (b == 88 && c == 99),
+        198 => b == 18 || b == 19 || (b == 51 && c == 100),
+        203 => b == 0 && c == 113,
+        224.. => true, // multicast, reserved, broadcast
+        _ => false,
+    };
+    !special
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let first = ip.segments()[0];
+    // Global unicast is 2000::/3; documentation and the like inside of it lead nowhere.
+    (first & 0xe000) == 0x2000 && !(first == 0x2001 && ip.segments()[1] == 0x0db8)
+}
+
+/// The IPv4 address inside a mapped, translated (64:ff9b::/96) or 6to4 address.
+fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let s = ip.segments();
+    let last = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        Ipv4Addr::new(a, b, c, d)
+    };
+    match s {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(last(high, low)),
+        [0x2002, high, low, ..] => Some(last(high, low)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_goes_to_loopback_only() {
+        for (url, local) in [
+            ("http://127.0.0.1:3000/mcp", Some(true)),
+            ("http://[::1]:3000/mcp", Some(true)),
+            ("http://localhost/mcp", Some(true)),
+            ("https://example.com/mcp", Some(false)),
+            ("http://example.com/mcp", None),
+            ("http://10.0.0.1/mcp", None),
+            ("http://localhost.example.com/mcp", None),
+            ("ftp://127.0.0.1/", None),
+            ("https://user:secret@example.com/", None),
+        ] {
+            assert_eq!(check(&Url::parse(url).unwrap()).ok(), local, "{url}");
+        }
+    }
+
+    #[test]
+    fn private_addresses_in_any_writing_are_not_public() {
+        for ip in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+        ] {
+            assert!(!is_public(ip.parse().unwrap()), "{ip}");
+        }
+        for ip in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
+            assert!(is_public(ip.parse().unwrap()), "{ip}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_loopback_is_refused_when_it_is_resolved() {
+        let resolve = |host: &str, name: &str| resolver(host, false).resolve(name.parse().unwrap());
+        assert!(resolve("localhost", "localhost").await.is_ok());
+        // A numeric name resolves without any network.
+        assert!(resolve("127.0.0.1", "127.0.0.1").await.is_err());
+        assert!(resolver("127.0.0.1", true).resolve("127.0.0.1".parse().unwrap()).await.is_ok());
+    }
+}

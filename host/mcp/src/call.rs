@@ -1,0 +1,233 @@
+//! One request of ours: sent once, watched until there is an answer or a reason why there is none.
+//!
+//! Ends: an answer; the idle time without a sign of life; the total time; cancelled by the caller; the server gone. In
+//! all but the first the request is withdrawn if it has not left, which is certain, and otherwise the server is told
+//! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again.
+
+use std::time::Duration;
+
+use rmcp::{
+    RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
+        CompleteRequest, GetExtensions, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest,
+        ReadResourceRequestParams, RequestId,
+    },
+    service::{Peer, PeerRequestOptions, RequestHandle},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    CallEvent, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
+    connection::Live,
+    ticket::{Answer, Ticket},
+};
+use footbridge_core::limits::CallLimits;
+use footbridge_core::names::ServerName;
+
+/// How long a caller waits until the server was told that its request is cancelled; the telling goes on without it.
+const TELLING: Duration = Duration::from_millis(200);
+
+/// How long a request may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Without a sign of life.
+    pub(super) idle: Duration,
+    /// In all.
+    pub(super) total: Duration,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With something from the server or its connection.
+    Answered(Answer),
+    /// Without; whether it had left.
+    Unanswered { left: bool, why: NoAnswer },
+}
+
+/// Sends a call of a guest and turns what became of it into an outcome.
+pub(super) async fn carry_out(
+    live: &Live,
+    outgoing: Outgoing,
+    limits: &CallLimits,
+    cancel: &CancellationToken,
+    events: Option<mpsc::Sender<CallEvent>>,
+) -> Outcome {
+    let times = Times { idle: limits.idle_time, total: limits.total_time };
+    let elicitor = outgoing.elicitor().cloned();
+    if matches!(outgoing.request(), OutgoingRequest::Complete { .. }) && !completes(live) {
+        return Outcome::not_offered(&live.name);
+    }
+    let Ok((request, arguments)) = to_wire(outgoing.into_parts().1) else {
+        let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
+        return Outcome::NotSent(NotSent::Unavailable(why));
+    };
+    let ended = ask(live, request, Ticket::of_call(events, arguments, elicitor), times, cancel).await;
+    judge(ended, &live.name, limits.result_bytes)
+}
+
+/// Whether the server says that it completes: no other is asked to (MCP 2025-11-25, completion, capabilities).
+fn completes(live: &Live) -> bool {
+    live.peer.peer_info().is_some_and(|info| info.capabilities.completions.is_some())
+}
+
+/// Sends one request and waits for its end.
+pub(super) async fn ask(
+    live: &Live,
+    mut request: ClientRequest,
+    ticket: Ticket,
+    times: Times,
+    cancel: &CancellationToken,
+) -> Ended {
+    request.extensions_mut().insert(ticket.clone());
+    // A question of the server to a person ends with it.
+    let _over = ticket.over().clone().drop_guard();
+    let pause = ticket.pause();
+    let total = pause.pass(times.total);
+    tokio::pin!(total);
+    let sent = tokio::select! {
+        sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
+        () = cancel.cancelled() => return unanswered(&ticket, NoAnswer::Cancelled),
+        () = live.gone.cancelled() => return unanswered(&ticket, NoAnswer::ServerGone),
+        () = &mut total => return unanswered(&ticket, NoAnswer::Timeout),
+    };
+    let Ok(mut handle) = sent else { return unanswered(&ticket, NoAnswer::ServerGone) };
+    let why = watch(live, &mut handle, &ticket, (times.idle, &mut total), cancel).await;
+    if let Some(answer) = ticket.take() {
+        return Ended::Answered(answer);
+    }
+    let ended = unanswered(&ticket, why);
+    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended {
+        tell(&live.peer, handle.id, why).await;
+    }
+    ended
+}
+
+/// Waits until the library is done with the request, or something ends the waiting.
+async fn watch(
+    live: &Live,
+    handle: &mut RequestHandle<RoleClient>,
+    ticket: &Ticket,
+    (idle_time, mut total): (Duration, impl Future<Output = ()> + Unpin),
+    cancel: &CancellationToken,
+) -> NoAnswer {
+    let pause = ticket.pause();
+    let idle = pause.pass(idle_time);
+    tokio::pin!(idle);
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut handle.rx => return NoAnswer::ServerGone,
+            () = cancel.cancelled() => return NoAnswer::Cancelled,
+            () = live.gone.cancelled() => return NoAnswer::ServerGone,
+            () = &mut total => return NoAnswer::Timeout,
+            () = ticket.sign_of_life() => idle.set(pause.pass(idle_time)),
+            () = &mut idle => return NoAnswer::Timeout,
+        }
+    }
+}
+
+fn unanswered(ticket: &Ticket, why: NoAnswer) -> Ended {
+    Ended::Unanswered { left: !ticket.withdraw(), why }
+}
+
+async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
+    let reason = if why == NoAnswer::Cancelled { "the caller left" } else { "it took too long" };
+    let param = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
+    let notification = CancelledNotification::new(param);
+    let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
+}
+
+/// The library's own form of a request, and the arguments that its transport writes. The library has to know them
+/// itself only where it repeats some in headers. It fails only if they are no object, which resolving rules out.
+fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Option<Box<RawValue>>)> {
+    Ok(match request {
+        OutgoingRequest::CallTool { name, arguments, in_headers, .. } => {
+            let known = if in_headers { serde_json::from_str(arguments.get())? } else { serde_json::Map::new() };
+            let params = CallToolRequestParams::new(name).with_arguments(known);
+            (ClientRequest::CallToolRequest(CallToolRequest::new(params)), Some(arguments))
+        }
+        OutgoingRequest::ReadResource { uri } => {
+            let params = ReadResourceRequestParams::new(uri);
+            (ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)), None)
+        }
+        OutgoingRequest::GetPrompt { name, arguments } => {
+            let params = GetPromptRequestParams::new(name);
+            (ClientRequest::GetPromptRequest(GetPromptRequest::new(params)), Some(arguments))
+        }
+        OutgoingRequest::Complete { params, .. } => {
+            let params = serde_json::from_str(params.get())?;
+            (ClientRequest::CompleteRequest(CompleteRequest::new(params)), None)
+        }
+    })
+}
+
+fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
+    match ended {
+        // The stage in front checks its size and that it is an object.
+        Ended::Answered(Answer::Result(text, _)) if asks_for_input(&text) => Outcome::ServerError {
+            code: -32603,
+            message: format!(
+                "Server \"{server}\" asked for more input before it could answer, which is not passed on. Call the \
+                 tool with complete arguments, or ask the operator"
+            ),
+        },
+        Ended::Answered(Answer::Result(text, held)) => Outcome::Result(RawResult { text, held }),
+        Ended::Answered(Answer::Error { code, message }) => Outcome::ServerError { code, message },
+        Ended::Answered(Answer::TooLarge) => Outcome::TooLarge { limit },
+        Ended::Answered(Answer::Unusable) => Outcome::Unknown(NoAnswer::Unusable),
+        Ended::Answered(Answer::Busy) => Outcome::Unknown(NoAnswer::Busy),
+        Ended::Answered(Answer::Lost) => Outcome::Unknown(NoAnswer::ServerGone),
+        Ended::Answered(Answer::Refused(why)) => {
+            Outcome::NotSent(NotSent::Unavailable(format!("Server \"{server}\" {why}")))
+        }
+        Ended::Unanswered { left: true, why } => Outcome::Unknown(why),
+        Ended::Unanswered { left: false, why: NoAnswer::Cancelled } => Outcome::NotSent(NotSent::Cancelled),
+        Ended::Unanswered { left: false, .. } => Outcome::NotSent(NotSent::Unavailable(format!(
+            "Server \"{server}\" does not take requests at the moment. Nothing was sent; try again"
+        ))),
+    }
+}
+
+/// A light look at a result: no tree is built.
+fn asks_for_input(text: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Top<'a> {
+        #[serde(default, borrow)]
+        result_type: Option<&'a RawValue>,
+    }
+    // Members that appear twice do not parse here; such a result still goes on as it is.
+    let top = serde_json::from_str::<Top<'_>>(text.get());
+    top.is_ok_and(|top| top.result_type.is_some_and(|kind| kind.get() == "\"input_required\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(text: &str) -> Outcome {
+        let text = RawValue::from_string(text.to_owned()).unwrap();
+        judge(Ended::Answered(Answer::Result(text, None)), &"x".parse().unwrap(), 100)
+    }
+
+    #[test]
+    fn a_result_asks_for_nothing() {
+        assert!(matches!(judged(r#"{"content":[]}"#), Outcome::Result(_)));
+        assert!(matches!(judged(r#"{"resultType":"complete","resultType":"complete"}"#), Outcome::Result(_)));
+        let asks = judged(r#"{"resultType":"input_required","inputRequests":{}}"#);
+        assert!(matches!(asks, Outcome::ServerError { message, .. } if message.contains("asked for more input")));
+    }
+
+    #[test]
+    fn what_never_left_is_told_apart_from_what_may_have_arrived() {
+        let judged = |left, why| judge(Ended::Unanswered { left, why }, &"x".parse().unwrap(), 100);
+        assert!(matches!(judged(true, NoAnswer::Cancelled), Outcome::Unknown(NoAnswer::Cancelled)));
+        assert!(matches!(judged(false, NoAnswer::Cancelled), Outcome::NotSent(NotSent::Cancelled)));
+        assert!(matches!(judged(false, NoAnswer::ServerGone), Outcome::NotSent(NotSent::Unavailable(_))));
+    }
+}

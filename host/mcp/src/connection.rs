@@ -1,0 +1,283 @@
+//! One connection to one server, from the handshake to the end of everything that belonged to it.
+//!
+//! States: opening (bounded by the start time), open, gone. It is gone when the program ended, even if something it
+//! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost, see
+//! `doubt`. Requests in flight learn it at that moment. Failure paths of opening are [`StartError`], each with a text
+//! for the guest that tells no secrets and a detail for the operator.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleClient,
+    service::{ClientCacheConfig, ClientInitializeError, ClientServiceExt, Peer, RunningService},
+    transport::{
+        StreamableHttpClientTransport, common::client_side_sse::ExponentialBackoff,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    HttpSpec, ProtocolChoice, ServersContext, TransportSpec,
+    client::{Quiet, lifecycle, takes_questions},
+    doubt::Doubts,
+    gather::Room,
+    http::{BadAddress, HttpClient, STREAM_PAUSE},
+    lines::Lines,
+    listing::ListError,
+    status::Shared,
+    stderr::drain,
+    tap::Tap,
+    watched::Watched,
+};
+use footbridge_core::names::ServerName;
+use footbridge_processes::launch::{LaunchError, Process, ProgramSpec};
+
+/// How long to wait for the rest once one of program and output has ended.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// How often in a row a stream that ended is asked for again.
+const STREAM_TRIES: usize = 10;
+
+/// The same while it starts, where nobody waits for an answer and the reason matters more.
+pub(super) const START_GRACE: Duration = Duration::from_secs(1);
+
+/// What a handle needs to send a request.
+#[derive(Debug, Clone)]
+pub(super) struct Live {
+    pub(super) name: ServerName,
+    /// How the server is reached, for its definitions.
+    pub(super) origin: Arc<footbridge_core::catalogue::Origin>,
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) tap: Arc<Tap>,
+    /// Cancelled when no answer can come any more.
+    pub(super) gone: CancellationToken,
+}
+
+/// An open connection.
+pub(super) struct Connection {
+    pub(super) live: Live,
+    pub(super) revision: String,
+    service: RunningService<RoleClient, Quiet>,
+    process: Option<Process>,
+    broken: CancellationToken,
+    drained: CancellationToken,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    /// Its program does not run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Its program ended.
+    #[error("it ended while starting ({0})")]
+    Ended(String),
+    /// It did not answer.
+    #[error("it did not answer the handshake and list its tools within {0:?}")]
+    Timeout(Duration),
+    /// It answered something else.
+    #[error("the handshake failed: {0}")]
+    Handshake(#[from] Box<ClientInitializeError>),
+    /// It does not list its tools.
+    #[error(transparent)]
+    Listing(#[from] ListError),
+    /// Its address may not be used.
+    #[error(transparent)]
+    Address(#[from] BadAddress),
+}
+
+impl StartError {
+    /// The cause and the next step, for the guest.
+    pub(super) fn for_guest(&self) -> &'static str {
+        match self {
+            Self::Launch(LaunchError { error, .. }) => match error.kind() {
+                std::io::ErrorKind::NotFound => "its program or its working folder was not found; ask the operator",
+                std::io::ErrorKind::PermissionDenied => "its program may not be run; ask the operator",
+                _ => "its program could not be started; ask the operator",
+            },
+            Self::Ended(_) => "it ended while starting; try again, or ask the operator",
+            Self::Timeout(_) => "it did not answer while starting; try again, or ask the operator",
+            Self::Handshake(_) => {
+                "it could not be reached or does not speak the protocol; try again, or ask the operator"
+            }
+            Self::Listing(_) => "it could not list its tools; try again, or ask the operator",
+            Self::Address(_) => "its address is refused; ask the operator",
+        }
+    }
+}
+
+/// Opens a connection. What it starts in the background belongs to `tracker`.
+pub(super) async fn open(
+    transport: &TransportSpec,
+    choice: ProtocolChoice,
+    context: &ServersContext,
+    shared: &Arc<Shared>,
+    tracker: &TaskTracker,
+) -> Result<Connection, StartError> {
+    let takes_questions = takes_questions(choice, context.elicitation);
+    let tap = Arc::new(Tap::new(context.redactor.clone(), Arc::clone(&shared.noise), takes_questions));
+    match transport {
+        TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, tap), tracker).await,
+        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, tap), tracker).await,
+    }
+}
+
+async fn open_stdio(
+    spec: &ProgramSpec,
+    choice: ProtocolChoice,
+    context: &ServersContext,
+    (shared, tap): (&Arc<Shared>, Arc<Tap>),
+    tracker: &TaskTracker,
+) -> Result<Connection, StartError> {
+    let launched = context.launcher.launch(spec).await?;
+    let mut process = launched.process;
+    shared.facts().pid = process.pid();
+    let (draining, redactor) = (Arc::clone(shared), context.redactor.clone());
+    let drained = CancellationToken::new();
+    let done = drained.clone().drop_guard();
+    tracker.spawn(async move {
+        drain(launched.stderr, &draining.stderr, &draining.name, &redactor).await;
+        drop(done);
+    });
+    let broken = CancellationToken::new();
+    let streams = (launched.stdout, launched.stdin);
+    let lines = Lines::new(streams, Arc::clone(&tap), room(context), context.limits.calls.idle_time, broken.clone());
+    let quiet = Quiet::new(&tap);
+    let serve = quiet.serve_with_lifecycle(lines, lifecycle(choice));
+    tokio::pin!(serve);
+    let served = tokio::select! {
+        served = &mut serve => served,
+        how = process.wait() => {
+            process.kill(GRACE).await;
+            last_words(&drained).await;
+            return Err(StartError::Ended(how));
+        }
+    };
+    let service = match served {
+        Ok(service) => service,
+        // Where its output ended, so did the program, most likely; that says more.
+        Err(error) => {
+            return match tokio::time::timeout(START_GRACE, process.wait()).await {
+                Ok(how) => {
+                    last_words(&drained).await;
+                    Err(StartError::Ended(how))
+                }
+                Err(_) => Err(StartError::Handshake(Box::new(error))),
+            };
+        }
+    };
+    Ok(Connection::of(service, Some(process), (shared, tap), (broken, drained)).await)
+}
+
+async fn open_http(
+    spec: &HttpSpec,
+    choice: ProtocolChoice,
+    context: &ServersContext,
+    (shared, tap): (&Arc<Shared>, Arc<Tap>),
+    tracker: &TaskTracker,
+) -> Result<Connection, StartError> {
+    let broken = CancellationToken::new();
+    // Whatever becomes of the handshake: nothing is checked for a connection that nobody has.
+    let opening = broken.clone().drop_guard();
+    let limits = &context.limits.servers;
+    let doubts = Doubts::new(broken.clone(), tracker.clone(), limits);
+    let client = HttpClient::new(spec, Arc::clone(&tap), room(context), limits.connect_time, doubts)?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
+    config.reinit_on_expired_session = false;
+    config.allow_stateless = true;
+    // One place more than there are calls, for listings and subscriptions.
+    config.max_concurrent_requests = context.limits.calls.in_flight_per_server + 4;
+    config.retry_config = Arc::new(reconnects());
+    let transport = StreamableHttpClientTransport::with_client(client, config);
+    let watched = Watched::new(transport, broken.clone());
+    let quiet = Quiet::new(&tap);
+    let service = quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
+    let connection = Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await;
+    opening.disarm();
+    Ok(connection)
+}
+
+/// How often and how fast streams are asked for again.
+fn reconnects() -> ExponentialBackoff {
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_times = Some(STREAM_TRIES);
+    backoff.base_duration = STREAM_PAUSE;
+    backoff.max_delay = Some(Duration::from_secs(30));
+    backoff
+}
+
+fn room(context: &ServersContext) -> Room {
+    Room {
+        limit: context.limits.servers.line_bytes,
+        share: context.budget.share(),
+        patience: context.limits.calls.busy_after,
+    }
+}
+
+/// Waits a moment for what a program that ended wrote to standard error last.
+async fn last_words(drained: &CancellationToken) {
+    let _read = tokio::time::timeout(GRACE, drained.cancelled()).await;
+}
+
+impl Connection {
+    async fn of(
+        service: RunningService<RoleClient, Quiet>,
+        process: Option<Process>,
+        (shared, tap): (&Shared, Arc<Tap>),
+        (broken, drained): (CancellationToken, CancellationToken),
+    ) -> Self {
+        let mut no_cache = ClientCacheConfig::default();
+        no_cache.enabled = false;
+        let peer = service.peer().clone();
+        peer.set_response_cache_config(no_cache).await;
+        let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
+        let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
+        let live = Live { name, origin, peer, tap, gone: CancellationToken::new() };
+        Self { live, revision, service, process, broken, drained }
+    }
+
+    /// Waits until it is gone, tells whoever waits for an answer, and says why. Safe to cancel and call again.
+    pub(super) async fn ended(&mut self) -> String {
+        let why = match &mut self.process {
+            None => {
+                self.broken.cancelled().await;
+                "its connection or its session ended".to_owned()
+            }
+            Some(process) => tokio::select! {
+                how = process.wait() => {
+                    // Its last words may still be in the pipe.
+                    let _read = tokio::time::timeout(GRACE, self.broken.cancelled()).await;
+                    format!("it ended ({how})")
+                }
+                () = self.broken.cancelled() => match tokio::time::timeout(GRACE, process.wait()).await {
+                    Ok(how) => format!("it ended ({how})"),
+                    Err(_) => "it closed its output, or takes no input, and still ran".to_owned(),
+                },
+            },
+        };
+        self.live.gone.cancel();
+        last_words(&self.drained).await;
+        why
+    }
+
+    /// Ends it: input closed, then asked to end, then by force. Takes at most `time`, and a moment.
+    pub(super) async fn close(mut self, time: Duration) {
+        self.live.gone.cancel();
+        let Some(process) = &mut self.process else {
+            let _closed = self.service.close_with_timeout(time).await;
+            self.broken.cancel();
+            return;
+        };
+        let service = async { drop(self.service.close_with_timeout(time).await) };
+        let program = async {
+            if tokio::time::timeout(time / 2, process.wait()).await.is_err() {
+                process.terminate();
+                let _ended = tokio::time::timeout(time / 2, process.wait()).await;
+            }
+            process.kill(time).await;
+        };
+        tokio::join!(service, program);
+        tracing::debug!(server = %self.live.name, "an MCP server was closed");
+    }
+}

@@ -1,0 +1,219 @@
+//! Collects one message of a server from the pieces that arrive, within its size and within the budget for all.
+//!
+//! States: keeping, then dropping once the message is too long or there is no room for it. What is dropped streams
+//! through a [`Skim`] and is never held, so that the caller who waits for it can still be told at once.
+
+use std::time::Duration;
+
+use super::skim::Skim;
+use footbridge_core::budget::{Held, Share, UNCOUNTED_BYTES};
+
+/// How much a large message grows at a time.
+const STEP_BYTES: usize = 1024 * 1024;
+/// How much of a dropped message stays, for the log.
+const HEAD_BYTES: usize = 256;
+/// How long a message that takes from the budget may take to arrive.
+const WHOLE: Duration = Duration::from_secs(60);
+
+/// Bounds of one message.
+#[derive(Debug, Clone)]
+pub(super) struct Room {
+    /// Longest message.
+    pub(super) limit: usize,
+    /// Where the bytes of large ones are taken from: the server's part, so that it leaves some for others.
+    pub(super) share: Share,
+    /// How long to wait for the budget.
+    pub(super) patience: Duration,
+}
+
+/// The message that is arriving.
+#[derive(Debug)]
+pub(super) struct Gather {
+    room: Room,
+    bytes: Vec<u8>,
+    held: Option<Held>,
+    held_bytes: usize,
+    deadline: Option<tokio::time::Instant>,
+    /// Until when a message that takes from the budget must be whole.
+    due: Option<tokio::time::Instant>,
+    dropping: Option<(Skim, Dropped)>,
+}
+
+/// A message that has arrived.
+#[derive(Debug)]
+pub(super) enum Gathered {
+    /// All of it.
+    Whole(Vec<u8>, Option<Held>),
+    /// Nothing of it but its id and its first bytes.
+    Dropped { id: Option<i64>, why: Dropped, head: Vec<u8> },
+}
+
+/// Why a message was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dropped {
+    /// Longer than the limit.
+    TooLong,
+    /// The budget was spent.
+    NoRoom,
+}
+
+impl Gather {
+    /// Nothing has arrived.
+    pub(super) fn new(room: Room) -> Self {
+        Self { room, bytes: Vec::new(), held: None, held_bytes: 0, deadline: None, due: None, dropping: None }
+    }
+
+    /// Whether nothing has arrived.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.dropping.is_none()
+    }
+
+    /// Why the message is being dropped, if it is.
+    pub(super) fn dropping(&self) -> Option<Dropped> {
+        self.dropping.as_ref().map(|(_, why)| *why)
+    }
+
+    /// Takes more of the message.
+    pub(super) async fn push(&mut self, more: &[u8]) {
+        if self.dropping.is_none() {
+            match self.make_room(self.bytes.len() + more.len()).await {
+                Ok(()) => {
+                    self.bytes.extend_from_slice(more);
+                    return;
+                }
+                Err(why) => self.start_dropping(why),
+            }
+        }
+        if let Some((skim, _)) = &mut self.dropping {
+            skim.feed(more);
+        }
+    }
+
+    /// The message is complete; the next one starts.
+    pub(super) fn finish(&mut self) -> Gathered {
+        let bytes = std::mem::take(&mut self.bytes);
+        let held = self.held.take();
+        self.held_bytes = 0;
+        self.due = None;
+        match self.dropping.take() {
+            Some((skim, why)) => Gathered::Dropped { id: skim.id(), why, head: bytes },
+            None => Gathered::Whole(bytes, held),
+        }
+    }
+
+    async fn make_room(&mut self, needed: usize) -> Result<(), Dropped> {
+        if needed > self.room.limit {
+            return Err(Dropped::TooLong);
+        }
+        let target = needed.next_power_of_two().min(needed.next_multiple_of(STEP_BYTES)).min(self.room.limit);
+        if needed > UNCOUNTED_BYTES && needed > self.held_bytes {
+            let more = target - self.held_bytes;
+            let taken = match self.room.share.take(more) {
+                Ok(taken) => taken,
+                Err(_) => self.wait_for(more).await.ok_or(Dropped::NoRoom)?,
+            };
+            self.deadline = None;
+            self.due.get_or_insert_with(|| tokio::time::Instant::now() + WHOLE);
+            match &mut self.held {
+                Some(held) => held.add(taken),
+                None => self.held = Some(taken),
+            }
+            self.held_bytes = target;
+        }
+        if needed > self.bytes.capacity() {
+            self.bytes.reserve_exact(target - self.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// The deadline outlives a wait that is cancelled and taken up again.
+    async fn wait_for(&mut self, bytes: usize) -> Option<Held> {
+        let patience = self.room.patience;
+        let deadline = *self.deadline.get_or_insert_with(|| tokio::time::Instant::now() + patience);
+        tokio::time::timeout_at(deadline, self.room.share.wait(bytes)).await.ok()?.ok()
+    }
+
+    /// Waits until a message that takes from the budget is overdue: it would hold its bytes for ever.
+    pub(super) async fn overdue(&self) {
+        match self.due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives up a message that is overdue; what still comes of it streams by.
+    pub(super) fn give_up(&mut self) {
+        self.due = None;
+        if self.dropping.is_none() {
+            self.start_dropping(Dropped::NoRoom);
+        }
+    }
+
+    fn start_dropping(&mut self, why: Dropped) {
+        let mut skim = Skim::default();
+        skim.feed(&self.bytes);
+        self.bytes.truncate(HEAD_BYTES);
+        self.bytes.shrink_to_fit();
+        self.held = None;
+        self.held_bytes = 0;
+        self.deadline = None;
+        self.dropping = Some((skim, why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use footbridge_core::budget::Budget;
+
+    fn gather(limit: usize, budget: usize) -> Gather {
+        Gather::new(Room { limit, share: Budget::new(budget).share(), patience: Duration::from_millis(10) })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_within_its_bounds_arrives_whole() {
+        let mut gather = gather(1 << 20, 1 << 20);
+        for _ in 0..100 {
+            gather.push(&[b'x'; 1000]).await;
+        }
+        let Gathered::Whole(bytes, held) = gather.finish() else { panic!("dropped") };
+        assert_eq!((bytes.len(), held.is_some()), (100_000, true));
+        gather.push(b"y").await;
+        assert!(matches!(gather.finish(), Gathered::Whole(bytes, None) if bytes == b"y"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_beyond_the_limit_streams_by_and_gives_its_id() {
+        let mut gather = gather(100_000, 1 << 20);
+        gather.push(b"{\"result\":\"").await;
+        for _ in 0..200 {
+            gather.push(&[b'x'; 1000]).await;
+        }
+        gather.push(b"\",\"id\":5}").await;
+        assert!(gather.bytes.len() <= HEAD_BYTES && gather.room.share.take(1 << 20).is_ok());
+        assert!(matches!(gather.finish(), Gathered::Dropped { id: Some(5), why: Dropped::TooLong, .. }));
+        assert!(gather.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_without_room_is_dropped_after_a_short_wait() {
+        let mut gather = gather(1 << 20, 100 * 1024);
+        let _others = gather.room.share.take(90 * 1024).unwrap();
+        gather.push(&[b' '; 80_000]).await;
+        gather.push(b"{\"id\":1,").await;
+        assert!(matches!(gather.finish(), Gathered::Dropped { id: Some(1), why: Dropped::NoRoom, .. }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_never_ends_gives_its_bytes_back() {
+        let mut gather = gather(1 << 20, 1 << 20);
+        gather.push(&[b'x'; 80_000]).await;
+        let start = tokio::time::Instant::now();
+        gather.overdue().await;
+        assert_eq!(start.elapsed(), WHOLE);
+        gather.give_up();
+        assert!(gather.room.share.take(1 << 20).is_ok());
+        gather.push(&[b'x'; 80_000]).await;
+        assert!(matches!(gather.finish(), Gathered::Dropped { why: Dropped::NoRoom, .. }));
+    }
+}

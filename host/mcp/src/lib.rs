@@ -1,0 +1,322 @@
+//! MCP servers: started, watched, listed, called and ended.
+//!
+//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`footbridge_calls::provider::ToolProvider`] that
+//! `footbridge run` has. One supervisor task owns each server. A call comes in as an [`Outgoing`], which only an
+//! admission holds; there is no other way to send one, and none is ever sent twice.
+//!
+//! Life of a server: starting, ready, unavailable, and starting again at its next use; see [`ServerState`]. A server
+//! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
+//! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
+//!
+//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio),
+//! `http`, `doubt`,
+//! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
+//! `elicitation` (their questions), `listing`, `relisting`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
+
+mod address;
+mod body;
+mod call;
+mod client;
+mod connection;
+mod doubt;
+mod elicitation;
+mod gather;
+mod http;
+mod lines;
+mod listing;
+mod message;
+mod noise;
+mod provided;
+mod relisting;
+mod restarts;
+mod roster;
+mod skim;
+mod spec;
+mod sse;
+mod status;
+mod stderr;
+mod subscription;
+mod supervisor;
+mod tap;
+mod ticket;
+pub mod tls;
+mod unanswered;
+mod watched;
+pub mod web;
+
+#[cfg(test)]
+mod tests;
+
+use footbridge_processes::launch::Launcher;
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use address::BadAddress;
+pub use roster::ServersChanged;
+pub use spec::*;
+pub use status::{ServerReport, ServerState};
+
+pub use footbridge_calls::provider::{
+    CallEvent, Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, Unavailable,
+};
+pub use footbridge_core::names::{BadServerName, ServerName};
+
+use footbridge_core::{budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};
+use provided::not_configured;
+use roster::Roster;
+use status::{Published, Shared};
+use supervisor::Command;
+
+/// Commands that may wait for one supervisor; more of them would say the same.
+const COMMANDS: usize = 16;
+/// Lines of standard error in a report.
+const REPORT_LINES: usize = 20;
+
+/// What all servers share.
+#[derive(Debug, Clone)]
+pub struct ServersContext {
+    /// Limits on servers and calls.
+    pub limits: Limits,
+    /// Takes the values of configured secrets out of what servers say.
+    pub redactor: Redactor,
+    /// Where the bytes of large answers are taken from.
+    pub budget: Budget,
+    /// How programs are started.
+    pub launcher: Launcher,
+    /// Whether servers are told that they may ask a person while they run a call.
+    pub elicitation: bool,
+}
+
+/// All MCP servers of one harness. Clones are handles of the same servers.
+#[derive(Debug, Clone)]
+pub struct Servers {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    roster: Roster,
+    context: Arc<ServersContext>,
+    stop: CancellationToken,
+    tracker: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Handle {
+    spec: ServerSpec,
+    shared: Arc<Shared>,
+    commands: mpsc::Sender<Command>,
+    /// Ends it.
+    stop: CancellationToken,
+    /// Cancelled when it has ended.
+    ended: CancellationToken,
+}
+
+impl Servers {
+    /// Starts all servers in the background and returns at once. Of several with one name the last one counts.
+    #[must_use]
+    pub fn start(specs: Vec<ServerSpec>, context: ServersContext) -> Self {
+        note_gap(&context.launcher, &specs);
+        let context = Arc::new(context);
+        let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
+        let roster = Roster::new(Arc::clone(&context), stop.clone(), tracker.clone());
+        roster.replace(specs);
+        Self { inner: Arc::new(Inner { roster, context, stop, tracker }) }
+    }
+
+    /// Puts these servers in the place of those that are: unchanged ones go on, changed ones are ended and started
+    /// afresh, the others end. Returns at once.
+    pub fn replace(&self, specs: Vec<ServerSpec>) -> ServersChanged {
+        self.inner.roster.replace(specs)
+    }
+
+    /// The names of all servers, sorted.
+    #[must_use]
+    pub fn names(&self) -> Arc<[ServerName]> {
+        Arc::clone(&self.inner.roster.current().names)
+    }
+
+    /// How a server is now.
+    #[must_use]
+    pub fn state(&self, name: &str) -> Option<ServerState> {
+        Some(self.handle(name)?.shared.published.borrow().state.clone())
+    }
+
+    /// What a server offers. Waits up to `wait` while it is starting; a stopped one is started.
+    pub async fn ready(&self, name: &str, wait: Duration) -> Option<Result<Arc<Catalogue>, Unavailable>> {
+        let handle = self.handle(name)?;
+        Some(handle.ready(Instant::now() + wait).await)
+    }
+
+    /// What those servers offer that are ready. None is started for it.
+    #[must_use]
+    pub fn offered(&self) -> Vec<(ServerName, Arc<Catalogue>)> {
+        let current = self.inner.roster.current();
+        let offered =
+            current.servers.iter().map(|(name, handle)| (name, handle.shared.published.borrow().state.clone()));
+        let ready = offered.filter_map(|(name, state)| match state {
+            ServerState::Ready(catalogue) => Some((name.clone(), catalogue)),
+            ServerState::Starting | ServerState::Unavailable(_) => None,
+        });
+        ready.collect()
+    }
+
+    /// Hears of each change of a server's state, also of servers that are yet to come.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.inner.roster.changes()
+    }
+
+    /// Ends a server's connection, if it has one, and starts it afresh. False if there is no such server.
+    pub async fn restart(&self, name: &str) -> bool {
+        match self.handle(name) {
+            Some(handle) => handle.commands.send(Command::Restart).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// All that the operator may see, in the order of names.
+    #[must_use]
+    pub fn report(&self) -> Vec<ServerReport> {
+        let current = self.inner.roster.current();
+        current.servers.values().map(|handle| handle.report(&self.inner.context)).collect()
+    }
+
+    /// Ends all servers, side by side, and waits for it. What is not done within the deadline is left to the drop of
+    /// its parts, which kills programs.
+    pub async fn shutdown(&self) {
+        self.inner.stop.cancel();
+        self.inner.tracker.close();
+        let deadline = self.inner.context.limits.servers.close_time * 2 + Duration::from_secs(1);
+        if tokio::time::timeout(deadline, self.inner.tracker.wait()).await.is_err() {
+            tracing::warn!(left = self.inner.tracker.len(), "MCP servers did not end in time");
+        }
+    }
+
+    /// Sends what was admitted.
+    async fn send(
+        &self,
+        outgoing: Outgoing,
+        cancel: &CancellationToken,
+        events: Option<mpsc::Sender<CallEvent>>,
+    ) -> Outcome {
+        let Some(handle) = self.handle(outgoing.server().as_str()) else {
+            return Outcome::NotSent(NotSent::Unavailable(not_configured(outgoing.server()).to_string()));
+        };
+        let limits = &outgoing.limits().calls;
+        let _place = match place(&handle.shared.places, limits.busy_after, cancel).await {
+            Ok(place) => place,
+            Err(why) => return Outcome::NotSent(why),
+        };
+        let Published { state, live, turn } = handle.shared.published.borrow().clone();
+        // Once more: this is what the connection offers that the call goes to, and it waited for its place.
+        if let ServerState::Ready(catalogue) = &state
+            && !outgoing.is_current(catalogue)
+        {
+            return Outcome::NotSent(NotSent::Changed);
+        }
+        match live {
+            Some(live) => call::carry_out(&live, outgoing, limits, cancel, events).await,
+            None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
+        }
+    }
+
+    fn handle(&self, name: &str) -> Option<Arc<Handle>> {
+        let name: ServerName = name.parse().ok()?;
+        self.inner.roster.current().servers.get(&name).cloned()
+    }
+}
+
+/// Says what of [`ProgramSpec::confine`] the kernel cannot do, if it is asked for.
+fn note_gap(launcher: &Launcher, specs: &[ServerSpec]) {
+    let confined = |spec: &ServerSpec| matches!(&spec.transport, TransportSpec::Stdio(program) if program.confine);
+    if let Some(gap) = launcher.gap().filter(|_| specs.iter().any(confined)) {
+        tracing::info!("{gap}");
+    }
+}
+
+/// A place among the calls in flight on one server.
+async fn place(
+    places: &Arc<Semaphore>,
+    patience: Duration,
+    cancel: &CancellationToken,
+) -> Result<OwnedSemaphorePermit, NotSent> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(NotSent::Cancelled),
+        got = tokio::time::timeout(patience, Arc::clone(places).acquire_owned()) => match got {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(NotSent::Busy),
+        },
+    }
+}
+
+impl Handle {
+    async fn ready(&self, deadline: Instant) -> Result<Arc<Catalogue>, Unavailable> {
+        let mut published = self.shared.published.subscribe();
+        let first = published.borrow_and_update().clone();
+        if let ServerState::Unavailable(_) = first.state {
+            self.wake(first.turn);
+            // Its supervisor answers with a new state, whatever it decides.
+            let _changed = tokio::time::timeout_at(deadline, published.changed()).await;
+        }
+        loop {
+            let now = published.borrow_and_update().state.clone();
+            match now {
+                ServerState::Ready(catalogue) => return Ok(catalogue),
+                ServerState::Unavailable(why) => return Err(Unavailable::because(why)),
+                ServerState::Starting => {}
+            }
+            match tokio::time::timeout_at(deadline, published.changed()).await {
+                Ok(Ok(())) => {}
+                _ => return Err(self.still_starting()),
+            }
+        }
+    }
+
+    /// Says why nothing is sent now, and sees to it that a stopped server starts. The call itself does not wait: what
+    /// was admitted was admitted against the definitions of the connection that is gone.
+    fn wake_later(&self, state: &ServerState, turn: u64) -> String {
+        match state {
+            ServerState::Unavailable(why) => {
+                self.wake(turn);
+                why.to_string()
+            }
+            _ => self.still_starting().to_string(),
+        }
+    }
+
+    fn wake(&self, turn: u64) {
+        // A full queue holds the same command already.
+        let _told_already = self.commands.try_send(Command::Wake(turn));
+    }
+
+    fn still_starting(&self) -> Unavailable {
+        let text = format!("Server \"{}\" is not available: it is still starting; try again", self.shared.name);
+        Unavailable::starting(text)
+    }
+
+    fn report(&self, context: &ServersContext) -> ServerReport {
+        let shared = &self.shared;
+        let facts = shared.facts().clone();
+        ServerReport {
+            name: shared.name.clone(),
+            kind: self.spec.transport.kind(),
+            state: shared.published.borrow().state.clone(),
+            pid: facts.pid,
+            revision: facts.revision,
+            restarts: facts.restarts,
+            last_error: facts.last_error,
+            stderr: shared.stderr.last_lines(REPORT_LINES, &context.redactor),
+            left_out: facts.left_out,
+            left_out_reasons: facts.left_out_reasons,
+            ignored: shared.noise.ignored(),
+            in_flight: context.limits.calls.in_flight_per_server.saturating_sub(shared.places.available_permits()),
+        }
+    }
+}

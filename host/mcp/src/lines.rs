@@ -1,0 +1,207 @@
+//! The stdio transport under the MCP library: one JSON message a line, over any pair of byte streams.
+//!
+//! It has its own line limit, slows a flooding server down, and gives up on a server that takes no input. States: open,
+//! then closed at end of input, on an error of either stream, or when the library closes it. A line that is cut off by
+//! the end of input is taken as it is: some servers forget the last line break.
+
+use footbridge_processes::launch::Reader;
+use footbridge_processes::launch::Writer;
+use std::{borrow::Cow, collections::VecDeque, io, sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleClient,
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::Mutex,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    gather::{Gather, Gathered, Room},
+    message,
+    noise::Pace,
+    tap::{Kind, Tap},
+    ticket::Ticket,
+};
+
+/// What is read at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// The transport of one connection.
+pub(super) struct Lines {
+    reader: Reader,
+    writer: Arc<Mutex<Option<Writer>>>,
+    tap: Arc<Tap>,
+    gather: Gather,
+    chunk: Vec<u8>,
+    filled: std::ops::Range<usize>,
+    ready: VecDeque<ServerJsonRpcMessage>,
+    pace: Pace,
+    ended: bool,
+    write_time: Duration,
+    broken: CancellationToken,
+}
+
+impl Lines {
+    /// A transport over two streams. A write that takes longer than `write_time` breaks it; `broken` is cancelled at
+    /// the end of input and when it breaks.
+    pub(super) fn new(
+        (reader, writer): (Reader, Writer),
+        tap: Arc<Tap>,
+        room: Room,
+        write_time: Duration,
+        broken: CancellationToken,
+    ) -> Self {
+        Self {
+            reader,
+            writer: Arc::new(Mutex::new(Some(writer))),
+            tap,
+            gather: Gather::new(room),
+            chunk: vec![0; CHUNK],
+            filled: 0..0,
+            ready: VecDeque::new(),
+            pace: Pace::new(),
+            ended: false,
+            write_time,
+            broken,
+        }
+    }
+
+    /// Reads until there is a message for the library, or the input ends. Safe to cancel: what was read stays.
+    async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            if self.ended {
+                return None;
+            }
+            if self.filled.is_empty() {
+                self.fill().await;
+                continue;
+            }
+            self.take_piece().await;
+        }
+    }
+
+    async fn fill(&mut self) {
+        let read = tokio::select! {
+            read = self.reader.read(&mut self.chunk) => read,
+            () = self.gather.overdue() => return self.gather.give_up(),
+        };
+        match read {
+            Ok(0) | Err(_) => {
+                self.ended = true;
+                self.finish_line();
+                self.broken.cancel();
+            }
+            Ok(read) => self.filled = 0..read,
+        }
+    }
+
+    /// Moves one piece, up to a line break, from the chunk to the line.
+    ///
+    /// The only wait before the piece counts as taken is for the budget, inside `push`; cancelled there it is taken
+    /// again from its start, which `push` has not stored yet.
+    async fn take_piece(&mut self) {
+        let piece = &self.chunk[self.filled.clone()];
+        let (piece, used, complete) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (&piece[..at], at + 1, true),
+            None => (piece, piece.len(), false),
+        };
+        self.gather.push(piece).await;
+        self.filled.start += used;
+        let dropped = if self.gather.dropping().is_some() { used } else { 0 };
+        let unwanted = if complete { self.finish_line() } else { 0 };
+        if dropped + unwanted > 0 {
+            self.pace.unwanted(dropped + unwanted).await;
+        }
+    }
+
+    /// Hands the line on. Gives its length if nobody waited for it.
+    fn finish_line(&mut self) -> usize {
+        if self.gather.is_empty() {
+            return 1;
+        }
+        match self.gather.finish() {
+            Gathered::Whole(bytes, held) => {
+                let length = bytes.len();
+                if bytes.iter().all(u8::is_ascii_whitespace) {
+                    return length;
+                }
+                match self.tap.arrived(bytes, held, &mut self.ready) {
+                    Kind::Answer => 0,
+                    Kind::Other => length,
+                }
+            }
+            Gathered::Dropped { id, why, head } => {
+                self.tap.dropped(id, why, &head, &mut self.ready);
+                1
+            }
+        }
+    }
+}
+
+impl Transport<RoleClient> for Lines {
+    type Error = io::Error;
+
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("stdio")
+    }
+
+    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (writer, tap) = (Arc::clone(&self.writer), Arc::clone(&self.tap));
+        let (broken, limit) = (self.broken.clone(), self.write_time);
+        async move {
+            let ticket = message::ticket(&item);
+            let mut writer = tokio::select! {
+                writer = writer.lock() => writer,
+                () = withdrawn(ticket.as_ref()) => return Err(withheld()),
+                () = broken.cancelled() => return Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            let mut line = message::written(&item)?;
+            line.push(b'\n');
+            let Some(open) = writer.as_mut() else { return Err(io::ErrorKind::BrokenPipe.into()) };
+            if !tap.departs(&item) {
+                return Err(withheld());
+            }
+            let written = tokio::time::timeout(limit, async {
+                open.write_all(&line).await?;
+                open.flush().await
+            });
+            let written = written.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            if written.is_err() {
+                *writer = None;
+                broken.cancel();
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        self.next().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.broken.cancel();
+        // Whoever still writes ends by the cancellation of its task; the pipe closes with the last of them.
+        if let Ok(mut writer) = self.writer.try_lock() {
+            *writer = None;
+        }
+        Ok(())
+    }
+}
+
+async fn withdrawn(ticket: Option<&Ticket>) {
+    match ticket {
+        Some(ticket) => ticket.withdrawn().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn withheld() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "withdrawn before it was sent")
+}

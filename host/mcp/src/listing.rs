@@ -1,0 +1,262 @@
+//! Asking a server what it offers, page by page, within bounds.
+//!
+//! An entry that is bad, too long or too many is left out and counted; it never takes the others with it. A cursor
+//! that comes again, too many pages or too many bytes end the listing with what is there. Pages are read entry by
+//! entry, so that millions of tiny ones cost no memory. A listing of tools that fails fails the start; one of
+//! resources or prompts only loses these.
+
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
+
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
+    PaginatedRequestParams,
+};
+use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    call::{Ended, Times, ask},
+    connection::Live,
+    ticket::{Answer, Ticket},
+};
+use footbridge_core::{
+    catalogue::{BadEntry, Catalogue},
+    limits::ServerLimits,
+};
+
+/// Bytes of all entries of one server: they are held, parsed, for as long as it runs.
+const MAX_TOTAL: usize = 4 * 1024 * 1024;
+/// What an entry may have beyond its two schemas and its description.
+const MAX_REST: usize = 64 * 1024;
+/// How many reasons for leaving out are kept for the operator.
+const MAX_REASONS: usize = 20;
+/// The code of an unknown method: servers that have no resources often answer with it.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What a server offers, and what was left out of it.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// What is usable.
+    pub(super) catalogue: Catalogue,
+    /// How many entries were left out.
+    pub(super) left_out: usize,
+    /// Why, for the first of them.
+    pub(super) reasons: Vec<String>,
+    bytes: usize,
+}
+
+/// Why there is no listing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ListError {
+    /// The connection ended.
+    #[error("the server ended while it listed its {0}")]
+    Gone(&'static str),
+    /// No answer in time.
+    #[error("the server did not list its {0} within {1:?}")]
+    Timeout(&'static str, Duration),
+    /// An error instead of a page.
+    #[error("the server answered {2:?} (code {1}) when asked for its {0}")]
+    Refused(&'static str, i64, String),
+    /// A page that is no page.
+    #[error("the server's list of {0} cannot be used: {1}")]
+    Unusable(&'static str, &'static str),
+}
+
+/// One of the things that are listed.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl Kind {
+    /// The member of a page that holds the entries.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    fn request(self, cursor: Option<String>) -> ClientRequest {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        match self {
+            Self::Tools => ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
+            Self::Resources => ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params)),
+            Self::Templates => {
+                ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(params))
+            }
+            Self::Prompts => ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),
+        }
+    }
+}
+
+/// Lists everything that the server says it has.
+pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
+    let mut listed = Listed { catalogue: Catalogue::of(Arc::clone(&live.origin)), ..Listed::default() };
+    let (tools, resources, prompts) = live.peer.peer_info().map_or((true, false, false), |info| {
+        let can = &info.capabilities;
+        (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())
+    });
+    // A server that declares nothing at all is asked for tools all the same.
+    if tools || !(resources || prompts) {
+        pages(live, limits, Kind::Tools, &mut listed).await?;
+    }
+    let others = [(Kind::Resources, resources), (Kind::Templates, resources), (Kind::Prompts, prompts)];
+    for (kind, _) in others.into_iter().filter(|(_, declared)| *declared) {
+        match pages(live, limits, kind, &mut listed).await {
+            Ok(()) => {}
+            Err(gone @ ListError::Gone(_)) => return Err(gone),
+            Err(error) => listed.leave_out(kind, &error),
+        }
+    }
+    Ok(listed)
+}
+
+async fn pages(live: &Live, limits: &ServerLimits, kind: Kind, listed: &mut Listed) -> Result<(), ListError> {
+    let mut cursor = None;
+    let mut seen = HashSet::new();
+    for _ in 0..limits.pages {
+        let page = page(live, limits, kind, cursor.take()).await?;
+        let Some(page) = page else { return Ok(()) };
+        let next = listed.read(kind, &page, limits)?;
+        match next {
+            None => return Ok(()),
+            Some(next) if !seen.insert(next.clone()) => {
+                listed.leave_out(kind, &"the server's cursor came back to an earlier page");
+                return Ok(());
+            }
+            Some(next) => cursor = Some(next),
+        }
+    }
+    listed.leave_out(kind, &format_args!("there are more than {} pages", limits.pages));
+    Ok(())
+}
+
+/// One page as raw JSON, or nothing where the server does not know the method.
+async fn page(
+    live: &Live,
+    limits: &ServerLimits,
+    kind: Kind,
+    cursor: Option<String>,
+) -> Result<Option<Box<RawValue>>, ListError> {
+    let times = Times { idle: limits.list_time, total: limits.list_time };
+    let what = kind.member();
+    match ask(live, kind.request(cursor), Ticket::new(None), times, &CancellationToken::new()).await {
+        // Its part of the budget goes back here: the page is gone once it is read.
+        Ended::Answered(Answer::Result(page, _)) => Ok(Some(page)),
+        Ended::Answered(Answer::Error { code: METHOD_NOT_FOUND, .. }) => Ok(None),
+        Ended::Answered(Answer::Error { code, message }) => Err(ListError::Refused(what, code, message)),
+        Ended::Answered(Answer::TooLarge) => Err(ListError::Unusable(what, "a page is too long")),
+        Ended::Answered(Answer::Busy) => Err(ListError::Unusable(what, "there is no memory for a page")),
+        Ended::Answered(Answer::Unusable) => Err(ListError::Unusable(what, "it is not of the protocol")),
+        Ended::Answered(Answer::Refused(_) | Answer::Lost) => Err(ListError::Gone(what)),
+        Ended::Unanswered { why: super::NoAnswer::ServerGone, .. } => Err(ListError::Gone(what)),
+        Ended::Unanswered { .. } => Err(ListError::Timeout(what, limits.list_time)),
+    }
+}
+
+impl Listed {
+    /// Takes the entries of a page, and says where the next one starts.
+    fn read(&mut self, kind: Kind, page: &RawValue, limits: &ServerLimits) -> Result<Option<String>, ListError> {
+        let mut text = serde_json::Deserializer::from_str(page.get());
+        let visitor = PageVisitor { listed: self, kind, limits };
+        text.deserialize_map(visitor).map_err(|_| ListError::Unusable(kind.member(), "a page is not of the protocol"))
+    }
+
+    fn add(&mut self, kind: Kind, raw: &RawValue, limits: &ServerLimits) {
+        let length = raw.get().len();
+        if length > 2 * limits.schema_bytes + limits.description_bytes + MAX_REST {
+            return self.leave_out(kind, &"an entry is too long");
+        }
+        if self.bytes + length > MAX_TOTAL {
+            return self.leave_out(kind, &"the server's entries are too long together");
+        }
+        let added = match kind {
+            Kind::Tools => self.catalogue.add_tool(raw, limits),
+            Kind::Resources => self.catalogue.add_resource(raw.to_owned(), limits),
+            Kind::Templates => self.catalogue.add_template(raw.to_owned(), limits),
+            Kind::Prompts => self.catalogue.add_prompt(raw.to_owned(), limits),
+        };
+        match added {
+            Ok(()) => self.bytes += length,
+            Err(error) => self.leave_out_entry(kind, raw, &error),
+        }
+    }
+
+    fn leave_out_entry(&mut self, kind: Kind, raw: &RawValue, error: &BadEntry) {
+        let start: String = raw.get().chars().take(80).collect();
+        self.leave_out(kind, &format_args!("{error} ({start})"));
+    }
+
+    fn leave_out(&mut self, kind: Kind, why: &dyn fmt::Display) {
+        self.left_out += 1;
+        if self.reasons.len() < MAX_REASONS {
+            let why = format!("{}: {why}", kind.member());
+            self.reasons.push(footbridge_proto::text::Escaped(&why).to_string());
+        }
+    }
+}
+
+struct PageVisitor<'a> {
+    listed: &'a mut Listed,
+    kind: Kind,
+    limits: &'a ServerLimits,
+}
+
+impl<'de> Visitor<'de> for PageVisitor<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a page of a listing")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut next = None;
+        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            if name == self.kind.member() {
+                map.next_value_seed(Entries { listed: self.listed, kind: self.kind, limits: self.limits })?;
+            } else if name == "nextCursor" {
+                let raw = map.next_value::<&'de RawValue>()?;
+                next = serde_json::from_str::<String>(raw.get()).ok().filter(|cursor| !cursor.is_empty());
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(next)
+    }
+}
+
+struct Entries<'a> {
+    listed: &'a mut Listed,
+    kind: Kind,
+    limits: &'a ServerLimits,
+}
+
+impl<'de> DeserializeSeed<'de> for Entries<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of entries")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(raw) = seq.next_element::<&'de RawValue>()? {
+            self.listed.add(self.kind, raw, self.limits);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The parts of JSON-RPC messages that are looked at, and what the MCP library gets in place of an answer.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use footbridge_proto::text::needs_escape;
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::ticket::Ticket;
+use footbridge_core::catalogue::PROMOTED;
+
+/// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
+pub(super) const MAX_TYPED: usize = 256 * 1024;
+/// Longest id of a server's request. The library logs it, so it has to be plain text too.
+const MAX_ID: usize = 128;
+
+/// The outermost object of a message.
+#[derive(Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(default, borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) params: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// `error` of an answer.
+#[derive(Deserialize)]
+pub(super) struct ErrorObject {
+    pub(super) code: i64,
+    #[serde(default)]
+    pub(super) message: String,
+}
+
+/// `params` of a progress notification.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Progress {
+    progress_token: serde_json::Value,
+    pub(super) progress: f64,
+    #[serde(default)]
+    pub(super) total: Option<f64>,
+    #[serde(default)]
+    pub(super) message: Option<String>,
+}
+
+impl Progress {
+    /// The token as a number; some servers echo it as text.
+    pub(super) fn token(&self) -> Option<i64> {
+        self.progress_token.as_i64().or_else(|| self.progress_token.as_str()?.parse().ok())
+    }
+}
+
+/// A message of ours as it leaves. The arguments of a call come from its ticket, where they are text: the library has
+/// a placeholder for them.
+pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
+    #[derive(Deserialize, Serialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        jsonrpc: &'a RawValue,
+        id: &'a RawValue,
+        method: &'a RawValue,
+        params: BTreeMap<&'a str, &'a RawValue>,
+    }
+    let text = serde_json::to_string(message)?;
+    let Some(arguments) = ticket(message).and_then(|ticket| ticket.take_arguments()) else {
+        return Ok(text.into_bytes());
+    };
+    let mut call: Call<'_> = serde_json::from_str(&text)?;
+    call.params.insert("arguments", &arguments);
+    serde_json::to_vec(&call)
+}
+
+/// The ticket of a request of ours.
+pub(super) fn ticket(message: &ClientJsonRpcMessage) -> Option<Ticket> {
+    match message {
+        ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<Ticket>().cloned(),
+        _ => None,
+    }
+}
+
+/// An id of ours as a number; some servers echo it as text.
+pub(super) fn number(id: &RawValue) -> Option<i64> {
+    id.get().trim_matches('"').parse().ok()
+}
+
+/// The id of a server's request, if it may show in a log.
+pub(super) fn plain_id(id: &RawValue) -> Option<RequestId> {
+    if id.get().len() > MAX_ID {
+        return None;
+    }
+    let id = serde_json::from_str::<RequestId>(id.get()).ok()?;
+    match &id {
+        RequestId::String(text) if text.chars().any(needs_escape) => None,
+        _ => Some(id),
+    }
+}
+
+/// What the library gets for an answer that is kept from it.
+pub(super) fn placeholder(id: i64) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id))
+}
+
+/// What the library gets for a result: nothing of it, but the tools whose parameters it has to repeat in headers.
+pub(super) fn stand_in(id: i64, result: &RawValue) -> ServerJsonRpcMessage {
+    #[derive(Deserialize)]
+    struct Tools<'a> {
+        #[serde(borrow)]
+        tools: Vec<&'a RawValue>,
+    }
+    if result.get().len() > MAX_TYPED || !result.get().contains(PROMOTED) {
+        return placeholder(id);
+    }
+    let Ok(Tools { tools }) = serde_json::from_str::<Tools<'_>>(result.get()) else { return placeholder(id) };
+    let promoted: Vec<_> = tools.iter().map(|tool| tool.get()).filter(|tool| tool.contains(PROMOTED)).collect();
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{}]}}}}"#, promoted.join(","));
+    serde_json::from_str(&text).unwrap_or_else(|_| placeholder(id))
+}
+
+/// What the library gets for an answer that it waits for itself and that cannot be used.
+pub(super) fn unusable(id: i64) -> ServerJsonRpcMessage {
+    let error = ErrorData::internal_error("the server's answer cannot be used", None);
+    ServerJsonRpcMessage::error(error, Some(RequestId::Number(id)))
+}
+
+/// An answer that the library reads itself: the handshake's.
+pub(super) fn typed(id: i64, text: &str) -> ServerJsonRpcMessage {
+    if text.len() > MAX_TYPED {
+        return unusable(id);
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| unusable(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn arguments_leave_as_the_text_that_was_recorded() {
+        use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
+
+        let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
+        let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
+        let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        call.extensions_mut().insert(Ticket::of_call(None, Some(raw(text)), None));
+        let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));
+        let left = String::from_utf8(written(&message).unwrap()).unwrap();
+        assert!(left.contains(&format!(r#""arguments":{text}"#)) && left.contains(r#""id":7"#), "{left}");
+        assert_eq!(left.matches("arguments").count(), 1);
+    }
+
+    #[test]
+    fn ids_that_could_deceive_a_reader_of_logs_are_not_taken() {
+        assert!(plain_id(&raw("\"abc\"")).is_some() && plain_id(&raw("7")).is_some());
+        for id in [r#""\u001b[31m""#, r#""\u202e""#, "null", "[]", &format!("\"{}\"", "x".repeat(200))] {
+            assert!(plain_id(&raw(id)).is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn the_library_sees_only_tools_with_parameters_for_headers() {
+        let plain = r#"{"name":"a","inputSchema":{"type":"object"}}"#;
+        let promoted =
+            r#"{"name":"b","inputSchema":{"type":"object","properties":{"p":{"type":"string","x-mcp-header":"P"}}}}"#;
+        let ServerJsonRpcMessage::Response(answer) = stand_in(1, &raw(&format!(r#"{{"tools":[{plain},{promoted}]}}"#)))
+        else {
+            panic!("no response")
+        };
+        let ServerResult::ListToolsResult(list) = answer.result else { panic!("no list") };
+        assert_eq!(list.tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>(), ["b"]);
+        let nothing = serde_json::to_string(&stand_in(1, &raw(&format!(r#"{{"tools":[{plain}]}}"#)))).unwrap();
+        assert_eq!(nothing, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    }
+}

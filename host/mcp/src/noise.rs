@@ -1,0 +1,99 @@
+//! Counting and sampling of what servers send and nobody asked for.
+//!
+//! A hostile server writes as much of it as it likes. So each kind is counted, a few lines are logged, escaped and
+//! cut, and a server that floods is read more slowly: it waits, its neighbours do not.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use footbridge_proto::text::Escaped;
+use tokio::time::Instant;
+
+use footbridge_core::names::ServerName;
+
+/// Bytes of a sample that reach the log.
+const SAMPLE_BYTES: usize = 200;
+/// What a server may send a second without a call behind it before it is read more slowly: messages, and one more for
+/// each [`UNIT_BYTES`] of them, so that neither many nor long ones keep a processor busy.
+const PER_SECOND: usize = 2_000;
+/// See [`PER_SECOND`]: with both, 16 MiB a second.
+const UNIT_BYTES: usize = 8 * 1024;
+
+/// What was ignored of one server.
+#[derive(Debug)]
+pub(super) struct Noise {
+    server: ServerName,
+    ignored: AtomicU64,
+}
+
+impl Noise {
+    /// Nothing ignored yet.
+    pub(super) fn of(server: ServerName) -> Self {
+        Self { server, ignored: AtomicU64::new(0) }
+    }
+
+    /// Counts something ignored and logs a sample: the first three, then each time the count doubles.
+    pub(super) fn ignore(&self, what: &str, sample: &[u8]) {
+        let count = self.ignored.fetch_add(1, Ordering::Relaxed) + 1;
+        if count <= 3 || count.is_power_of_two() {
+            let cut = &sample[..sample.len().min(SAMPLE_BYTES)];
+            let text = String::from_utf8_lossy(cut);
+            tracing::warn!(server = %self.server, count, sample = %Escaped(&text), "ignored from an MCP server: {what}");
+        }
+    }
+
+    /// How much was ignored so far.
+    pub(super) fn ignored(&self) -> u64 {
+        self.ignored.load(Ordering::Relaxed)
+    }
+}
+
+/// Slows the reading of one server's stream down when it floods.
+#[derive(Debug)]
+pub(super) struct Pace {
+    since: Instant,
+    count: usize,
+}
+
+impl Pace {
+    /// A fresh second.
+    pub(super) fn new() -> Self {
+        Self { since: Instant::now(), count: 0 }
+    }
+
+    /// Counts bytes that no call waits for; waits out the second when there were too many in it. Safe to cancel.
+    pub(super) async fn unwanted(&mut self, bytes: usize) {
+        self.count = self.count.saturating_add(1 + bytes / UNIT_BYTES);
+        if self.count < PER_SECOND {
+            return;
+        }
+        tokio::time::sleep_until(self.since + Duration::from_secs(1)).await;
+        *self = Self::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_read_at_its_pace_and_a_trickle_at_once() {
+        let began = Instant::now();
+        let mut pace = Pace::new();
+        for _ in 0..PER_SECOND - 1 {
+            pace.unwanted(100).await;
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        for _ in 0..10 * PER_SECOND {
+            pace.unwanted(100).await;
+        }
+        assert!(began.elapsed() >= Duration::from_secs(9));
+        let began = Instant::now();
+        for _ in 0..64 {
+            pace.unwanted(1024 * 1024).await;
+        }
+        assert!(began.elapsed() >= Duration::from_secs(3));
+    }
+}

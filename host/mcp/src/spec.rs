@@ -1,0 +1,123 @@
+//! What the configuration says of one MCP server: how to start it or where it is.
+//!
+//! Only the operator's configuration makes one; nothing that a guest or a server sent ever does.
+
+use footbridge_processes::launch::ProgramSpec;
+use serde_json::{Map, Value, json};
+
+use footbridge_core::names::ServerName;
+use footbridge_core::{
+    catalogue::Origin,
+    redact::{Redactor, shapes},
+    secret::Secret,
+};
+
+/// One server of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    /// Its name.
+    pub name: ServerName,
+    /// How to reach it.
+    pub transport: TransportSpec,
+    /// Which revision of MCP to speak.
+    pub protocol: ProtocolChoice,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransportSpec {
+    /// A program of ours that speaks on its standard input and output.
+    Stdio(ProgramSpec),
+    /// Streamable HTTP.
+    Http(HttpSpec),
+}
+
+impl TransportSpec {
+    /// The word for it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+        }
+    }
+
+    /// What makes it this server and no other: command, arguments and folder, or the address. Without values of
+    /// secrets, which may be replaced; the environment and headers are left out, since they are full of them.
+    #[must_use]
+    pub fn origin(&self, redactor: &Redactor) -> Origin {
+        let shown = |text: &str| Value::from(shapes::hide(&redactor.hide(text)).into_owned());
+        let mut origin = Map::new();
+        match self {
+            Self::Stdio(ProgramSpec { command, args, cwd, .. }) => {
+                origin.insert("command".to_owned(), shown(command));
+                origin.insert("args".to_owned(), args.iter().map(|arg| shown(arg.expose())).collect());
+                origin.extend(cwd.iter().map(|cwd| ("cwd".to_owned(), shown(&cwd.to_string_lossy()))));
+            }
+            Self::Http(HttpSpec { url, .. }) => {
+                // Apart from the rest, decoded: in the text of a URL a value may be spelled in other ways.
+                let query: Vec<Value> =
+                    url.query_pairs().map(|(key, value)| json!([shown(&key), shown(&value)])).collect();
+                let mut plain = url.clone();
+                plain.set_query(None);
+                // An address without a host has none of these either.
+                let _no_host = (plain.set_username(""), plain.set_password(None));
+                origin.insert("url".to_owned(), shown(plain.as_str()));
+                origin.extend((!query.is_empty()).then(|| ("query".to_owned(), query.into())));
+            }
+        }
+        Origin::new(Value::Object(origin))
+    }
+}
+
+/// A URL to call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpSpec {
+    /// `https:`, or `http:` to a loopback address.
+    pub url: reqwest::Url,
+    /// Headers of every request.
+    pub headers: Vec<(http::HeaderName, Secret)>,
+    /// Whether a name may resolve to a private address. An address written in the URL is allowed as written.
+    pub allow_private: bool,
+}
+
+/// Which revision of MCP to speak with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtocolChoice {
+    /// The handshake of 2025-11-25 and before, which nearly every server speaks.
+    #[default]
+    Initialize,
+    /// The stateless revision of 2026-07-28 only.
+    Discover,
+    /// Ask for the stateless one first, fall back to the handshake, and remember the answer.
+    Auto,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_holds_no_secret_and_does_not_change_with_one() {
+        let origin = |secret: &str| {
+            let redactor = Redactor::new(&[Secret::new(secret)]);
+            let stdio = TransportSpec::Stdio(ProgramSpec {
+                command: "npx".into(),
+                args: vec![Secret::new(format!("--key={secret}")), Secret::new(format!("fbt_{}", "x".repeat(43)))],
+                env: vec![("KEY".into(), Secret::new(secret))],
+                cwd: Some("/srv".into()),
+                confine: true,
+            });
+            let url = format!("https://user:{secret}@example.org/mcp?key={}&b=1", secret.replace('+', "%2B"));
+            let headers = vec![(http::header::AUTHORIZATION, Secret::new(secret))];
+            let http = TransportSpec::Http(HttpSpec { url: url.parse().unwrap(), headers, allow_private: false });
+            [stdio, http].map(|transport| transport.origin(&redactor))
+        };
+        let expected = [
+            json!({"command": "npx", "args": ["--key=[redacted]", "[redacted]"], "cwd": "/srv"}),
+            json!({"url": "https://example.org/mcp", "query": [["key", "[redacted]"], ["b", "1"]]}),
+        ];
+        assert_eq!(origin("s3cret-one"), expected.clone().map(Origin::new));
+        assert_eq!(origin("s3cret+two"), expected.map(Origin::new));
+    }
+}

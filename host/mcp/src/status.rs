@@ -1,0 +1,115 @@
+//! What is known of a server: for guests its state, for the operator everything.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+
+use super::{ServerSpec, ServersContext, connection::Live, noise::Noise, stderr::StderrRing};
+use footbridge_core::catalogue::{Catalogue, Origin};
+use footbridge_core::names::ServerName;
+
+/// Whether a server can be used.
+#[derive(Debug, Clone)]
+pub enum ServerState {
+    /// Not yet.
+    Starting,
+    /// Yes; what it offers.
+    Ready(Arc<Catalogue>),
+    /// No; why, for the guest: no path, no address, no environment.
+    Unavailable(Arc<str>),
+}
+
+/// All that the operator may see of one server. Texts of the server are escaped.
+#[derive(Debug, Clone)]
+pub struct ServerReport {
+    /// Its name.
+    pub name: ServerName,
+    /// How it is reached: `stdio` or `http`.
+    pub kind: &'static str,
+    /// Whether it can be used.
+    pub state: ServerState,
+    /// The program's process id, if it is one of ours and runs.
+    pub pid: Option<u32>,
+    /// The revision of MCP that is spoken.
+    pub revision: Option<String>,
+    /// How often it was started again.
+    pub restarts: usize,
+    /// Why it last failed or ended, in detail.
+    pub last_error: Option<String>,
+    /// The last lines of its standard error.
+    pub stderr: Vec<String>,
+    /// Entries of its listings that were left out.
+    pub left_out: usize,
+    /// Why, for the first of them.
+    pub left_out_reasons: Vec<String>,
+    /// Messages that were ignored: rubbish, unknown ids, floods.
+    pub ignored: u64,
+    /// Calls in flight.
+    pub in_flight: usize,
+}
+
+/// What a supervisor tells the handles.
+#[derive(Debug, Clone)]
+pub(super) struct Published {
+    pub(super) state: ServerState,
+    pub(super) live: Option<Live>,
+    /// Grows with each change.
+    pub(super) turn: u64,
+}
+
+/// What a supervisor and the handles of its server share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) name: ServerName,
+    /// How it is reached, for its definitions.
+    pub(super) origin: Arc<Origin>,
+    pub(super) published: watch::Sender<Published>,
+    /// A place for each call in flight.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) noise: Arc<Noise>,
+    pub(super) stderr: Arc<StderrRing>,
+    facts: Mutex<Facts>,
+    /// Told of every change of every server.
+    changes: watch::Sender<()>,
+}
+
+/// What only the report shows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    pub(super) pid: Option<u32>,
+    pub(super) revision: Option<String>,
+    pub(super) restarts: usize,
+    pub(super) last_error: Option<String>,
+    pub(super) left_out: usize,
+    pub(super) left_out_reasons: Vec<String>,
+}
+
+impl Shared {
+    /// A server that is starting.
+    pub(super) fn new(spec: &ServerSpec, context: &ServersContext, changes: watch::Sender<()>) -> Self {
+        let (name, limits) = (&spec.name, &context.limits);
+        Self {
+            name: name.clone(),
+            origin: Arc::new(spec.transport.origin(&context.redactor)),
+            changes,
+            published: watch::Sender::new(Published { state: ServerState::Starting, live: None, turn: 0 }),
+            places: Arc::new(Semaphore::new(limits.calls.in_flight_per_server)),
+            noise: Arc::new(Noise::of(name.clone())),
+            stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
+            facts: Mutex::default(),
+        }
+    }
+
+    /// Tells the handles.
+    pub(super) fn publish(&self, state: ServerState, live: Option<Live>) {
+        self.published.send_modify(|published| {
+            *published = Published { state, live, turn: published.turn + 1 };
+        });
+        self.changes.send_replace(());
+    }
+
+    /// The facts, to read or to change.
+    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,214 @@
+//! What a server writes to its standard error: always read, so that it blocks nobody but who floods it, and
+//! kept in a ring.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+use footbridge_proto::text::Escaped;
+use tokio::io::AsyncReadExt;
+
+use super::noise::Pace;
+use footbridge_core::names::ServerName;
+use footbridge_core::redact::Redactor;
+use footbridge_processes::launch::Reader;
+
+/// Longest line that is shown or logged.
+const LINE_BYTES: usize = 2_000;
+/// How much of a line without an end is kept back for the log.
+const PENDING: usize = 64 * 1024;
+/// What is shown where all that is kept is part of one line.
+const TOO_LONG: &str = "[a line that is too long to show]";
+
+/// The last bytes of standard error.
+#[derive(Debug)]
+pub(super) struct StderrRing {
+    bytes: Mutex<VecDeque<u8>>,
+    limit: usize,
+}
+
+impl StderrRing {
+    /// An empty ring of this size.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { bytes: Mutex::default(), limit }
+    }
+
+    /// Adds bytes; the oldest go.
+    pub(super) fn add(&self, more: &[u8]) {
+        let more = &more[more.len().saturating_sub(self.limit)..];
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = (bytes.len() + more.len()).saturating_sub(self.limit);
+        bytes.drain(..over);
+        bytes.extend(more);
+    }
+
+    /// The last lines, oldest first, escaped and without the values of configured secrets.
+    pub(super) fn last_lines(&self, count: usize, redactor: &Redactor) -> Vec<String> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_cut = bytes.len() >= self.limit;
+        let text = String::from_utf8_lossy(bytes.make_contiguous()).into_owned();
+        drop(bytes);
+        // The end of a value whose beginning is gone cannot be found: nothing is shown that may be part of one, nor of
+        // a line whose beginning is gone.
+        let from = if is_cut {
+            let safe = text.ceil_char_boundary(redactor.longest());
+            match text[safe..].find('\n') {
+                Some(end) => safe + end,
+                None => return vec![TOO_LONG.to_owned()],
+            }
+        } else {
+            0
+        };
+        let (text, _) = redactor.scrub_part(&text, from..text.len());
+        let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(count)..].iter().map(|line| shown(line)).collect()
+    }
+}
+
+fn shown(line: &str) -> String {
+    Escaped(&line[..line.floor_char_boundary(LINE_BYTES)]).to_string()
+}
+
+/// What was written and is not logged yet: a line without an end, and what may be the beginning of a value.
+#[derive(Default)]
+struct Unlogged {
+    text: String,
+    /// The first bytes of a character.
+    split: Vec<u8>,
+}
+
+impl Unlogged {
+    /// Takes what was read, and gives the lines that can be logged.
+    fn take(&mut self, read: &[u8], redactor: &Redactor) -> String {
+        self.split.extend_from_slice(read);
+        let bytes = std::mem::take(&mut self.split);
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.text.push_str(chunk.valid());
+            match chunk.invalid() {
+                [] => {}
+                // A character whose rest may come with the next bytes.
+                rest if chunks.peek().is_none() && rest.len() < 4 => self.split = rest.to_vec(),
+                _ => self.text.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+        let safe = self.text.floor_char_boundary(self.text.len().saturating_sub(redactor.longest()));
+        match self.text[..safe].rfind('\n') {
+            Some(end) => self.give(end + 1, redactor),
+            None if safe > PENDING => self.give(safe, redactor),
+            None => String::new(),
+        }
+    }
+
+    /// What is left at the end.
+    fn rest(&mut self, redactor: &Redactor) -> String {
+        self.give(self.text.len(), redactor)
+    }
+
+    fn give(&mut self, end: usize, redactor: &Redactor) -> String {
+        let (given, end) = redactor.scrub_part(&self.text, 0..end);
+        self.text.drain(..end);
+        given
+    }
+}
+
+/// Reads standard error to its end.
+pub(super) async fn drain(mut stderr: Reader, ring: &StderrRing, server: &ServerName, redactor: &Redactor) {
+    let mut chunk = vec![0; 8 * 1024];
+    let mut pace = Pace::new();
+    let mut unlogged = Unlogged::default();
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        ring.add(&chunk[..read]);
+        pace.unwanted(read).await;
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            log(&unlogged.take(&chunk[..read], redactor), server);
+        }
+    }
+    log(&unlogged.rest(redactor), server);
+}
+
+fn log(text: &str, server: &ServerName) {
+    for line in text.lines() {
+        tracing::debug!(server = %server, line = %shown(line), "standard error of an MCP server");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use footbridge_core::secret::Secret;
+
+    /// What must not show, not even its end.
+    const VALUE: &str = "key-0123456789\nabcdefghijé-end";
+
+    fn redactor() -> Redactor {
+        Redactor::new([&Secret::new(VALUE)])
+    }
+
+    fn has_part(text: &str) -> bool {
+        ["key-", "0123", "789", "abc", "def", "hij", "\u{e9}", "end"].iter().any(|part| text.contains(part))
+    }
+
+    #[test]
+    fn no_part_of_a_value_shows_wherever_the_ring_is_cut() {
+        let redactor = redactor();
+        for after in 0..400 {
+            let ring = StderrRing::new(200);
+            ring.add(format!("{}\n{VALUE}", "x".repeat(300)).as_bytes());
+            ring.add(format!(" {}", "y".repeat(after)).as_bytes());
+            ring.add(b"\nlast\n");
+            let lines = ring.last_lines(20, &redactor);
+            assert!(lines.iter().all(|line| !has_part(line)), "{after}: {lines:?}");
+            assert!(lines.last().is_some_and(|line| line == "last" || line == TOO_LONG), "{after}: {lines:?}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_value_is_shown_of_a_line_that_is_cut() {
+        for before in LINE_BYTES - 2 * VALUE.len()..LINE_BYTES + 2 {
+            let ring = StderrRing::new(1 << 20);
+            ring.add(format!("{}{VALUE} {}", "x".repeat(before), "y".repeat(5_000)).as_bytes());
+            let lines = ring.last_lines(1, &redactor());
+            assert!(lines.iter().all(|line| !has_part(line)), "{before}: {lines:?}");
+            assert_eq!(lines.len(), 1);
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_value_is_logged_wherever_the_reads_are_cut() {
+        let text = format!("first\nsecond {VALUE}\nthird {VALUE}{VALUE} fourth\nlast");
+        let expected = "first\nsecond [redacted]\nthird [redacted][redacted] fourth\nlast";
+        for cut in 0..=text.len() {
+            let mut unlogged = Unlogged::default();
+            let (one, two) = text.as_bytes().split_at(cut);
+            let logged = [unlogged.take(one, &redactor()), unlogged.take(two, &redactor()), unlogged.rest(&redactor())];
+            assert_eq!(logged.concat(), expected, "{cut}");
+        }
+        let mut unlogged = Unlogged::default();
+        let mut logged: String = text.bytes().map(|byte| unlogged.take(&[byte], &redactor())).collect();
+        logged.push_str(&unlogged.rest(&redactor()));
+        assert_eq!(logged, expected);
+    }
+
+    #[test]
+    fn a_line_without_end_is_logged_in_parts_and_without_values() {
+        let (mut unlogged, mut logged, redactor) = (Unlogged::default(), String::new(), redactor());
+        let line = "key-0123456789\nabcdefghijé-endz".replace('\n', "\\n").repeat(50);
+        for _ in 0..200 {
+            logged.push_str(&unlogged.take(line.as_bytes(), &redactor));
+            assert!(unlogged.text.len() <= PENDING + 10_000);
+        }
+        assert!(!logged.is_empty() && !has_part(&logged));
+    }
+
+    #[test]
+    fn the_ring_keeps_the_last_bytes_and_shows_them_escaped() {
+        let ring = StderrRing::new(64);
+        ring.add(&[b'x'; 1000]);
+        ring.add(b"\nfirst\n\x1b[31mred\x1b[0m\nlast");
+        let lines = ring.last_lines(2, &Redactor::default());
+        assert_eq!(lines, ["\\u{1b}[31mred\\u{1b}[0m", "last"]);
+        assert!(ring.bytes.lock().unwrap().len() <= 64);
+    }
+}

@@ -1,0 +1,300 @@
+//! The task that owns one server: it starts it, lists what it offers, notices its end and starts it again when it is
+//! used next.
+//!
+//! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From unavailable
+//! only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it does not
+//! start; it ends; it starts too often and is left alone for a while. Each is logged once with its detail; a guest
+//! reads the short text. Whatever happens, the connection is closed before the next one opens, and before the task
+//! ends.
+
+use std::{sync::Arc, time::Duration};
+
+use footbridge_proto::text::Escaped;
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
+    client::found,
+    connection::{Connection, START_GRACE, StartError, open},
+    listing::{self, ListError, Listed},
+    relisting::{changed_tools, relist},
+    restarts::{Advice, Restarts},
+    status::Shared,
+    subscription::subscribe,
+};
+use footbridge_core::catalogue::Catalogue;
+
+/// Longest detail that is kept and logged: part of it may be a server's own text.
+const DETAIL_BYTES: usize = 2_000;
+
+/// What handles ask of a supervisor.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Command {
+    /// It is used, and was unavailable at this turn.
+    Wake(u64),
+    /// The operator wants a fresh start.
+    Restart,
+}
+
+/// The owner of one server.
+pub(super) struct Supervisor {
+    pub(super) spec: ServerSpec,
+    pub(super) context: Arc<ServersContext>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) stop: CancellationToken,
+    pub(super) tracker: TaskTracker,
+    pub(super) restarts: Restarts,
+    /// What the server was found to speak.
+    pub(super) choice: ProtocolChoice,
+    /// What it offered last, also before it ended.
+    pub(super) last: Option<Arc<Catalogue>>,
+}
+
+/// Why a connection is over.
+enum Over {
+    Stopped,
+    Restart,
+    Failed(StartError),
+    Ended(String),
+}
+
+impl Supervisor {
+    /// Runs until it is stopped.
+    pub(super) async fn run(mut self) {
+        let mut session_lost = false;
+        loop {
+            let (now, limits) = (Instant::now(), &self.context.limits.servers);
+            let advice = if std::mem::take(&mut session_lost) {
+                Advice::After(self.restarts.reopen(now, limits))
+            } else {
+                self.restarts.ask(now, limits)
+            };
+            match advice {
+                Advice::Wait(left) => self.unavailable(&format!(
+                    "it ended too often and is left alone; try again in {} s",
+                    left.as_secs() + 1
+                )),
+                Advice::After(pause) => {
+                    self.shared.publish(ServerState::Starting, None);
+                    if self.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+                        return;
+                    }
+                    self.shared.facts().restarts = self.restarts.total();
+                    match self.one_life().await {
+                        Over::Stopped => return,
+                        Over::Restart => {
+                            self.restarts = Restarts::new();
+                            continue;
+                        }
+                        // Opening a session costs nothing, and whoever lost it will ask again at once.
+                        Over::Ended(_) if matches!(self.spec.transport, TransportSpec::Http(_)) => {
+                            session_lost = true;
+                            continue;
+                        }
+                        Over::Failed(_) | Over::Ended(_) => {}
+                    }
+                }
+            }
+            if self.until_used().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// From start to end of one connection. What is published at its end comes before it is closed, which takes time.
+    async fn one_life(&mut self) -> Over {
+        let deadline = Instant::now() + self.context.limits.servers.start_time;
+        let mut connection = match self.connect(deadline).await {
+            Ok(Some(connection)) => connection,
+            Ok(None) => return Over::Stopped,
+            Err(error) => {
+                self.shared.facts().pid = None;
+                self.failed(&error);
+                return Over::Failed(error);
+            }
+        };
+        let over = self.serve(&mut connection, deadline).await;
+        self.shared.facts().pid = None;
+        match &over {
+            Over::Stopped | Over::Restart => self.unavailable("it is being stopped; try again in a moment"),
+            Over::Failed(error) => self.failed(error),
+            Over::Ended(why) => self.ended(why),
+        }
+        connection.close(self.context.limits.servers.close_time).await;
+        over
+    }
+
+    /// Opens a connection in time, or nothing if it was stopped meanwhile.
+    async fn connect(&mut self, deadline: Instant) -> Result<Option<Connection>, StartError> {
+        let (stop, limits) = (self.stop.clone(), &self.context.limits.servers);
+        let opening = async {
+            let opened = self.open().await;
+            match opened {
+                // Some older servers end when they are asked what they do not know: ask those in the older way.
+                Err(StartError::Ended(_)) if self.choice == ProtocolChoice::Auto => {
+                    let choice = ProtocolChoice::Initialize;
+                    open(&self.spec.transport, choice, &self.context, &self.shared, &self.tracker).await
+                }
+                opened => opened,
+            }
+        };
+        let opened = tokio::select! {
+            opened = tokio::time::timeout_at(deadline, opening) => opened,
+            () = stop.cancelled() => return Ok(None),
+        };
+        match opened {
+            Err(_) => Err(StartError::Timeout(limits.start_time)),
+            Ok(Err(error)) => {
+                self.choice = self.spec.protocol;
+                Err(error)
+            }
+            Ok(Ok(connection)) => {
+                if self.spec.protocol == ProtocolChoice::Auto {
+                    self.choice = found(&connection.revision);
+                }
+                Ok(Some(connection))
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Connection, StartError> {
+        open(&self.spec.transport, self.choice, &self.context, &self.shared, &self.tracker).await
+    }
+
+    /// Lists, publishes, and keeps the listing fresh until the end.
+    async fn serve(&mut self, connection: &mut Connection, deadline: Instant) -> Over {
+        let context = Arc::clone(&self.context);
+        let limits = &context.limits.servers;
+        let live = connection.live.clone();
+        let first = tokio::select! {
+            first = tokio::time::timeout_at(deadline, listing::list(&live, limits)) => first,
+            why = connection.ended() => return Over::Failed(StartError::Ended(why)),
+            () = self.stop.cancelled() => return Over::Stopped,
+        };
+        match first {
+            Err(_) => return Over::Failed(StartError::Timeout(limits.start_time)),
+            Ok(Err(ListError::Gone(what))) => {
+                return Over::Failed(match tokio::time::timeout(START_GRACE, connection.ended()).await {
+                    Ok(why) => StartError::Ended(why),
+                    Err(_) => ListError::Gone(what).into(),
+                });
+            }
+            Ok(Err(error)) => return Over::Failed(error.into()),
+            Ok(Ok(listed)) => {
+                self.shared.facts().revision = Some(connection.revision.clone());
+                tracing::info!(server = %self.shared.name, revision = %connection.revision, "an MCP server is ready");
+                self.ready(listed, connection);
+            }
+        }
+        let background = subscribe(live.clone());
+        let relisting = relist(live.clone(), limits, Duration::ZERO);
+        tokio::pin!(background, relisting);
+        loop {
+            tokio::select! {
+                listed = &mut relisting => {
+                    let (listed, pace) = listed;
+                    let gap = pace.next(self.listed_again(listed, connection));
+                    relisting.set(relist(live.clone(), limits, gap));
+                }
+                why = connection.ended() => return Over::Ended(why),
+                () = self.stop.cancelled() => return Over::Stopped,
+                () = &mut background => {}
+                command = self.commands.recv() => match command {
+                    Some(Command::Wake(_)) => {}
+                    Some(Command::Restart) => return Over::Restart,
+                    None => return Over::Stopped,
+                },
+            }
+        }
+    }
+
+    /// Publishes a listing that the server asked for, if it is another one than the last. Whether it is.
+    fn listed_again(&mut self, listed: Result<Listed, ListError>, connection: &Connection) -> bool {
+        match listed {
+            Ok(listed) if self.last.as_ref().is_some_and(|last| last.is_same_as(&listed.catalogue)) => {
+                self.left_out(listed.left_out, listed.reasons);
+                false
+            }
+            Ok(listed) => {
+                self.ready(listed, connection);
+                true
+            }
+            Err(error) => {
+                self.note(&format!("it changed and cannot be listed again: {error}"));
+                false
+            }
+        }
+    }
+
+    /// Keeps what was left out of a listing; it is logged once.
+    fn left_out(&self, count: usize, reasons: Vec<String>) {
+        let mut facts = self.shared.facts();
+        let before = std::mem::replace(&mut facts.left_out, count);
+        facts.left_out_reasons = reasons;
+        drop(facts);
+        if count != before {
+            tracing::warn!(server = %self.shared.name, count, "entries of an MCP server are left out");
+        }
+    }
+
+    fn ready(&mut self, listed: Listed, connection: &Connection) {
+        self.left_out(listed.left_out, listed.reasons);
+        let catalogue = Arc::new(listed.catalogue);
+        if let Some(last) = self.last.replace(Arc::clone(&catalogue)) {
+            let changed = changed_tools(&last, &catalogue);
+            if changed > 0 {
+                tracing::warn!(server = %self.shared.name, changed, "tools of an MCP server changed, came or went");
+            }
+        }
+        self.shared.publish(ServerState::Ready(catalogue), Some(connection.live.clone()));
+    }
+
+    fn failed(&self, error: &StartError) {
+        self.note(&error.to_string());
+        self.unavailable(error.for_guest());
+    }
+
+    fn ended(&self, why: &str) {
+        self.note(why);
+        self.unavailable("it ended; it is started again when it is used next, so try again");
+    }
+
+    /// Keeps a detail for the operator, with the last words of the program.
+    fn note(&self, detail: &str) {
+        let last = self.shared.stderr.last_lines(1, &self.context.redactor).pop();
+        // Cut afterwards: a secret across the cut would not be found.
+        let detail = self.context.redactor.scrub(detail);
+        let detail = &detail[..detail.floor_char_boundary(DETAIL_BYTES)];
+        let detail = match last {
+            Some(line) => format!("{}; its last line on standard error: {line}", Escaped(detail)),
+            None => Escaped(detail).to_string(),
+        };
+        tracing::warn!(server = %self.shared.name, %detail, "trouble with an MCP server");
+        self.shared.facts().last_error = Some(detail);
+    }
+
+    fn unavailable(&self, why: &str) {
+        let text = format!("Server \"{}\" is not available: {why}", self.shared.name);
+        self.shared.publish(ServerState::Unavailable(text.into()), None);
+    }
+
+    /// Waits for the next use; nothing if it was stopped.
+    async fn until_used(&mut self) -> Option<()> {
+        loop {
+            let command = tokio::select! {
+                command = self.commands.recv() => command?,
+                () = self.stop.cancelled() => return None,
+            };
+            match command {
+                Command::Wake(turn) if turn != self.shared.published.borrow().turn => {}
+                Command::Wake(_) => return Some(()),
+                Command::Restart => {
+                    self.restarts = Restarts::new();
+                    return Some(());
+                }
+            }
+        }
+    }
+}

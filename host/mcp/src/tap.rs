@@ -1,0 +1,300 @@
+//! Where raw messages of a server meet the MCP library.
+//!
+//! Every message passes here before the library sees it. Answers to our calls and listings go as raw JSON into the
+//! [`Ticket`] of their request, and the library gets an empty placeholder for the id: unknown members, big integers
+//! and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them costs no
+//! task. Requests to us reach the library as a method name at most, a bounded number at a time; a question for a person
+//! waits here for the library's handler.
+//!
+//! What is wrong (broken JSON, unknown or repeated ids, rubbish) is counted and ignored; where it still names a
+//! waiting request, that request is answered at once. This file knows neither pipes nor HTTP.
+
+mod unasked;
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, GetMeta, NumberOrString, RequestId, ServerJsonRpcMessage,
+};
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+
+use super::{
+    elicitation::Questions,
+    gather::Dropped,
+    message::{self, Envelope, ErrorObject, placeholder, unusable},
+    noise::Noise,
+    skim::Skim,
+    ticket::{Answer, Ticket},
+};
+use footbridge_core::{budget::Held, redact::Redactor};
+
+/// Largest batch of messages in one line.
+const MAX_BATCH: usize = 1024 * 1024;
+/// Longest message of an error that is passed on.
+const MAX_ERROR: usize = 64 * 1024;
+/// Requests of the server that may be unanswered at a time.
+const MAX_ASKED: usize = 32;
+
+/// The meeting point of one connection.
+#[derive(Debug)]
+pub(super) struct Tap {
+    waiting: Mutex<Waiting>,
+    redactor: Redactor,
+    noise: std::sync::Arc<Noise>,
+    /// Whether the server was told that it may ask people.
+    takes_questions: bool,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    requests: HashMap<i64, Request>,
+    tokens: HashMap<i64, Ticket>,
+    asked: usize,
+    questions: Questions,
+}
+
+/// A request of ours without an answer.
+#[derive(Debug)]
+struct Request {
+    ticket: Option<Ticket>,
+    token: Option<i64>,
+}
+
+/// Whether a message was what somebody waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An answer to a request of ours.
+    Answer,
+    /// Anything else.
+    Other,
+}
+
+impl Tap {
+    /// A connection on which nothing has happened. Questions for people are requests like any other unless it
+    /// `takes_questions`.
+    pub(super) fn new(redactor: Redactor, noise: std::sync::Arc<Noise>, takes_questions: bool) -> Self {
+        Self { waiting: Mutex::default(), redactor, noise, takes_questions, changed: Notify::new() }
+    }
+
+    /// Whether the server is told that it may ask people.
+    pub(super) fn takes_questions(&self) -> bool {
+        self.takes_questions
+    }
+
+    /// Waits until the server said that its listings changed.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Takes note of a message that leaves now. False if it must not leave.
+    pub(super) fn departs(&self, message: &ClientJsonRpcMessage) -> bool {
+        let mut waiting = self.waiting();
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let RequestId::Number(id) = request.id else { return true };
+                let ticket = request.request.extensions().get::<Ticket>().cloned();
+                if ticket.as_ref().is_some_and(|ticket| !ticket.depart()) {
+                    return false;
+                }
+                let token = match request.request.get_meta().get_progress_token().map(|token| token.0) {
+                    Some(NumberOrString::Number(token)) => Some(token),
+                    _ => None,
+                };
+                if let (Some(token), Some(ticket)) = (token, &ticket) {
+                    waiting.tokens.insert(token, ticket.clone());
+                }
+                waiting.requests.insert(id, Request { ticket, token });
+            }
+            ClientJsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(RequestId::Number(id)) = cancelled.params.request_id
+                {
+                    waiting.remove(id);
+                }
+            }
+            ClientJsonRpcMessage::Response(response) => {
+                waiting.asked = waiting.asked.saturating_sub(1);
+                waiting.questions.answered(&response.id);
+            }
+            ClientJsonRpcMessage::Error(_) => waiting.asked = waiting.asked.saturating_sub(1),
+        }
+        true
+    }
+
+    /// Takes note that a message that left will not be answered.
+    pub(super) fn forget(&self, message: &ClientJsonRpcMessage) {
+        if let ClientJsonRpcMessage::Request(request) = message
+            && let RequestId::Number(id) = request.id
+        {
+            self.waiting().remove(id);
+        }
+    }
+
+    /// Whether somebody waits for an answer.
+    pub(super) fn has_calls(&self) -> bool {
+        let is_waiting = |ticket: &Ticket| !ticket.over().is_cancelled();
+        self.waiting().requests.values().filter_map(|request| request.ticket.as_ref()).any(is_waiting)
+    }
+
+    /// Takes a whole message of the server; what the library is to see of it is added to `out`.
+    pub(super) fn arrived(&self, bytes: Vec<u8>, held: Option<Held>, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                self.noise.ignore("a message that is not UTF-8", error.as_bytes());
+                return Kind::Other;
+            }
+        };
+        if text.trim_start().starts_with('[') && text.len() <= MAX_BATCH {
+            return self.batch(&text, out);
+        }
+        self.one(text, held, out)
+    }
+
+    /// Takes note of a message that was dropped on the way.
+    pub(super) fn dropped(&self, id: Option<i64>, why: Dropped, head: &[u8], out: &mut VecDeque<ServerJsonRpcMessage>) {
+        self.noise.ignore(
+            match why {
+                Dropped::TooLong => "a message that is too long",
+                Dropped::NoRoom => "a message that did not fit into the memory set aside",
+            },
+            head,
+        );
+        let answer = match why {
+            Dropped::TooLong => Answer::TooLarge,
+            Dropped::NoRoom => Answer::Busy,
+        };
+        if let Some(id) = id {
+            self.fail(id, answer, out);
+        }
+    }
+
+    fn batch(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
+        let Ok(messages) = serde_json::from_str::<Vec<&RawValue>>(text) else {
+            self.noise.ignore("a batch that is not JSON", text.as_bytes());
+            return Kind::Other;
+        };
+        let mut kind = Kind::Other;
+        for message in messages {
+            if self.one(message.get().to_owned(), None, out) == Kind::Answer {
+                kind = Kind::Answer;
+            }
+        }
+        kind
+    }
+
+    fn one(&self, text: String, held: Option<Held>, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
+        let envelope = match serde_json::from_str::<Envelope<'_>>(&text) {
+            Ok(envelope) => envelope,
+            Err(_) => return self.broken(&text, out),
+        };
+        let id = envelope.id.and_then(message::number);
+        if let Some(method) = &envelope.method {
+            match envelope.id {
+                Some(raw) => self.asked((raw, method, envelope.params), &text, out),
+                None => self.told(method, envelope.params, &text, out),
+            }
+            return Kind::Other;
+        }
+        let Some(id) = id else {
+            self.noise.ignore("an answer without a usable id", text.as_bytes());
+            return Kind::Other;
+        };
+        let Some(request) = self.waiting().remove(id) else {
+            self.noise.ignore("an answer that nobody waits for", text.as_bytes());
+            return Kind::Other;
+        };
+        let Some(ticket) = request.ticket else {
+            out.push_back(message::typed(id, &text));
+            return Kind::Answer;
+        };
+        let answer = match (envelope.result, envelope.error) {
+            (Some(result), None) => {
+                let start = result.get().as_ptr() as usize - text.as_ptr() as usize;
+                let end = start + result.get().len();
+                self.raw(text, start..end, held)
+            }
+            (None, Some(error)) => self.error(error),
+            _ => Answer::Unusable,
+        };
+        out.push_back(match &answer {
+            Answer::Result(result, _) => message::stand_in(id, result),
+            _ => placeholder(id),
+        });
+        ticket.answer(answer);
+        Kind::Answer
+    }
+
+    /// Cuts the result out of its message in place, without a second copy of it.
+    fn raw(&self, mut text: String, result: std::ops::Range<usize>, held: Option<Held>) -> Answer {
+        text.truncate(result.end);
+        text.drain(..result.start);
+        if let Cow::Owned(scrubbed) = self.redactor.scrub(&text) {
+            text = scrubbed;
+        }
+        match RawValue::from_string(text) {
+            Ok(raw) => Answer::Result(raw, held),
+            Err(_) => {
+                self.noise.ignore("a result that is no JSON without the values of configured secrets", b"");
+                Answer::Unusable
+            }
+        }
+    }
+
+    fn error(&self, error: &RawValue) -> Answer {
+        match serde_json::from_str::<ErrorObject>(error.get()) {
+            Ok(ErrorObject { code, message }) => {
+                let mut message = self.redactor.scrub(&message).into_owned();
+                if message.len() > MAX_ERROR {
+                    let end = message.floor_char_boundary(MAX_ERROR);
+                    message.truncate(end);
+                    message.push_str(" [cut: the message is too long]");
+                }
+                Answer::Error { code, message }
+            }
+            Err(_) => Answer::Unusable,
+        }
+    }
+
+    fn broken(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
+        self.noise.ignore("a message that is not JSON-RPC", text.as_bytes());
+        let mut skim = Skim::default();
+        skim.feed(text.as_bytes());
+        match skim.id() {
+            Some(id) if text.trim_start().starts_with('{') => self.fail(id, Answer::Unusable, out),
+            _ => {}
+        }
+        Kind::Other
+    }
+
+    fn fail(&self, id: i64, answer: Answer, out: &mut VecDeque<ServerJsonRpcMessage>) {
+        match self.waiting().remove(id) {
+            Some(Request { ticket: Some(ticket), .. }) => {
+                ticket.answer(answer);
+                out.push_back(placeholder(id));
+            }
+            Some(Request { ticket: None, .. }) => out.push_back(unusable(id)),
+            None => {}
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn remove(&mut self, id: i64) -> Option<Request> {
+        let request = self.requests.remove(&id)?;
+        if let Some(token) = request.token {
+            self.tokens.remove(&token);
+        }
+        Some(request)
+    }
+}

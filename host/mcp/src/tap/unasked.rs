@@ -1,0 +1,117 @@
+//! What a server says unasked: its own requests, and notifications.
+
+use std::collections::VecDeque;
+
+use rmcp::model::{CustomRequest, PingRequest, RequestId, ServerJsonRpcMessage, ServerRequest};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{MAX_ASKED, Tap, Waiting};
+use crate::{
+    elicitation::{self, Question},
+    message::{self, MAX_TYPED, Progress},
+};
+use footbridge_calls::approval::MAX_QUESTION;
+
+/// `params` of `notifications/cancelled`.
+#[derive(Deserialize)]
+struct TakenBack<'a> {
+    #[serde(borrow, rename = "requestId")]
+    id: &'a RawValue,
+}
+
+impl Tap {
+    /// A request of the server. Only its method goes on, and only so many at a time.
+    pub(super) fn asked(
+        &self,
+        (id, method, params): (&RawValue, &str, Option<&RawValue>),
+        text: &str,
+        out: &mut VecDeque<ServerJsonRpcMessage>,
+    ) {
+        let Some(id) = message::plain_id(id) else {
+            self.noise.ignore("a request with an unusable id", text.as_bytes());
+            return;
+        };
+        let mut waiting = self.waiting();
+        if waiting.asked >= MAX_ASKED {
+            drop(waiting);
+            self.noise.ignore("a request while too many are unanswered", text.as_bytes());
+            return;
+        }
+        waiting.asked += 1;
+        let request = if method == "ping" {
+            ServerRequest::PingRequest(PingRequest::default())
+        } else {
+            let is_question = self.takes_questions && method == elicitation::METHOD;
+            if is_question && !self.add_question(&mut waiting, &id, params) {
+                self.noise.ignore("a question that belongs to none or several of its calls", text.as_bytes());
+            }
+            ServerRequest::CustomRequest(CustomRequest::new(method.chars().take(64).collect::<String>(), None))
+        };
+        out.push_back(ServerJsonRpcMessage::request(request, id));
+    }
+
+    /// Keeps a question for a person, where it can be told which call it belongs to.
+    fn add_question(&self, waiting: &mut Waiting, id: &RequestId, params: Option<&RawValue>) -> bool {
+        let params = params.map(RawValue::get).unwrap_or_default();
+        // Cut past its limit: it is still too long then, and nobody reads what is secret in it.
+        let params = self.redactor.scrub(&params[..params.floor_char_boundary(MAX_QUESTION + 1)]).into_owned();
+        let Waiting { requests, questions, .. } = waiting;
+        questions.add(id, params, requests.values().filter_map(|request| request.ticket.as_ref()))
+    }
+
+    /// The question that the server asked with this id, once.
+    pub(crate) fn question(&self, id: &RequestId) -> Option<Question> {
+        self.waiting().questions.take(id)
+    }
+
+    /// A notification of the server.
+    pub(super) fn told(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        text: &str,
+        out: &mut VecDeque<ServerJsonRpcMessage>,
+    ) {
+        match method {
+            "notifications/progress" => self.progress(params, text),
+            "notifications/cancelled" => {
+                let id = params.and_then(|params| serde_json::from_str::<TakenBack<'_>>(params.get()).ok());
+                if let Some(id) = id.and_then(|taken| message::plain_id(taken.id)) {
+                    self.waiting().questions.take_back(&id);
+                }
+            }
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.changed.notify_one(),
+            "notifications/subscriptions/acknowledged" if text.len() <= MAX_TYPED => {
+                if let Ok(message) = serde_json::from_str(text) {
+                    out.push_back(message);
+                }
+            }
+            "notifications/message" if tracing::enabled!(tracing::Level::DEBUG) => {
+                // Cut afterwards: a secret across the cut would not be found.
+                let shown = self.redactor.scrub(text);
+                let shown = &shown[..shown.floor_char_boundary(1000)];
+                tracing::debug!(message = %footbridge_proto::text::Escaped(shown), "log of an MCP server");
+            }
+            _ => {}
+        }
+    }
+
+    fn progress(&self, params: Option<&RawValue>, text: &str) {
+        let progress = params.filter(|params| params.get().len() <= MAX_TYPED);
+        let Some(Ok(progress)) = progress.map(|params| serde_json::from_str::<Progress>(params.get())) else {
+            self.noise.ignore("progress that is not of the protocol", text.as_bytes());
+            return;
+        };
+        let ticket = progress.token().and_then(|token| self.waiting().tokens.get(&token).cloned());
+        match ticket {
+            Some(ticket) => {
+                let message = progress.message.map(|message| self.redactor.scrub(&message).into_owned());
+                ticket.progressed(progress.progress, progress.total, message);
+            }
+            None => self.noise.ignore("progress of nothing that runs", text.as_bytes()),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Servers over HTTP: sessions, streams, bounds, and addresses that may not be used.
+
+use serde_json::json;
+
+use super::{
+    http_server::{HttpServer, Trap},
+    *,
+};
+
+fn http(url: &str) -> ServerSpec {
+    let key = ("x-key".parse().unwrap(), Secret::new("key-of-the-operator"));
+    let spec = HttpSpec { url: url.parse().unwrap(), headers: vec![key], allow_private: false };
+    ServerSpec {
+        name: "x".parse().unwrap(),
+        transport: TransportSpec::Http(spec),
+        protocol: ProtocolChoice::Initialize,
+    }
+}
+
+async fn ready(trap: Trap, change: impl FnOnce(&mut Limits)) -> (HttpServer, Servers) {
+    let server = HttpServer::start(trap).await;
+    let servers = Stage::with(http(&server.url())).limit(change).ready().await;
+    (server, servers)
+}
+
+async fn end(server: HttpServer, servers: Servers) {
+    servers.shutdown().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_is_answered_as_one_body_or_as_a_stream_with_the_operators_headers() {
+    for trap in [Trap::Json, Trap::Sse] {
+        let (server, servers) = ready(trap, |_| {}).await;
+        assert_eq!(
+            raw(echo(&servers).await),
+            r#"{"content":[{"type":"text","text":"key-of-the-operator"}],"n":1}"#,
+            "{trap:?}"
+        );
+        assert_eq!(server.calls(), 1);
+        servers.shutdown().await;
+        assert_eq!(server.seen().last().map(String::as_str), Some("DELETE"), "the session is given back");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_lost_session_refuses_the_call_once_and_is_opened_again_unasked() {
+    for trap in [Trap::Lost404, Trap::Lost400] {
+        let (server, servers) = ready(trap, |_| {}).await;
+        let before = turn(&servers);
+        let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();
+        let Outcome::NotSent(NotSent::Unavailable(why)) = outcome else { panic!("{trap:?}: {outcome:?}") };
+        let refused = "Server \"x\" did not take the request. Nothing was done; try again, or with other arguments";
+        assert_eq!(why, refused);
+        assert_eq!(server.calls(), 1, "{trap:?}");
+        ready_again(&servers, before).await;
+        assert!(raw(echo(&servers).await).contains("\"n\":1"));
+        assert_eq!(server.calls(), 2, "{trap:?}");
+        end(server, servers).await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_are_lost_without_end_never_shut_the_server() {
+    let change = |limits: &mut Limits| {
+        limits.servers.first_pause = Duration::from_millis(1);
+        limits.servers.restarts = 2;
+    };
+    let (server, servers) = ready(Trap::LostAlways, change).await;
+    for round in 1..=6 {
+        let before = turn(&servers);
+        assert!(matches!(echo(&servers).await, Outcome::NotSent(NotSent::Unavailable(_))), "{round}");
+        ready_again(&servers, before).await;
+        assert_eq!((server.calls(), report(&servers).restarts), (round, round));
+    }
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn what_one_calls_arguments_provoke_cuts_no_other_call() {
+    let (server, servers) = ready(Trap::Picky, |_| {}).await;
+    let before = turn(&servers);
+    let provokes = async {
+        while server.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        for how in ["html", "html404", "json"].into_iter().cycle().take(12) {
+            let outcome = call(&servers, "echo", json!({"how": how})).await;
+            assert!(matches!(outcome, Outcome::NotSent(NotSent::Unavailable(_))), "{how}: {outcome:?}");
+        }
+        while !server.seen().iter().any(|method| method == "ping") {
+            tokio::task::yield_now().await;
+        }
+        server.release();
+    };
+    let both = async { tokio::join!(echo(&servers), provokes) };
+    let (held, ()) = tokio::time::timeout(LONG, both).await.unwrap();
+    assert!(raw(held).contains("\"n\":1"));
+    assert_eq!((turn(&servers), report(&servers).restarts), (before, 0));
+    assert_eq!(server.calls(), 13, "nothing is sent twice");
+    assert_eq!(server.seen().iter().filter(|method| *method == "initialize").count(), 1);
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_that_drains_answers_what_is_in_flight_before_it_is_given_up() {
+    let (server, servers) = ready(Trap::Picky, |limits| limits.servers.first_pause = Duration::from_millis(1)).await;
+    let before = turn(&servers);
+    let refused = async {
+        while server.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        server.drain().await;
+        let mut refused = 0;
+        while refused < 200 {
+            let outcome = call(&servers, "echo", json!({"how": "html"})).await;
+            let Outcome::NotSent(NotSent::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
+            refused += usize::from(why.contains("cannot be reached"));
+        }
+        assert_eq!(turn(&servers), before);
+        server.release();
+    };
+    let both = async { tokio::join!(echo(&servers), refused) };
+    let (held, ()) = tokio::time::timeout(LONG, both).await.unwrap();
+    assert!(raw(held).contains("\"n\":1"));
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (server, servers) = ready(Trap::Redirect, |_| {}).await;
+    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Unusable)));
+    assert_eq!(server.calls(), 1);
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_stream_without_an_answer_ends_at_the_idle_time_or_with_the_stream() {
+    let (server, servers) = ready(Trap::EndlessSse, |limits| limits.calls.idle_time = Duration::from_millis(300)).await;
+    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
+    end(server, servers).await;
+    let (server, servers) = ready(Trap::SseEnds, |_| {}).await;
+    let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();
+    assert!(matches!(outcome, Outcome::Unknown(NoAnswer::ServerGone)), "{outcome:?}");
+    assert_eq!(server.calls(), 1);
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn bodies_and_events_beyond_the_limit_are_too_large() {
+    for trap in [Trap::HugeBody, Trap::HugeEvent] {
+        let (server, servers) = ready(trap, |limits| limits.servers.line_bytes = 1 << 20).await;
+        let outcome = echo(&servers).await;
+        assert!(matches!(outcome, Outcome::TooLarge { .. }), "{trap:?}: {outcome:?}");
+        end(server, servers).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_none_are_unusable_at_once() {
+    for trap in [Trap::WrongType, Trap::WrongId] {
+        let (server, servers) = ready(trap, |_| {}).await;
+        let outcome = echo(&servers).await;
+        assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Unusable)), "{trap:?}: {outcome:?}");
+        end(server, servers).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_lost_in_a_call_leaves_its_outcome_unknown_and_is_not_tried_again() {
+    let (server, servers) = ready(Trap::Hangup, |_| {}).await;
+    let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();
+    assert!(matches!(outcome, Outcome::Unknown(NoAnswer::ServerGone)), "{outcome:?}");
+    assert_eq!(server.calls(), 1);
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn refused_credentials_are_told_without_the_credentials() {
+    let (server, servers) = ready(Trap::Unauthorized, |_| {}).await;
+    let outcome = echo(&servers).await;
+    let Outcome::NotSent(NotSent::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("does not accept its credentials"), "{why}");
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_that_left_takes_no_call_and_is_unavailable() {
+    let (server, servers) = ready(Trap::Json, |_| {}).await;
+    let address = server.address;
+    server.stop().await;
+    let outcome = echo(&servers).await;
+    let Outcome::NotSent(NotSent::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("cannot be reached") && !why.contains(&address.port().to_string()), "{why}");
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    published.wait_for(|now| matches!(now.state, ServerState::Unavailable(_))).await.unwrap();
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unavailable_and_the_address_stays_here() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let servers = Stage::with(http(&format!("http://{free}/mcp"))).start();
+    let why = unavailable(&servers).await;
+    assert!(why.contains("could not be reached") && !why.contains("127.0.0.1"), "{why}");
+    assert!(report(&servers).last_error.unwrap().contains("cannot be reached"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn plain_http_to_another_machine_is_refused_before_anything_is_sent() {
+    let servers = Stage::with(http("http://192.0.2.1/mcp")).start();
+    assert!(unavailable(&servers).await.contains("its address is refused; ask the operator"));
+    assert!(report(&servers).last_error.unwrap().contains("use https:"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn leaving_a_call_over_http_tells_the_server() {
+    let (server, servers) = ready(Trap::EndlessSse, |_| {}).await;
+    let cancel = CancellationToken::new();
+    let sent = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, None);
+    let leaves = async {
+        while server.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(sent, leaves);
+    assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Cancelled)), "{outcome:?}");
+    while !server.seen().iter().any(|method| method == "notifications/cancelled") {
+        tokio::task::yield_now().await;
+    }
+    end(server, servers).await;
+}

@@ -1,0 +1,187 @@
+//! What one request of ours and its answer share, from the caller through the MCP library to the transport.
+//!
+//! The library carries a [`Ticket`] with the request as an extension that is never written to the wire. The transport
+//! marks the moment the request leaves, and puts the raw answer into it; the library itself gets a placeholder, so
+//! that nothing of a result is lost or held twice.
+//!
+//! States: waiting, then departed or withdrawn. A withdrawn request never leaves; a departed one cannot be withdrawn.
+//! That single decision is what "never sent" and "outcome unknown" rest on.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU8, Ordering},
+};
+
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::CallEvent;
+use footbridge_calls::{approval::Elicitor, provider::Pause};
+use footbridge_core::budget::Held;
+
+const WAITING: u8 = 0;
+const DEPARTED: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+/// The rendezvous of a request and its answer. Clones are the same ticket.
+#[derive(Debug, Clone)]
+pub(super) struct Ticket(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: AtomicU8,
+    withdrawn: CancellationToken,
+    answer: Mutex<Option<Answer>>,
+    life: Notify,
+    furthest: Mutex<f64>,
+    events: Option<mpsc::Sender<CallEvent>>,
+    arguments: Mutex<Option<Box<RawValue>>>,
+    elicitor: Option<Elicitor>,
+    over: CancellationToken,
+}
+
+/// What came back, before it is judged.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// A result as raw JSON.
+    Result(Box<RawValue>, Option<Held>),
+    /// A JSON-RPC error.
+    Error { code: i64, message: String },
+    /// More than may be kept.
+    TooLarge,
+    /// No answer of the protocol.
+    Unusable,
+    /// The budget for answers was spent.
+    Busy,
+    /// The server did not take the request, for certain; why, for the guest.
+    Refused(&'static str),
+    /// It may have got there, and its connection is gone.
+    Lost,
+}
+
+impl Ticket {
+    /// A ticket of a request that has not left. Its progress goes to `events`.
+    pub(super) fn new(events: Option<mpsc::Sender<CallEvent>>) -> Self {
+        Self::of_call(events, None, None)
+    }
+
+    /// A ticket of a call with these arguments, and who can be asked while it runs.
+    pub(super) fn of_call(
+        events: Option<mpsc::Sender<CallEvent>>,
+        arguments: Option<Box<RawValue>>,
+        elicitor: Option<Elicitor>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            state: AtomicU8::new(WAITING),
+            withdrawn: CancellationToken::new(),
+            answer: Mutex::default(),
+            life: Notify::new(),
+            furthest: Mutex::new(f64::NEG_INFINITY),
+            events,
+            arguments: Mutex::new(arguments),
+            elicitor,
+            over: CancellationToken::new(),
+        }))
+    }
+
+    /// Who can be asked while it runs, if anybody.
+    pub(super) fn elicitor(&self) -> Option<&Elicitor> {
+        self.0.elicitor.as_ref()
+    }
+
+    /// What holds its time while somebody is asked.
+    pub(super) fn pause(&self) -> Pause {
+        self.elicitor().map(|elicitor| elicitor.pause().clone()).unwrap_or_default()
+    }
+
+    /// Cancelled when nobody waits for its answer any more.
+    pub(super) fn over(&self) -> &CancellationToken {
+        &self.0.over
+    }
+
+    /// The arguments of its call, once: they are written once.
+    pub(super) fn take_arguments(&self) -> Option<Box<RawValue>> {
+        self.0.arguments.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Marks that the request leaves now. False if it was withdrawn: then it must not.
+    pub(super) fn depart(&self) -> bool {
+        let state = &self.0.state;
+        state.compare_exchange(WAITING, DEPARTED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Keeps the request from leaving. False if it has left.
+    pub(super) fn withdraw(&self) -> bool {
+        let state = &self.0.state;
+        match state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                self.0.withdrawn.cancel();
+                true
+            }
+            Err(now) => now == WITHDRAWN,
+        }
+    }
+
+    /// Waits until it is withdrawn.
+    pub(super) async fn withdrawn(&self) {
+        self.0.withdrawn.cancelled().await;
+    }
+
+    /// Puts the answer in. The first one stays.
+    pub(super) fn answer(&self, answer: Answer) {
+        let mut place = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        place.get_or_insert(answer);
+    }
+
+    /// Takes the answer out.
+    pub(super) fn take(&self) -> Option<Answer> {
+        self.0.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes progress: it keeps the request alive, and goes on to whoever watches unless it goes back.
+    pub(super) fn progressed(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        self.0.life.notify_one();
+        let mut furthest = self.0.furthest.lock().unwrap_or_else(PoisonError::into_inner);
+        if !progress.is_finite() || progress <= *furthest {
+            return;
+        }
+        *furthest = progress;
+        if let Some(events) = &self.0.events {
+            // A watcher that does not keep up misses some: progress is worth nothing later.
+            let _missed = events.try_send(CallEvent::progress(progress, total, message));
+        }
+    }
+
+    /// Waits for the next sign of life.
+    pub(super) async fn sign_of_life(&self) {
+        self.0.life.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_leaves_or_is_withdrawn_but_never_both() {
+        let ticket = Ticket::new(None);
+        assert!(ticket.depart() && !ticket.withdraw() && !ticket.depart());
+        let ticket = Ticket::new(None);
+        assert!(ticket.withdraw() && ticket.withdraw() && !ticket.depart());
+    }
+
+    #[test]
+    fn progress_that_goes_back_is_not_passed_on() {
+        let (sender, mut receiver) = mpsc::channel(8);
+        let ticket = Ticket::new(Some(sender));
+        for progress in [1.0, 3.0, 2.0, f64::NAN, 4.0] {
+            ticket.progressed(progress, None, None);
+        }
+        let mut seen = Vec::new();
+        while let Ok(CallEvent::Progress { progress, .. }) = receiver.try_recv() {
+            seen.push(progress);
+        }
+        assert_eq!(seen, [1.0, 3.0, 4.0]);
+    }
+}

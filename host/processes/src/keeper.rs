@@ -1,0 +1,173 @@
+//! Programs that leave nothing behind: each lives under a small process that ends all of its descendants.
+//!
+//! That process, the keeper, is this same binary re-executed. It takes in every orphan below it and holds one end of a
+//! socket whose other end is the harness's. When the program ends, when the harness says so, or when the harness is
+//! gone, `kill -9` included, it kills until it has no child left, and ends with the program's status.
+//!
+//! States of a [`Kept`]: running; ended (reported, the keeper is still cleaning); gone (nothing is left). Dropping it
+//! in any state ends everything. Failure paths: a program that cannot be started is a [`SpawnError::Refused`] with the
+//! step and the kernel's reason; a keeper that is itself killed is [`LostKeeper`], and the program dies with it.
+//!
+//! It refuses to know what the program is for.
+
+mod afterwards;
+mod channel;
+mod command;
+mod confine;
+mod exec;
+mod finish;
+mod order;
+mod program;
+mod refusal;
+mod watch;
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{Shutdown, shutdown};
+use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::process::Child;
+
+pub use command::{KeptCommand, Stream};
+pub use confine::Confinement;
+pub use finish::children_of;
+use order::{Report, Request};
+pub use refusal::namespaces_hint;
+pub use refusal::{Refusal, Step};
+
+/// The first argument that makes this process a keeper.
+const KEEPER: &str = "__keeper";
+
+/// Becomes a keeper, and never returns, where the arguments of this process say so. For any other command it notes the
+/// umask, limits and signals that this process was started with, so that children can have them back.
+///
+/// It needs a process with one thread and no runtime, so it is called before anything else.
+pub fn become_one_if_told() {
+    if std::env::args_os().nth(1).is_some_and(|word| word == KEEPER) {
+        std::process::exit(watch::keep());
+    }
+    let _recorded = crate::sys::Inherited::of_this_process();
+}
+
+/// A running program under its keeper. Dropping it kills the program and everything that came of it.
+#[derive(Debug)]
+pub struct Kept {
+    /// The program's stdin, if it is a pipe.
+    pub stdin: Option<Sender>,
+    /// The program's stdout, if it is a pipe.
+    pub stdout: Option<Receiver>,
+    /// The program's stderr, if it is a pipe.
+    pub stderr: Option<Receiver>,
+    /// The controlling end of the program's terminal, if it has one.
+    pub terminal: Option<OwnedFd>,
+    pid: Pid,
+    keeper: Child,
+    channel: AsyncFd<OwnedFd>,
+    ended: Option<Ended>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+}
+
+impl Ended {
+    /// The status that shells give: 128 and the signal's number for a signal.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Why there is no running program.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The keeper could not be started.
+    #[error("cannot start a keeper from this program's own file; is it still there and executable?")]
+    Keeper(#[source] std::io::Error),
+    /// No socket, pipe or copy of a stream for it.
+    #[error("cannot make the pipes for a program; are too many files open (ulimit -n)?")]
+    Pipes(#[source] std::io::Error),
+    /// The keeper could not start the program.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The keeper ended before it said anything.
+    #[error("the keeper of a program ended before it could start it; was it killed, or out of memory?")]
+    Lost,
+}
+
+/// The keeper was killed, and the program with it; how it would have ended is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the keeper of the program was killed, so its status is not known; processes that it had started may be left")]
+pub struct LostKeeper;
+
+/// Ending everything took longer than allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the program's processes are still ending; the kernel may hold one (state D in ps)")]
+pub struct StillEnding;
+
+impl Kept {
+    /// Starts to describe a program, by path or by a name on the PATH of the environment that it gets.
+    pub fn command(program: impl AsRef<std::ffi::OsStr>) -> KeptCommand {
+        KeptCommand::new(program.as_ref())
+    }
+
+    /// The program's pid as seen from here; in a sandbox it sees itself as 1.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Passes a signal to the program's group, in a sandbox to its first process. A program that has ended is passed
+    /// over.
+    pub fn signal(&self, signal: Signal) {
+        let _it_may_have_ended = channel::send(&self.channel, &Request::Signal(signal as i32), &[]);
+    }
+
+    /// Waits until the program has ended and nothing of it is left. Safe to cancel and call again.
+    pub async fn wait(&mut self) -> Result<Ended, LostKeeper> {
+        while self.ended.is_none() {
+            match receive::<Report>(&self.channel).await {
+                Ok(Some((Report::Exited(code), _))) => self.ended = Some(Ended::Exited(code)),
+                Ok(Some((Report::Signaled(signal), _))) => self.ended = Some(Ended::Signaled(signal)),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        // Says that the report was heard.
+        self.close_lifeline();
+        let _status_was_reported = self.keeper.wait().await;
+        self.ended.ok_or(LostKeeper)
+    }
+
+    fn close_lifeline(&self) {
+        let _already_gone = shutdown(self.channel.as_raw_fd(), Shutdown::Write);
+    }
+
+    /// Kills the program and everything that came of it, and waits at most this long until nothing is left.
+    pub async fn kill(&mut self, deadline: Duration) -> Result<Result<Ended, LostKeeper>, StillEnding> {
+        self.close_lifeline();
+        tokio::time::timeout(deadline, self.wait()).await.map_err(|_| StillEnding)
+    }
+}
+
+async fn receive<T: DeserializeOwned>(channel: &AsyncFd<OwnedFd>) -> nix::Result<Option<channel::Received<T>>> {
+    loop {
+        let mut ready = channel.readable().await.map_err(|_| Errno::EIO)?;
+        match ready.try_io(|channel| channel::receive::<T>(channel).map_err(std::io::Error::from)) {
+            Ok(received) => return received.map_err(|_| Errno::EIO),
+            Err(_would_block) => {}
+        }
+    }
+}

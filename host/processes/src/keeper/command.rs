@@ -1,0 +1,277 @@
+//! Describing a program and starting it under a keeper.
+//!
+//! The environment and arguments of the program never show in the keeper's own: they go to it in a file without a
+//! name, and the streams as descriptors in a message. So nothing has to run between fork and exec of the keeper, and a
+//! harness with much memory starts one as fast as a small one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::Pid;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use super::KEEPER;
+use super::order::{Afterwards, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
+use super::{Kept, SpawnError, channel};
+use crate::sandbox::net::Isolation;
+use crate::sys::{self, Inherited};
+
+/// What one of the program's three streams is.
+#[derive(Debug, Default)]
+pub enum Stream {
+    /// Nothing to read, and writes go nowhere.
+    #[default]
+    Null,
+    /// The harness's own.
+    Inherit,
+    /// A pipe whose other end is in [`Kept`].
+    Pipe,
+    /// This descriptor.
+    Given(OwnedFd),
+    /// The program's own terminal, one for all streams that say so.
+    Terminal,
+}
+
+/// A program to be started.
+#[derive(Debug)]
+pub struct KeptCommand {
+    helper: PathBuf,
+    order: Order,
+    streams: [Stream; 3],
+    local_terminal: Option<OwnedFd>,
+    more: Vec<OwnedFd>,
+}
+
+impl KeptCommand {
+    pub(super) fn new(program: &OsStr) -> Self {
+        let order = Order {
+            program: program.to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            folder: None,
+            inherited: Inherited::of_this_process(),
+            isolation: None,
+            target: Target::Group,
+            confined: false,
+            afterwards: None,
+        };
+        let helper = PathBuf::from("/proc/self/exe");
+        Self { helper, order, streams: Default::default(), local_terminal: None, more: Vec::new() }
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.order.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets the whole environment; there is no other.
+    pub fn env(mut self, env: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>) -> Self {
+        self.order.env = env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        self
+    }
+
+    /// Sets the working folder; without it, the harness's.
+    pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
+        self.order.folder = Some(folder.as_ref().as_os_str().to_owned());
+        self
+    }
+
+    /// Sets stdin, stdout and stderr, all nothing otherwise.
+    pub fn streams(mut self, stdin: Stream, stdout: Stream, stderr: Stream) -> Self {
+        self.streams = [stdin, stdout, stderr];
+        self
+    }
+
+    /// The terminal that the program's own starts out like, in size and settings. Should the harness be killed, the
+    /// keeper also gives it back the settings that it had at the start.
+    pub fn local_terminal(mut self, terminal: OwnedFd) -> Self {
+        self.local_terminal = Some(terminal);
+        self
+    }
+
+    /// The program that calls [`crate::hidden::dispatch`] first thing in its `main`; without it, this very one. A
+    /// program that only embeds this library names the installed `footbridge` here.
+    pub fn helper(mut self, helper: impl Into<PathBuf>) -> Self {
+        self.helper = helper.into();
+        self
+    }
+
+    /// Keeps the program away from other processes, of the same user too, as far as the kernel can: see
+    /// [`super::Confinement`]. The keeper, and whoever else is not confined with it, reaches it as before.
+    pub fn confined(mut self) -> Self {
+        self.order.confined = true;
+        self
+    }
+
+    pub fn isolated(mut self, isolation: Isolation) -> Self {
+        self.order.isolation = Some(isolation);
+        self.order.target = Target::Program;
+        self
+    }
+
+    /// Says that the program only wraps another one, its single child: that one gets the signals and the terminal.
+    pub fn wrapper(mut self) -> Self {
+        self.order.target = Target::Child;
+        self
+    }
+
+    /// Gives the program these descriptors besides its three streams, with the numbers of [`KeptCommand::NUMBERS`].
+    pub fn more(mut self, descriptors: [OwnedFd; MORE]) -> Self {
+        self.more = descriptors.into();
+        self
+    }
+
+    /// The numbers that the program knows the descriptors of [`KeptCommand::more`] by.
+    pub const NUMBERS: [RawFd; MORE] = [FIRST_MORE, FIRST_MORE + 1];
+
+    /// A command that the keeper runs when the program ends, however it does, before it kills what is left: for
+    /// programs that have others run what matters, out of reach.
+    pub fn afterwards(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
+        self.order.afterwards = words.split_first().map(|(program, args)| Afterwards {
+            program: program.clone(),
+            args: args.to_owned(),
+            env: env.to_owned(),
+        });
+        self
+    }
+
+    /// Starts it; returns when the program runs or is known not to.
+    pub async fn spawn(mut self) -> Result<Kept, SpawnError> {
+        if self.order.folder.is_none() {
+            self.order.folder = std::env::current_dir().ok().map(PathBuf::into_os_string);
+        }
+        let (ours, keepers) = channel::pair().map_err(pipes)?;
+        fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(pipes)?;
+        let ours = sys::watched(ours).map_err(SpawnError::Pipes)?;
+        let wires = Wires::lay(self.streams).map_err(SpawnError::Pipes)?;
+        let order = channel::file_of(&self.order).map_err(pipes)?;
+        let opening = Opening { streams: wires.slots, local_terminal: self.local_terminal.is_some() };
+        let mut descriptors: Vec<RawFd> = vec![order.as_raw_fd()];
+        let others = wires.given.iter().chain(&self.local_terminal).chain(&self.more);
+        descriptors.extend(others.map(AsRawFd::as_raw_fd));
+        channel::send(&ours, &opening, &descriptors).map_err(pipes)?;
+        let keeper = tokio::process::Command::new(&self.helper)
+            .arg0("footbridge")
+            .arg(KEEPER)
+            .env_clear()
+            .stdin(Stdio::from(keepers))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(SpawnError::Keeper)?;
+        drop((order, wires.given, self.more));
+        let [stdin, stdout, stderr] = wires.ends;
+        let mut kept = Kept {
+            stdin: stdin.and_then(End::sender),
+            stdout: stdout.and_then(End::receiver),
+            stderr: stderr.and_then(End::receiver),
+            terminal: None,
+            pid: Pid::from_raw(0),
+            keeper,
+            channel: ours,
+            ended: None,
+        };
+        kept.hear_start().await?;
+        Ok(kept)
+    }
+}
+
+fn pipes(errno: nix::errno::Errno) -> SpawnError {
+    SpawnError::Pipes(errno.into())
+}
+
+impl Kept {
+    async fn hear_start(&mut self) -> Result<(), SpawnError> {
+        loop {
+            match super::receive::<Report>(&self.channel).await {
+                Ok(Some((Report::Terminal, descriptors))) => self.terminal = descriptors.into_iter().next(),
+                Ok(Some((Report::Started(pid), _))) => {
+                    self.pid = Pid::from_raw(pid);
+                    return Ok(());
+                }
+                Ok(Some((Report::Refused(refusal), _))) => {
+                    let _nothing_is_left = self.keeper.wait().await;
+                    return Err(SpawnError::Refused(refusal));
+                }
+                Ok(Some((Report::Exited(_) | Report::Signaled(_), _)) | None) | Err(_) => {
+                    let _nothing_is_left = self.keeper.wait().await;
+                    return Err(SpawnError::Lost);
+                }
+            }
+        }
+    }
+}
+
+/// The harness's end of a pipe.
+enum End {
+    Write(Sender),
+    Read(Receiver),
+}
+
+impl End {
+    fn sender(self) -> Option<Sender> {
+        match self {
+            Self::Write(sender) => Some(sender),
+            Self::Read(_) => None,
+        }
+    }
+
+    fn receiver(self) -> Option<Receiver> {
+        match self {
+            Self::Read(receiver) => Some(receiver),
+            Self::Write(_) => None,
+        }
+    }
+}
+
+/// Both ends of the three streams.
+struct Wires {
+    slots: [Slot; 3],
+    given: Vec<OwnedFd>,
+    ends: [Option<End>; 3],
+}
+
+impl Wires {
+    fn lay(streams: [Stream; 3]) -> io::Result<Self> {
+        let mut wires = Self { slots: [Slot::Given; 3], given: Vec::new(), ends: [None, None, None] };
+        let places = wires.slots.iter_mut().zip(&mut wires.ends);
+        for ((number, stream), (slot, end)) in streams.into_iter().enumerate().zip(places) {
+            let given = match stream {
+                Stream::Terminal => {
+                    *slot = Slot::Terminal;
+                    continue;
+                }
+                Stream::Null => OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from)?,
+                Stream::Inherit => inherited(number)?,
+                Stream::Given(descriptor) => descriptor,
+                Stream::Pipe => {
+                    let (reader, writer) = io::pipe()?;
+                    if number == 0 {
+                        *end = Some(End::Write(Sender::from_owned_fd(writer.into())?));
+                        reader.into()
+                    } else {
+                        *end = Some(End::Read(Receiver::from_owned_fd(reader.into())?));
+                        writer.into()
+                    }
+                }
+            };
+            wires.given.push(given);
+        }
+        Ok(wires)
+    }
+}
+
+fn inherited(number: usize) -> io::Result<OwnedFd> {
+    match number {
+        0 => io::stdin().as_fd().try_clone_to_owned(),
+        1 => io::stdout().as_fd().try_clone_to_owned(),
+        _ => io::stderr().as_fd().try_clone_to_owned(),
+    }
+}

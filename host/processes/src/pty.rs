@@ -1,0 +1,302 @@
+//! The local terminal while a command with a terminal of its own runs.
+//!
+//! The command never holds the local terminal: it cannot type into it, read from it or draw over it past this file.
+//! Bytes are carried both ways, the window's size follows, and the local terminal is raw meanwhile so that every key,
+//! Ctrl-C included, goes to the command.
+//!
+//! A [`Visitor`] can have the local terminal for a while: then nothing is carried, what the command writes backs up in
+//! its own terminal, and afterwards it has its screen and modes again (`modes`).
+//!
+//! States: found, attached (raw), visited (raw, and marked so), restored. It is restored by the end of
+//! [`Attached::carry`], by dropping it, by a panic anywhere, and by [`restore`] for exits that drop nothing; the keeper
+//! does it when the harness is killed. Failure paths: a side that closes ends its direction only; what the command
+//! wrote before it ended is still shown; a visitor for whom the terminal is gone is not let in again.
+
+mod modes;
+mod stop;
+mod visit;
+pub mod window;
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::unistd::{getpgrp, isatty, read, tcgetpgrp, ttyname, write};
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::keeper::Stream;
+use crate::sys;
+use modes::Modes;
+use stop::{Event, Events};
+pub use visit::{Nobody, Visited, Visitor};
+use visit::{VISITED, mark};
+
+/// One read from either side.
+const CHUNK: usize = 16 * 1024;
+
+/// How long the last output may take to be shown; a terminal stopped with Ctrl-S would hold it for ever.
+const LAST_OUTPUT: Duration = Duration::from_secs(5);
+
+/// What raw mode has to undo, and its own settings.
+static SAVED: Mutex<Option<(OwnedFd, Termios, Termios)>> = Mutex::new(None);
+static HOOK: Once = Once::new();
+
+/// Why the local terminal cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TerminalError {
+    /// It cannot be opened a second time.
+    #[error("cannot open the terminal again; redirect stdin, stdout and stderr to run without one")]
+    Open(#[source] io::Error),
+    /// Its settings cannot be changed.
+    #[error("cannot change the terminal's settings")]
+    Settings(#[source] io::Error),
+    /// It cannot be waited for.
+    #[error("cannot wait for the terminal; are too many files open (ulimit -n)?")]
+    Watch(#[source] io::Error),
+}
+
+/// The terminal among this process's stdin, stdout and stderr.
+#[derive(Debug)]
+pub struct Local {
+    terminal: OwnedFd,
+    is_terminal: [bool; 3],
+    name: Option<PathBuf>,
+    forwards_keys: bool,
+}
+
+impl Local {
+    /// Finds it; none if no stream is a terminal.
+    pub fn find() -> Result<Option<Self>, TerminalError> {
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let streams: [BorrowedFd<'_>; 3] = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let is_terminal = streams.map(|fd| isatty(fd).unwrap_or(false));
+        let Some(fd) = streams.into_iter().zip(is_terminal).find(|(_, is)| *is).map(|(fd, _)| fd) else {
+            return Ok(None);
+        };
+        let terminal = open_again(fd).map_err(|errno| TerminalError::Open(errno.into()))?;
+        // A job in the background must not take keys from the shell.
+        let in_front = tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp());
+        let forwards_keys = is_terminal[0] && in_front;
+        Ok(Some(Self { name: ttyname(fd).ok(), terminal, is_terminal, forwards_keys }))
+    }
+
+    /// Whether a person can be asked something here: it draws, they see what is written, their keys come here, and what
+    /// the command writes can be held meanwhile. Through a pipe it could reach the same terminal past this file.
+    pub fn can_ask(&self) -> bool {
+        let kind = fstat(io::stdout()).map(|to| SFlag::from_bits_truncate(to.st_mode) & SFlag::S_IFMT);
+        let piped = kind.is_ok_and(|kind| kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK);
+        let draws = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        self.forwards_keys && self.is_terminal[2] && !piped && draws
+    }
+
+    /// The command's streams: its own terminal where there is one here, the rest as they are.
+    pub fn streams(&self) -> [Stream; 3] {
+        self.is_terminal.map(|is| if is { Stream::Terminal } else { Stream::Inherit })
+    }
+
+    /// The terminal's device, which a sandbox should hide: reading from it takes keys, writing to it draws.
+    pub fn name(&self) -> Option<&PathBuf> {
+        self.name.as_ref()
+    }
+
+    /// A second descriptor, for [`crate::keeper::KeptCommand::local_terminal`].
+    pub fn duplicate(&self) -> Result<OwnedFd, TerminalError> {
+        self.terminal.try_clone().map_err(TerminalError::Open)
+    }
+
+    /// Puts this terminal in front of the command's; `command` is [`crate::keeper::Kept::terminal`].
+    pub fn attach(self, command: OwnedFd) -> Result<Attached, TerminalError> {
+        let flags = fcntl(&command, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate);
+        flags
+            .and_then(|flags| fcntl(&command, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)))
+            .map_err(|errno| TerminalError::Settings(errno.into()))?;
+        // What goes past this file to the same terminal, as through `| tee`, still needs its lines ended.
+        let ends_lines = !(self.is_terminal[1] && self.is_terminal[2]);
+        let raw = if self.forwards_keys { Some(Raw::enter(&self.terminal, ends_lines)?) } else { None };
+        let local = sys::watched(self.terminal).map_err(TerminalError::Watch)?;
+        let command = sys::watched(command).map_err(TerminalError::Watch)?;
+        Ok(Attached { local, command, raw })
+    }
+}
+
+/// Opens the same terminal anew: to be non-blocking is a property of an opened file, and the shell shares ours.
+fn open_again(fd: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let by_number = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    // After su the device belongs to somebody else, but the name of the controlling terminal still opens it.
+    open(by_number.as_str(), flags, Mode::empty()).or_else(|_| open("/dev/tty", flags, Mode::empty()))
+}
+
+/// The local terminal in front of a command's.
+#[derive(Debug)]
+pub struct Attached {
+    local: AsyncFd<OwnedFd>,
+    command: AsyncFd<OwnedFd>,
+    raw: Option<Raw>,
+}
+
+impl Attached {
+    /// Carries bytes both ways until `ended` is ready and everything that the command wrote is shown; then restores the
+    /// local terminal.
+    pub async fn carry<T>(self, ended: impl Future<Output = T>) -> Result<T, TerminalError> {
+        self.carry_with(&mut Nobody, ended).await
+    }
+
+    /// As [`Self::carry`], with a visitor. Without keys from the local terminal there is none.
+    pub async fn carry_with<T>(
+        self,
+        visitor: &mut impl Visitor,
+        ended: impl Future<Output = T>,
+    ) -> Result<T, TerminalError> {
+        let mut events = Events::listen(self.raw.is_some()).map_err(TerminalError::Watch)?;
+        // The window may have changed between the start and now.
+        self.resize();
+        let modes = Mutex::new(Modes::default());
+        let note = |bytes: &[u8]| modes.lock().unwrap_or_else(PoisonError::into_inner).feed(bytes);
+        let (mut keys_go, mut output_comes, mut visits) = (self.raw.is_some(), true, self.raw.is_some());
+        // Until then the window is a row smaller, for the command's screen to be drawn again.
+        let mut smaller_until = None;
+        let mut ended = pin!(ended);
+        let mut keys = pin!(pump(&self.local, &self.command, |_| ()));
+        let mut output = pin!(pump(&self.command, &self.local, note));
+        let value = loop {
+            tokio::select! {
+                value = &mut ended => break value,
+                event = events.next() => match event {
+                    Event::Resized => self.resize(),
+                    Event::Stop => self.stop(Some(&modes)),
+                    Event::Continued if !self.resume() => {}
+                    Event::Continued => {
+                        if events.went_on() {
+                            let _terminal_may_be_gone = self.give_back_again(&modes).await;
+                        }
+                        smaller_until = self.draw_again(&modes);
+                    }
+                },
+                () = sleep_until(smaller_until.unwrap_or_else(Instant::now)), if smaller_until.is_some() => {
+                    smaller_until = None;
+                    self.resize();
+                }
+                _closed = &mut keys, if keys_go => keys_go = false,
+                _closed = &mut output, if output_comes => output_comes = false,
+                () = visitor.wants(), if visits => tokio::select! {
+                    value = &mut ended => {
+                        let _given_back_or_too_slow = timeout(LAST_OUTPUT, self.give_back(&modes)).await;
+                        break value;
+                    }
+                    visit = self.visit(visitor, &modes, &mut events) => {
+                        visits = visit.is_ok();
+                        smaller_until = self.draw_again(&modes);
+                    }
+                },
+            }
+        };
+        if output_comes {
+            let _shown_or_too_slow = timeout(LAST_OUTPUT, output).await;
+        }
+        Ok(value)
+    }
+
+    fn resize(&self) {
+        let _either_may_be_gone = window::copy(&self.local, &self.command);
+    }
+}
+
+/// Carries bytes one way until a side is closed; `note` is told what has gone.
+async fn pump(from: &AsyncFd<OwnedFd>, to: &AsyncFd<OwnedFd>, note: impl Fn(&[u8])) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let count = from.async_io(tokio::io::Interest::READABLE, |fd| again(|| read(fd, &mut chunk))).await?;
+        let rest = chunk.get(..count).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        write_all(to, rest, &note).await?;
+    }
+}
+
+async fn write_all(to: &AsyncFd<OwnedFd>, mut rest: &[u8], note: impl Fn(&[u8])) -> io::Result<()> {
+    while !rest.is_empty() {
+        let written = to.async_io(tokio::io::Interest::WRITABLE, |fd| again(|| write(fd, rest))).await?;
+        note(rest.get(..written).unwrap_or_default());
+        rest = rest.get(written..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn again(mut call: impl FnMut() -> nix::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Raw mode of one terminal, as long as this lives.
+#[derive(Debug)]
+struct Raw(());
+
+impl Raw {
+    fn enter(terminal: &OwnedFd, ends_lines: bool) -> Result<Self, TerminalError> {
+        let settings = |errno: Errno| TerminalError::Settings(errno.into());
+        let before = tcgetattr(terminal).map_err(settings)?;
+        let raw = raw(&before, ends_lines);
+        let copy = terminal.try_clone().map_err(TerminalError::Open)?;
+        HOOK.call_once(|| {
+            let previous = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |info| {
+                restore();
+                previous(info);
+            }));
+        });
+        *SAVED.lock().unwrap_or_else(PoisonError::into_inner) = Some((copy, before, raw.clone()));
+        tcsetattr(terminal, SetArg::TCSADRAIN, &raw).map_err(settings)?;
+        Ok(Self(()))
+    }
+}
+
+/// Raw settings; with `ends_lines` all but what happens to what is written.
+fn raw(before: &Termios, ends_lines: bool) -> Termios {
+    let mut raw = before.clone();
+    cfmakeraw(&mut raw);
+    if ends_lines {
+        raw.output_flags = before.output_flags;
+    }
+    raw
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Restores the local terminal if it is raw. For exits of the process that drop nothing; otherwise not needed.
+pub fn restore() {
+    if let Some((terminal, before, _)) = SAVED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        restore_to(&terminal, &before);
+    }
+}
+
+/// Gives a terminal these settings back if it is raw, and takes it off the screen of a visitor.
+pub fn restore_to(terminal: &OwnedFd, before: &Termios) {
+    if fcntl(terminal, FcntlArg::F_GETFL).is_ok_and(|flags| OFlag::from_bits_retain(flags).contains(VISITED)) {
+        let _terminal_may_be_gone = write(terminal, modes::LEAVE.as_bytes());
+        let _it_is_only_for_us = mark(terminal, false);
+    }
+    // A shell may have made it its own already.
+    if tcgetattr(terminal).is_ok_and(|now| now == raw(before, true) || now == raw(before, false)) {
+        let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
+    }
+}

@@ -1,0 +1,133 @@
+//! Own namespaces, made without any other program.
+//!
+//! The network namespace has nothing but `lo`; what crosses is one Unix socket in a folder that stays visible. There
+//! are two user namespaces, one in the other: the outer one owns the mounts, and CMD lives in the inner one, so that
+//! even a capability it should never get would not let it take a mount away. Inside it is the same user as outside.
+//!
+//! The program given here is pid 1: when it ends, or the keeper does, the kernel ends everything else inside.
+//!
+//! Failure: any step that does not work ends the start with a [`Refusal`] that names it. There is no half sandbox.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use nix::sched::CloneFlags;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use serde::{Deserialize, Serialize};
+
+use super::{filter, identity, mounts};
+use crate::keeper::{Kept, KeptCommand, Refusal, Step};
+use crate::sys;
+
+/// Hidden always: doors out of the sandbox that stand open for the caller's own user.
+///
+/// The device lets a process pose as a virtual machine and so get round the refusal of AF_VSOCK. Behind each socket is
+/// a service that runs what it is told, outside. A socket that is a container's only link to an engine can still be
+/// reached under another name: this closes the usual doors, not every one.
+const DOORS: [&str; 8] = [
+    "/dev/vhost-vsock",
+    "/run/containerd/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/dbus/system_bus_socket",
+    "/run/docker.sock",
+    "/run/podman/podman.sock",
+    "/run/snapd.socket",
+    "/run/systemd/private",
+];
+
+/// Terminal multiplexers: each types what it is told into the caller's other terminals.
+fn multiplexers(uid: u32) -> [OsString; 2] {
+    [format!("/tmp/tmux-{uid}").into(), "/run/screen".into()]
+}
+
+/// What the sandbox must not see, and the one folder it must.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// Folders that show as empty. One that is missing is made, or the command could make it and fill it.
+    pub hidden_folders: Vec<PathBuf>,
+    /// Files that show as empty, and folders that do if they exist. What is missing is passed over.
+    pub hidden_files: Vec<PathBuf>,
+    /// The session's socket folder; it shows, read-only, even below a hidden folder.
+    pub socket_folder: PathBuf,
+}
+
+impl View {
+    /// What shows as empty where it exists: what is asked for, and the usual doors out.
+    pub(super) fn all_hidden_files(&self) -> Vec<OsString> {
+        let mut all = strings(&self.hidden_files);
+        all.extend(DOORS.map(OsString::from));
+        all.extend(multiplexers(nix::unistd::geteuid().as_raw()));
+        all
+    }
+}
+
+pub(super) fn strings(paths: &[PathBuf]) -> Vec<OsString> {
+    paths.iter().map(|path| path.clone().into_os_string()).collect()
+}
+
+/// The view and the identity, as the keeper is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Isolation {
+    pub(super) hidden_folders: Vec<OsString>,
+    pub(super) hidden_files: Vec<OsString>,
+    pub(super) shown: OsString,
+    uid: u32,
+    gid: u32,
+}
+
+/// The command whose program becomes pid 1 of the sandbox, normally the relay by its absolute path.
+///
+/// It still needs its environment, streams and working folder. Nothing hides the program itself: keep it out of the
+/// hidden folders.
+pub fn command(
+    program: impl AsRef<OsStr>,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    view: &View,
+) -> KeptCommand {
+    let isolation = Isolation {
+        hidden_folders: strings(&view.hidden_folders),
+        hidden_files: view.all_hidden_files(),
+        shown: view.socket_folder.clone().into_os_string(),
+        uid: nix::unistd::geteuid().as_raw(),
+        gid: nix::unistd::getegid().as_raw(),
+    };
+    Kept::command(program).args(args).isolated(isolation)
+}
+
+/// The relay's arguments: where it listens inside, the socket it forwards to, and the command it runs.
+pub fn relay_args(listen: &str, socket: &Path, command: &[OsString]) -> Vec<OsString> {
+    let mut to = OsString::from("unix:");
+    to.push(socket);
+    let mut args: Vec<OsString> = vec!["--listen".into(), listen.into(), "--to".into(), to, "--".into()];
+    args.extend_from_slice(command);
+    args
+}
+
+impl Isolation {
+    /// The namespaces that the child is born into.
+    pub fn namespaces() -> CloneFlags {
+        CloneFlags::CLONE_NEWUSER
+            | CloneFlags::CLONE_NEWNS
+            | CloneFlags::CLONE_NEWPID
+            | CloneFlags::CLONE_NEWIPC
+            | CloneFlags::CLONE_NEWNET
+    }
+
+    /// Furnishes the namespaces, as their first process, and becomes the caller's user in them.
+    pub fn enter(&self) -> Result<(), Refusal> {
+        // The first namespace needs a user 0, or the kernel mounts no /dev/pts for it.
+        identity::map(0, self.uid, 0, self.gid).map_err(Refusal::io_at(Step::Identity))?;
+        mounts::furnish(self)?;
+        let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+        any.and_then(sys::bring_loopback_up).map_err(Refusal::at(Step::Loopback))?;
+        nix::sched::unshare(CloneFlags::CLONE_NEWUSER).map_err(Refusal::at(Step::Namespaces))?;
+        identity::map(self.uid, 0, self.gid, 0).map_err(Refusal::io_at(Step::Identity))
+    }
+
+    /// The last step before the program: no capability, none to get, and the system call filter.
+    pub fn give_up_privileges() -> Result<(), Refusal> {
+        sys::drop_capabilities().map_err(Refusal::at(Step::Capabilities))?;
+        nix::sys::prctl::set_no_new_privs().map_err(Refusal::at(Step::Filter))?;
+        filter::install().map_err(|error| Refusal { step: Step::Filter, errno: error.errno() })
+    }
+}

@@ -1,0 +1,34 @@
+//! Signals that this process takes, as one stream.
+
+use std::{
+    future::poll_fn,
+    io,
+    task::{Context, Poll},
+};
+
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{self, SignalKind};
+
+/// Listens from its making on. Others than those named keep their meaning.
+pub struct Signals(Vec<(Signal, unix::Signal)>);
+
+impl Signals {
+    pub fn listen(all: &[Signal]) -> io::Result<Self> {
+        let stream = |signal: &Signal| Ok((*signal, unix::signal(SignalKind::from_raw(*signal as i32))?));
+        all.iter().map(stream).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// The next one. Dropping the future loses none.
+    pub async fn next(&mut self) -> Signal {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
+        for (signal, stream) in &mut self.0 {
+            if stream.poll_recv(cx).is_ready() {
+                return Poll::Ready(*signal);
+            }
+        }
+        Poll::Pending
+    }
+}

@@ -186,8 +186,12 @@ fn label(text: &str) -> Result<(String, String), NoLabel> {
 struct NoLabel;
 
 fn demo_server() -> anyhow::Result<i32> {
-    let (input, output) = (std::io::stdin().lock(), std::io::stdout());
-    crate::demo_server::run(input, output, crate::demo_server::SystemClock)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = runtime.block_on(crate::demo_server::run(input, output, crate::demo_server::SystemClock));
+    // Where nobody reads the output any more, a thread may wait for more input still.
+    runtime.shutdown_background();
+    served?;
     Ok(0)
 }
 

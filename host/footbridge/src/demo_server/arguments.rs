@@ -13,14 +13,8 @@ pub(super) struct Arguments {
 pub(super) struct Wrong(String);
 
 impl Arguments {
-    /// # Errors
-    /// When they are not an object.
-    pub(super) fn new(given: Option<Value>) -> Result<Self, Wrong> {
-        match given {
-            None | Some(Value::Null) => Ok(Self { left: Map::new() }),
-            Some(Value::Object(left)) => Ok(Self { left }),
-            Some(_) => Err(Wrong("Arguments are an object.".to_owned())),
-        }
+    pub(super) fn new(given: Option<Map<String, Value>>) -> Self {
+        Self { left: given.unwrap_or_default() }
     }
 
     /// A text that must be there, of 1 to `most` characters.

@@ -1,45 +1,46 @@
 //! Notes as MCP resources.
 
-use serde_json::{Map, Value, json};
+use rmcp::{
+    ErrorData,
+    model::{
+        ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
+        ResourceTemplate,
+    },
+};
 
-use super::{message::RpcError, notes::Notes};
+use super::notes::Notes;
 
 /// How many characters of a note its listing shows.
 const PREVIEW: usize = 60;
 
+const MIME_TYPE: &str = "text/plain";
+
 /// Answers `resources/list`.
-pub(super) fn list(notes: &Notes) -> Value {
+pub(super) fn list(notes: &Notes) -> ListResourcesResult {
     let listed = notes.iter().map(|(id, uri, text)| {
-        json!({
-            "uri": uri,
-            "name": format!("note-{id}"),
-            "title": format!("Note {id}"),
-            "description": preview(text),
-            "mimeType": "text/plain",
-            "size": text.len(),
-        })
+        Resource::new(uri, format!("note-{id}"))
+            .with_title(format!("Note {id}"))
+            .with_description(preview(text))
+            .with_mime_type(MIME_TYPE)
+            .with_size(text.len() as u64)
     });
-    json!({"resources": listed.collect::<Vec<_>>()})
+    ListResourcesResult::with_all_items(listed.collect())
 }
 
 /// Answers `resources/templates/list`.
-pub(super) fn templates() -> Value {
-    json!({"resourceTemplates": [{
-        "uriTemplate": "note:///{id}",
-        "name": "note",
-        "title": "A note",
-        "description": "A note by its number, as add_note gave it.",
-        "mimeType": "text/plain",
-    }]})
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let note = ResourceTemplate::new("note:///{id}", "note")
+        .with_title("A note")
+        .with_description("A note by its number, as add_note gave it.")
+        .with_mime_type(MIME_TYPE);
+    ListResourceTemplatesResult::with_all_items(vec![note])
 }
 
 /// Answers `resources/read`.
-pub(super) fn read(notes: &Notes, params: &Map<String, Value>) -> Result<Value, RpcError> {
-    let Some(uri) = params.get("uri").and_then(Value::as_str) else {
-        return Err(RpcError::invalid_params("\"uri\" is missing"));
-    };
-    let text = notes.read(uri).ok_or_else(|| RpcError::resource_not_found(uri))?;
-    Ok(json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": text}]}))
+pub(super) fn read(notes: &Notes, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let missing = || ErrorData::resource_not_found(format!("Resource not found: {uri}"), None);
+    let contents = ResourceContents::text(notes.read(uri).ok_or_else(missing)?, uri).with_mime_type(MIME_TYPE);
+    Ok(ReadResourceResult::new(vec![contents]))
 }
 
 fn preview(text: &str) -> String {

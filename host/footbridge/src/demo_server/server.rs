@@ -1,118 +1,153 @@
-//! What the server does with each message.
+//! What the server does with each request.
 
-use std::{
-    io::{self, Write},
-    thread::Scope,
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rmcp::{
+    ErrorData, RoleServer, Service,
+    model::{
+        CallToolRequestParams, CallToolResult, ClientNotification, ClientRequest, CustomNotification, ErrorCode,
+        Implementation, ListToolsResult, ProtocolVersion, ResourcesCapability, ServerCapabilities, ServerConfig,
+        ServerNotification, ServerResult, ToolsCapability,
+    },
+    service::{NotificationContext, Peer, RequestContext},
 };
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     arguments::Arguments,
     clock::Clock,
-    message::{Call, Message, RpcError},
     notes::Notes,
-    outbox::Outbox,
     resources,
     slow::Counts,
     tools::{self, Done},
 };
 
-/// Revisions of MCP that it speaks, the newest first. What it says is the same in all of them.
-const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// Revisions of MCP that it speaks. What it says is the same in all of them.
+const REVISIONS: [ProtocolVersion; 4] = [
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2024_11_05,
+];
+
+/// Methods that it knows. What reaches [`refusal`] under one of them has params that could not be read.
+const METHODS: [&str; 7] =
+    ["initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"];
 
 const INSTRUCTIONS: &str =
     "Made-up weather, the time, notes that are forgotten when the server ends, and a slow count.";
 
 /// A server and its state.
-pub(super) struct Server<'scope, 'env, W, C> {
-    outbox: &'env Outbox<W>,
-    counts: Counts<'scope, 'env, W>,
-    notes: Notes,
+pub(super) struct Server<C> {
+    notes: Mutex<Notes>,
+    counts: Counts,
     clock: C,
 }
 
-impl<'scope, 'env, W: Write + Send, C: Clock> Server<'scope, 'env, W, C> {
-    pub(super) fn new(outbox: &'env Outbox<W>, scope: &'scope Scope<'scope, 'env>, clock: C) -> Self {
-        Self { outbox, counts: Counts::new(outbox, scope), notes: Notes::default(), clock }
-    }
-
-    /// Takes one message, and answers it unless a count does that later.
-    pub(super) fn take(&mut self, message: Message) -> io::Result<()> {
-        match message {
-            Message::Answer => Ok(()),
-            Message::Notification(call) => {
-                if call.method == "notifications/cancelled"
-                    && let Some(id) = call.params.get("requestId")
-                {
-                    self.counts.cancel(id);
-                }
-                Ok(())
+/// Not rmcp's `ServerHandler`, which would answer for lists that are not here, and look at revisions in each request.
+impl<C: Clock + Send + Sync + 'static> Service<RoleServer> for Server<C> {
+    async fn handle_request(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        let mut result = match request {
+            ClientRequest::InitializeRequest(request) => {
+                let agreed = agreed(request.params.protocol_version);
+                ServerResult::InitializeResult(self.get_info().with_protocol_version(agreed))
             }
-            Message::Request(id, Call { method, params }) if method == "tools/call" => self.call_tool(&id, params),
-            Message::Request(id, call) => match self.look_up(&call) {
-                Ok(result) => self.outbox.answer(&id, &result),
-                Err(error) => self.outbox.refuse(Some(&id), &error),
-            },
-        }
-    }
-
-    /// Requests that change nothing.
-    fn look_up(&self, call: &Call) -> Result<Value, RpcError> {
-        match call.method.as_str() {
-            "initialize" => Ok(initialize(&call.params)),
-            "ping" => Ok(json!({})),
-            "tools/list" => Ok(json!({"tools": tools::definitions()})),
-            "resources/list" => Ok(resources::list(&self.notes)),
-            "resources/templates/list" => Ok(resources::templates()),
-            "resources/read" => resources::read(&self.notes, &call.params),
-            method => Err(RpcError::method_not_found(method)),
-        }
-    }
-
-    fn call_tool(&mut self, id: &Value, mut params: Map<String, Value>) -> io::Result<()> {
-        let Some(Value::String(name)) = params.remove("name") else {
-            return self.outbox.refuse(Some(id), &RpcError::invalid_params("\"name\" is missing"));
+            ClientRequest::PingRequest(_) => ServerResult::empty(()),
+            ClientRequest::ListToolsRequest(_) => {
+                ServerResult::ListToolsResult(ListToolsResult::with_all_items(tools::definitions()))
+            }
+            ClientRequest::CallToolRequest(request) => {
+                ServerResult::CallToolResult(self.call_tool(request.params, &context).await?)
+            }
+            ClientRequest::ListResourcesRequest(_) => ServerResult::ListResourcesResult(resources::list(&self.notes())),
+            ClientRequest::ListResourceTemplatesRequest(_) => {
+                ServerResult::ListResourceTemplatesResult(resources::templates())
+            }
+            ClientRequest::ReadResourceRequest(request) => {
+                ServerResult::ReadResourceResult(resources::read(&self.notes(), &request.params.uri)?)
+            }
+            other => return Err(refusal(other.method())),
         };
-        let arguments = params.remove("arguments");
-        let done = Arguments::new(arguments)
-            .and_then(|arguments| tools::call(&name, arguments, &mut self.notes, &self.clock))
+        // A member of later revisions.
+        result.strip_result_type_for_legacy_peer();
+        Ok(result)
+    }
+
+    /// rmcp itself cancels requests; there is nothing else to be told.
+    async fn handle_notification(
+        &self,
+        _: ClientNotification,
+        _: NotificationContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        let (mut tools, mut resources) = (ToolsCapability::default(), ResourcesCapability::default());
+        tools.list_changed = Some(false);
+        (resources.subscribe, resources.list_changed) = (Some(false), Some(true));
+        let capabilities =
+            ServerCapabilities::builder().enable_tools_with(tools).enable_resources_with(resources).build();
+        let this = Implementation::new("footbridge-demo", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_server_info(this.with_title("Footbridge demo server"))
+            .with_instructions(INSTRUCTIONS)
+    }
+}
+
+impl<C: Clock> Server<C> {
+    /// Counts stop when it is `over`.
+    pub(super) fn new(clock: C, over: CancellationToken) -> Self {
+        Self { notes: Mutex::default(), counts: Counts::new(over), clock }
+    }
+
+    /// Notes that a panicking task left behind are whole.
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let arguments = Arguments::new(params.arguments);
+        let done = tools::call(&params.name, arguments, &mut self.notes(), &self.clock)
             .unwrap_or_else(|wrong| Done::Failed(wrong.to_string()));
         match done {
-            Done::Unknown => {
-                let error = RpcError::invalid_params(format!("Unknown tool: {name}"));
-                self.outbox.refuse(Some(id), &error)
-            }
-            Done::Failed(why) => self.outbox.answer(id, &tools::failure(&why.to_string())),
-            Done::Structured(value) => self.outbox.answer(id, &tools::structured(&value)),
+            Done::Unknown => Err(ErrorData::invalid_params(format!("Unknown tool: {}", params.name), None)),
+            Done::Failed(why) => Ok(tools::failure(why)),
+            Done::Structured(value) => Ok(tools::structured(value)),
             Done::NotesChanged(value) => {
                 // Before the answer: who has read the answer may rely on having been told.
-                self.outbox.notify("notifications/resources/list_changed", &json!({}))?;
-                self.outbox.answer(id, &tools::structured(&value))
+                tell(&context.peer, "notifications/resources/list_changed", json!({})).await;
+                Ok(tools::structured(value))
             }
-            Done::Later { to, step } => {
-                let progress = params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
-                match self.counts.start(super::slow::Count { to, step, id: id.clone(), progress }) {
-                    Ok(()) => Ok(()),
-                    Err(why) => self.outbox.answer(id, &tools::failure(&why.to_string())),
-                }
-            }
+            Done::Later { to, step } => self.counts.count(to, step, context).await,
         }
     }
 }
 
+/// Says something that nobody answers. That nobody reads it any more shows elsewhere. rmcp's own notifications would
+/// make `1.0` of 1, and leave out params that are empty.
+pub(super) async fn tell(peer: &Peer<RoleServer>, method: &str, params: Value) {
+    let notification = CustomNotification::new(method, Some(params));
+    let _ = peer.send_notification(ServerNotification::CustomNotification(notification)).await;
+}
+
 /// Agrees to the client's revision where it is known, and offers the newest where it is not.
-fn initialize(params: &Map<String, Value>) -> Value {
-    let asked = params.get("protocolVersion").and_then(Value::as_str);
-    let agreed = REVISIONS.iter().find(|revision| asked == Some(**revision)).unwrap_or(&REVISIONS[0]);
-    json!({
-        "protocolVersion": agreed,
-        "capabilities": {"tools": {"listChanged": false}, "resources": {"subscribe": false, "listChanged": true}},
-        "serverInfo": {
-            "name": "footbridge-demo",
-            "title": "Footbridge demo server",
-            "version": env!("CARGO_PKG_VERSION"),
-        },
-        "instructions": INSTRUCTIONS,
-    })
+fn agreed(asked: ProtocolVersion) -> ProtocolVersion {
+    if REVISIONS.contains(&asked) { asked } else { ProtocolVersion::V_2025_11_25 }
+}
+
+fn refusal(method: &str) -> ErrorData {
+    if METHODS.contains(&method) {
+        return ErrorData::invalid_params(format!("Invalid params of {method}"), None);
+    }
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Method not found: {method}"), None)
 }

@@ -1,7 +1,11 @@
 //! The tools: what each is called, takes, gives and may do.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use rmcp::{
+    model::{CallToolResult, ContentBlock, Tool, ToolAnnotations},
+    object,
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -85,21 +89,25 @@ pub(super) fn call(name: &str, mut args: Arguments, notes: &mut Notes, clock: &i
 }
 
 /// A result that is text.
-pub(super) fn text(text: &str) -> Value {
-    json!({"content": [{"type": "text", "text": text}]})
+pub(super) fn text(text: String) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.is_error = None;
+    result
 }
 
 /// A result that says why there is none.
-pub(super) fn failure(why: &str) -> Value {
-    json!({"content": [{"type": "text", "text": why}], "isError": true})
+pub(super) fn failure(why: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(why)])
 }
 
 /// A structured result, and the same as text for clients that know no structure.
-pub(super) fn structured(value: &Value) -> Value {
-    json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
+pub(super) fn structured(value: Value) -> CallToolResult {
+    let mut result = CallToolResult::structured(value);
+    result.is_error = None;
+    result
 }
 
-/// What a tool does to the world, as its annotations say it.
+/// What a tool does to the world.
 #[derive(Clone, Copy)]
 enum Effect {
     Reads,
@@ -107,26 +115,14 @@ enum Effect {
     Destroys,
 }
 
-impl Effect {
-    fn annotations(self, title: &str) -> Value {
-        json!({
-            "title": title,
-            "readOnlyHint": matches!(self, Self::Reads),
-            "destructiveHint": matches!(self, Self::Destroys),
-            "idempotentHint": !matches!(self, Self::Adds),
-            "openWorldHint": false,
-        })
-    }
-}
-
 /// All definitions, as `tools/list` shows them.
-pub(super) fn definitions() -> Vec<Value> {
+pub(super) fn definitions() -> Vec<Tool> {
     let mut tools = about_the_world();
     tools.extend(about_notes());
     tools
 }
 
-fn about_the_world() -> Vec<Value> {
+fn about_the_world() -> Vec<Tool> {
     let city = json!({
         "type": "string", "minLength": 1, "maxLength": MAX_CITY, "description": "Name of the city, in any script",
     });
@@ -146,23 +142,20 @@ fn about_the_world() -> Vec<Value> {
         "type": "integer", "minimum": STEPS.0, "maximum": STEPS.1, "default": STEP, "description": "Milliseconds a step takes",
     });
     vec![
-        Tool::new("get_weather", "Weather", "Current weather in a city (made up, always the same)", Effect::Reads)
+        tool("get_weather", "Weather", "Current weather in a city (made up, always the same)", Effect::Reads)
             .takes(json!({"city": city, "units": units}), &["city"])
             .gives(report),
-        Tool::new("list_cities", "Cities", "Some cities to ask the weather of", Effect::Reads)
+        tool("list_cities", "Cities", "Some cities to ask the weather of", Effect::Reads)
             .gives(json!({"cities": {"type": "array", "items": {"type": "string"}}})),
-        Tool::new("now", "Time", "Current time in UTC", Effect::Reads)
+        tool("now", "Time", "Current time in UTC", Effect::Reads)
             .takes(json!({"format": format}), &[])
             .gives(json!({"now": {"type": "string"}, "zone": {"type": "string"}})),
-        Tool::new("count_slowly", "Slow count", "Count to n, one step a second, with progress", Effect::Reads)
+        tool("count_slowly", "Slow count", "Count to n, one step a second, with progress", Effect::Reads)
             .takes(json!({"n": n, "stepMs": step}), &["n"]),
     ]
-    .into_iter()
-    .map(Tool::definition)
-    .collect()
 }
 
-fn about_notes() -> Vec<Value> {
+fn about_notes() -> Vec<Tool> {
     let text = json!({
         "type": "string", "minLength": 1, "maxLength": notes::MAX_TEXT, "description": "What to keep in mind",
     });
@@ -172,61 +165,48 @@ fn about_notes() -> Vec<Value> {
         "required": ["id", "uri", "text"],
     });
     vec![
-        Tool::new("add_note", "Add a note", "Keep a note until the server ends", Effect::Adds)
+        tool("add_note", "Add a note", "Keep a note until the server ends", Effect::Adds)
             .takes(json!({"text": text}), &["text"])
             .gives(json!({"id": {"type": "integer"}, "uri": {"type": "string"}})),
-        Tool::new("list_notes", "Notes", "All notes with their numbers", Effect::Reads)
+        tool("list_notes", "Notes", "All notes with their numbers", Effect::Reads)
             .gives(json!({"notes": {"type": "array", "items": note}})),
-        Tool::new("delete_all_notes", "Delete all notes", "Delete all notes, for good", Effect::Destroys)
+        tool("delete_all_notes", "Delete all notes", "Delete all notes, for good", Effect::Destroys)
             .gives(json!({"deleted": {"type": "integer"}})),
     ]
-    .into_iter()
-    .map(Tool::definition)
-    .collect()
 }
 
-/// A definition in the making.
-struct Tool {
-    name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    effect: Effect,
-    input: Value,
-    output: Option<Value>,
+/// A tool without arguments.
+fn tool(name: &'static str, title: &str, description: &'static str, effect: Effect) -> Tool {
+    let annotations = ToolAnnotations::with_title(title)
+        .read_only(matches!(effect, Effect::Reads))
+        .destructive(matches!(effect, Effect::Destroys))
+        .idempotent(!matches!(effect, Effect::Adds))
+        .open_world(false);
+    let input = object!({"type": "object", "properties": {}, "additionalProperties": false});
+    Tool::new(name, description, input).with_title(title).with_annotations(annotations)
 }
 
-impl Tool {
-    fn new(name: &'static str, title: &'static str, description: &'static str, effect: Effect) -> Self {
-        let input = json!({"type": "object", "properties": {}, "additionalProperties": false});
-        Self { name, title, description, effect, input, output: None }
-    }
-
-    fn takes(mut self, properties: Value, required: &[&str]) -> Self {
-        self.input["properties"] = properties;
-        if !required.is_empty() {
-            self.input["required"] = json!(required);
-        }
-        self
-    }
+/// What a definition says of schemas.
+trait Schemas {
+    fn takes(self, properties: Value, required: &[&str]) -> Self;
 
     /// Every property is always there.
-    fn gives(mut self, properties: Value) -> Self {
-        let required: Vec<&String> = properties.as_object().map(Map::keys).into_iter().flatten().collect();
-        self.output = Some(json!({"type": "object", "properties": properties, "required": required}));
+    fn gives(self, properties: Value) -> Self;
+}
+
+impl Schemas for Tool {
+    fn takes(mut self, properties: Value, required: &[&str]) -> Self {
+        let input = Arc::make_mut(&mut self.input_schema);
+        input.insert("properties".to_owned(), properties);
+        if !required.is_empty() {
+            input.insert("required".to_owned(), json!(required));
+        }
         self
     }
 
-    fn definition(self) -> Value {
-        let mut definition = json!({
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": self.input,
-        });
-        if let Some(output) = self.output {
-            definition["outputSchema"] = output;
-        }
-        definition["annotations"] = self.effect.annotations(self.title);
-        definition
+    fn gives(self, properties: Value) -> Self {
+        let required: Vec<&String> = properties.as_object().map(Map::keys).into_iter().flatten().collect();
+        let output = object!({"type": "object", "properties": properties, "required": required});
+        self.with_raw_output_schema(output.into())
     }
 }

@@ -2,42 +2,27 @@
 
 use std::{fmt, time::Duration};
 
+use bytesize::ByteSize;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, Visitor},
 };
 
-/// Reads a duration: a number and `ms`, `s`, `m`, `h` or `d`.
+/// Reads a duration: numbers with units, of whole milliseconds, since limits count these.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, unit) = split(text)?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
-        "h" => Some(Duration::from_secs(number.checked_mul(3600)?)),
-        "d" => Some(Duration::from_secs(number.checked_mul(24 * 3600)?)),
-        _ => None,
-    }
+    // The crate takes this one number without a unit.
+    let has_unit = text != "0";
+    let found = humantime::parse_duration(text).ok().filter(|_| has_unit)?;
+    found.subsec_nanos().is_multiple_of(1_000_000).then_some(found)
 }
 
-/// Reads a size: a number, and `KiB` or `MiB` or nothing for bytes.
+/// Reads a size: a number and a unit, or nothing for bytes. `KiB` is 1024, `KB` is 1000.
 #[must_use]
 pub fn parse_size(text: &str) -> Option<usize> {
-    let (number, unit) = split(text)?;
-    let factor: u64 = match unit {
-        "" | "B" => 1,
-        "KiB" => 1024,
-        "MiB" => 1024 * 1024,
-        _ => return None,
-    };
-    usize::try_from(number.checked_mul(factor)?).ok()
-}
-
-fn split(text: &str) -> Option<(u64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    Some((number.parse().ok()?, unit.trim_start()))
+    let found = text.trim().parse::<ByteSize>().ok()?;
+    // What the crate cannot hold becomes the largest number.
+    usize::try_from(found.as_u64()).ok().filter(|size| *size < usize::MAX)
 }
 
 /// For `#[serde(deserialize_with)]`: a duration as text.
@@ -80,9 +65,13 @@ mod tests {
         assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
         assert_eq!(parse_duration("5 m"), Some(Duration::from_secs(300)));
         assert_eq!((parse_size("16 KiB"), parse_size("7"), parse_size("1MiB")), (Some(16384), Some(7), Some(1 << 20)));
-        for bad in ["", "s", "5", "5 days", "-1s", "1.5s"] {
+        assert_eq!(parse_duration("1h 30m"), Some(Duration::from_secs(5400)));
+        assert_eq!((parse_size("7 "), parse_size("0 B"), parse_size("1 KB")), (Some(7), Some(0), Some(1000)));
+        for bad in ["", "s", "5", "0", "5 parsecs", "-1s", "1500us"] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
-        assert_eq!((parse_size("1 KB"), parse_size("99999999999999 MiB")), (None, None));
+        for bad in ["", "KiB", "5 parsecs", "-1", "99999999999999 MiB", "99999999999999999999"] {
+            assert_eq!(parse_size(bad), None, "{bad}");
+        }
     }
 }

@@ -48,7 +48,7 @@ colour = 1
 [policies.open]
 [policies."x y"]
 [policies.b]
-argument_bytes = "1 GB"
+argument_bytes = "1 pound"
 [[policies.c.rules]]
 decision = "perhaps"
 [[policies.c.rules]]
@@ -75,7 +75,7 @@ allow_host = 1
         "footbridge.toml:2: policies.a.colour: unknown field",
         "footbridge.toml:3: policies.open: this policy is built in",
         "footbridge.toml:4: policies.x y: a policy's name",
-        "footbridge.toml:6: policies.b.argument_bytes: \"1 GB\" is no size",
+        "footbridge.toml:6: policies.b.argument_bytes: \"1 pound\" is no size",
         "footbridge.toml:8: policies.c.rules[1].decision: unknown variant",
         "footbridge.toml:9: policies.c.rules[2]: missing field `decision`",
         "footbridge.toml:15: policies.c.rules[3].speed: unknown field",

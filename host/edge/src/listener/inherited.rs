@@ -7,7 +7,6 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsString,
     io,
     net::{SocketAddr, TcpListener},
     os::{
@@ -26,51 +25,33 @@ use nix::sys::socket::{
 use super::{BindError, Entrance, Hold, Listen, UnixEntrance, Visitors, vsock::Ports};
 use footbridge_processes::sys;
 
-/// The first descriptor that systemd passes on.
-const FIRST: RawFd = 3;
-
-/// The name of a descriptor that was given none, as sd_listen_fds_with_names(3) has it.
-const NAMELESS: &str = "unknown";
-
-/// What the variables said.
-#[derive(Debug, Default)]
-struct Passed {
-    pid: Option<OsString>,
-    count: Option<OsString>,
-    names: Option<OsString>,
-}
-
-static PASSED: OnceLock<Passed> = OnceLock::new();
+/// The sockets that systemd passed on to this process, with their names, as in sd_listen_fds_with_names(3).
+static PASSED: OnceLock<Vec<(RawFd, String)>> = OnceLock::new();
 
 /// Notes what this process was started with; before it opens anything or has a second thread.
 pub fn note() {
     sys::note_inherited_sockets();
     PASSED.get_or_init(|| {
-        // Of systemd 257 and later; says no more than LISTEN_PID.
-        let _unused = sys::take_variable("LISTEN_PIDFDID");
-        Passed {
-            pid: sys::take_variable("LISTEN_PID"),
-            count: sys::take_variable("LISTEN_FDS"),
-            names: sys::take_variable("LISTEN_FDNAMES"),
+        // What is meant for others or makes no sense is nothing.
+        let passed = sd_notify::listen_fds_with_names().map(Vec::from_iter).unwrap_or_default();
+        // By our own means: the crate's are unsafe, do not look for threads, and leave LISTEN_PIDFDID of systemd 257.
+        for name in ["LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
+            let _read_before = sys::take_variable(name);
         }
+        passed
     });
 }
 
-impl Passed {
-    /// The number of the socket with this name.
-    fn number_of(&self, name: &str, own_pid: u32) -> Result<RawFd, &'static str> {
-        let text = |value: &Option<OsString>| value.as_ref().and_then(|value| value.to_str()).map(str::to_owned);
-        let own = text(&self.pid).and_then(|pid| pid.parse().ok()) == Some(own_pid);
-        let count = text(&self.count).and_then(|count| count.parse::<RawFd>().ok()).filter(|_| own);
-        let count = count.ok_or("systemd passed no sockets to this process; start it from a .socket unit")?;
-        let names = text(&self.names);
-        let names = names.iter().flat_map(|names| names.split(':')).chain(std::iter::repeat(NAMELESS));
-        let mut numbers = (0..count).zip(names).filter(|(_, has)| *has == name).map(|(n, _)| n.saturating_add(FIRST));
-        match (numbers.next(), numbers.next()) {
-            (Some(number), None) => Ok(number),
-            (Some(_), Some(_)) => Err("several sockets have that name; give each unit its own FileDescriptorName="),
-            (None, _) => Err("systemd passed no socket of that name; set FileDescriptorName= in its .socket unit"),
-        }
+/// The number of the socket with this name.
+fn number_of(name: &str, passed: &[(RawFd, String)]) -> Result<RawFd, &'static str> {
+    if passed.is_empty() {
+        return Err("systemd passed no sockets to this process; start it from a .socket unit");
+    }
+    let mut numbers = passed.iter().filter(|(_, has)| has == name).map(|(number, _)| *number);
+    match (numbers.next(), numbers.next()) {
+        (Some(number), None) => Ok(number),
+        (Some(_), Some(_)) => Err("several sockets have that name; give each unit its own FileDescriptorName="),
+        (None, _) => Err("systemd passed no socket of that name; set FileDescriptorName= in its .socket unit"),
     }
 }
 
@@ -105,10 +86,7 @@ impl Drop for Loan {
 /// The socket that `fd:` or `sd:` names.
 fn find(endpoint: &Endpoint) -> Result<(RawFd, BorrowedFd<'static>, Kind), &'static str> {
     let number = match endpoint {
-        Endpoint::Systemd(name) => {
-            let none = Passed::default();
-            PASSED.get().unwrap_or(&none).number_of(name, std::process::id())?
-        }
+        Endpoint::Systemd(name) => number_of(name, PASSED.get().map_or(&[], Vec::as_slice))?,
         Endpoint::Fd(number) => RawFd::try_from(*number).map_err(|_| "no descriptor has so high a number")?,
         _ => return Err("it names no inherited socket"),
     };
@@ -190,28 +168,11 @@ fn kind_of(socket: BorrowedFd<'_>) -> Result<Kind, &'static str> {
 mod tests {
     use super::*;
 
-    fn passed(pid: &str, count: &str, names: Option<&str>) -> Passed {
-        Passed { pid: Some(pid.into()), count: Some(count.into()), names: names.map(OsString::from) }
-    }
-
     #[test]
     fn a_name_leads_to_its_number() {
-        let three = passed("7", "3", Some("web:footbridge:web"));
-        assert_eq!(three.number_of("footbridge", 7), Ok(4));
-        assert!(three.number_of("web", 7).unwrap_err().contains("several"));
-        assert!(three.number_of("other", 7).unwrap_err().contains("no socket of that name"));
-        assert_eq!(passed("7", "1", None).number_of("unknown", 7), Ok(3));
-        assert_eq!(passed("7", "2", Some("a")).number_of("unknown", 7), Ok(4));
-        assert_eq!(passed("7", "3", Some("a::b")).number_of("b", 7), Ok(5), "one without a name counts");
-    }
-
-    #[test]
-    fn what_is_meant_for_others_or_makes_no_sense_is_nothing() {
-        for (pid, count) in [("8", "1"), ("", "1"), ("7x", "1"), ("7", ""), ("7", "-"), ("7", "99999999999999")] {
-            let why = passed(pid, count, Some("a")).number_of("a", 7).unwrap_err();
-            assert!(why.contains("no sockets to this process"), "{pid:?} {count:?}: {why}");
-        }
-        assert!(Passed::default().number_of("a", 7).is_err());
-        assert!(passed("7", "-1", Some("a")).number_of("a", 7).is_err());
+        let three = [(3, "web"), (4, "footbridge"), (5, "web")].map(|(number, name)| (number, name.to_owned()));
+        assert_eq!(number_of("footbridge", &three), Ok(4));
+        assert!(number_of("web", &three).unwrap_err().contains("several"));
+        assert!(number_of("other", &three).unwrap_err().contains("no socket of that name"));
     }
 }

@@ -1,5 +1,5 @@
 //! Tells the service manager how far we are, as in `sd_notify(3)`: one datagram to the socket that `NOTIFY_SOCKET`
-//! names.
+//! names. The crate sd-notify, which reads what systemd passes on, knows no abstract names, so this is ours.
 
 use std::{
     ffi::OsStr,

@@ -19,10 +19,11 @@ use crate::places::{folder, given, must_pass, part_args, unix};
 
 /// Runs a part with a socket as its descriptor of this number.
 pub(crate) fn with_socket(part: &str, folder: &Path, number: u32, socket: OwnedFd) {
-    let script = format!(
-        "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=fb; export LISTEN_PID LISTEN_FDS LISTEN_FDNAMES; \
-         exec \"$0\" \"$@\" {number}<&0 0</dev/null"
-    );
+    with_socket_and(part, folder, "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=fb", number, socket);
+}
+
+fn with_socket_and(part: &str, folder: &Path, variables: &str, number: u32, socket: OwnedFd) {
+    let script = format!("export {variables}; exec \"$0\" \"$@\" {number}<&0 0</dev/null");
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
     command.arg("-c").arg(script).arg(program).args(part_args(part)).env("FOLDER", folder);
@@ -117,6 +118,33 @@ fn takes_over_named() {
     let _client = UnixStream::connect(given().join("s")).unwrap();
     assert!(runtime.block_on(listener.accept()).is_ok());
     assert!(bind("sd:fb").is_err() && bind("fd:3").is_err(), "it is taken");
+}
+
+#[test]
+fn what_systemd_meant_for_others_or_what_makes_no_sense_is_nothing() {
+    let folder = folder();
+    for variables in [
+        "LISTEN_PID=1 LISTEN_FDS=1 LISTEN_FDNAMES=fb",
+        "LISTEN_PID=$$x LISTEN_FDS=1 LISTEN_FDNAMES=fb",
+        "LISTEN_FDS=1 LISTEN_FDNAMES=fb",
+        "LISTEN_PID=$$ LISTEN_FDS=-1 LISTEN_FDNAMES=fb",
+        "LISTEN_PID=$$ LISTEN_FDS=99999999999999 LISTEN_FDNAMES=fb",
+        "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=fb:other",
+    ] {
+        let socket = UnixListener::bind(folder.path().join("s")).unwrap();
+        std::fs::remove_file(folder.path().join("s")).unwrap();
+        with_socket_and("inherited::finds_nothing_named", folder.path(), variables, 3, socket.into());
+    }
+}
+
+#[test]
+#[ignore = "a part that another test starts"]
+fn finds_nothing_named() {
+    let runtime = begin();
+    let _inside = runtime.enter();
+    let error = bind("sd:fb").unwrap_err().to_string();
+    assert!(error.contains("no sockets to this process"), "{error}");
+    assert!(bind("fd:3").is_ok(), "its number is enough");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, ValueEnum};
+use csv::Terminator;
 use footbridge_proto::text::{Escaped, needs_escape};
 
 use super::{BAD, Place, Printer};
@@ -92,7 +93,7 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut printer = Printer::default();
     if args.format == Format::Csv {
-        printer.line(&row(COLUMNS.map(str::to_owned)))?;
+        printer.line(&row(COLUMNS.map(str::to_owned))?)?;
     }
     let mut left_out = 0;
     for chain in &chains {
@@ -104,7 +105,7 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
                     continue;
                 };
                 if is_within(args, &record) {
-                    printer.line(&written(args.format, &chain.name, &record))?;
+                    printer.line(&written(args.format, &chain.name, &record)?)?;
                 }
                 if printer.is_left() {
                     return Ok(0);
@@ -126,19 +127,21 @@ fn is_within(args: &ExportArgs, record: &ReadRecord) -> bool {
     args.since.is_none_or(|since| time >= since) && args.until.is_none_or(|until| time < until)
 }
 
-fn written(format: Format, chain: &str, record: &ReadRecord) -> String {
-    match format {
+fn written(format: Format, chain: &str, record: &ReadRecord) -> anyhow::Result<String> {
+    Ok(match format {
         Format::Jsonl if record.line.chars().any(needs_escape) => Escaped(&record.line).to_string(),
         Format::Jsonl => record.line.clone(),
-        Format::Csv => row(COLUMNS.map(|name| if name == "chain" { chain.to_owned() } else { record.text(name) })),
-    }
+        Format::Csv => row(COLUMNS.map(|name| if name == "chain" { chain.to_owned() } else { record.text(name) }))?,
+    })
 }
 
-/// A row of CSV (RFC 4180), without its line break.
-fn row(cells: [String; COLUMNS.len()]) -> String {
-    let mut out = cells.map(|text| cell(&text)).join(",");
-    out.push('\r');
-    out
+/// A row of CSV (RFC 4180), without the line feed at its end.
+fn row(cells: [String; COLUMNS.len()]) -> anyhow::Result<String> {
+    // Some spreadsheets divide at `;` too, and what follows it could be a formula: cells with that are quoted as well,
+    // which the crate does for what may begin a comment.
+    let mut rows = csv::WriterBuilder::new().comment(Some(b';')).terminator(Terminator::Any(b'\r')).from_writer(vec![]);
+    rows.write_record(cells.map(|text| cell(&text)))?;
+    Ok(String::from_utf8(rows.into_inner()?)?)
 }
 
 /// A cell that a spreadsheet takes for text: what would be a formula gets a quote before it.
@@ -146,11 +149,7 @@ fn cell(text: &str) -> String {
     let text = Escaped(text).to_string();
     let is_formula =
         text.starts_with(['=', '+', '-', '@', '\t', '\r', '\'']) || text.trim_start().starts_with(['=', '@']);
-    let text = if is_formula { format!("'{text}") } else { text };
-    if text.contains(['"', ',', '\n', '\r', ';']) || text.starts_with(' ') || text.ends_with(' ') {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text
+    if is_formula { format!("'{text}") } else { text }
 }
 
 /// Not a time.
@@ -178,15 +177,19 @@ mod tests {
         for (text, expected) in [
             ("plain", "plain"),
             ("a,b", "\"a,b\""),
+            ("a;=b", "\"a;=b\""),
             ("say \"x\"", "\"say \"\"x\"\"\""),
             ("=1+1", "'=1+1"),
             ("-2,3", "\"'-2,3\""),
             ("@x", "'@x"),
             (" =x", "' =x"),
-            (" x", "\" x\""),
+            (" x", " x"),
             ("a\nb\u{1b}", "a\\nb\\u{1b}"),
         ] {
-            assert_eq!(cell(text), expected, "{text:?}");
+            let mut cells = [const { String::new() }; COLUMNS.len()];
+            cells[1] = text.to_owned();
+            let expected = format!(",{expected}{}\r", ",".repeat(COLUMNS.len() - 2));
+            assert_eq!(row(cells).unwrap(), expected, "{text:?}");
         }
     }
 

@@ -19,14 +19,7 @@ use footbridge::{
 };
 use footbridge_audit::AuditSettings;
 use footbridge_calls::record::Audit;
-use footbridge_calls::{
-    approval::Approvals,
-    auth::{Peer, Principal, authenticate},
-    call::Stages,
-    provider::{Guard, Upstream},
-    resolve::{CallRequest, Resolver, Target},
-    session::{Session, SessionSpec},
-};
+use footbridge_calls::{approval::Approvals, auth::{Peer, Principal, authenticate}, call::Stages, upstream::{Guard, Upstream}, request::{CallRequest, Target}, resolve::Resolver, session::{Session, SessionSpec}};
 use footbridge_core::{
     budget::Budget,
     gate::{Effects, SessionRules},

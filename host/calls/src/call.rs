@@ -2,22 +2,22 @@
 //!
 //! Each stage takes what only the one before can make. Leaving a stage out does not build.
 
-use footbridge_proto::{
-    rpc::{ErrorObject, Reason},
-    wire::CheckedCall,
-};
 use std::time::Duration;
 
+use footbridge_core::gate::Decision;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     approval::{Approvals, Clear, Cleared, NotCleared, Patience, Question},
     auth::Principal,
+    cause::{Cause, DecidedBy, Refusal},
     decide,
-    provider::Upstream,
-    record::{Audit, Reply},
-    resolve::{CallRequest, Resolver, Unresolved},
-    session::{OverLimit, Place, Session},
+    record::Audit,
+    reply::Reply,
+    request::CallRequest,
+    resolve::{Resolver, Unresolved},
+    session::{Place, Session},
+    upstream::Upstream,
     watcher::Watcher,
 };
 
@@ -50,33 +50,33 @@ impl Stages {
         let place = tokio::select! {
             entered = principal.session().enter(server) => match entered {
                 Ok(place) => place,
-                Err(over) => return self.audit.over_limit(&principal, over),
+                Err(over) => return Reply::refused(self.audit.over_limit(&principal, over)),
             },
-            () = cancel.cancelled() => return self.audit.refuse(left).await,
+            () = cancel.cancelled() => return Reply::refused(self.audit.refuse(left).await),
         };
         let call = tokio::select! {
             resolved = self.resolver.resolve(principal.clone(), request) => match resolved {
                 Ok(call) => call,
-                Err(unresolved) => return self.audit.refuse(*unresolved).await,
+                Err(unresolved) => return Reply::refused(self.audit.refuse(*unresolved).await),
             },
-            () = cancel.cancelled() => return self.audit.refuse(left).await,
+            () = cancel.cancelled() => return Reply::refused(self.audit.refuse(left).await),
         };
         let (cleared, _place) = match Clear::of(decide::decide(call)) {
             Clear::Cleared(cleared) => (*cleared, place),
-            Clear::Denied(denied) => return self.audit.turn_down(*denied).await,
+            Clear::Denied(denied) => return Reply::refused(self.audit.turn_down(*denied).await),
             Clear::Ask(question) => {
                 // A call that waits for a person keeps no place from others.
                 drop(place);
                 match self.approved(*question, cancel, &patience(watcher, principal.session())).await {
                     Ok(approved) => approved,
-                    Err(not_cleared) => return self.audit.turn_down(*not_cleared).await,
+                    Err(not_cleared) => return Reply::refused(self.audit.turn_down(*not_cleared).await),
                 }
             }
         };
         let elicitor = self.approvals.elicitor(cleared.verdict());
         let admitted = match self.audit.admit(cleared).await {
             Ok(admitted) => admitted.with_elicitor(elicitor),
-            Err(reply) => return reply,
+            Err(refusal) => return Reply::refused(refusal),
         };
         let executed = match watcher.events() {
             Some(events) => self.upstream.execute_watched(admitted, cancel, events).await,
@@ -98,39 +98,49 @@ impl Stages {
         let entered = tokio::select! {
             entered = session.enter_again(Some(call.server())) => entered,
             () = cancel.cancelled() => {
-                let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
-                return Err(Box::new(granted.given_up(error)));
+                return Err(Box::new(granted.given_up(Cause::Cancelled)));
             }
         };
         let place = match entered {
             Ok(place) => place,
-            Err(over) => return Err(Box::new(granted.given_up(over.into_error()))),
+            Err(over) => return Err(Box::new(granted.given_up(Cause::OverLimit(over)))),
         };
         if !granted.policy_is_current() || !self.resolver.is_unchanged(call).await {
-            let message = "The tool or the policy changed since a person was asked, and the call was not made";
-            return Err(Box::new(granted.given_up(ErrorObject::new(Reason::DefinitionChanged, message))));
+            return Err(Box::new(granted.given_up(Cause::ChangedWhileAsked)));
         }
         Ok((granted.take().await?, place))
     }
 
-    /// What the gate would say of a call. It counts as one against the rate, and nothing is sent or recorded.
+    /// What the gate would say of a call. It counts as one against the rate, and nothing is sent. What is refused is
+    /// recorded as the call would be, what is decided is not.
     ///
     /// # Errors
     /// What the call itself would be answered by then.
-    pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<CheckedCall, ErrorObject> {
+    pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<Checked, Refusal> {
         let servers = self.resolver.servers(&principal.session().reach());
         let server = servers.iter().find(|name| name.as_str() == request.server);
-        let session = principal.clone();
-        let _place = session.session().enter(server).await.map_err(OverLimit::into_error)?;
-        let call = self.resolver.resolve(principal, request).await.map_err(|unresolved| unresolved.error)?;
-        let verdict = decide::decide(call);
-        let shown = verdict.policy().settings().reveal_rules;
-        Ok(CheckedCall {
-            decision: verdict.decision().as_str().to_owned(),
-            policy: shown.then(|| verdict.policy().name().to_owned()),
-            rule: verdict.rule().filter(|_| shown).map(str::to_owned),
-        })
+        let entered = principal.session().enter(server).await;
+        let _place = match entered {
+            Ok(place) => place,
+            Err(over) => return Err(self.audit.over_limit(&principal, over)),
+        };
+        match self.resolver.resolve(principal, request).await {
+            Ok(call) => {
+                let verdict = decide::decide(call);
+                Ok(Checked { decision: verdict.decision(), by: verdict.revealed() })
+            }
+            Err(unresolved) => Err(self.audit.refuse(*unresolved).await),
+        }
     }
+}
+
+/// What the gate would say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What would be decided.
+    pub decision: Decision,
+    /// What would decide, where guests may know.
+    pub by: Option<DecidedBy>,
 }
 
 /// How long this watcher waits for a person: at will where it hears that it waits.

@@ -1,5 +1,6 @@
 //! From a resolved call to a verdict: what the session's rules decide about it. Nothing is looked up here.
 
+use crate::cause::{BudgetOf, Cause, DecidedBy};
 use crate::resolve::ResolvedCall;
 use footbridge_core::gate::{Decided, Decision, Policy};
 
@@ -35,6 +36,14 @@ impl Verdict {
         self.decided.rule.as_deref()
     }
 
+    /// What decided, where guests may know.
+    #[must_use]
+    pub fn revealed(&self) -> Option<DecidedBy> {
+        let policy = self.policy();
+        let by = || DecidedBy { policy: policy.name().to_owned(), rule: self.rule().map(str::to_owned) };
+        policy.settings().reveal_rules.then(by)
+    }
+
     pub(crate) fn into_call(self) -> ResolvedCall {
         self.call
     }
@@ -45,4 +54,29 @@ impl Verdict {
 pub fn decide(call: ResolvedCall) -> Verdict {
     let decided = call.rules().decide(&call.subject(), call.tested());
     Verdict { call, decided }
+}
+
+/// Whether the budget of its session covers a call, as it stands now: nothing is counted yet.
+///
+/// # Errors
+/// Which does not.
+pub(crate) fn is_covered(verdict: &Verdict) -> Result<(), BudgetOf> {
+    let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
+    if session.results().is_all_of(settings.result_bytes) {
+        return Err(BudgetOf::Results);
+    }
+    let (_, bytes) = verdict.call().arguments();
+    if session.arguments().leaves(bytes, settings.argument_bytes) { Ok(()) } else { Err(BudgetOf::Arguments) }
+}
+
+/// Why a call is not made that the policy denies, or that asks where nobody can be asked.
+pub(crate) fn denied(verdict: &Verdict) -> Cause {
+    let (kind, name) = verdict.call().request().named();
+    Cause::Policy {
+        server: verdict.call().server().clone(),
+        kind,
+        name: name.to_owned(),
+        decision: verdict.decision(),
+        by: verdict.revealed(),
+    }
 }

@@ -7,15 +7,25 @@
 //!
 //! It refuses to know MCP, HTTP and SQL.
 
+pub mod admit;
 pub mod approval;
 pub mod auth;
 pub mod call;
+pub mod catalogues;
+pub mod cause;
+mod close;
 pub mod decide;
+pub mod events;
+pub mod pause;
 pub mod pins;
 pub mod provider;
 pub mod record;
+pub mod replay;
+pub mod reply;
+pub mod request;
 pub mod resolve;
 pub mod session;
+pub mod upstream;
 pub mod watcher;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use tokio::sync::mpsc;
 
-use crate::provider::{ApprovalEvent, CallEvent, short};
+use crate::events::{ApprovalEvent, CallEvent, short};
 
 /// Events that wait for a slow reader. Each has at most a few KiB.
 const WAITING: usize = 8;

@@ -25,7 +25,7 @@ use super::{
     live::{Answer, First, Live},
     stream::Phase,
 };
-use footbridge_calls::{call::Stages, record::Reply, session::Session, watcher::Watcher};
+use footbridge_calls::{call::Stages, reply::Reply, session::Session, watcher::Watcher};
 use footbridge_mcp::RawResult;
 
 /// Whatever the settings say: a stream of signs of life only is no stream.

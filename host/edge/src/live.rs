@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::sync::DropGuard;
 
 use super::{calls::Running, stream::Phase};
-use footbridge_calls::provider::CallEvent;
+use footbridge_calls::events::CallEvent;
 use footbridge_mcp::RawResult;
 
 /// What keeps a stream alive: a comment, which clients skip.
@@ -176,7 +176,7 @@ fn number(value: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use footbridge_calls::provider::{ApprovalEvent, LogLevel};
+    use footbridge_calls::events::{ApprovalEvent, LogLevel};
 
     #[test]
     fn events_are_one_line_of_json_whatever_is_in_them() {

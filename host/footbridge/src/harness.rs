@@ -17,14 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{approvers::Settings as Asking, config::Config, control::servers::Overseen, head_command::HeadCommand};
 use footbridge_audit::{AuditSettings, Recorder};
-use footbridge_calls::{
-    approval::Approvals,
-    call::Stages,
-    pins::Pins,
-    provider::{Guard, ToolProvider, Upstream},
-    record::Audit,
-    resolve::Resolver,
-};
+use footbridge_calls::{approval::Approvals, call::Stages, pins::Pins, upstream::{Guard, Upstream}, provider::ToolProvider, record::Audit, resolve::Resolver};
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_edge::{Edge, connections::Connections, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext, tls};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::ticket::Ticket;
-use footbridge_calls::approval::Elicitor;
+use footbridge_calls::provider::Elicit;
 
 /// The method.
 pub(super) const METHOD: &str = "elicitation/create";

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::CallEvent;
-use footbridge_calls::{approval::Elicitor, provider::Pause};
+use footbridge_calls::{provider::Elicit, pause::Pause};
 use footbridge_core::budget::Held;
 
 const WAITING: u8 = 0;

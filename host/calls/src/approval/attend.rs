@@ -1,73 +1,23 @@
 //! The task of each approval while it is pending or granted: approvers are asked, and it ends in time
 //! though nobody looks.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
-
 use footbridge_proto::text::Escaped;
-use futures::future::join_all;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-    time::sleep_until,
-};
+use futures::{FutureExt as _, future::join_all};
+use tokio::time::sleep_until;
 
-use super::{Answer, ApprovalId, Approvals, NotAnswered, view};
-use crate::approval::Approver;
-
-/// Questions to one approver at a time.
-const AT_A_TIME: usize = 8;
-
-/// Those of one session: its neighbours do not wait behind all that it asks.
-const OF_A_SESSION: usize = 2;
-
-/// One of those who are asked, and who waits for it.
-pub(super) struct Attendant {
-    approver: Box<dyn Approver>,
-    turns: Turns,
-}
-
-impl Attendant {
-    pub(super) fn new(approver: Box<dyn Approver>) -> Self {
-        Self { approver, turns: Turns::new() }
-    }
-}
-
-/// Whose questions one approver hears now.
-struct Turns {
-    all: Semaphore,
-    /// By the session's number, for as long as one of it is asked about or waits.
-    sessions: Mutex<HashMap<u64, Weak<Semaphore>>>,
-}
-
-impl Turns {
-    fn new() -> Self {
-        Self { all: Semaphore::new(AT_A_TIME), sessions: Mutex::default() }
-    }
-
-    /// Waits for a turn of this session, and only then among all.
-    async fn take(&self, session: u64) -> Option<(OwnedSemaphorePermit, SemaphorePermit<'_>)> {
-        let own = self.of(session);
-        // Neither is ever closed.
-        Some((own.acquire_owned().await.ok()?, self.all.acquire().await.ok()?))
-    }
-
-    fn of(&self, session: u64) -> Arc<Semaphore> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = sessions.get(&session).and_then(Weak::upgrade) {
-            return own;
-        }
-        sessions.retain(|_, own| own.strong_count() > 0);
-        let own = Arc::new(Semaphore::new(OF_A_SESSION));
-        sessions.insert(session, Arc::downgrade(&own));
-        own
-    }
-}
+use super::{Answer, ApprovalId, Approvals, Approver, NotAnswered, turns::Attendant, view};
+use crate::record::Audit;
 
 impl Approvals {
+    /// None yet. Without approvers nobody can be asked until [`Self::people_answer`].
+    #[must_use]
+    pub fn new(approvers: Vec<Box<dyn Approver>>, audit: Audit) -> Self {
+        let approvers = approvers.into_iter().map(Attendant::new).collect();
+        Self::with_attendance(approvers, audit, |approvals, id| approvals.attend(id).boxed())
+    }
+
     /// Has the approvers asked about a pending approval, and ends it in time.
-    pub(super) async fn attend(self, id: ApprovalId) {
+    async fn attend(self, id: ApprovalId) {
         let all = async { tokio::join!(self.ask_approvers(id), self.end_in_time(id)) };
         tokio::select! {
             () = self.0.over.cancelled() => {}
@@ -154,29 +104,5 @@ impl Approvals {
             // The sender is as old as this.
             let _ = changed.changed().await;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures::FutureExt as _;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_session_that_asks_all_the_time_leaves_turns_to_the_others() {
-        let turns = Turns::new();
-        let mut of_one: Vec<_> = (0..20).map(|_| Box::pin(turns.take(1))).collect();
-        let mut taken: Vec<_> = of_one.iter_mut().filter_map(|turn| turn.now_or_never()).collect();
-        assert_eq!(taken.len(), OF_A_SESSION, "the others wait behind their own");
-        let others: Vec<_> = (2..5).filter_map(|session| turns.take(session).now_or_never()).collect();
-        assert_eq!(others.len(), 3);
-        drop(taken.pop());
-        taken.extend(of_one.iter_mut().skip(OF_A_SESSION).filter_map(|turn| turn.now_or_never()));
-        assert_eq!(taken.len(), OF_A_SESSION);
-        drop((of_one, taken, others));
-        drop(turns.take(9).await);
-        let _again = turns.take(10).await;
-        assert_eq!(turns.sessions.lock().unwrap().len(), 1, "nothing is kept of sessions that ask nothing");
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 
 pub(super) use super::entry::{Asked, Change, Entry, Place, Turn, Waiter};
-use super::{ApprovalId, Key, State, elicit::ELICITATION, past::Past};
+use super::{ApprovalId, ELICITATION, Key, State, past::Past};
 use footbridge_core::limits::ApprovalLimits;
 
 /// All approvals of a harness. `P` is what is shown to whoever is asked.

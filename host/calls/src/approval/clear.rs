@@ -2,12 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
-
 use super::{ApprovalId, Approvals, Asking, Key, Waiting, book::Asked};
 use crate::{
-    decide::Verdict,
-    record::{denied, is_covered},
+    cause::Cause,
+    decide::{Verdict, denied},
     resolve::ResolvedCall,
     watcher::Watcher,
 };
@@ -66,13 +64,13 @@ pub enum Clear {
 
 /// A call that a person has to allow.
 #[derive(Debug)]
-pub struct Question(Verdict);
+pub struct Question(pub(super) Verdict);
 
 /// A call that is not made, and why.
 #[derive(Debug)]
 pub struct NotCleared {
     pub(crate) verdict: Verdict,
-    pub(crate) error: ErrorObject,
+    pub(crate) cause: Cause,
     pub(crate) approval: Option<ApprovalId>,
 }
 
@@ -93,62 +91,9 @@ impl Clear {
             Decision::Allow => Self::Cleared(Box::new(Cleared { verdict, approval: None })),
             Decision::Ask => Self::Ask(Box::new(Question(verdict))),
             Decision::Deny => {
-                let error = denied(&verdict);
-                Self::Denied(Box::new(NotCleared { verdict, error, approval: None }))
+                let cause = denied(&verdict);
+                Self::Denied(Box::new(NotCleared { verdict, cause, approval: None }))
             }
         }
     }
-}
-
-impl Approvals {
-    /// Asks, or joins those who wait for the same.
-    ///
-    /// # Errors
-    /// [`NotCleared`] where nobody can be asked, or nobody is because of a limit.
-    pub fn ask(&self, question: Question) -> Result<Waiting, Box<NotCleared>> {
-        let Question(verdict) = question;
-        let refuse = |verdict, error| Err(Box::new(NotCleared { verdict, error, approval: None }));
-        if !self.can_be_answered() {
-            self.nobody();
-            let error = denied(&verdict);
-            return refuse(verdict, error);
-        }
-        if !self.0.audit.takes_records() {
-            let message = "The call was not made: it cannot be recorded. Ask the operator; it can be repeated";
-            return refuse(verdict, ErrorObject::new(Reason::AuditUnavailable, message));
-        }
-        // A person's answer would be for nothing.
-        if let Err(error) = is_covered(&verdict) {
-            return refuse(verdict, error);
-        }
-        let key = Key::of(&verdict);
-        let bytes = verdict.call().arguments().1;
-        let (Ok(held), Ok(spare)) = (verdict.call().principal().session().bytes().take(bytes), ApprovalId::new())
-        else {
-            return refuse(verdict, busy("Too many bytes are held at once: try again in a moment"));
-        };
-        let about = Arc::new(Asking::new(&verdict, held));
-        let limits = verdict.call().principal().session().limits().approval;
-        match self.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
-            Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
-            Asked::Hushed(left) => {
-                let message = format!(
-                    "This call was denied a moment ago, and is refused without asking for another {} s",
-                    left.as_secs() + 1
-                );
-                refuse(verdict, ErrorObject::new(Reason::ApprovalDenied, message))
-            }
-            Asked::TooMany => {
-                let message = format!(
-                    "{} calls of this session wait for a person already: wait for their answers first",
-                    limits.pending_per_session
-                );
-                refuse(verdict, busy(&message))
-            }
-        }
-    }
-}
-
-fn busy(message: &str) -> ErrorObject {
-    ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000)
 }

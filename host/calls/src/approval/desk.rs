@@ -2,6 +2,7 @@
 //!
 //! Each approval has a task while it is pending or granted, see `attend`.
 
+use crate::approval::Answer;
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
@@ -17,9 +19,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ApprovalId, ApprovalInfo, ApprovalShown, Asking, Given, Key, State, Unfit,
-    attend::Attendant,
+    ApprovalId, ApprovalInfo, ApprovalShown, Asking, Given, Key, NotAnswered, State, Unfit,
     book::{Book, Change},
+    turns::Attendant,
     view,
 };
 use crate::approval::Approver;
@@ -28,38 +30,11 @@ use crate::{
     session::Session,
 };
 
+/// The task of a pending approval.
+type Attend = fn(Approvals, ApprovalId) -> BoxFuture<'static, ()>;
+
 /// What is told once, when nobody could be asked.
 type Told = Box<dyn FnOnce() + Send>;
-
-/// An answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// The call may be made. To a server's question: yes, with the defaults of its fields.
-    Allow {
-        /// And the same one again, as long as the session lives and nothing of it changes. Only of calls.
-        remember: bool,
-    },
-    /// What a server asked.
-    Accept(Given),
-    /// It may not. To a server's question: no.
-    Deny,
-    /// Neither yes nor no to a server's question.
-    Cancel,
-}
-
-/// Why an answer came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAnswered {
-    /// Somebody or something was faster.
-    #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
-    Over(ApprovalId, State),
-    /// It is not known here.
-    #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
-    Unknown(ApprovalId),
-    /// It does not fit what was asked, which is pending as before.
-    #[error("approval {0} is not answered: {1}")]
-    Unfit(ApprovalId, Unfit),
-}
 
 /// The approvals of one harness. Clones share them.
 #[derive(Clone)]
@@ -70,6 +45,7 @@ pub(super) struct Inner {
     changed: watch::Sender<u64>,
     pub(super) audit: Audit,
     pub(super) approvers: Vec<Attendant>,
+    attend: Attend,
     asks_people: AtomicBool,
     if_nobody: Mutex<Option<Told>>,
     tasks: TaskTracker,
@@ -83,16 +59,16 @@ impl std::fmt::Debug for Approvals {
 }
 
 impl Approvals {
-    /// None yet. Without approvers nobody can be asked until [`Self::people_answer`].
-    #[must_use]
-    pub fn new(approvers: Vec<Box<dyn Approver>>, audit: Audit) -> Self {
+    /// None yet; each that is pending is seen to by what `attend` gives.
+    pub(super) fn with_attendance(approvers: Vec<Attendant>, audit: Audit, attend: Attend) -> Self {
         Self(Arc::new(Inner {
             book: Mutex::new(Book::new()),
             changed: watch::Sender::new(0),
             audit,
             asks_people: AtomicBool::new(false),
             if_nobody: Mutex::new(None),
-            approvers: approvers.into_iter().map(Attendant::new).collect(),
+            approvers,
+            attend,
             tasks: TaskTracker::new(),
             over: CancellationToken::new(),
         }))
@@ -199,7 +175,7 @@ impl Approvals {
         }
         drop(book);
         for change in changes.iter().filter(|change| change.state == State::Pending) {
-            self.0.tasks.spawn(self.clone().attend(change.id));
+            self.0.tasks.spawn((self.0.attend)(self.clone(), change.id));
         }
         if !changes.is_empty() {
             self.0.changed.send_modify(|version| *version += 1);

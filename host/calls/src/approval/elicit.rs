@@ -7,39 +7,33 @@
 //! an approval that is denied by `footbridge`, with the reason; beyond the questions that a call may ask they are only
 //! counted, unread: a server can send thousands a second.
 
+use crate::provider::Elicit;
+use crate::provider::Elicited;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
 use footbridge_proto::text::Escaped;
-use serde_json::{Value, json};
+use futures::future::BoxFuture;
 use tokio::{sync::Semaphore, time::sleep_until};
 
 use super::{
-    ApprovalId, Approvals, Asking, Key, State,
+    ApprovalId, Approvals, Asking, ELICITATION, Key, State,
     book::{Asked, Turn},
     desk::step,
     form::{BadForm, Form},
     waiting::WaitersPlace,
 };
-use crate::{auth::Principal, decide::Verdict, provider::Pause};
+use crate::{auth::Principal, decide::Verdict, pause::Pause};
 use footbridge_core::{digest::Digest, random::NoRandomness};
-
-pub use super::form::MAX_QUESTION;
-
-/// The word for questions in records and where approvals are shown.
-pub(super) const ELICITATION: &str = "elicitation";
 
 /// Questions that one call may lead to: more is a server that asks until somebody gives in.
 const MAX_OF_A_CALL: usize = 10;
 
-/// Who can be asked while a call runs, for the server that runs it. Clones are of the same call.
-#[derive(Debug, Clone)]
-pub struct Elicitor(Arc<OfCall>);
-
+/// Who can be asked while a call runs, for the server that runs it.
 #[derive(Debug)]
-struct OfCall {
+struct Elicitor {
     approvals: Approvals,
     principal: Principal,
     /// But for its arguments, which are each question's own.
@@ -50,29 +44,6 @@ struct OfCall {
     /// One question at a time.
     turn: Semaphore,
     asked: AtomicUsize,
-}
-
-/// What a server is answered.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Elicited {
-    /// Somebody agreed; with the fields, where there are any.
-    Accept(Option<Value>),
-    /// Somebody said no, or nobody is asked such a thing.
-    Decline,
-    /// Nobody decided.
-    Cancel,
-}
-
-impl Elicited {
-    /// As the protocol has it.
-    pub fn into_json(self) -> Value {
-        match self {
-            Self::Accept(Some(content)) => json!({"action": "accept", "content": content}),
-            Self::Accept(None) => json!({"action": "accept"}),
-            Self::Decline => json!({"action": "decline"}),
-            Self::Cancel => json!({"action": "cancel"}),
-        }
-    }
 }
 
 /// Why nobody is asked.
@@ -114,9 +85,9 @@ impl NotAsked {
 
 impl Approvals {
     /// Who can be asked while this call runs.
-    pub fn elicitor(&self, verdict: &Verdict) -> Elicitor {
+    pub(crate) fn elicitor(&self, verdict: &Verdict) -> Arc<dyn Elicit> {
         let call = verdict.call();
-        Elicitor(Arc::new(OfCall {
+        Arc::new(Elicitor {
             approvals: self.clone(),
             principal: call.principal().clone(),
             key: Key { kind: ELICITATION, definition: None, ..Key::of(verdict) },
@@ -125,19 +96,23 @@ impl Approvals {
             pause: Pause::default(),
             turn: Semaphore::new(1),
             asked: AtomicUsize::new(0),
-        }))
+        })
+    }
+}
+
+impl Elicit for Elicitor {
+    fn pause(&self) -> &Pause {
+        &self.pause
+    }
+
+    fn elicit<'a>(&'a self, params: &'a str) -> BoxFuture<'a, Elicited> {
+        Box::pin(self.elicited(params))
     }
 }
 
 impl Elicitor {
-    /// What holds the call's time while somebody is asked.
-    pub fn pause(&self) -> &Pause {
-        &self.0.pause
-    }
-
-    /// Asks; `params` are those of `elicitation/create`. Dropping this withdraws the question.
-    pub async fn elicit(&self, params: &str) -> Elicited {
-        let OfCall { key, principal, asked, .. } = &*self.0;
+    async fn elicited(&self, params: &str) -> Elicited {
+        let Self { key, principal, asked, .. } = self;
         let before = asked.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_OF_A_CALL {
             self.too_many(before - MAX_OF_A_CALL + 1);
@@ -156,7 +131,7 @@ impl Elicitor {
     }
 
     async fn ask(&self, params: &str) -> Result<Elicited, NotAsked> {
-        let OfCall { approvals, principal, turn, pause, .. } = &*self.0;
+        let Self { approvals, principal, turn, pause, .. } = self;
         let (form, canonical) = Form::read(params)?;
         let _turn = turn.try_acquire().map_err(|_| NotAsked::OneAtATime)?;
         if !approvals.can_be_answered() {
@@ -181,7 +156,7 @@ impl Elicitor {
 
     /// Waits for the answer and uses it up.
     async fn answered(&self, mut place: WaitersPlace, key: &Key) -> Elicited {
-        let approvals = &self.0.approvals;
+        let approvals = &self.approvals;
         let mut changed = approvals.watch();
         loop {
             changed.borrow_and_update();
@@ -208,17 +183,17 @@ impl Elicitor {
     }
 
     fn key(&self, canonical: &str) -> Key {
-        Key { arguments: Digest::of(canonical), ..self.0.key.clone() }
+        Key { arguments: Digest::of(canonical), ..self.key.clone() }
     }
 
     fn asking(&self, canonical: String) -> Asking {
-        let OfCall { principal, effects, policy, .. } = &*self.0;
+        let Self { principal, effects, policy, .. } = self;
         Asking::of(principal, effects.clone(), policy.clone(), canonical)
     }
 
     /// One beyond those that a call may ask; `count` of them by now. A flood of them is no flood of lines.
     fn too_many(&self, count: usize) {
-        let OfCall { approvals, key, principal, .. } = &*self.0;
+        let Self { approvals, key, principal, .. } = self;
         approvals.audit().over_questions(principal);
         if count.is_power_of_two() {
             let (server, session) = (&key.server, principal.session().name());
@@ -233,7 +208,7 @@ impl Elicitor {
         let Ok(id) = ApprovalId::new() else { return };
         let (key, about) = (self.key(params), self.asking(params.to_owned()));
         let by = format!("footbridge ({})", why.word());
-        self.0.approvals.audit().approval_step(step(id, State::Denied, &key, &about, Some(&by)));
+        self.approvals.audit().approval_step(step(id, State::Denied, &key, &about, Some(&by)));
     }
 }
 

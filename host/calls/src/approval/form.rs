@@ -13,10 +13,9 @@ use serde_json::{Map, Value};
 
 use super::field::Field;
 use crate::approval::QuestionInfo;
+use crate::provider::MAX_QUESTION;
 use footbridge_core::schema::{Check, InputSchema};
 
-/// Longest question, bytes; a person has to read it.
-pub const MAX_QUESTION: usize = 64 * 1024;
 /// Longest message, bytes.
 const MAX_MESSAGE: usize = 8 * 1024;
 /// Most fields.

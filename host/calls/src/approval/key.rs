@@ -2,8 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
+use serde_json::json;
+
 use crate::decide::Verdict;
 use footbridge_core::{digest::Digest, random::random_text};
+
+/// The word for questions of servers in records and where approvals are shown.
+pub(super) const ELICITATION: &str = "elicitation";
 
 /// Which call of which session. Two that are equal send the same bytes to the same tool under the same policy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,8 +41,10 @@ impl Key {
 
     /// What stands for it where it must not take room.
     pub(super) fn digest(&self) -> Digest {
-        // Every part shows whole, and texts within quotes.
-        Digest::of(format!("{self:?}"))
+        let Self { session, kind, server, name, arguments, definition, policy } = self;
+        let [arguments, policy] = [arguments, policy].map(ToString::to_string);
+        let definition = definition.map(|definition| definition.to_string());
+        Digest::of(json!(["approval", session, kind, server, name, arguments, definition, policy]).to_string())
     }
 
     /// Whether it is the same but for what somebody changed: the tool's definition or the policy.

@@ -22,48 +22,18 @@ mod form;
 mod key;
 mod past;
 mod shown;
+mod state;
+mod turns;
 mod view;
 mod waiting;
 
 pub use approver::Approver;
 pub use clear::{Approved, Clear, Cleared, NotCleared, Patience, Question};
-pub use desk::{Answer, Approvals, NotAnswered};
-pub use elicit::{Elicited, Elicitor, MAX_QUESTION};
+pub use desk::Approvals;
 pub use form::{Given, Unfit};
-use key::Key;
 pub use key::{ApprovalId, BadApprovalId};
+use key::{ELICITATION, Key};
 pub use shown::{ApprovalInfo, ApprovalShown, FieldInfo, QuestionInfo};
+pub use state::{Answer, NotAnswered, State};
 pub(crate) use view::Asking;
 pub use waiting::Waiting;
-
-/// How an approval is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Somebody is asked.
-    Pending,
-    /// Allowed, and not used yet.
-    Granted,
-    /// Somebody said no.
-    Denied,
-    /// Nobody answered in time, or nobody used the grant in time.
-    Expired,
-    /// Whoever asked left.
-    Withdrawn,
-    /// Allowed and used: the call left, or was about to.
-    Used,
-}
-
-impl State {
-    /// The word for it in records and on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Granted => "granted",
-            Self::Denied => "denied",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Used => "used",
-        }
-    }
-}

@@ -12,8 +12,8 @@ use crate::{
     approval::{ApprovalInfo, ApprovalShown},
     auth::Principal,
     decide::Verdict,
-    provider::OutgoingRequest,
-    resolve::repeated,
+    request::OutgoingRequest,
+    request::repeated,
 };
 use footbridge_core::{budget::Held, names::Labels};
 

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     ApprovalId, Approvals, Asking, Cleared, Key, NotCleared, Patience, State,
-    book::{Turn, Waiter},
-    clear::Approved,
+    book::{Asked, Turn, Waiter},
+    clear::{Approved, Question},
     desk::step,
     view,
 };
-use crate::{decide::Verdict, provider::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
+use crate::cause::{Broken, Cause};
+use crate::decide::{denied, is_covered};
+use crate::{decide::Verdict, events::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
 
 /// A call whose client waits for an answer. Dropping it leaves, which withdraws an approval that nobody else waits for.
 #[derive(Debug)]
@@ -133,8 +134,7 @@ impl Waiting {
     pub async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
         let id = self.place.look().0;
         let Ok(spare) = ApprovalId::new() else {
-            let error = ErrorObject::new(Reason::Internal, "The system has no random bytes");
-            return Err(Box::new(self.refuse(Some(id), error)));
+            return Err(Box::new(self.refuse(id, Cause::Internal(Broken::Randomness))));
         };
         let key = Key::of(&self.verdict);
         let Some((id, about, by)) = self.place.take(&key, spare) else {
@@ -142,53 +142,72 @@ impl Waiting {
         };
         if !self.place.approvals.0.audit.approval_used(step(id, State::Used, &key, &about, Some(&by))).await {
             // The grant is lost, and the call is not made: never the other way round.
-            let message = "The call was not made: the use of its approval cannot be recorded. Ask the operator";
-            return Err(Box::new(self.refuse(Some(id), ErrorObject::new(Reason::AuditUnavailable, message))));
+            return Err(Box::new(self.refuse(id, Cause::GrantNotRecorded)));
         }
         Ok(Cleared::by(self.verdict, Approved { id, approver: by.to_string() }))
     }
 
     /// Ends the waiting for another reason; the grant, if there is one, stays for a moment.
     #[must_use]
-    pub fn given_up(self, error: ErrorObject) -> NotCleared {
+    pub fn given_up(self, cause: Cause) -> NotCleared {
         let id = self.place.look().0;
-        self.refuse(Some(id), error)
+        self.refuse(id, cause)
     }
 
-    fn refuse(self, approval: Option<ApprovalId>, error: ErrorObject) -> NotCleared {
-        let error = match approval {
-            Some(id) => error.with("approvalId", id.to_string()),
-            None => error,
-        };
-        NotCleared { verdict: self.verdict, error, approval }
+    fn refuse(self, id: ApprovalId, cause: Cause) -> NotCleared {
+        NotCleared { verdict: self.verdict, cause, approval: Some(id) }
     }
 
     fn ended(self, id: ApprovalId, state: State) -> NotCleared {
-        let (reason, message) = match state {
-            State::Denied => (Reason::ApprovalDenied, "This call was denied by whoever was asked: do not repeat it"),
-            _ => (
-                Reason::ApprovalExpired,
-                "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated",
-            ),
-        };
-        self.refuse(Some(id), ErrorObject::new(reason, message))
+        let denied = state == State::Denied;
+        self.refuse(id, if denied { Cause::DeniedByPerson } else { Cause::ApprovalExpired })
     }
 
     fn left(self, id: ApprovalId) -> NotCleared {
-        self.refuse(Some(id), ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent"))
+        self.refuse(id, Cause::Cancelled)
     }
 
     fn promised(mut self, id: ApprovalId, until: Instant) -> NotCleared {
         if let Some(waiter) = self.place.waiter.take() {
             self.place.approvals.with(|book, now| book.promise(now, waiter));
         }
-        let expires = view::time(view::wall(until));
-        let message = format!(
-            "This call waits for a person's approval, {id}, until {expires}. Wait for it with \"tool-cli wait {id}\"; once it \
-             is allowed, make exactly the same call again within {:?}",
-            self.verdict.call().principal().session().limits().approval.grant_time
-        );
-        let error = ErrorObject::new(Reason::ApprovalRequired, message).with("expiresAt", expires);
-        self.refuse(Some(id), error)
+        let grant_time = self.verdict.call().principal().session().limits().approval.grant_time;
+        self.refuse(id, Cause::ApprovalRequired { until: view::time(view::wall(until)), grant_time })
+    }
+}
+
+impl Approvals {
+    /// Asks, or joins those who wait for the same.
+    ///
+    /// # Errors
+    /// [`NotCleared`] where nobody can be asked, or nobody is because of a limit.
+    pub fn ask(&self, question: Question) -> Result<Waiting, Box<NotCleared>> {
+        let Question(verdict) = question;
+        let refuse = |verdict, cause| Err(Box::new(NotCleared { verdict, cause, approval: None }));
+        if !self.can_be_answered() {
+            self.nobody();
+            let cause = denied(&verdict);
+            return refuse(verdict, cause);
+        }
+        if !self.0.audit.takes_records() {
+            return refuse(verdict, Cause::NotRecorded);
+        }
+        // A person's answer would be for nothing.
+        if let Err(budget) = is_covered(&verdict) {
+            return refuse(verdict, Cause::BudgetSpent(budget));
+        }
+        let key = Key::of(&verdict);
+        let bytes = verdict.call().arguments().1;
+        let (Ok(held), Ok(spare)) = (verdict.call().principal().session().bytes().take(bytes), ApprovalId::new())
+        else {
+            return refuse(verdict, Cause::BytesHeld);
+        };
+        let about = Arc::new(Asking::new(&verdict, held));
+        let limits = verdict.call().principal().session().limits().approval;
+        match self.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
+            Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
+            Asked::Hushed(left) => refuse(verdict, Cause::DeniedBefore { seconds: left.as_secs() + 1 }),
+            Asked::TooMany => refuse(verdict, Cause::ApprovalsPending(limits.pending_per_session)),
+        }
     }
 }

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    CallContext, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, ToolContext, ToolDefinition,
-    ToolProvider, ToolResult, Unavailable,
+    CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolContext, ToolDefinition, ToolProvider,
+    ToolResult, Unavailable,
 };
+use crate::request::OutgoingRequest;
 use footbridge_core::names::{BadServerName, ServerName};
 use footbridge_core::{
     budget::{Budget, UNCOUNTED_BYTES},

@@ -3,34 +3,30 @@
 //! [`ToolProvider`] is what it has to be able to do. [`footbridge_mcp::Servers`] is one: MCP servers. [`InProcess`] has
 //! functions of this process, and [`Several`] makes one of many.
 //!
-//! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::record::Admitted) apart, so
+//! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::admit::Admitted) apart, so
 //! no provider sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that
 //! a definition is what was pinned and still the one that was decided about, the limit on results, the budget, the
 //! time, and that a panic ends one call and no more.
 
-mod events;
+mod elicit;
 mod in_process;
 mod outcome;
-mod pause;
 mod several;
 mod tool;
 mod unavailable;
-mod upstream;
 
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use events::short;
-pub use events::{ApprovalEvent, CallEvent, Events, LogLevel};
+use crate::events::Events;
+pub use elicit::{Elicit, Elicited, MAX_QUESTION};
 pub use in_process::{BadTools, InProcess, InProcessBuilder};
-pub use outcome::{Executed, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult};
-pub use pause::{Pause, Paused};
+pub use outcome::{NoAnswer, NotSent, Outcome, Outgoing, RawResult};
 pub use several::Several;
 pub use tool::{ToolContext, ToolDefinition, ToolResult};
 pub use unavailable::Unavailable;
-pub use upstream::{Guard, Upstream};
 
 use footbridge_core::{catalogue::Catalogue, names::ServerName};
 

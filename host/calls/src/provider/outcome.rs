@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::{
-    approval::Elicitor,
-    record::{Admitted, Receipt},
-    resolve::Completed,
-};
+use super::Elicit;
+use crate::request::OutgoingRequest;
 use footbridge_core::names::ServerName;
 use footbridge_core::{budget::Held, catalogue::Catalogue, digest::Digest, limits::Limits};
 
@@ -18,7 +15,7 @@ pub struct Outgoing {
     server: ServerName,
     request: OutgoingRequest,
     limits: Arc<Limits>,
-    elicitor: Option<Elicitor>,
+    elicitor: Option<Arc<dyn Elicit>>,
 }
 
 impl Outgoing {
@@ -34,13 +31,13 @@ impl Outgoing {
     }
 
     /// Says who can be asked while the call runs.
-    pub(crate) fn with_elicitor(self, elicitor: Elicitor) -> Self {
+    pub(crate) fn with_elicitor(self, elicitor: Arc<dyn Elicit>) -> Self {
         Self { elicitor: Some(elicitor), ..self }
     }
 
     /// Who can be asked while the call runs, if anybody.
     #[must_use]
-    pub fn elicitor(&self) -> Option<&Elicitor> {
+    pub fn elicitor(&self) -> Option<&Arc<dyn Elicit>> {
         self.elicitor.as_ref()
     }
 
@@ -70,70 +67,6 @@ impl Outgoing {
                 catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
             }
             _ => true,
-        }
-    }
-}
-
-/// What is sent to a server. It is sent once, whatever happens.
-#[derive(Debug)]
-pub enum OutgoingRequest {
-    /// `tools/call`.
-    CallTool {
-        /// The tool's name.
-        name: String,
-        /// The definition that the call was decided about.
-        definition: Digest,
-        /// The canonical text of its arguments, a JSON object: what was digested and recorded is what is sent. It
-        /// never becomes a value again, which would cost up to 35 times as much.
-        arguments: Box<RawValue>,
-        /// Whether the definition wants some arguments repeated in HTTP headers.
-        in_headers: bool,
-    },
-    /// `resources/read`.
-    ReadResource {
-        /// The resource's URI.
-        uri: String,
-    },
-    /// `prompts/get`.
-    GetPrompt {
-        /// The prompt's name.
-        name: String,
-        /// The canonical text of its arguments, a JSON object of strings.
-        arguments: Box<RawValue>,
-    },
-    /// `completion/complete`.
-    Complete {
-        /// What it is about.
-        about: Completed,
-        /// The canonical text of its parameters, what it is about included.
-        params: Box<RawValue>,
-    },
-}
-
-impl OutgoingRequest {
-    /// The word for its kind in records, and what it names: a tool, a prompt, or a URI.
-    pub(crate) fn named(&self) -> (&'static str, &str) {
-        match self {
-            Self::CallTool { name, .. } => ("tool", name),
-            Self::ReadResource { uri } => ("resource", uri),
-            Self::GetPrompt { name, .. } => ("prompt", name),
-            Self::Complete { about, .. } => ("completion", about.name()),
-        }
-    }
-
-    /// The tool's or prompt's name, or the resource's URI.
-    #[must_use]
-    pub fn subject(&self) -> &str {
-        self.named().1
-    }
-
-    /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.
-    #[must_use]
-    pub fn arguments(&self) -> Option<&RawValue> {
-        match self {
-            Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => Some(arguments),
-            Self::Complete { params, .. } => Some(params),
-            Self::ReadResource { .. } => None,
         }
     }
 }
@@ -213,27 +146,4 @@ pub enum NoAnswer {
     /// More was held than may be.
     #[error("the answer did not fit into memory set aside for answers")]
     Busy,
-}
-
-/// A call that was carried out, or not, and its receipt. Only [`super::Upstream`] makes one, from an [`Admitted`].
-#[derive(Debug)]
-pub struct Executed {
-    receipt: Receipt,
-    outcome: Outcome,
-}
-
-impl Executed {
-    /// Takes the admission apart and carries it out. The only way to an [`Executed`].
-    pub(super) async fn by<F>(admitted: Admitted, send: impl FnOnce(Outgoing) -> F) -> Self
-    where
-        F: Future<Output = Outcome>,
-    {
-        let (outgoing, receipt) = admitted.depart();
-        Self { receipt, outcome: send(outgoing).await }
-    }
-
-    /// For the audit stage, which turns it into a reply.
-    pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
-        (self.receipt, self.outcome)
-    }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
-use super::{Events, LogLevel};
+use crate::events::{Events, LogLevel};
 
 /// What a tool says of itself. Guests see all of it.
 #[derive(Debug, Clone)]

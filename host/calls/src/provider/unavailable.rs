@@ -27,7 +27,7 @@ impl Unavailable {
     }
 
     /// The same, without the values of configured secrets.
-    pub(super) fn scrubbed(self, redactor: &Redactor) -> Self {
+    pub(crate) fn scrubbed(self, redactor: &Redactor) -> Self {
         Self { why: redactor.scrub(&self.why).into(), starting: self.starting }
     }
 

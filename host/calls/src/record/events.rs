@@ -3,9 +3,9 @@
 use footbridge_proto::endpoint::Endpoint;
 
 use super::{
-    ApprovalStep, Audit, Reply,
+    ApprovalStep, Audit,
     lines::{Line, PinAccepted, SessionBegins, SessionEnded, SessionListens, SessionRotated},
-    stage::session_of,
+    session_of,
 };
 use crate::{
     auth::Principal,
@@ -79,13 +79,5 @@ impl Audit {
     /// too.
     pub fn over_questions(&self, principal: &Principal) {
         self.trail.count(session_of(principal), TOO_MANY_QUESTIONS);
-    }
-
-    /// Counts a call over a limit, and gives its reply. These share one line a second: a flood of them is cheap to
-    /// send and must be cheap to refuse.
-    #[must_use]
-    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Reply {
-        self.trail.count(session_of(principal), over.reason().as_str());
-        Reply::refusal(over.into_error())
     }
 }

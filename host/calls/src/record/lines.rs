@@ -15,7 +15,7 @@ const MAX_NAME: usize = 256;
 
 /// What a line can say, with its type.
 #[derive(Debug, Clone)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A session begins: a token for these listeners.
     Session(SessionBegins),
     /// A session has one more listener, which could not be bound when it began.
@@ -36,7 +36,7 @@ pub(super) enum Line {
 
 impl Line {
     /// As the writer takes it.
-    pub(super) fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> Record {
         match self {
             Self::Session(fields) => Record::new("session", fields),
             Self::SessionListens(fields) => Record::new("session_listens", fields),
@@ -51,119 +51,119 @@ impl Line {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct SessionBegins {
-    pub(super) session: String,
-    pub(super) policy: String,
-    pub(super) listeners: Vec<String>,
-    pub(super) labels: BTreeMap<String, String>,
+pub(crate) struct SessionBegins {
+    pub(crate) session: String,
+    pub(crate) policy: String,
+    pub(crate) listeners: Vec<String>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// Those of its own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) limits: BTreeMap<String, String>,
+    pub(crate) limits: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct SessionListens {
-    pub(super) session: String,
-    pub(super) listener: String,
+pub(crate) struct SessionListens {
+    pub(crate) session: String,
+    pub(crate) listener: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct SessionRotated {
-    pub(super) session: String,
+pub(crate) struct SessionRotated {
+    pub(crate) session: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct SessionEnded {
-    pub(super) session: String,
-    pub(super) why: &'static str,
+pub(crate) struct SessionEnded {
+    pub(crate) session: String,
+    pub(crate) why: &'static str,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct PinAccepted {
-    pub(super) server: String,
-    pub(super) name: String,
-    pub(super) definition: String,
-    pub(super) approver: String,
+pub(crate) struct PinAccepted {
+    pub(crate) server: String,
+    pub(crate) name: String,
+    pub(crate) definition: String,
+    pub(crate) approver: String,
 }
 
 /// What was called, and by whom.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Called {
-    pub(super) session: String,
+pub(crate) struct Called {
+    pub(crate) session: String,
     /// None where nobody was at the other end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) peer: Option<String>,
-    pub(super) kind: &'static str,
-    pub(super) server: String,
-    pub(super) name: String,
+    pub(crate) peer: Option<String>,
+    pub(crate) kind: &'static str,
+    pub(crate) server: String,
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Intent {
-    pub(super) id: String,
+pub(crate) struct Intent {
+    pub(crate) id: String,
     #[serde(flatten)]
-    pub(super) called: Called,
-    pub(super) arguments: Arguments,
+    pub(crate) called: Called,
+    pub(crate) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) definition: Option<String>,
+    pub(crate) definition: Option<String>,
     #[serde(flatten)]
-    pub(super) decided: DecidedLine,
+    pub(crate) decided: DecidedLine,
 }
 
 /// What the gate said of a call.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct DecidedLine {
-    pub(super) decision: &'static str,
-    pub(super) policy: String,
+pub(crate) struct DecidedLine {
+    pub(crate) decision: &'static str,
+    pub(crate) policy: String,
     /// None where no rule matched.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rule: Option<String>,
-    pub(super) effects: Vec<&'static str>,
+    pub(crate) rule: Option<String>,
+    pub(crate) effects: Vec<&'static str>,
     /// The approval that it used or waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) approval: Option<String>,
+    pub(crate) approval: Option<String>,
     /// Who allowed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) approver: Option<String>,
+    pub(crate) approver: Option<String>,
 }
 
 /// A step in the life of an approval.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Approval {
-    pub(super) id: String,
-    pub(super) state: &'static str,
+pub(crate) struct Approval {
+    pub(crate) id: String,
+    pub(crate) state: &'static str,
     #[serde(flatten)]
-    pub(super) called: Called,
-    pub(super) arguments: Arguments,
+    pub(crate) called: Called,
+    pub(crate) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) definition: Option<String>,
-    pub(super) policy: String,
+    pub(crate) definition: Option<String>,
+    pub(crate) policy: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) approver: Option<String>,
+    pub(crate) approver: Option<String>,
     /// What a server's question was answered with.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) content: Option<Arguments>,
+    pub(crate) content: Option<Arguments>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Arguments {
-    pub(super) digest: String,
-    pub(super) bytes: usize,
+pub(crate) struct Arguments {
+    pub(crate) digest: String,
+    pub(crate) bytes: usize,
     /// Their text without secrets, head and tail, where the settings ask for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) redacted: Option<String>,
+    pub(crate) redacted: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Refused {
-    pub(super) id: String,
+pub(crate) struct Refused {
+    pub(crate) id: String,
     #[serde(flatten)]
-    pub(super) called: Called,
-    pub(super) reason: &'static str,
+    pub(crate) called: Called,
+    pub(crate) reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) arguments: Option<Arguments>,
+    pub(crate) arguments: Option<Arguments>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(super) decided: Option<DecidedLine>,
+    pub(crate) decided: Option<DecidedLine>,
 }
 
 /// A name from a guest, short enough for a record.

@@ -1,25 +1,51 @@
-//! The record of every call: written and durable before anything leaves, and again when it came back.
+//! The record of calls, sessions, approvals and pins: what is written of each, without what must not show.
 //!
-//! This stage makes what the next ones demand: an [`Admitted`] is a call whose intent is on disk, and a [`Reply`] is an
-//! answer whose outcome (or refusal) is. Neither can be made elsewhere, so an unrecorded call or denial does not
-//! build.
+//! [`Audit`] is what the stages share. What a call must have recorded before it leaves, and what may be answered once
+//! that is done, is in [`crate::admit`] and [`crate::close`].
 
-mod admitted;
-mod again;
 mod approval_step;
 mod events;
 mod lines;
 mod redaction;
-mod reply;
-mod stage;
 
-pub use admitted::{Admitted, Receipt};
-pub use again::{Again, Missing, PastCall};
+use std::{io, sync::Arc};
+
+use footbridge_audit::{Recorder, Trail};
+use footbridge_core::{limits::AuditLimits, redact::Redactor};
+
 pub(crate) use approval_step::ApprovalStep;
-pub use reply::Reply;
-pub(crate) use reply::denied;
-pub use stage::Audit;
-pub(crate) use stage::is_covered;
+pub(crate) use lines::{Arguments, Called, DecidedLine, Intent, Line, Refused};
+use redaction::Redaction;
+
+use crate::auth::Principal;
+
+/// The audit stage. Clones share one writer.
+#[derive(Clone)]
+pub struct Audit {
+    pub(crate) trail: Trail,
+    pub(crate) redaction: Arc<Redaction>,
+}
+
+impl Audit {
+    /// Starts a record, in which the values of `secrets` show nowhere.
+    ///
+    /// # Errors
+    /// When not even the first line can be written.
+    pub fn start(recorder: impl Into<Recorder>, secrets: Redactor, limits: AuditLimits) -> io::Result<Self> {
+        let recorder = recorder.into();
+        let redaction = Arc::new(Redaction::new(secrets, recorder.settings()));
+        Ok(Self { trail: Trail::start(recorder, limits)?, redaction })
+    }
+
+    /// Writes what is queued and ends the record. Blocks while it does.
+    pub fn close(&self) {
+        self.trail.close();
+    }
+}
+
+pub(crate) fn session_of(principal: &Principal) -> String {
+    principal.session().name().to_string()
+}
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use tokio::sync::Semaphore;
 
 use super::lines::short_name;
-use crate::{provider::OutgoingRequest, resolve::QUICK};
+use crate::{request::OutgoingRequest, resolve::QUICK};
 use footbridge_audit::{ArgumentsRecorded, AuditSettings};
 use footbridge_core::redact::{MARK, Redactor, shapes};
 
@@ -18,7 +18,7 @@ const TAIL: usize = 512;
 
 /// Takes secrets out of what is recorded.
 #[derive(Debug)]
-pub(super) struct Redaction {
+pub(crate) struct Redaction {
     secrets: Redactor,
     shows_arguments: bool,
     fields: Vec<String>,
@@ -35,12 +35,12 @@ impl Redaction {
     }
 
     /// A text of a guest or the operator, without secrets and short enough for a record.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         short_name(&shapes::hide(&self.secrets.hide(text)))
     }
 
     /// The arguments of a call, where they are recorded.
-    pub(super) async fn arguments(self: &std::sync::Arc<Self>, request: &OutgoingRequest) -> Option<String> {
+    pub(crate) async fn arguments(self: &std::sync::Arc<Self>, request: &OutgoingRequest) -> Option<String> {
         let arguments = request.arguments()?;
         if !self.shows_arguments {
             return None;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::{Found, arguments::label_of, no_such_resource, target::Completed, unknown::find_prompt};
-use crate::provider::OutgoingRequest;
+use super::{Found, no_such_resource, unknown::find_prompt};
+use crate::cause::{Broken, Cause};
+use crate::request::{Completed, OutgoingRequest};
 use footbridge_core::{
     catalogue::Catalogue,
     digest::Digest,
@@ -49,13 +49,13 @@ struct Sent<'a> {
 /// hides its completions.
 ///
 /// # Errors
-/// The answer for the guest.
+/// Why not.
 pub(super) fn find(
     catalogue: &Catalogue,
     rules: &SessionRules,
     server: &ServerName,
     about: &Completed,
-) -> Result<(), ErrorObject> {
+) -> Result<(), Cause> {
     let shown = rules.shows(&about.subject(server.as_str()));
     match about {
         Completed::Prompt { name } if !shown => Err(super::unknown::no_such_prompt(catalogue, server, name)),
@@ -68,17 +68,11 @@ pub(super) fn find(
 /// Checks the shape of what a guest says. Rules have no conditions on it.
 ///
 /// # Errors
-/// The answer for the guest.
-pub(super) fn checked(server: ServerName, about: Completed, text: &str) -> Result<Found, ErrorObject> {
-    let asked: Asked = serde_json::from_str(text).map_err(|_| {
-        let message = format!(
-            "Invalid arguments for completing \"{}\": \"argument\" has a \"name\" and a \"value\", and \"context\", if \
-             any, has \"arguments\"; all are strings",
-            label_of(&server, &super::repeated(about.name()))
-        );
-        ErrorObject::new(Reason::InvalidArguments, message)
-    })?;
-    let broken = |_| ErrorObject::new(Reason::Internal, "The arguments could not be written");
+/// Why not.
+pub(super) fn checked(server: ServerName, about: Completed, text: &str) -> Result<Found, Cause> {
+    let asked: Asked = serde_json::from_str(text)
+        .map_err(|_| Cause::CompletionArguments { server: server.clone(), name: about.name().to_owned() })?;
+    let broken = |_| Cause::Internal(Broken::Writing);
     let params = to_raw_value(&Sent { asked, about: &about }).map_err(broken)?;
     Ok(Found {
         arguments: Digest::of(params.get()),
@@ -112,7 +106,7 @@ mod tests {
         assert_eq!(sent(template, text).unwrap(), params);
         for text in ["{}", r#"{"argument":{"name":"n"}}"#, r#"{"argument":{"name":"n","value":7}}"#, "[]"] {
             let error = sent(prompt(), text).unwrap_err();
-            assert_eq!(error.reason(), Some(Reason::InvalidArguments), "{text}");
+            assert!(matches!(error, Cause::CompletionArguments { .. }), "{text}");
         }
         assert!(sent(prompt(), r#"{"argument":{"name":"n","value":"v"},"context":{"arguments":{"a":1}}}"#).is_err());
     }

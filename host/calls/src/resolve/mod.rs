@@ -6,19 +6,15 @@
 mod arguments;
 mod completion;
 mod prompt;
-mod target;
 mod unknown;
 
 use std::sync::Arc;
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
 use serde_json::value::RawValue;
 
-use crate::{
-    auth::Principal,
-    provider::{OutgoingRequest, Upstream},
-    session::Reach,
-};
+use crate::cause::Cause;
+use crate::request::{CallRequest, Target};
+use crate::{auth::Principal, catalogues::Catalogues, request::OutgoingRequest, session::Reach};
 pub use arguments::checked;
 use footbridge_core::{
     budget::{Budget, Held},
@@ -28,22 +24,8 @@ use footbridge_core::{
     limits::CallLimits,
     names::ServerName,
 };
-pub use target::{Completed, PROMPT, TEMPLATE, Target};
 use unknown::find_prompt;
-pub use unknown::{find_tool, no_such_resource, repeated};
-
-/// What a guest asked to be sent to a server, as it wrote it.
-#[derive(Debug)]
-pub struct CallRequest {
-    /// The server's name.
-    pub server: String,
-    /// What is asked of it.
-    pub target: Target,
-    /// The arguments as they were written; checked JSON.
-    pub arguments: Option<Box<RawValue>>,
-    /// Their part of the budget.
-    pub held: Option<Held>,
-}
+pub use unknown::{find_tool, no_such_resource};
 
 /// A call whose names and arguments were found good. Only this stage makes one.
 #[derive(Debug)]
@@ -136,31 +118,30 @@ pub struct Unresolved {
     pub(crate) principal: Principal,
     pub(crate) server: String,
     pub(crate) target: Target,
-    pub(crate) error: ErrorObject,
+    pub(crate) cause: Cause,
 }
 
 impl Unresolved {
     /// A call whose client left before it was resolved.
     #[must_use]
     pub fn left(principal: Principal, request: &CallRequest) -> Self {
-        let error = ErrorObject::new(Reason::Cancelled, "The call was cancelled before it was sent");
-        Self { principal, server: request.server.clone(), target: request.target.clone(), error }
+        Self { principal, server: request.server.clone(), target: request.target.clone(), cause: Cause::Cancelled }
     }
 }
 
 /// What this stage looks things up in, and by which limits.
 #[derive(Debug, Clone)]
 pub struct Resolver {
-    upstream: Upstream,
+    catalogues: Catalogues,
     limits: CallLimits,
     parsing: Budget,
 }
 
 impl Resolver {
-    /// A resolver over what is upstream; `parsed_bytes` is how many bytes of arguments are values at a time.
+    /// A resolver over these catalogues; `parsed_bytes` is how many bytes of arguments are values at a time.
     #[must_use]
-    pub fn new(upstream: Upstream, limits: CallLimits, parsed_bytes: usize) -> Self {
-        Self { upstream, limits, parsing: Budget::new(parsed_bytes) }
+    pub fn new(catalogues: Catalogues, limits: CallLimits, parsed_bytes: usize) -> Self {
+        Self { catalogues, limits, parsing: Budget::new(parsed_bytes) }
     }
 
     /// Finds what a request names, and checks its arguments.
@@ -181,14 +162,14 @@ impl Resolver {
                 effects: found.effects,
                 tested: found.tested,
             }),
-            Err(error) => {
+            Err(cause) => {
                 let CallRequest { server, target, .. } = request;
-                Err(Box::new(Unresolved { principal, server, target, error }))
+                Err(Box::new(Unresolved { principal, server, target, cause }))
             }
         }
     }
 
-    async fn find(&self, principal: &Principal, reach: &Reach, request: &CallRequest) -> Result<Found, ErrorObject> {
+    async fn find(&self, principal: &Principal, reach: &Reach, request: &CallRequest) -> Result<Found, Cause> {
         let (server, catalogue) = self.catalogue(reach, &request.server).await?;
         match &request.target {
             Target::Resource(uri) if !catalogue.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
@@ -203,22 +184,22 @@ impl Resolver {
             }),
             Target::Tool(name) => {
                 let tool = Arc::clone(find_tool(&catalogue, &server, name)?);
-                let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, tool.name()));
+                let (rules, label) = (Arc::clone(reach.rules()), (server.clone(), name.as_str()));
                 let depth = principal.session().limits().calls.argument_depth;
                 let read = move |text: &str| checked(&rules, server, &tool, depth, text);
-                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+                self.read_arguments(principal, label, request.arguments.as_deref(), read).await
             }
             Target::Prompt(name) => {
                 let prompt = Arc::clone(find_prompt(&catalogue, &server, name)?);
-                let (rules, label) = (Arc::clone(reach.rules()), arguments::label_of(&server, prompt.name()));
+                let (rules, label) = (Arc::clone(reach.rules()), (server.clone(), name.as_str()));
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
-                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+                self.read_arguments(principal, label, request.arguments.as_deref(), read).await
             }
             Target::Completion(about) => {
                 completion::find(&catalogue, reach.rules(), &server, about)?;
-                let (about, label) = (about.clone(), arguments::label_of(&server, &repeated(about.name())));
-                let read = move |text: &str| completion::checked(server, about, text);
-                self.read_arguments(principal, &label, request.arguments.as_deref(), read).await
+                let (label, asked) = ((server.clone(), about.name()), about.clone());
+                let read = move |text: &str| completion::checked(server, asked, text);
+                self.read_arguments(principal, label, request.arguments.as_deref(), read).await
             }
         }
     }
@@ -226,23 +207,24 @@ impl Resolver {
     /// The servers that a session may know of, by name.
     #[must_use]
     pub fn servers(&self, reach: &Reach) -> Vec<ServerName> {
-        self.upstream.servers().iter().filter(|name| reach.rules().shows_server(name.as_str())).cloned().collect()
+        self.catalogues.servers().iter().filter(|name| reach.rules().shows_server(name.as_str())).cloned().collect()
     }
 
     /// The catalogue of a server, as a session may see it.
     ///
     /// # Errors
-    /// The answer for the guest: no such server, or it does not run.
-    pub async fn catalogue(&self, reach: &Reach, server: &str) -> Result<(ServerName, Arc<Catalogue>), ErrorObject> {
+    /// There is no such server, or it does not run.
+    pub async fn catalogue(&self, reach: &Reach, server: &str) -> Result<(ServerName, Arc<Catalogue>), Cause> {
         let names = self.servers(reach);
         let known = names.iter().find(|name| name.as_str() == server).cloned();
-        let name = known.ok_or_else(|| unknown::no_such_server(&names, server))?;
-        match self.upstream.catalogue(&name, self.limits.server_wait).await {
+        let unknown = || Cause::UnknownServer { server: server.to_owned(), known: names };
+        let name = known.ok_or_else(unknown)?;
+        match self.catalogues.of(&name, self.limits.server_wait).await {
             Ok(catalogue) => {
                 let seen = reach.view(&name, &catalogue);
                 Ok((name, seen))
             }
-            Err(why) => Err(ErrorObject::new(Reason::ServerUnavailable, why.to_string())),
+            Err(why) => Err(Cause::Unavailable(why.to_string())),
         }
     }
 
@@ -250,7 +232,7 @@ impl Resolver {
     pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
         let Some(definition) = call.definition() else { return true };
         let (_, name) = call.request().named();
-        let now = self.upstream.catalogue(call.server(), self.limits.server_wait).await;
+        let now = self.catalogues.of(call.server(), self.limits.server_wait).await;
         // Of a server that is not there nothing can be said; the call ends where it would be sent.
         now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
     }

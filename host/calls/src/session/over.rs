@@ -1,8 +1,8 @@
-//! More than a session may: how fast, how much at once, and what the guest is told.
+//! More than a session may: how fast, how much at once.
 
 use std::num::NonZeroU32;
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
+use footbridge_proto::rpc::Reason;
 use governor::{DefaultDirectRateLimiter, Quota};
 
 /// Why a call gets no place.
@@ -25,18 +25,6 @@ impl OverLimit {
             Self::Rate { .. } => Reason::RateLimited,
             Self::Busy => Reason::Busy,
         }
-    }
-
-    /// What the guest is told.
-    #[must_use]
-    pub fn into_error(self) -> ErrorObject {
-        let (message, after) = match self {
-            Self::Rate { retry_after_ms } => {
-                (format!("Too many calls: try again in {retry_after_ms} ms"), retry_after_ms)
-            }
-            Self::Busy => ("Too many calls at once: try again in a moment".to_owned(), 1000),
-        };
-        ErrorObject::new(self.reason(), message).with("retryAfterMs", after)
     }
 }
 

@@ -12,10 +12,7 @@ use clap::{Args, Subcommand};
 
 use super::{Files, NoConfiguration, egress, label, load_config};
 use crate::{config::Config, report};
-use footbridge_calls::{
-    provider::{Guard, Unavailable, Upstream},
-    resolve::{checked, find_tool},
-};
+use footbridge_calls::{upstream::{Guard, Upstream}, provider::Unavailable, resolve::{checked, find_tool}};
 use footbridge_core::{
     budget::Budget,
     catalogue::Catalogue,

@@ -4,10 +4,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_calls::{
-    pins::{LOOK_AGAIN, Pins},
-    provider::{Guard, InProcess, ToolContext, ToolDefinition, ToolResult, Upstream},
-};
+use footbridge_calls::{pins::{LOOK_AGAIN, Pins}, upstream::{Guard, Upstream}, provider::{InProcess, ToolContext, ToolDefinition, ToolResult}};
 use footbridge_core::{
     budget::Budget,
     catalogue::{Catalogue, Origin},

@@ -1,6 +1,6 @@
 //! An admission taken apart, to send what is in it by other means.
 
-use footbridge_calls::record::Admitted;
+use footbridge_calls::admit::Admitted;
 use footbridge_audit::Receipt;
 use footbridge_calls::provider::Outgoing;
 

@@ -1,6 +1,6 @@
 //! An admission that no audit stage gave.
 
-use footbridge_calls::record::Admitted;
+use footbridge_calls::admit::Admitted;
 use footbridge_audit::Receipt;
 use footbridge_calls::provider::Outgoing;
 

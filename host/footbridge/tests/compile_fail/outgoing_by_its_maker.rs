@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use footbridge_core::limits::Limits;
-use footbridge_calls::provider::{Outgoing, OutgoingRequest};
+use footbridge_calls::{provider::Outgoing, request::OutgoingRequest};
 use footbridge_core::names::ServerName;
 
 fn made(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Outgoing {

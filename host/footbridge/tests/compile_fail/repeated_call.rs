@@ -1,7 +1,7 @@
 //! One admission for two calls.
 
-use footbridge_calls::record::Admitted;
-use footbridge_calls::provider::Upstream;
+use footbridge_calls::admit::Admitted;
+use footbridge_calls::upstream::Upstream;
 use tokio_util::sync::CancellationToken;
 
 async fn twice(upstream: &Upstream, admitted: Admitted, cancel: &CancellationToken) {

@@ -1,6 +1,6 @@
 //! An answer that no record stands behind.
 
-use footbridge_calls::record::Reply;
+use footbridge_calls::reply::Reply;
 use footbridge_mcp::RawResult;
 
 fn written(result: RawResult) -> Reply {

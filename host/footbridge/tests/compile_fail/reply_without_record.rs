@@ -1,7 +1,7 @@
 //! A refusal and an answer made as the audit stage makes them, without its records.
 
 use footbridge_audit::Receipt;
-use footbridge_calls::record::Reply;
+use footbridge_calls::reply::Reply;
 use footbridge_mcp::Outcome;
 use footbridge_proto::rpc::ErrorObject;
 

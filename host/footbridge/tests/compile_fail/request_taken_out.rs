@@ -1,7 +1,7 @@
 //! What would be sent, taken out of a call or a verdict before anybody decided or recorded.
 
 use footbridge_calls::decide::Verdict;
-use footbridge_calls::{resolve::ResolvedCall, provider::OutgoingRequest};
+use footbridge_calls::{resolve::ResolvedCall, request::OutgoingRequest};
 use footbridge_core::names::ServerName;
 
 fn of_a_call(call: ResolvedCall) -> (ServerName, OutgoingRequest) {

@@ -1,6 +1,6 @@
 //! A call whose names nobody looked up and whose arguments nobody checked.
 
-use footbridge_calls::{auth::Principal, resolve::ResolvedCall, provider::OutgoingRequest};
+use footbridge_calls::{auth::Principal, resolve::ResolvedCall, request::OutgoingRequest};
 use footbridge_core::names::ServerName;
 use footbridge_core::digest::Digest;
 

@@ -1,7 +1,7 @@
 //! A call that was decided about and not recorded.
 
 use footbridge_calls::decide::Verdict;
-use footbridge_calls::provider::Upstream;
+use footbridge_calls::upstream::Upstream;
 use tokio_util::sync::CancellationToken;
 
 async fn unrecorded(upstream: &Upstream, verdict: Verdict, cancel: &CancellationToken) {

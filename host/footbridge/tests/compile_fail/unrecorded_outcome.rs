@@ -1,6 +1,6 @@
 //! A result that reaches the guest before it is recorded.
 
-use footbridge_calls::provider::{Executed, Outcome};
+use footbridge_calls::{upstream::Executed, provider::Outcome};
 
 fn unrecorded(executed: Executed) -> Outcome {
     executed.into_parts().1

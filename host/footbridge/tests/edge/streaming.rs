@@ -10,7 +10,7 @@ use std::{
 };
 
 use footbridge::{InProcess, Limits, Server, ToolContext, ToolDefinition, ToolResult, VolatileJournal};
-use footbridge_calls::provider::LogLevel;
+use footbridge_calls::events::LogLevel;
 use footbridge_proto::endpoint::Endpoint;
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
 use serde_json::{Value, json};

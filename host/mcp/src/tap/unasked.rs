@@ -11,7 +11,7 @@ use crate::{
     elicitation::{self, Question},
     message::{self, MAX_TYPED, Progress},
 };
-use footbridge_calls::approval::MAX_QUESTION;
+use footbridge_calls::provider::MAX_QUESTION;
 
 /// `params` of `notifications/cancelled`.
 #[derive(Deserialize)]

@@ -4,16 +4,7 @@
 use std::sync::Mutex;
 
 use footbridge_audit::VolatileJournal;
-use footbridge_calls::{
-    approval::Approvals,
-    auth::{Peer, authenticate},
-    call::Stages,
-    provider::{CallContext, Guard, ToolProvider, Upstream},
-    record::Audit,
-    resolve::{CallRequest, Resolver, Target},
-    session::{Session, SessionSpec},
-    watcher::Watcher,
-};
+use footbridge_calls::{approval::Approvals, auth::{Peer, authenticate}, call::Stages, provider::{CallContext, ToolProvider}, upstream::{Guard, Upstream}, record::Audit, request::{CallRequest, Target}, resolve::Resolver, session::{Session, SessionSpec}, watcher::Watcher};
 use footbridge_core::{gate::Policy, limits::ServerLimits, random::new_token};
 use futures::future::BoxFuture;
 use serde_json::{json, value::RawValue};

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use footbridge_calls::resolve::Target;
+use footbridge_calls::request::Target;
 
 use super::{admitted::unlike, *};
 

@@ -1,6 +1,6 @@
 //! Prompts of a server: what is listed of them, and what comes back.
 
-use footbridge_calls::resolve::{Completed, Target};
+use footbridge_calls::request::{Completed, Target};
 use serde_json::json;
 
 use super::{admitted::entry, *};

@@ -13,13 +13,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fault, Memory};
 use crate::{
+    admit::Admitted,
     approval::{Answer, Approvals, Clear, Cleared},
     auth::{Principal, tests::principal},
     call::Stages,
     decide,
-    provider::{Executed, Guard, RawResult, Upstream},
-    record::{Admitted, Audit},
-    resolve::{CallRequest, Resolver, Target},
+    provider::RawResult,
+    record::Audit,
+    request::{CallRequest, Target},
+    resolve::Resolver,
+    upstream::{Executed, Guard, Upstream},
     watcher::Watcher,
 };
 use footbridge_core::{

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{super::approvals, BAD, Place, Printer, Which};
 use crate::report;
 use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
-use footbridge_calls::record::{Again, Missing, PastCall};
+use footbridge_calls::replay::{Again, Missing, PastCall};
 use footbridge_core::{
     gate::{Policies, Policy},
     names::Labels,

@@ -6,18 +6,20 @@
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use footbridge_core::{budget::Budget, limits::CallLimits, redact::Redactor};
 use futures::FutureExt as _;
 use serde_json::value::RawValue;
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    CallContext, CallEvent, Events, Executed, NoAnswer, NotSent, Outcome, Outgoing, Pause, RawResult, ToolProvider,
-    Unavailable,
+use crate::{
+    admit::{Admitted, Receipt},
+    catalogues::Catalogues,
+    events::{CallEvent, Events},
+    pause::Pause,
+    pins::Pins,
+    provider::{CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolProvider},
 };
-use crate::{pins::Pins, record::Admitted};
-use footbridge_core::names::ServerName;
-use footbridge_core::{budget::Budget, catalogue::Catalogue, limits::CallLimits, redact::Redactor};
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.
 const GRACE: Duration = Duration::from_secs(2);
@@ -40,7 +42,7 @@ pub struct Guard {
 pub struct Upstream {
     provider: Arc<dyn ToolProvider>,
     guard: Arc<Guard>,
-    pins: Option<Pins>,
+    catalogues: Catalogues,
     over: CancellationToken,
 }
 
@@ -54,44 +56,20 @@ impl Upstream {
     /// The stage in front of this provider.
     #[must_use]
     pub fn new(provider: Arc<dyn ToolProvider>, guard: Guard) -> Self {
-        Self { provider, guard: Arc::new(guard), pins: None, over: CancellationToken::new() }
+        let catalogues = Catalogues::new(Arc::clone(&provider), guard.redactor.clone());
+        Self { provider, guard: Arc::new(guard), catalogues, over: CancellationToken::new() }
     }
 
     /// The same, which offers only what is as it was pinned.
     #[must_use]
     pub fn pinned(self, pins: Option<Pins>) -> Self {
-        Self { pins, ..self }
+        Self { catalogues: self.catalogues.pinned(pins), ..self }
     }
 
-    /// The names of all servers, sorted.
+    /// What its servers offer.
     #[must_use]
-    pub fn servers(&self) -> Arc<[ServerName]> {
-        self.provider.servers()
-    }
-
-    /// What a server offers now, as far as it is what was pinned. Waits up to `wait` while it is starting.
-    ///
-    /// # Errors
-    /// [`Unavailable`] with the text for the guest.
-    pub async fn catalogue(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
-        let vetted = AssertUnwindSafe(async {
-            let offered = self.provider.catalogue(server, wait).await;
-            let offered = offered.map_err(|why| why.scrubbed(&self.guard.redactor))?;
-            match &self.pins {
-                Some(pins) => pins.vet(server, offered).await,
-                None => Ok(offered),
-            }
-        });
-        match timeout(wait.saturating_add(GRACE), vetted.catch_unwind()).await {
-            Ok(Ok(vetted)) => vetted,
-            Ok(Err(_panic)) => {
-                tracing::error!(%server, "the provider panicked when it was asked what it offers");
-                Err(Unavailable::because(format!("Server \"{server}\" is not available: it failed; ask the operator")))
-            }
-            Err(_) => Err(Unavailable::starting(format!(
-                "Server \"{server}\" is not available: it does not say what it offers; try again"
-            ))),
-        }
+    pub fn catalogues(&self) -> &Catalogues {
+        &self.catalogues
     }
 
     /// Carries a call out, once. Cancelling `cancel` tells the provider.
@@ -125,7 +103,7 @@ impl Upstream {
         let offered = tokio::select! {
             biased;
             () = cancel.cancelled() => return Outcome::NotSent(NotSent::Cancelled),
-            offered = self.catalogue(outgoing.server(), Duration::ZERO) => offered,
+            offered = self.catalogues.of(outgoing.server(), Duration::ZERO) => offered,
         };
         match offered {
             Ok(catalogue) if !outgoing.is_current(&catalogue) => return Outcome::NotSent(NotSent::Changed),
@@ -201,6 +179,29 @@ impl Upstream {
             }
         }
         Outcome::Result(result)
+    }
+}
+
+/// A call that was carried out, or not, and its receipt. Only this stage makes one, from an [`Admitted`].
+#[derive(Debug)]
+pub struct Executed {
+    receipt: Receipt,
+    outcome: Outcome,
+}
+
+impl Executed {
+    /// Takes the admission apart and carries it out. The only way to an [`Executed`].
+    async fn by<F>(admitted: Admitted, send: impl FnOnce(Outgoing) -> F) -> Self
+    where
+        F: Future<Output = Outcome>,
+    {
+        let (outgoing, receipt) = admitted.depart();
+        Self { receipt, outcome: send(outgoing).await }
+    }
+
+    /// For the audit stage, which turns it into a reply.
+    pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
+        (self.receipt, self.outcome)
     }
 }
 

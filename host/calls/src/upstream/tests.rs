@@ -6,8 +6,10 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::provider::{
-    InProcess, InProcessBuilder, LogLevel, OutgoingRequest, Several, ToolContext, ToolDefinition, ToolResult,
+use crate::{
+    events::LogLevel,
+    provider::{InProcess, InProcessBuilder, Several, ToolContext, ToolDefinition, ToolResult},
+    request::OutgoingRequest,
 };
 use footbridge_core::{digest::Digest, limits::Limits, secret::Secret};
 

@@ -1,0 +1,211 @@
+//! Before a call leaves, or is refused: what is recorded of it, and what its caller hears.
+//!
+//! This stage makes what the next one demands: an [`Admitted`] is a call whose intent is on disk. Whatever is refused is
+//! recorded too, and only then answered.
+
+use crate::decide::is_covered;
+use std::{sync::Arc, time::Instant};
+
+use crate::{
+    approval::{ApprovalId, Cleared, NotCleared},
+    auth::Principal,
+    cause::{BudgetOf, Cause, Refusal},
+    decide::Verdict,
+    provider::{Elicit, Outcome, Outgoing},
+    record::{Arguments, Audit, Called, DecidedLine, Intent, Line, Refused, session_of},
+    request::OutgoingRequest,
+    resolve::{ResolvedCall, Unresolved},
+    session::OverLimit,
+};
+use footbridge_audit::Outcome as OutcomeRecord;
+use footbridge_core::{digest::digest_text, names::ServerName, random::random_text};
+
+/// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
+#[derive(Debug)]
+pub struct Admitted {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) receipt: Receipt,
+}
+
+impl Admitted {
+    /// Says who can be asked while the call runs.
+    #[must_use]
+    pub(crate) fn with_elicitor(mut self, elicitor: Arc<dyn Elicit>) -> Self {
+        self.outgoing = self.outgoing.with_elicitor(elicitor);
+        self
+    }
+
+    pub(crate) fn depart(self) -> (Outgoing, Receipt) {
+        (self.outgoing, self.receipt)
+    }
+}
+
+/// What ties an outcome to its intent.
+#[derive(Debug)]
+pub struct Receipt {
+    pub(crate) id: String,
+    pub(crate) server: ServerName,
+    pub(crate) resource: Option<String>,
+    pub(crate) since: Instant,
+    pub(crate) principal: Principal,
+    pub(crate) result_limit: Option<u64>,
+}
+
+impl Receipt {
+    /// Counts what the guest is about to get; false where that is more than its session has left.
+    pub(crate) fn spend(&self, outcome: &Outcome) -> bool {
+        let bytes = match outcome {
+            Outcome::Result(result) => result.text.get().len(),
+            Outcome::ServerError { message, .. } => message.len(),
+            _ => return true,
+        };
+        self.principal.session().results().spend(bytes, self.result_limit).is_ok()
+    }
+}
+
+impl Audit {
+    /// Records an intent, and lets the call go once that is durable. Whatever was not allowed is recorded as refused.
+    ///
+    /// # Errors
+    /// Of a call that must not leave.
+    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Refusal> {
+        if let Err(budget) = spend_arguments(cleared.verdict()) {
+            let approval = cleared.approval().map(|approved| approved.id);
+            return Err(self.deny(cleared.verdict(), Cause::BudgetSpent(budget).into(), approval).await);
+        }
+        let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
+        let verdict = cleared.verdict();
+        let call = verdict.call();
+        let resource = match call.request() {
+            OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
+            _ => None,
+        };
+        let (_, bytes) = call.arguments();
+        let intent = Intent {
+            id: id.clone(),
+            called: self.called(call),
+            arguments: self.arguments(call).await,
+            definition: call.definition().map(digest_text),
+            decided: DecidedLine {
+                approval: cleared.approval().map(|approved| approved.id.to_string()),
+                approver: cleared.approval().map(|approved| approved.approver.clone()),
+                ..decided_line(verdict)
+            },
+        };
+        if !self.trail.intent(&id, Line::Intent(intent).record()).await {
+            call.principal().session().arguments().give_back(bytes);
+            return Err(unavailable(Some(&id)));
+        }
+        let result_limit = verdict.policy().settings().result_bytes;
+        let call = cleared.into_call();
+        // Compared here again: the session may have ended since its token was shown, or the token was replaced.
+        if !call.principal().is_current() || !call.is_by_current_rules() {
+            call.principal().session().arguments().give_back(bytes);
+            let why = "the session, its token or its policy is another by now";
+            self.trail.keep_outcome(&OutcomeRecord::not_sent(&id, why));
+            return Err(Refusal::from(Cause::SessionReplaced).recorded(id));
+        }
+        let principal = call.principal().clone();
+        let limits = Arc::clone(principal.session().limits());
+        let (server, request) = call.into_request();
+        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
+        Ok(Admitted { outgoing: Outgoing::new(server, request, limits), receipt })
+    }
+
+    /// Records a call that could not be resolved, and gives its refusal.
+    pub async fn refuse(&self, unresolved: Unresolved) -> Refusal {
+        let Unresolved { principal, server, target, cause } = unresolved;
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let refused = Refused {
+            id,
+            called: Called {
+                session: session_of(&principal),
+                peer: Some(principal.peer().to_string()),
+                kind: target.kind(),
+                server: self.redaction.text(&server),
+                name: self.redaction.text(target.name()),
+            },
+            reason: cause.reason().as_str(),
+            arguments: None,
+            decided: None,
+        };
+        self.refused(refused, cause.into()).await
+    }
+
+    /// Records a call that nobody allowed, and gives its refusal.
+    pub async fn turn_down(&self, call: NotCleared) -> Refusal {
+        let NotCleared { verdict, cause, approval } = call;
+        let refusal = Refusal { approval: approval.map(|id| id.to_string()), ..cause.into() };
+        self.deny(&verdict, refusal, approval).await
+    }
+
+    /// Records a call that was refused after it was decided, and gives its refusal.
+    async fn deny(&self, verdict: &Verdict, refusal: Refusal, approval: Option<ApprovalId>) -> Refusal {
+        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let call = verdict.call();
+        let refused = Refused {
+            id,
+            called: self.called(call),
+            reason: refusal.cause.reason().as_str(),
+            arguments: Some(self.arguments(call).await),
+            decided: Some(DecidedLine { approval: approval.map(|id| id.to_string()), ..decided_line(verdict) }),
+        };
+        self.refused(refused, refusal).await
+    }
+
+    /// Counts a call over a limit, and gives its refusal. These share one line a second: a flood of them is cheap to
+    /// send and must be cheap to refuse.
+    #[must_use]
+    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Refusal {
+        self.trail.count(session_of(principal), over.reason().as_str());
+        Cause::OverLimit(over).into()
+    }
+
+    fn called(&self, call: &ResolvedCall) -> Called {
+        let (kind, name) = call.request().named();
+        Called {
+            session: session_of(call.principal()),
+            peer: Some(call.principal().peer().to_string()),
+            kind,
+            server: call.server().to_string(),
+            name: self.redaction.text(name),
+        }
+    }
+
+    async fn arguments(&self, call: &ResolvedCall) -> Arguments {
+        let (digest, bytes) = call.arguments();
+        Arguments { digest: digest_text(digest), bytes, redacted: self.redaction.arguments(call.request()).await }
+    }
+
+    async fn refused(&self, refused: Refused, refusal: Refusal) -> Refusal {
+        let id = refused.id.clone();
+        if self.trail.note(Line::Refused(refused).record()).await {
+            refusal.recorded(id)
+        } else {
+            unavailable(Some(&id))
+        }
+    }
+}
+
+/// Counts the arguments of a call that is about to leave.
+fn spend_arguments(verdict: &Verdict) -> Result<(), BudgetOf> {
+    let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
+    is_covered(verdict)?;
+    let (_, bytes) = verdict.call().arguments();
+    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| BudgetOf::Arguments)
+}
+
+fn decided_line(verdict: &Verdict) -> DecidedLine {
+    DecidedLine {
+        decision: verdict.decision().as_str(),
+        policy: verdict.policy().name().to_owned(),
+        rule: verdict.rule().map(str::to_owned),
+        effects: verdict.call().effects().words(),
+        approval: None,
+        approver: None,
+    }
+}
+
+fn unavailable(id: Option<&str>) -> Refusal {
+    Refusal { record: id.map(str::to_owned), ..Cause::NotRecorded.into() }
+}

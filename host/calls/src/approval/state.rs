@@ -1,0 +1,65 @@
+//! How an approval is, and what answers there are.
+
+use super::{ApprovalId, Given, Unfit};
+
+/// How an approval is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Somebody is asked.
+    Pending,
+    /// Allowed, and not used yet.
+    Granted,
+    /// Somebody said no.
+    Denied,
+    /// Nobody answered in time, or nobody used the grant in time.
+    Expired,
+    /// Whoever asked left.
+    Withdrawn,
+    /// Allowed and used: the call left, or was about to.
+    Used,
+}
+
+impl State {
+    /// The word for it in records and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Granted => "granted",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Used => "used",
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The call may be made. To a server's question: yes, with the defaults of its fields.
+    Allow {
+        /// And the same one again, as long as the session lives and nothing of it changes. Only of calls.
+        remember: bool,
+    },
+    /// What a server asked.
+    Accept(Given),
+    /// It may not. To a server's question: no.
+    Deny,
+    /// Neither yes nor no to a server's question.
+    Cancel,
+}
+
+/// Why an answer came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    /// Somebody or something was faster.
+    #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
+    Over(ApprovalId, State),
+    /// It is not known here.
+    #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
+    Unknown(ApprovalId),
+    /// It does not fit what was asked, which is pending as before.
+    #[error("approval {0} is not answered: {1}")]
+    Unfit(ApprovalId, Unfit),
+}

@@ -1,0 +1,102 @@
+//! After a call came back: what is recorded of it, and only then its reply.
+
+use footbridge_audit::Outcome as OutcomeRecord;
+
+use crate::{
+    admit::Receipt,
+    cause::{Broken, Cause},
+    provider::{NotSent, Outcome, RawResult},
+    record::Audit,
+    reply::Reply,
+    resolve::no_such_resource,
+    upstream::Executed,
+};
+
+/// What MCP servers answer for a resource that they do not have (MCP 2025-11-25, resources, error handling).
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+impl Audit {
+    /// Records what became of a call, and gives its reply.
+    pub async fn close_call(&self, executed: Executed) -> Reply {
+        let (receipt, outcome) = executed.into_parts();
+        let mut line = outcome_line(&receipt, &outcome);
+        let within = receipt.spend(&outcome);
+        if !within {
+            line.detail = Some("kept back: over the session's budget".to_owned());
+        }
+        let answer = if self.trail.outcome(&line).await {
+            if within { answer(&receipt, outcome) } else { Err(Cause::KeptBack) }
+        } else {
+            Err(unrecorded(&receipt, outcome))
+        };
+        Reply::admitted(answer, &receipt.id)
+    }
+}
+
+/// The answer to a call whose outcome is recorded.
+fn answer(receipt: &Receipt, outcome: Outcome) -> Result<RawResult, Cause> {
+    match outcome {
+        Outcome::Result(result) => Ok(result),
+        other => Err(cause_of(receipt, other)),
+    }
+}
+
+/// The cause where its outcome could not be recorded in time.
+fn unrecorded(receipt: &Receipt, outcome: Outcome) -> Cause {
+    match outcome {
+        Outcome::NotSent(_) => cause_of(receipt, outcome),
+        _ => Cause::OutcomeNotRecorded,
+    }
+}
+
+/// The cause for an outcome that is no result.
+fn cause_of(receipt: &Receipt, outcome: Outcome) -> Cause {
+    let server = receipt.server.clone();
+    match outcome {
+        Outcome::Result(_) => Cause::Internal(Broken::Result),
+        Outcome::ServerError { code, message } => match &receipt.resource {
+            Some(uri) if code == RESOURCE_NOT_FOUND => no_such_resource(&server, uri),
+            _ => Cause::ServerError { code, message },
+        },
+        Outcome::TooLarge { limit } => Cause::ResultTooLarge { server, limit },
+        Outcome::NotSent(NotSent::Unavailable(why)) => Cause::Unavailable(why),
+        Outcome::NotSent(NotSent::Changed) => Cause::ChangedOnTheWay,
+        Outcome::NotSent(NotSent::Busy) => Cause::ServerBusy(server),
+        Outcome::NotSent(NotSent::Cancelled) => Cause::Cancelled,
+        Outcome::Unknown(why) => Cause::NoAnswer { server, why },
+    }
+}
+
+/// The record of an outcome.
+fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> OutcomeRecord {
+    let (word, detail, bytes) = match outcome {
+        Outcome::Result(result) => {
+            (if is_tool_error(result) { "tool_error" } else { "ok" }, None, result.text.get().len())
+        }
+        Outcome::ServerError { code, message } => ("server_error", Some(format!("code {code}")), message.len()),
+        Outcome::TooLarge { limit } => ("too_large", Some(format!("over {limit} bytes")), 0),
+        Outcome::NotSent(why) => ("not_sent", Some(not_sent_word(why).to_owned()), 0),
+        Outcome::Unknown(why) => ("unknown", Some(why.to_string()), 0),
+    };
+    let duration_ms = u64::try_from(receipt.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    OutcomeRecord { id: receipt.id.clone(), outcome: word, detail, duration_ms, bytes }
+}
+
+fn not_sent_word(why: &NotSent) -> &'static str {
+    match why {
+        NotSent::Unavailable(_) => "server unavailable",
+        NotSent::Changed => "definition changed",
+        NotSent::Busy => "busy",
+        NotSent::Cancelled => "cancelled",
+    }
+}
+
+/// Whether a tool's result says that the tool failed, read without making values of the rest.
+fn is_tool_error(result: &RawResult) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Flag {
+        #[serde(rename = "isError", default)]
+        is_error: Option<bool>,
+    }
+    serde_json::from_str::<Flag>(result.text.get()).is_ok_and(|flag| flag.is_error == Some(true))
+}

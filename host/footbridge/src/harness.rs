@@ -26,7 +26,7 @@ use footbridge_calls::{
     resolve::Resolver,
 };
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
-use footbridge_edge::{Edge, connections::Connections, listener::Listeners};
+use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;
 

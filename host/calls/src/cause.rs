@@ -187,6 +187,10 @@ pub enum Cause {
     },
     /// It was made, and what became of it cannot be recorded.
     OutcomeNotRecorded,
+    /// It was made, and there is no room for its answer: those of its session are unread.
+    AnswersUnread,
+    /// The task that ran it failed.
+    HarnessFailed,
 }
 
 /// What of a tool's arguments does not fit.
@@ -280,7 +284,9 @@ impl Cause {
             Self::NotRecorded | Self::GrantNotRecorded => Reason::AuditUnavailable,
             Self::BudgetSpent(_) | Self::KeptBack => Reason::BudgetSpent,
             Self::ServerError { .. } => Reason::ProviderError,
-            Self::NoAnswer { .. } | Self::OutcomeNotRecorded => Reason::OutcomeUnknown,
+            Self::NoAnswer { .. } | Self::OutcomeNotRecorded | Self::AnswersUnread | Self::HarnessFailed => {
+                Reason::OutcomeUnknown
+            }
         }
     }
 }

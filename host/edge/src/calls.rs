@@ -18,33 +18,34 @@ use serde_json::value::RawValue;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    accept::Accepts,
-    body::{self, Pieces},
-    handler::Handler,
+use crate::{
+    http::{
+        accept::Accepts,
+        body::{self, Pieces},
+        stream::Phase,
+    },
     live::{Answer, First, Live},
-    stream::Phase,
+    requests::Handler,
 };
-use footbridge_calls::{call::Stages, reply::Reply, session::Session, watcher::Watcher};
-use footbridge_mcp::RawResult;
+use footbridge_calls::{call::Stages, provider::RawResult, reply::Reply, session::Session, watcher::Watcher};
 
 /// Whatever the settings say: a stream of signs of life only is no stream.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(50);
 
 /// Who asked, and how it wants its answer.
-pub(super) struct Asked {
-    pub(super) id: Option<Box<RawValue>>,
-    pub(super) accepts: Accepts,
-    pub(super) phase: Phase,
+pub(crate) struct Asked {
+    pub(crate) id: Option<Box<RawValue>>,
+    pub(crate) accepts: Accepts,
+    pub(crate) phase: Phase,
 }
 
 /// A call in its task.
-pub(super) struct Running(JoinHandle<Ended>);
+pub(crate) struct Running(JoinHandle<Ended>);
 
 /// A call that ended.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     admitted: bool,
-    pub(super) answer: Answer,
+    pub(crate) answer: Answer,
 }
 
 impl Future for Running {
@@ -65,7 +66,7 @@ impl Future for Running {
 impl Handler {
     /// Runs a call in a task of its own and answers with what comes of it. Dropping this future, or the answer's body,
     /// cancels the call; its task still ends it properly.
-    pub(super) async fn call<F>(
+    pub(crate) async fn call<F>(
         &self,
         asked: Asked,
         run: impl FnOnce(Stages, Watcher, CancellationToken) -> F,

@@ -7,19 +7,12 @@
 //! Failure paths: a refused head drains what the client still sends, within limits, and answers; a broken connection
 //! ends alone; where accepting fails, it pauses and goes on.
 
-mod accept;
-mod body;
+mod bridge;
 mod calls;
-pub mod connections;
-mod goodbye;
-mod handler;
-mod head;
+mod http;
 pub mod listener;
-mod listings;
 mod live;
-mod rpc;
-mod search;
-mod stream;
+mod requests;
 
 #[cfg(test)]
 #[path = "../../../tests/skipped.rs"]
@@ -33,11 +26,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::listener::{Listener, Lull};
+pub use crate::http::connections::{ConnectionShare, Connections};
+use crate::{
+    http::overload::OverloadNotices,
+    listener::{AcceptPause, Listener},
+    requests::Handler,
+};
 use footbridge_calls::{auth::Peer, call::Stages, session::Session};
 use footbridge_core::limits::{CallLimits, EdgeLimits};
-use goodbye::Goodbyes;
-use handler::Handler;
 
 /// Large bodies that are read at a time.
 const LARGE_BODIES: usize = 2;
@@ -51,18 +47,18 @@ pub struct Edge {
     allowed_hosts: Arc<[String]>,
     wrong_tokens: Arc<AtomicU64>,
     large_bodies: Arc<Semaphore>,
-    goodbyes: Goodbyes,
-    lull: Arc<Lull>,
+    overload: OverloadNotices,
+    accept_pause: Arc<AcceptPause>,
     tasks: TaskTracker,
 }
 
 /// A session, and the places that its connections have. Clones share both.
 #[derive(Debug, Clone)]
-pub struct Served {
+pub struct ServedSession {
     /// The session.
     pub session: Arc<Session>,
     /// Its places.
-    pub connections: Arc<connections::Share>,
+    pub connections: Arc<ConnectionShare>,
 }
 
 impl Edge {
@@ -76,14 +72,14 @@ impl Edge {
             allowed_hosts: allowed_hosts.into(),
             wrong_tokens: Arc::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
-            goodbyes: Goodbyes::new(),
-            lull: Arc::new(Lull::new("guests")),
+            overload: OverloadNotices::new(),
+            accept_pause: Arc::new(AcceptPause::new("guests")),
             tasks: TaskTracker::new(),
         }
     }
 
     /// Serves a session on a listener until it ends, or `shutdown`.
-    pub async fn run(&self, listener: Listener, served: Served, shutdown: CancellationToken) {
+    pub async fn run(&self, listener: Listener, served: ServedSession, shutdown: CancellationToken) {
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -92,10 +88,10 @@ impl Edge {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    self.lull.is_over();
+                    self.accept_pause.is_over();
                     self.admit(stream, peer, &served, &shutdown);
                 }
-                Err(error) => self.lull.wait_after(error).await,
+                Err(error) => self.accept_pause.wait_after(error).await,
             }
         }
     }
@@ -106,7 +102,7 @@ impl Edge {
         self.tasks.wait().await;
     }
 
-    fn admit<S>(&self, stream: S, peer: Peer, served: &Served, shutdown: &CancellationToken)
+    fn admit<S>(&self, stream: S, peer: Peer, served: &ServedSession, shutdown: &CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -115,7 +111,7 @@ impl Edge {
                 let handler = Handler { edge: self.clone(), session: Arc::clone(&served.session), peer };
                 self.tasks.spawn(handler.serve(stream, place, shutdown.clone()));
             }
-            None => self.goodbyes.say(stream, &self.tasks),
+            None => self.overload.send(stream, &self.tasks),
         }
     }
 }

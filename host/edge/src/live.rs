@@ -22,18 +22,17 @@ use tokio::{
 };
 use tokio_util::sync::DropGuard;
 
-use super::{calls::Running, stream::Phase};
-use footbridge_calls::events::CallEvent;
-use footbridge_mcp::RawResult;
+use crate::{calls::Running, http::stream::Phase};
+use footbridge_calls::{events::CallEvent, provider::RawResult};
 
 /// What keeps a stream alive: a comment, which clients skip.
 const HEARTBEAT: &[u8] = b": still running\n\n";
 
 /// The end of a call.
-pub(super) type Answer = Result<RawResult, ErrorObject>;
+pub(crate) type Answer = Result<RawResult, ErrorObject>;
 
 /// What a stream says next.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// An event, or a sign of life.
     Event(Bytes),
     /// The last event: the answer to the request of this id.
@@ -41,7 +40,7 @@ pub(super) enum Next {
 }
 
 /// A stream of events of one call.
-pub(super) struct Live {
+pub(crate) struct Live {
     id: Option<Box<RawValue>>,
     events: mpsc::Receiver<CallEvent>,
     /// What was taken from `events` or known before there was a stream.
@@ -60,7 +59,7 @@ enum State {
 }
 
 /// What a stream begins with.
-pub(super) enum First {
+pub(crate) enum First {
     Event(CallEvent),
     Silence,
     End(Answer),
@@ -68,7 +67,7 @@ pub(super) enum First {
 
 impl Live {
     /// A stream over a call that runs, or has just ended.
-    pub(super) fn new(
+    pub(crate) fn new(
         id: Option<Box<RawValue>>,
         (running, cancel): (Running, DropGuard),
         (first, events): (First, mpsc::Receiver<CallEvent>),
@@ -84,7 +83,7 @@ impl Live {
     }
 
     /// What comes next. Not to be asked again after the result.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(self.event(first)));
         }

@@ -19,7 +19,7 @@ use crate::{approvers::Settings as Asking, config::Config, control::servers::Ove
 use footbridge_audit::{AuditSettings, Recorder};
 use footbridge_calls::{approval::Approvals, call::Stages, pins::Pins, upstream::{Guard, Upstream}, provider::ToolProvider, record::Audit, resolve::Resolver};
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
-use footbridge_edge::{Edge, connections::Connections, listener::Listeners};
+use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;
 

@@ -10,10 +10,10 @@
 //!
 //! A connection that may not come in is closed before anything is read from it, counted, and logged now and then.
 
+mod accept_pause;
 mod claims;
 mod error;
 mod inherited;
-mod lull;
 mod stream;
 mod turned_away;
 mod unix;
@@ -24,12 +24,12 @@ use std::{collections::BTreeSet, io};
 use footbridge_proto::endpoint::{Endpoint, SocketPath, TcpEndpoint, TcpHost};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
+pub use accept_pause::AcceptPause;
 pub use error::{AcceptError, BindError, FolderFault};
 use footbridge_calls::auth::Peer;
 use inherited::Loan;
 pub use inherited::note as note_inherited;
-pub use lull::Lull;
-pub use stream::{SmallWrites, Stream, VSOCK_WRITE};
+pub use stream::{AcceptedStream, SmallWrites, VSOCK_WRITE};
 use unix::{SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};
 
@@ -199,21 +199,21 @@ impl Listener {
     ///
     /// # Errors
     /// [`AcceptError`]; the listener goes on.
-    pub async fn accept(&self) -> Result<(Stream, Peer), AcceptError> {
+    pub async fn accept(&self) -> Result<(AcceptedStream, Peer), AcceptError> {
         match &self.entrance {
             Entrance::Unix(unix) => {
                 let (stream, uid, pid) = unix.visitors.next(&unix.listener, &unix.endpoint).await?;
                 let peer = if unix.multiplexed { Peer::Vmm { uid, pid } } else { Peer::Unix { uid, pid } };
-                Ok((Stream::Unix(stream), peer))
+                Ok((AcceptedStream::Unix(stream), peer))
             }
             Entrance::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+                Ok((AcceptedStream::Tcp(stream), Peer::Tcp(address)))
             }
             Entrance::Vsock(claim) => {
                 let (stream, cid, port) = claim.next().await;
-                Ok((Stream::Vsock(SmallWrites::new(stream)), Peer::Vsock { cid, port }))
+                Ok((AcceptedStream::Vsock(SmallWrites::new(stream)), Peer::Vsock { cid, port }))
             }
         }
     }

@@ -20,7 +20,7 @@ pub const VSOCK_WRITE: usize = 28 * 1024;
 
 /// A connection.
 #[derive(Debug)]
-pub enum Stream {
+pub enum AcceptedStream {
     /// Over a Unix socket.
     Unix(UnixStream),
     /// Over TCP.
@@ -33,20 +33,20 @@ pub enum Stream {
 macro_rules! each {
     ($stream:expr, $method:ident($($argument:expr),*)) => {
         match $stream.get_mut() {
-            Stream::Unix(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Vsock(stream) => Pin::new(stream).$method($($argument),*),
+            AcceptedStream::Unix(stream) => Pin::new(stream).$method($($argument),*),
+            AcceptedStream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
+            AcceptedStream::Vsock(stream) => Pin::new(stream).$method($($argument),*),
         }
     };
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for AcceptedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         each!(self, poll_read(cx, buffer))
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for AcceptedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         each!(self, poll_write(cx, bytes))
     }

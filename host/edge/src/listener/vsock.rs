@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tokio_vsock::{VsockListener, VsockStream};
 
 use super::{
-    BACKLOG, BindError, Lull,
+    AcceptPause, BACKLOG, BindError,
     claims::{Claim, Claims},
 };
 use footbridge_processes::sys;
@@ -39,12 +39,12 @@ pub(super) struct Ports(Arc<Shared>);
 struct Shared {
     bound: Mutex<HashMap<u32, Bound>>,
     tasks: TaskTracker,
-    lull: Lull,
+    accept_pause: AcceptPause,
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self { bound: Mutex::default(), tasks: TaskTracker::default(), lull: Lull::new("vsock") }
+        Self { bound: Mutex::default(), tasks: TaskTracker::default(), accept_pause: AcceptPause::new("vsock") }
     }
 }
 
@@ -172,10 +172,10 @@ impl Port {
                 () = self.claims.unclaimed() => self.release_if_unclaimed(),
                 accepted = socket.accept() => match accepted {
                     Ok((stream, from)) => {
-                        self.shared.lull.is_over();
+                        self.shared.accept_pause.is_over();
                         self.claims.hand_over(stream, from.cid(), from.port());
                     }
-                    Err(error) => self.shared.lull.wait_after(error.into()).await,
+                    Err(error) => self.shared.accept_pause.wait_after(error.into()).await,
                 },
             }
         }

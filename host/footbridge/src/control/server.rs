@@ -30,7 +30,7 @@ use super::{
     wire::{Kind, MAX_REQUEST, Refusal, Request},
 };
 use footbridge_audit::private_folder::{FolderError, make_private};
-use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, Lull, Stream};
+use footbridge_edge::listener::{AcceptPause, AcceptedStream, BindError, Listen, Listener, Listeners};
 
 /// Requests that are carried out at a time: each may have a large answer.
 const MAX_REQUESTS: usize = 16;
@@ -95,7 +95,7 @@ impl Control {
         let room = Room { places: Arc::new(Semaphore::new(MAX_REQUESTS)), idle: Idle::default(), shutdown };
         let mut clients = JoinSet::new();
         let mut refused = 0_u64;
-        let lull = Lull::new("commands");
+        let accept_pause = AcceptPause::new("commands");
         loop {
             let accepted = tokio::select! {
                 () = room.shutdown.cancelled() => break,
@@ -104,12 +104,12 @@ impl Control {
             };
             let stream = match accepted {
                 Ok((stream, _)) => {
-                    lull.is_over();
-                    let Stream::Unix(stream) = stream else { continue };
+                    accept_pause.is_over();
+                    let AcceptedStream::Unix(stream) = stream else { continue };
                     stream
                 }
                 Err(error) => {
-                    lull.wait_after(error).await;
+                    accept_pause.wait_after(error).await;
                     continue;
                 }
             };

@@ -1,6 +1,6 @@
 //! The sessions of a harness: opened, served, and ended.
 
-use footbridge_edge::Served;
+use footbridge_edge::ServedSession;
 use std::sync::Arc;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -35,7 +35,7 @@ impl Harness {
         let limits = spec.limits.over(&self.limits);
         let connections = self.connections.share(limits.edge.connections_per_session);
         let session = Arc::new(Session::new(spec, limits, self.budget.share()));
-        let served = Served { session: Arc::clone(&session), connections: Arc::new(connections) };
+        let served = ServedSession { session: Arc::clone(&session), connections: Arc::new(connections) };
         let open = Arc::new(Open { served: served.clone(), endpoints, listeners: TaskTracker::new() });
         if !self.sessions.add(Arc::clone(&open)) {
             return Err(OpenError::Taken(session.name().clone()));

@@ -1,7 +1,7 @@
 //! The sessions of one harness, by name.
 
 use footbridge_calls::session::SessionSpec;
-use footbridge_edge::Served;
+use footbridge_edge::ServedSession;
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,7 +19,7 @@ pub(crate) struct Table(Arc<Mutex<BTreeMap<SessionName, Arc<Open>>>>);
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Open {
-    pub(crate) served: Served,
+    pub(crate) served: ServedSession,
     pub(crate) endpoints: Vec<Endpoint>,
     /// Its listeners: when they have ended, their sockets are gone.
     pub(crate) listeners: TaskTracker,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use footbridge_calls::auth::Peer;
-use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, Stream};
+use footbridge_edge::listener::{AcceptedStream, BindError, Listen, Listener, Listeners};
 use nix::{
     errno::Errno,
     sys::socket::{AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, connect, listen, socket},
@@ -196,7 +196,7 @@ fn try_connect(port: u32) -> nix::Result<File> {
     Ok(client.into())
 }
 
-async fn accepted(listener: &Listener) -> Stream {
+async fn accepted(listener: &Listener) -> AcceptedStream {
     let (stream, peer) = timeout(LONG, listener.accept()).await.unwrap().unwrap();
     assert!(matches!(peer, Peer::Vsock { cid: LOCAL, .. }), "{peer}");
     stream

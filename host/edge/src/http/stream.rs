@@ -37,7 +37,7 @@ const ANSWERED: u8 = 3;
 
 /// The handler's end of a connection's state.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Phase(Arc<Shared>);
+pub(crate) struct Phase(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -48,17 +48,17 @@ struct Shared {
 
 impl Phase {
     /// A head is complete; its handler works.
-    pub(super) fn busy(&self) {
+    pub(crate) fn busy(&self) {
         self.set(BUSY);
     }
 
     /// The handler is done; once its answer is written the connection is idle.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         self.set(ANSWERED);
     }
 
     /// What is written from now on has `answer_time` of its own.
-    pub(super) fn answer_begins(&self) {
+    pub(crate) fn answer_begins(&self) {
         self.0.answers.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -77,7 +77,7 @@ impl Phase {
 
 /// The connection.
 #[derive(Debug)]
-pub(super) struct Timed<S> {
+pub(crate) struct Timed<S> {
     stream: S,
     phase: Phase,
     reading: Pin<Box<Sleep>>,
@@ -95,7 +95,7 @@ pub(super) struct Timed<S> {
 }
 
 impl<S> Timed<S> {
-    pub(super) fn new(stream: S, limits: &EdgeLimits) -> Self {
+    pub(crate) fn new(stream: S, limits: &EdgeLimits) -> Self {
         Self {
             stream,
             phase: Phase::default(),
@@ -111,7 +111,7 @@ impl<S> Timed<S> {
         }
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.phase.clone()
     }
 

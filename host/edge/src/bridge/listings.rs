@@ -19,15 +19,15 @@ use footbridge_calls::{
 };
 use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
 
-pub(super) type Listed = Result<Box<RawValue>, ErrorObject>;
+pub(crate) type Listed = Result<Box<RawValue>, ErrorObject>;
 
 /// `getBridgeInfo`.
-pub(super) fn info() -> Box<RawValue> {
+pub(crate) fn info() -> Box<RawValue> {
     raw(&bridge_info("footbridge", env!("CARGO_PKG_VERSION")))
 }
 
 /// `listServers`: those that are starting get a moment, all at once.
-pub(super) async fn servers(stages: &Stages, principal: &Principal, limits: &CallLimits) -> Box<RawValue> {
+pub(crate) async fn servers(stages: &Stages, principal: &Principal, limits: &CallLimits) -> Box<RawValue> {
     let reach = &principal.session().reach();
     let names = stages.resolver.servers(reach);
     let entries = names.iter().map(|name| async move {
@@ -57,13 +57,13 @@ fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
 const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
 
 /// `listTools`.
-pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(crate) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     Ok(raw(&ToolList { server: name.to_string(), tools: entries(&catalogue) }))
 }
 
 /// What a listing shows of the tools of a server, sorted by name.
-pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
+pub(crate) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
     let usable = catalogue.tools().map(|tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
@@ -80,27 +80,27 @@ pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
 }
 
 /// `describeTool`.
-pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Listed {
+pub(crate) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     Ok(find_tool(&catalogue, &name, tool)?.definition().to_owned())
 }
 
 /// `listResources`.
-pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(crate) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let resources = catalogue.resources().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&ResourceList { server: name.to_string(), resources }))
 }
 
 /// `listResourceTemplates`.
-pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(crate) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&TemplateList { server: name.to_string(), templates }))
 }
 
 /// `listPrompts`.
-pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(crate) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Listed {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let prompts = catalogue.prompts().map(|prompt| prompt.definition().to_owned()).collect();
     Ok(raw(&PromptList { server: name.to_string(), prompts }))
@@ -110,7 +110,7 @@ pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str
 const AWAITED: Duration = Duration::from_secs(20);
 
 /// `awaitApproval`: waits for an answer and says the state. It runs nothing.
-pub(super) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
+pub(crate) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
     let unknown = || ApprovalState { id: repeated(id).into_owned(), state: "unknown".to_owned(), expires_at: None };
     let Ok(known) = id.parse() else { return raw(&unknown()) };
     let told = match stages.approvals.state(principal.session(), known, AWAITED).await {

@@ -14,7 +14,7 @@ use footbridge_calls::{request::{CallRequest, Completed, PROMPT, TEMPLATE, Targe
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(crate) enum Request {
     BridgeInfo,
     Servers,
     Tools { server: String },
@@ -30,9 +30,9 @@ pub(super) enum Request {
 
 /// A request, or why it is none, and the id to answer with.
 #[derive(Debug)]
-pub(super) struct Parsed {
-    pub(super) id: Option<Box<RawValue>>,
-    pub(super) request: Result<Request, ErrorObject>,
+pub(crate) struct Parsed {
+    pub(crate) id: Option<Box<RawValue>>,
+    pub(crate) request: Result<Request, ErrorObject>,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +79,7 @@ struct Params<'a> {
 }
 
 /// Reads a body that is nested no deeper than this.
-pub(super) fn parse(body: &[u8], depth: usize) -> Parsed {
+pub(crate) fn parse(body: &[u8], depth: usize) -> Parsed {
     let Ok(text) = json::check(body, depth) else {
         return Parsed { id: None, request: Err(envelope_error(ErrorCode::Parse, "Parse error")) };
     };

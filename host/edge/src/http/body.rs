@@ -17,13 +17,13 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::{
-    head::{Refusal, RefusalBody},
+use crate::{
+    http::head::{Refusal, RefusalBody},
     live::{Answer, Live, Next},
 };
+use footbridge_calls::provider::RawResult;
 use footbridge_calls::session::Session;
 use footbridge_core::budget::Held;
-use footbridge_mcp::RawResult;
 
 /// What an early refusal reads of a body, so that the client gets its answer and not a reset.
 const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
@@ -31,7 +31,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// An answer's body: pieces that go out one after the other.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     pieces: VecDeque<Bytes>,
     /// What gives more pieces.
     live: Option<Box<Live>>,
@@ -41,7 +41,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Whether more comes than is known now.
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 }
@@ -79,7 +79,7 @@ impl Body for Pieces {
 
 /// A body that did not come as it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BadBody {
+pub(crate) enum BadBody {
     TooLarge,
     TooSlow,
     Broken,
@@ -88,7 +88,7 @@ pub(super) enum BadBody {
 }
 
 /// Collects a body of known length.
-pub(super) async fn collect(length: Option<u64>, body: Incoming, session: &Session) -> Result<(Bytes, Held), BadBody> {
+pub(crate) async fn collect(length: Option<u64>, body: Incoming, session: &Session) -> Result<(Bytes, Held), BadBody> {
     let (budget, limits) = (&session.bytes(), &session.limits().edge);
     let length = length.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if length > limits.body_bytes {
@@ -107,7 +107,7 @@ pub(super) async fn collect(length: Option<u64>, body: Incoming, session: &Sessi
 }
 
 /// Reads what is left of a body that is not wanted, up to a limit, and keeps none of it.
-pub(super) async fn drain(body: Incoming) {
+pub(crate) async fn drain(body: Incoming) {
     let mut body = Limited::new(body, DRAIN_BYTES);
     let all = async { while let Some(Ok(_)) = body.frame().await {} };
     // Whether it ended, was too long or too slow: the answer is the same.
@@ -130,7 +130,7 @@ fn id_text(id: Option<&RawValue>) -> &str {
 }
 
 /// The answer to a request that went well.
-pub(super) fn result(id: Option<&RawValue>, result: RawResult) -> Response<Pieces> {
+pub(crate) fn result(id: Option<&RawValue>, result: RawResult) -> Response<Pieces> {
     let RawResult { text, held } = result;
     let text: Box<str> = text.into();
     let pieces = of_result(id, text.into_boxed_bytes().into());
@@ -146,7 +146,7 @@ fn of_result(id: Option<&RawValue>, text: Vec<u8>) -> VecDeque<Bytes> {
 }
 
 /// A stream of events, the last of which is the answer.
-pub(super) fn stream(live: Live) -> Response<Pieces> {
+pub(crate) fn stream(live: Live) -> Response<Pieces> {
     let mut response = Response::new(Pieces { live: Some(Box::new(live)), ..Pieces::default() });
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -176,7 +176,7 @@ fn last_event(id: Option<&RawValue>, answer: Answer) -> (VecDeque<Bytes>, Option
 }
 
 /// The answer to a request that did not.
-pub(super) fn error(status: StatusCode, id: Option<&RawValue>, error: &ErrorObject) -> Response<Pieces> {
+pub(crate) fn error(status: StatusCode, id: Option<&RawValue>, error: &ErrorObject) -> Response<Pieces> {
     json_response(status, of_text(error_text(id, error)))
 }
 
@@ -186,7 +186,7 @@ fn error_text(id: Option<&RawValue>, error: &ErrorObject) -> String {
 }
 
 /// The answer to a head that is refused.
-pub(super) fn refusal(refusal: Refusal) -> Response<Pieces> {
+pub(crate) fn refusal(refusal: Refusal) -> Response<Pieces> {
     let mut response = match refusal.body {
         RefusalBody::Short(text) => {
             json_response(refusal.status, of_text(serde_json::json!({ "error": text }).to_string()))
@@ -203,7 +203,7 @@ pub(super) fn refusal(refusal: Refusal) -> Response<Pieces> {
 }
 
 /// An answer without a body.
-pub(super) fn empty(status: StatusCode) -> Response<Pieces> {
+pub(crate) fn empty(status: StatusCode) -> Response<Pieces> {
     let mut response = Response::new(Pieces::default());
     *response.status_mut() = status;
     response

@@ -5,22 +5,22 @@
 use http::{HeaderMap, header};
 
 /// `0` in it: an approval is not waited for.
-pub(super) const WAIT: &str = "footbridge-wait";
+pub(crate) const WAIT: &str = "footbridge-wait";
 
 /// What a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Accepts {
+pub(crate) struct Accepts {
     /// A stream of events.
-    pub(super) events: bool,
+    pub(crate) events: bool,
     /// One JSON body; only asked where a stream is wanted too.
-    pub(super) json: bool,
+    pub(crate) json: bool,
     /// Whether it waits for a person.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
 }
 
 impl Accepts {
     /// Reads a head. What cannot be read counts as not there: then the answer is JSON, as ever.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut accepts = Self { events: false, json: false, waits: true };
         let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         for range in values.flat_map(|text| text.split(',')).filter(|range| !is_refused(range)) {

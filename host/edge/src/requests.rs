@@ -20,18 +20,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
+use crate::{
     Edge,
-    accept::Accepts,
-    body::{self, BadBody, Pieces},
+    bridge::{
+        listings,
+        rpc::{self, Parsed, Request as RpcRequest},
+        search,
+    },
     calls::Asked,
-    head::{self, Route},
-    listings,
-    rpc::{self, Parsed, Request as RpcRequest},
-    search,
-    stream::{Phase, Timed},
+    http::{
+        accept::Accepts,
+        body::{self, BadBody, Pieces},
+        connections::ConnectionPlace,
+        head::{self, Route},
+        stream::{Phase, Timed},
+    },
 };
-use crate::connections::ConnectionPlace;
+use footbridge_calls::provider::RawResult;
 use footbridge_calls::{
     auth::{Peer, Principal, authenticate},
     call::Stages,
@@ -39,19 +44,18 @@ use footbridge_calls::{
     session::{OverLimit, Session},
 };
 use footbridge_core::budget::Held;
-use footbridge_mcp::RawResult;
 
 /// What the requests of one connection share.
 #[derive(Clone)]
-pub(super) struct Handler {
-    pub(super) edge: Edge,
-    pub(super) session: Arc<Session>,
-    pub(super) peer: Peer,
+pub(crate) struct Handler {
+    pub(crate) edge: Edge,
+    pub(crate) session: Arc<Session>,
+    pub(crate) peer: Peer,
 }
 
 impl Handler {
     /// Serves it to its end, or until its session ends; on `shutdown` what runs is finished first.
-    pub(super) async fn serve<S>(self, stream: S, _place: ConnectionPlace, shutdown: CancellationToken)
+    pub(crate) async fn serve<S>(self, stream: S, _place: ConnectionPlace, shutdown: CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {

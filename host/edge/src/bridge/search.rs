@@ -23,7 +23,7 @@ const MAX_QUERY: usize = 1024;
 type Within = Vec<(ServerName, Arc<Catalogue>)>;
 
 /// Where to search: in one server, or in all that are ready; those that are starting get a moment, all at once.
-pub(super) async fn within(
+pub(crate) async fn within(
     stages: &Stages,
     principal: &Principal,
     server: Option<&str>,
@@ -43,7 +43,7 @@ pub(super) async fn within(
 
 /// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
 /// there may be megabytes of descriptions.
-pub(super) async fn tools(principal: &Principal, query: String, within: Within, limit: usize) -> Listed {
+pub(crate) async fn tools(principal: &Principal, query: String, within: Within, limit: usize) -> Listed {
     let turn = principal.session().turn().await;
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;

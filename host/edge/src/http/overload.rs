@@ -21,15 +21,15 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: appl
 
 /// The places of those that are told. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct Goodbyes(Arc<Semaphore>);
+pub(crate) struct OverloadNotices(Arc<Semaphore>);
 
-impl Goodbyes {
-    pub(super) fn new() -> Self {
+impl OverloadNotices {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Semaphore::new(AT_ONCE)))
     }
 
     /// Tells a client, in a task of these.
-    pub(super) fn say(&self, mut stream: impl AsyncWrite + Unpin + Send + 'static, tasks: &TaskTracker) {
+    pub(crate) fn send(&self, mut stream: impl AsyncWrite + Unpin + Send + 'static, tasks: &TaskTracker) {
         let Ok(place) = Arc::clone(&self.0).try_acquire_owned() else { return };
         tasks.spawn(async move {
             let _place = place;
@@ -50,9 +50,9 @@ mod tests {
     use super::*;
 
     /// A client that is told, through a pipe of so many bytes.
-    fn told(goodbyes: &Goodbyes, tasks: &TaskTracker, room: usize) -> DuplexStream {
+    fn told(notices: &OverloadNotices, tasks: &TaskTracker, room: usize) -> DuplexStream {
         let (client, stream) = duplex(room);
-        goodbyes.say(stream, tasks);
+        notices.send(stream, tasks);
         client
     }
 
@@ -64,12 +64,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn clients_that_do_not_read_take_so_many_places_and_no_more_and_give_them_back() {
-        let (goodbyes, tasks) = (Goodbyes::new(), TaskTracker::new());
-        let unread: Vec<_> = (0..AT_ONCE).map(|_| told(&goodbyes, &tasks, 1)).collect();
-        assert_eq!((tasks.len(), heard(told(&goodbyes, &tasks, 1024)).await), (AT_ONCE, Vec::new()));
+        let (notices, tasks) = (OverloadNotices::new(), TaskTracker::new());
+        let unread: Vec<_> = (0..AT_ONCE).map(|_| told(&notices, &tasks, 1)).collect();
+        assert_eq!((tasks.len(), heard(told(&notices, &tasks, 1024)).await), (AT_ONCE, Vec::new()));
         tasks.close();
         timeout(TIME * 2, tasks.wait()).await.unwrap();
-        assert_eq!(heard(told(&goodbyes, &tasks, 1024)).await, TOO_MANY);
+        assert_eq!(heard(told(&notices, &tasks, 1024)).await, TOO_MANY);
         drop(unread);
     }
 }

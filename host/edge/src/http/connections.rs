@@ -40,9 +40,9 @@ impl Connections {
 
     /// The share of one more session, of at most so many, until it is dropped.
     #[must_use]
-    pub fn share(&self, at_most: usize) -> Share {
+    pub fn share(&self, at_most: usize) -> ConnectionShare {
         self.0.lock().sessions += 1;
-        Share(Arc::new(Owned { all: Arc::clone(&self.0), at_most, used: Mutex::new(0) }))
+        ConnectionShare(Arc::new(Owned { all: Arc::clone(&self.0), at_most, used: Mutex::new(0) }))
     }
 }
 
@@ -54,7 +54,7 @@ impl All {
 
 /// One session's places. Clones are the same share.
 #[derive(Debug, Clone)]
-pub struct Share(Arc<Owned>);
+pub struct ConnectionShare(Arc<Owned>);
 
 #[derive(Debug)]
 struct Owned {
@@ -63,10 +63,10 @@ struct Owned {
     used: Mutex<usize>,
 }
 
-impl Share {
+impl ConnectionShare {
     /// Takes a place, if there is one.
     #[must_use]
-    pub fn enter(&self) -> Option<ConnectionPlace> {
+    pub(crate) fn enter(&self) -> Option<ConnectionPlace> {
         let Owned { all, at_most, .. } = &*self.0;
         let mut used = self.0.used();
         if *used >= *at_most {
@@ -104,7 +104,7 @@ impl Drop for Owned {
 
 /// A place in use, until it is dropped.
 #[derive(Debug)]
-pub struct ConnectionPlace(Share);
+pub(crate) struct ConnectionPlace(ConnectionShare);
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
@@ -125,7 +125,7 @@ mod tests {
         Connections::new(&EdgeLimits { connections, connections_reserved, ..EdgeLimits::default() })
     }
 
-    fn fill(share: &Share) -> Vec<ConnectionPlace> {
+    fn fill(share: &ConnectionShare) -> Vec<ConnectionPlace> {
         std::iter::from_fn(|| share.enter()).collect()
     }
 

@@ -7,16 +7,16 @@ use http::{HeaderMap, Method, StatusCode, header, request::Parts};
 
 /// Why a head is refused, with what the guest is told.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) body: RefusalBody,
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) body: RefusalBody,
     /// Whether nothing more may be read from this connection.
-    pub(super) close: bool,
+    pub(crate) close: bool,
 }
 
 /// What a refusal says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum RefusalBody {
+pub(crate) enum RefusalBody {
     /// `{"error": "..."}`, which is not JSON-RPC.
     Short(&'static str),
     /// A JSON-RPC error with a null id.
@@ -25,7 +25,7 @@ pub(super) enum RefusalBody {
 
 /// Where a request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Route {
+pub(crate) enum Route {
     Rpc,
     Health,
 }
@@ -35,13 +35,13 @@ fn short(status: StatusCode, text: &'static str) -> Refusal {
 }
 
 /// An early JSON-RPC refusal.
-pub(super) fn rpc(status: StatusCode, message: &str) -> Refusal {
+pub(crate) fn rpc(status: StatusCode, message: &str) -> Refusal {
     let error = ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, message);
     Refusal { status, body: RefusalBody::Rpc(error), close: false }
 }
 
 /// What comes before the token: names, origin, path and method.
-pub(super) fn before_auth(head: &Parts, allowed_hosts: &[String]) -> Result<Route, Refusal> {
+pub(crate) fn before_auth(head: &Parts, allowed_hosts: &[String]) -> Result<Route, Refusal> {
     if head.headers.keys().any(|name| name.as_str().contains('_')) {
         return Err(Refusal { close: true, ..short(StatusCode::BAD_REQUEST, "Header names with _ are refused") });
     }
@@ -64,7 +64,7 @@ pub(super) fn before_auth(head: &Parts, allowed_hosts: &[String]) -> Result<Rout
 }
 
 /// What comes after the token: how the body is framed and what it is.
-pub(super) fn before_body(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn before_body(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.contains_key(header::TRANSFER_ENCODING) {
         let refusal = short(StatusCode::BAD_REQUEST, "Transfer-Encoding is refused: send Content-Length");
         return Err(Refusal { close: true, ..refusal });
@@ -106,7 +106,7 @@ fn without_port(host: &str) -> Option<&str> {
 }
 
 /// The token that a request shows: its one `Authorization` header, `Bearer` (in this case, with one space) and the token.
-pub(super) fn token(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut shown = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(header), None) = (shown.next(), shown.next()) else { return None };
     header.as_bytes().strip_prefix(b"Bearer ")

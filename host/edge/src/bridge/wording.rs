@@ -1,0 +1,270 @@
+//! What a guest is told of a call that has no result: causes of the stages in the bridge's words. One table; nothing
+//! else words them.
+//!
+//! A guest's own words are repeated short: nobody needs a megabyte of them back.
+
+use footbridge_calls::{
+    cause::{BadArguments, BadPromptArguments, Broken, BudgetOf, Cause, DecidedBy, Refusal},
+    provider::NoAnswer,
+    request::repeated,
+    session::OverLimit,
+};
+use footbridge_core::{gate::Decision, names::ServerName};
+use footbridge_proto::rpc::ErrorObject;
+
+/// How long to wait where a moment is enough, milliseconds.
+const A_MOMENT: u64 = 1000;
+
+const NOT_REPEATED_BLINDLY: &str = "The call was sent, and may have had its effect; do not repeat it blindly";
+
+/// The error for a refusal, with the record and the approval that it can be asked about by.
+pub(crate) fn error_of(refusal: &Refusal) -> ErrorObject {
+    let mut error = of_cause(&refusal.cause);
+    if let Some(approval) = &refusal.approval {
+        error = error.with("approvalId", approval.as_str());
+        if let Cause::ApprovalRequired { until, grant_time } = &refusal.cause {
+            error.message = format!(
+                "This call waits for a person's approval, {approval}, until {until}. Wait for it with \"tool-cli wait \
+                 {approval}\"; once it is allowed, make exactly the same call again within {grant_time:?}"
+            );
+        }
+    }
+    match &refusal.record {
+        Some(record) => error.with("auditId", record.as_str()),
+        None => error,
+    }
+}
+
+fn of_cause(cause: &Cause) -> ErrorObject {
+    let error = ErrorObject::new(cause.reason(), message_of(cause));
+    match cause {
+        Cause::UnknownTool { server, tool, discovered } => error
+            .with("server", server.as_str())
+            .with("tool", repeated(tool).as_ref())
+            .with("discoveredTools", discovered.as_slice()),
+        Cause::UnknownPrompt { server, prompt, discovered } => error
+            .with("server", server.as_str())
+            .with("prompt", repeated(prompt).as_ref())
+            .with("discoveredPrompts", discovered.as_slice()),
+        Cause::NotAsPinned { server, tool } => error.with("server", server.as_str()).with("tool", tool.as_str()),
+        Cause::Arguments { why: BadArguments::Violations(found), .. } => {
+            error.with("validationErrors", found.as_slice())
+        }
+        Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => error.with("retryAfterMs", *retry_after_ms),
+        Cause::OverLimit(OverLimit::Busy)
+        | Cause::BytesHeld
+        | Cause::ApprovalsPending(_)
+        | Cause::ServerBusy(_) => error.with("retryAfterMs", A_MOMENT),
+        Cause::Policy { by: Some(DecidedBy { policy, rule }), .. } => {
+            error.with("policy", policy.as_str()).with("rule", rule.as_deref())
+        }
+        Cause::ApprovalRequired { until, .. } => error.with("expiresAt", until.as_str()),
+        Cause::ServerError { code, .. } => error.with("serverCode", *code),
+        _ => error,
+    }
+}
+
+fn message_of(cause: &Cause) -> String {
+    match cause {
+        Cause::UnknownServer { server, known } => {
+            format!("Server \"{}\" not found. Connected: {}", repeated(server), connected(known))
+        }
+        Cause::UnknownTool { server, tool, .. } => {
+            format!("Tool \"{}\" not found on server \"{server}\"", repeated(tool))
+        }
+        Cause::UnknownPrompt { server, prompt, .. } => {
+            format!("Prompt \"{}\" not found on server \"{server}\"", repeated(prompt))
+        }
+        Cause::UnknownResource { server, uri } => {
+            format!("Resource \"{}\" not found on server \"{server}\"", repeated(uri))
+        }
+        Cause::NotAsPinned { server, tool } => format!(
+            "Tool \"{tool}\" on server \"{server}\" is not what it was: its definition changed, and nobody accepted \
+             the change. It cannot be called until the operator does (footbridge servers pins)"
+        ),
+        Cause::Unavailable(why) => why.clone(),
+        Cause::Arguments { server, name, why } => bad_arguments(&format!("{server}/{name}"), why),
+        Cause::PromptArguments { server, prompt, why } => {
+            format!("Invalid arguments for the prompt \"{server}/{prompt}\": {}", bad_prompt_arguments(why))
+        }
+        Cause::CompletionArguments { server, name } => format!(
+            "Invalid arguments for completing \"{server}/{}\": \"argument\" has a \"name\" and a \"value\", and \
+             \"context\", if any, has \"arguments\"; all are strings",
+            repeated(name)
+        ),
+        Cause::InvalidSchema { server, tool, why } => {
+            format!("Tool \"{tool}\" on server \"{server}\" has an invalid input schema: {why}")
+        }
+        Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => {
+            format!("Too many calls: try again in {retry_after_ms} ms")
+        }
+        Cause::ApprovalsPending(count) => {
+            format!("{count} calls of this session wait for a person already: wait for their answers first")
+        }
+        Cause::Policy { server, kind, name, decision, by } => {
+            let what = format!("{kind} \"{}\" on server \"{server}\"", repeated(name));
+            denied(&what, *decision, by.as_ref())
+        }
+        Cause::DeniedBefore { seconds } => {
+            format!("This call was denied a moment ago, and is refused without asking for another {seconds} s")
+        }
+        Cause::ApprovalRequired { until, .. } => format!("This call waits for a person's approval until {until}"),
+        Cause::BudgetSpent(budget) => format!(
+            "This session's budget for bytes of {} does not cover this call. It was not made; ask the operator",
+            match budget {
+                BudgetOf::Arguments => "arguments",
+                BudgetOf::Results => "results",
+            }
+        ),
+        Cause::ServerError { message, .. } => message.clone(),
+        Cause::ResultTooLarge { server, limit } => {
+            format!("The result of server \"{server}\" is over {limit} bytes: ask for less at a time")
+        }
+        Cause::ServerBusy(server) => {
+            format!("Server \"{server}\" has too many calls at once: try again in a moment")
+        }
+        Cause::NoAnswer { server, why } => format!("{}. {NOT_REPEATED_BLINDLY}", no_answer(server, *why)),
+        other => said_alike(other).to_owned(),
+    }
+}
+
+/// Of causes whose words hang on nothing.
+fn said_alike(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::ChangedWhileAsked => {
+            "The tool or the policy changed since a person was asked, and the call was not made"
+        }
+        Cause::ChangedOnTheWay => {
+            "The tool changed while the call was on its way, and was not called: look at it again"
+        }
+        Cause::Internal(Broken::Reading) => "The arguments could not be checked",
+        Cause::Internal(Broken::Writing) => "The arguments could not be written",
+        Cause::Internal(Broken::Randomness) => "The system has no random bytes",
+        Cause::Cancelled => "The call was cancelled before it was sent",
+        Cause::SessionReplaced => {
+            "The call was not made: its session has ended, or its token or policy was replaced; try again"
+        }
+        Cause::OverLimit(_) => "Too many calls at once: try again in a moment",
+        Cause::BytesHeld => "Too many bytes are held at once: try again in a moment",
+        Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
+        Cause::ApprovalExpired => {
+            "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated"
+        }
+        Cause::NotRecorded => {
+            "The call was not made: it cannot be recorded. Ask the operator; it can be repeated"
+        }
+        Cause::GrantNotRecorded => {
+            "The call was not made: the use of its approval cannot be recorded. Ask the operator"
+        }
+        Cause::KeptBack => {
+            "The call was made, but its result is more than is left of this session's budget, and is kept back. Do \
+             not repeat it; ask for less, or ask the operator"
+        }
+        Cause::OutcomeNotRecorded => "The call ran, but could not be recorded; do not repeat it",
+        Cause::AnswersUnread => {
+            "The call was made, but there is no room for its answer: answers of this session are unread. Do not \
+             repeat it blindly"
+        }
+        Cause::HarnessFailed => {
+            "Something failed in the harness; the call may have had its effect, do not repeat it blindly"
+        }
+        _ => "The result could not be handed on",
+    }
+}
+
+fn connected(known: &[ServerName]) -> String {
+    let names: Vec<&str> = known.iter().map(ServerName::as_str).collect();
+    if names.is_empty() { "(none)".to_owned() } else { names.join(", ") }
+}
+
+fn bad_arguments(label: &str, why: &BadArguments) -> String {
+    let invalid = format!("Invalid arguments for \"{label}\"");
+    match why {
+        BadArguments::NotAnObject => format!("{invalid}: an object is required"),
+        BadArguments::TooDeep(depth) => format!("{invalid}: an object is required, nested at most {depth} deep"),
+        BadArguments::Inexact(number) => format!("{invalid}: the number {number} would not keep its value"),
+        BadArguments::Violations(_) => format!("Arguments do not match the input schema for \"{label}\""),
+        BadArguments::TooCostly => {
+            format!("Checking these arguments for \"{label}\" against its schema would cost too much")
+        }
+        BadArguments::TooLarge => format!("Arguments for \"{label}\" are over the limit"),
+    }
+}
+
+fn bad_prompt_arguments(why: &BadPromptArguments) -> String {
+    match why {
+        BadPromptArguments::NotStrings => "an object whose values are strings is required".to_owned(),
+        BadPromptArguments::Unknown { name, takes } => {
+            let takes = if takes.is_empty() { "no arguments".to_owned() } else { listed(takes) };
+            format!("\"{}\" is none of them, it takes {takes}", repeated(name))
+        }
+        BadPromptArguments::Missing(names) => format!("it needs {}", listed(names)),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    names.iter().map(|name| format!("\"{}\"", repeated(name))).collect::<Vec<_>>().join(", ")
+}
+
+fn denied(what: &str, decision: Decision, by: Option<&DecidedBy>) -> String {
+    let (why, then) = match decision {
+        Decision::Ask => (
+            "needs a person's approval, and nobody can be asked here",
+            "ask the operator to run this where somebody can answer, or under a policy that allows it",
+        ),
+        Decision::Allow | Decision::Deny => ("is denied by policy", "ask the operator if it is needed"),
+    };
+    let rule = match by {
+        Some(DecidedBy { policy, rule: Some(rule) }) => format!(" (rule \"{rule}\" of policy \"{policy}\")"),
+        Some(DecidedBy { policy, rule: None }) => format!(" (no rule of policy \"{policy}\" matches)"),
+        None => String::new(),
+    };
+    format!("This call to {what} {why}. It was not made; {then}{rule}")
+}
+
+fn no_answer(server: &ServerName, why: NoAnswer) -> String {
+    match why {
+        NoAnswer::ServerGone => format!("Server \"{server}\" ended before it answered"),
+        NoAnswer::Timeout => format!("Server \"{server}\" did not answer in time"),
+        NoAnswer::Cancelled => "The call was cancelled after it was sent".to_owned(),
+        NoAnswer::Unusable => format!("The answer of server \"{server}\" cannot be used"),
+        NoAnswer::Busy => format!("The answer of server \"{server}\" did not fit into memory set aside for answers"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_of_a_guest_are_repeated_short() {
+        let server: ServerName = "s".parse().unwrap();
+        let long = "é".repeat(100_000);
+        for cause in [
+            Cause::UnknownServer { server: long.clone(), known: vec![server.clone()] },
+            Cause::UnknownTool { server: server.clone(), tool: long.clone(), discovered: Vec::new() },
+            Cause::UnknownPrompt { server: server.clone(), prompt: long.clone(), discovered: Vec::new() },
+            Cause::UnknownResource { server: server.clone(), uri: long.clone() },
+            Cause::CompletionArguments { server, name: long },
+        ] {
+            let error = serde_json::to_string(&error_of(&cause.into())).unwrap();
+            assert!(error.len() < 2_000, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_person_says_what_to_do_next() {
+        let until = "2026-11-22T13:43:52Z".to_owned();
+        let cause = Cause::ApprovalRequired { until, grant_time: std::time::Duration::from_secs(60) };
+        let approval = Some("ap-0123456789abcdef".to_owned());
+        let error = error_of(&Refusal { cause, approval, record: Some("r".to_owned()) });
+        assert_eq!(
+            error.message,
+            "This call waits for a person's approval, ap-0123456789abcdef, until 2026-11-22T13:43:52Z. Wait for it with \
+             \"tool-cli wait ap-0123456789abcdef\"; once it is allowed, make exactly the same call again within 60s"
+        );
+        let data = serde_json::to_string(&error.data).unwrap();
+        let at = |name: &str| data.find(name).unwrap();
+        assert!(at("expiresAt") < at("approvalId") && at("approvalId") < at("auditId"), "{data}");
+    }
+}

@@ -19,7 +19,15 @@ use footbridge::{
 };
 use footbridge_audit::AuditSettings;
 use footbridge_calls::record::Audit;
-use footbridge_calls::{approval::Approvals, auth::{Peer, Principal, authenticate}, call::Stages, upstream::{Guard, Upstream}, request::{CallRequest, Target}, resolve::Resolver, session::{Session, SessionSpec}};
+use footbridge_calls::{
+    approval::Approvals,
+    auth::{Peer, Principal, authenticate},
+    call::Stages,
+    request::{CallRequest, Target},
+    resolve::Resolver,
+    session::{Session, SessionSpec},
+    upstream::{Guard, Upstream},
+};
 use footbridge_core::{
     budget::Budget,
     gate::{Effects, SessionRules},
@@ -103,7 +111,7 @@ impl Bench {
         let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
         let upstream = Upstream::new(Arc::new(tools), guard);
         let audit = Audit::start(recorder, Redactor::default(), AuditLimits::default())?;
-        let resolver = Resolver::new(upstream.clone(), calls.clone(), edge.parsed_bytes);
+        let resolver = Resolver::new(upstream.catalogues().clone(), calls.clone(), edge.parsed_bytes);
         let token = new_token()?;
         let limits = Limits { calls, edge, ..Limits::default() };
         let session = Session::new(SessionSpec::new("bench".parse()?, &token, policy), limits, budget.share());

@@ -231,6 +231,8 @@ pub enum BadPromptArguments {
 pub enum Broken {
     /// Reading the arguments.
     Reading,
+    /// Searching for tools.
+    Searching,
     /// Writing the arguments.
     Writing,
     /// Handing on the result.

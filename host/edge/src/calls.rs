@@ -12,12 +12,12 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
 use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge::wording::error_of;
 use crate::{
     http::{
         accept::Accepts,
@@ -27,7 +27,9 @@ use crate::{
     live::{Answer, First, Live},
     requests::Handler,
 };
-use footbridge_calls::{call::Stages, provider::RawResult, reply::Reply, session::Session, watcher::Watcher};
+use footbridge_calls::{
+    call::Stages, cause::Cause, provider::RawResult, reply::Reply, session::Session, watcher::Watcher,
+};
 
 /// Whatever the settings say: a stream of signs of life only is no stream.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(50);
@@ -55,9 +57,7 @@ impl Future for Running {
         Pin::new(&mut self.0).poll(cx).map(|ended| {
             ended.unwrap_or_else(|error| {
                 tracing::error!(%error, "a call's task failed");
-                let message =
-                    "Something failed in the harness; the call may have had its effect, do not repeat it blindly";
-                Ended { admitted: true, answer: Err(ErrorObject::new(Reason::OutcomeUnknown, message)) }
+                Ended { admitted: true, answer: Err(error_of(&Cause::HarnessFailed.into())) }
             })
         })
     }
@@ -87,7 +87,10 @@ impl Handler {
         let session = Arc::clone(&self.session);
         let mut running = Running(self.edge.tasks.spawn(async move {
             let reply = call.await;
-            Ended { admitted: reply.was_admitted(), answer: reply.into_answer().and_then(|it| held(&session, it)) }
+            Ended {
+                admitted: reply.was_admitted(),
+                answer: reply.into_answer().map_err(|refusal| error_of(&refusal)).and_then(|it| held(&session, it)),
+            }
         }));
         let Some(mut events) = events else { return one_body(id.as_deref(), running.await.answer) };
         let every = self.edge.limits.heartbeat_time.max(LEAST_HEARTBEAT);
@@ -116,9 +119,7 @@ fn one_body(id: Option<&RawValue>, answer: Answer) -> Response<Pieces> {
 /// Counts what an answer holds for its session: one that does not read its answers cannot take them all.
 fn held(session: &Session, mut answer: RawResult) -> Answer {
     if let Some(held) = answer.held.take() {
-        let message = "The call was made, but there is no room for its answer: answers of this session are unread. \
-                       Do not repeat it blindly";
-        let no_room = |_| ErrorObject::new(Reason::OutcomeUnknown, message);
+        let no_room = |_| error_of(&Cause::AnswersUnread.into());
         answer.held = Some(session.bytes().hold(held).map_err(no_room)?);
     }
     Ok(answer)

@@ -26,6 +26,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use crate::bridge::wording::error_of;
 pub use crate::http::connections::{ConnectionShare, Connections};
 use crate::{
     http::overload::OverloadNotices,

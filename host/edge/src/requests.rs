@@ -20,6 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge::wording::error_of;
 use crate::{
     Edge,
     bridge::{
@@ -36,6 +37,7 @@ use crate::{
         stream::{Phase, Timed},
     },
 };
+use footbridge_calls::cause::{Cause, Refusal};
 use footbridge_calls::provider::RawResult;
 use footbridge_calls::{
     auth::{Peer, Principal, authenticate},
@@ -141,14 +143,14 @@ impl Handler {
             Ok(RpcRequest::Check(mut call)) => {
                 call.held = held;
                 let checked = self.edge.stages.check(principal, call).await;
-                checked.map(|checked| RawResult { text: raw(&checked), held: None })
+                checked.map(|checked| RawResult { text: listings::checked(checked), held: None })
             }
-            Ok(listing) => self.list(&principal, listing).await,
-            Err(error) => Err(error),
+            Ok(listing) => self.list(&principal, listing).await.map_err(Refusal::from),
+            Err(error) => return body::error(StatusCode::OK, id.as_deref(), &error),
         };
         match listed {
             Ok(result) => body::result(id.as_deref(), result),
-            Err(error) => body::error(StatusCode::OK, id.as_deref(), &error),
+            Err(refusal) => body::error(StatusCode::OK, id.as_deref(), &error_of(&refusal)),
         }
     }
 
@@ -179,9 +181,9 @@ impl Handler {
         }
     }
 
-    async fn list(&self, principal: &Principal, listing: RpcRequest) -> Result<RawResult, ErrorObject> {
+    async fn list(&self, principal: &Principal, listing: RpcRequest) -> Result<RawResult, Cause> {
         let stages = &self.edge.stages;
-        self.session.list().map_err(OverLimit::into_error)?;
+        self.session.list().map_err(Cause::OverLimit)?;
         let listed = match listing {
             RpcRequest::Call(_) | RpcRequest::Check(_) | RpcRequest::BridgeInfo => listings::info(),
             RpcRequest::AwaitApproval { id } => listings::approval(stages, principal, &id).await,
@@ -197,7 +199,7 @@ impl Handler {
             RpcRequest::Templates { server } => listings::templates(stages, principal, &server).await?,
         };
         // A listing may have megabytes, and its reader all the time in the world.
-        let held = self.session.bytes().take(listed.get().len()).map_err(|_| busy())?;
+        let held = self.session.bytes().take(listed.get().len()).map_err(|_| Cause::BytesHeld)?;
         Ok(RawResult { text: listed, held: Some(held) })
     }
 }
@@ -215,11 +217,6 @@ fn bad_body(bad: BadBody) -> Response<Pieces> {
         BadBody::TooLarge => refused(StatusCode::PAYLOAD_TOO_LARGE, "Request too large"),
         BadBody::TooSlow => refused(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
         BadBody::Broken => refused(StatusCode::BAD_REQUEST, "The body did not arrive whole"),
-        BadBody::Busy => body::error(StatusCode::OK, None, &busy()),
+        BadBody::Busy => body::error(StatusCode::OK, None, &error_of(&Cause::BytesHeld.into())),
     }
-}
-
-fn busy() -> ErrorObject {
-    let message = "Too many bytes are held at once: try again in a moment";
-    ErrorObject::new(Reason::Busy, message).with("retryAfterMs", 1000)
 }

@@ -17,7 +17,15 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{approvers::Settings as Asking, config::Config, control::servers::Overseen, head_command::HeadCommand};
 use footbridge_audit::{AuditSettings, Recorder};
-use footbridge_calls::{approval::Approvals, call::Stages, pins::Pins, upstream::{Guard, Upstream}, provider::ToolProvider, record::Audit, resolve::Resolver};
+use footbridge_calls::{
+    approval::Approvals,
+    call::Stages,
+    pins::Pins,
+    provider::ToolProvider,
+    record::Audit,
+    resolve::Resolver,
+    upstream::{Guard, Upstream},
+};
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext, tls};
@@ -134,7 +142,7 @@ impl Harness {
         let Front { limits, allow_hosts, audit, budget, approval, pins } = front;
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
-        let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
+        let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let approvals = Approvals::new(approval.approvers(limits.approval.command_time), audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };

@@ -4,6 +4,7 @@
 //! with its call, and when the server takes it back.
 
 use std::collections::{HashMap, hash_map::Entry};
+use std::sync::Arc;
 
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ pub(super) const METHOD: &str = "elicitation/create";
 /// A question and whoever can be asked.
 #[derive(Debug)]
 pub(super) struct Question {
-    elicitor: Elicitor,
+    elicitor: Arc<dyn Elicit>,
     params: String,
     over: CancellationToken,
     taken_back: CancellationToken,

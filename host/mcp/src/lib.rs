@@ -61,7 +61,12 @@ pub use roster::ServersChanged;
 pub use spec::*;
 pub use status::{ServerReport, ServerState};
 
-pub use footbridge_calls::{events::CallEvent, upstream::Executed, provider::{NoAnswer, NotSent, Outcome, Outgoing, RawResult, Unavailable}, request::OutgoingRequest};
+pub use footbridge_calls::{
+    events::CallEvent,
+    provider::{NoAnswer, NotSent, Outcome, Outgoing, RawResult, Unavailable},
+    request::OutgoingRequest,
+    upstream::Executed,
+};
 pub use footbridge_core::names::{BadServerName, ServerName};
 
 use footbridge_core::{budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};

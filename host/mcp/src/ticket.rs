@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::CallEvent;
-use footbridge_calls::{provider::Elicit, pause::Pause};
+use footbridge_calls::{pause::Pause, provider::Elicit};
 use footbridge_core::budget::Held;
 
 const WAITING: u8 = 0;
@@ -37,7 +37,7 @@ struct Inner {
     furthest: Mutex<f64>,
     events: Option<mpsc::Sender<CallEvent>>,
     arguments: Mutex<Option<Box<RawValue>>>,
-    elicitor: Option<Elicitor>,
+    elicitor: Option<Arc<dyn Elicit>>,
     over: CancellationToken,
 }
 
@@ -70,7 +70,7 @@ impl Ticket {
     pub(super) fn of_call(
         events: Option<mpsc::Sender<CallEvent>>,
         arguments: Option<Box<RawValue>>,
-        elicitor: Option<Elicitor>,
+        elicitor: Option<Arc<dyn Elicit>>,
     ) -> Self {
         Self(Arc::new(Inner {
             state: AtomicU8::new(WAITING),
@@ -86,7 +86,7 @@ impl Ticket {
     }
 
     /// Who can be asked while it runs, if anybody.
-    pub(super) fn elicitor(&self) -> Option<&Elicitor> {
+    pub(super) fn elicitor(&self) -> Option<&Arc<dyn Elicit>> {
         self.0.elicitor.as_ref()
     }
 

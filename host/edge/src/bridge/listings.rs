@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use footbridge_proto::{
-    rpc::{ErrorObject, raw},
+    rpc::raw,
     wire::{
-        ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
-        ToolEntry, ToolList, bridge_info,
+        ApprovalState, CheckedCall, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus,
+        TemplateList, ToolEntry, ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
@@ -14,12 +14,14 @@ use serde_json::value::RawValue;
 
 use footbridge_calls::{
     auth::Principal,
-    call::Stages,
-    resolve::{find_tool, repeated},
+    call::{Checked, Stages},
+    cause::Cause,
+    request::repeated,
+    resolve::find_tool,
 };
 use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
 
-pub(crate) type Listed = Result<Box<RawValue>, ErrorObject>;
+pub(crate) type Listed = Result<Box<RawValue>, Cause>;
 
 /// `getBridgeInfo`.
 pub(crate) fn info() -> Box<RawValue> {
@@ -31,7 +33,7 @@ pub(crate) async fn servers(stages: &Stages, principal: &Principal, limits: &Cal
     let reach = &principal.session().reach();
     let names = stages.resolver.servers(reach);
     let entries = names.iter().map(|name| async move {
-        match stages.upstream.catalogue(name, limits.list_wait).await {
+        match stages.upstream.catalogues().of(name, limits.list_wait).await {
             Ok(catalogue) => server_entry(name, &reach.view(name, &catalogue)),
             Err(why) => ServerEntry {
                 name: name.to_string(),
@@ -120,4 +122,11 @@ pub(crate) async fn approval(stages: &Stages, principal: &Principal, id: &str) -
         None => unknown(),
     };
     raw(&told)
+}
+
+/// `checkCall`.
+pub(crate) fn checked(checked: Checked) -> Box<RawValue> {
+    let Checked { decision, by } = checked;
+    let (policy, rule) = by.map_or((None, None), |by| (Some(by.policy), by.rule));
+    raw(&CheckedCall { decision: decision.as_str().to_owned(), policy, rule })
 }

@@ -10,7 +10,7 @@ use footbridge_proto::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use footbridge_calls::{request::{CallRequest, Completed, PROMPT, TEMPLATE, Target}, resolve::repeated};
+use footbridge_calls::request::{CallRequest, Completed, PROMPT, TEMPLATE, Target, repeated};
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]

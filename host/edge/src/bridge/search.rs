@@ -6,13 +6,17 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use footbridge_proto::{
-    rpc::{ErrorObject, Reason, raw},
+    rpc::raw,
     wire::{FoundTool, FoundTools, ToolEntry},
 };
 use futures::future::join_all;
 
 use super::listings::{Listed, entries};
-use footbridge_calls::{auth::Principal, call::Stages};
+use footbridge_calls::{
+    auth::Principal,
+    call::Stages,
+    cause::{Broken, Cause},
+};
 use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
 
 /// How many words of a query are looked for, and of how many bytes it is read: each word goes over all descriptions.
@@ -28,13 +32,13 @@ pub(crate) async fn within(
     principal: &Principal,
     server: Option<&str>,
     limits: &CallLimits,
-) -> Result<Within, ErrorObject> {
+) -> Result<Within, Cause> {
     let reach = &principal.session().reach();
     if let Some(server) = server {
         return Ok(vec![stages.resolver.catalogue(reach, server).await?]);
     }
     let asked = stages.resolver.servers(reach).into_iter().map(|name| async move {
-        let catalogue = stages.upstream.catalogue(&name, limits.list_wait).await.ok()?;
+        let catalogue = stages.upstream.catalogues().of(&name, limits.list_wait).await.ok()?;
         let seen = reach.view(&name, &catalogue);
         Some((name, seen))
     });
@@ -49,7 +53,7 @@ pub(crate) async fn tools(principal: &Principal, query: String, within: Within, 
         let _turn = turn;
         raw(&FoundTools { tools: best(&query, &within, limit) })
     });
-    work.await.map_err(|_| ErrorObject::new(Reason::Internal, "The tools could not be searched"))
+    work.await.map_err(|_| Cause::Internal(Broken::Searching))
 }
 
 fn best(query: &str, within: &[(ServerName, Arc<Catalogue>)], limit: usize) -> Vec<FoundTool> {

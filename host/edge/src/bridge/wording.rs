@@ -18,7 +18,8 @@ const A_MOMENT: u64 = 1000;
 const NOT_REPEATED_BLINDLY: &str = "The call was sent, and may have had its effect; do not repeat it blindly";
 
 /// The error for a refusal, with the record and the approval that it can be asked about by.
-pub(crate) fn error_of(refusal: &Refusal) -> ErrorObject {
+#[must_use]
+pub fn error_of(refusal: &Refusal) -> ErrorObject {
     let mut error = of_cause(&refusal.cause);
     if let Some(approval) = &refusal.approval {
         error = error.with("approvalId", approval.as_str());
@@ -51,10 +52,9 @@ fn of_cause(cause: &Cause) -> ErrorObject {
             error.with("validationErrors", found.as_slice())
         }
         Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => error.with("retryAfterMs", *retry_after_ms),
-        Cause::OverLimit(OverLimit::Busy)
-        | Cause::BytesHeld
-        | Cause::ApprovalsPending(_)
-        | Cause::ServerBusy(_) => error.with("retryAfterMs", A_MOMENT),
+        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::ApprovalsPending(_) | Cause::ServerBusy(_) => {
+            error.with("retryAfterMs", A_MOMENT)
+        }
         Cause::Policy { by: Some(DecidedBy { policy, rule }), .. } => {
             error.with("policy", policy.as_str()).with("rule", rule.as_deref())
         }
@@ -138,6 +138,7 @@ fn said_alike(cause: &Cause) -> &'static str {
             "The tool changed while the call was on its way, and was not called: look at it again"
         }
         Cause::Internal(Broken::Reading) => "The arguments could not be checked",
+        Cause::Internal(Broken::Searching) => "The tools could not be searched",
         Cause::Internal(Broken::Writing) => "The arguments could not be written",
         Cause::Internal(Broken::Randomness) => "The system has no random bytes",
         Cause::Cancelled => "The call was cancelled before it was sent",
@@ -150,9 +151,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         Cause::ApprovalExpired => {
             "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated"
         }
-        Cause::NotRecorded => {
-            "The call was not made: it cannot be recorded. Ask the operator; it can be repeated"
-        }
+        Cause::NotRecorded => "The call was not made: it cannot be recorded. Ask the operator; it can be repeated",
         Cause::GrantNotRecorded => {
             "The call was not made: the use of its approval cannot be recorded. Ask the operator"
         }

@@ -12,7 +12,11 @@ use clap::{Args, Subcommand};
 
 use super::{Files, NoConfiguration, egress, label, load_config};
 use crate::{config::Config, report};
-use footbridge_calls::{upstream::{Guard, Upstream}, provider::Unavailable, resolve::{checked, find_tool}};
+use footbridge_calls::{
+    provider::Unavailable,
+    resolve::{checked, find_tool},
+    upstream::{Guard, Upstream},
+};
 use footbridge_core::{
     budget::Budget,
     catalogue::Catalogue,
@@ -20,6 +24,7 @@ use footbridge_core::{
     names::ServerName,
     redact::Redactor,
 };
+use footbridge_edge::error_of;
 use footbridge_mcp::{ServerSpec, Servers, ServersContext, tls};
 use footbridge_processes::{launch::Launcher, sys};
 
@@ -132,8 +137,9 @@ pub(super) async fn catalogues(
         ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None }, elicitation: false };
     let specs = servers.into_iter().filter(wanted).collect();
     let upstream = Upstream::new(Arc::new(Servers::start(specs, context)), guard);
-    let names = upstream.servers();
-    let looked = names.iter().map(|name| async { (name.clone(), upstream.catalogue(name, wait).await) });
+    let catalogues = upstream.catalogues();
+    let names = catalogues.servers();
+    let looked = names.iter().map(|name| async { (name.clone(), catalogues.of(name, wait).await) });
     let all = futures::future::join_all(looked).await;
     upstream.shutdown().await;
     all
@@ -176,6 +182,7 @@ impl Asked {
         let catalogue = catalogue.map_err(|why| anyhow::anyhow!("{why}"))?;
         let tool = find_tool(&catalogue, &server, &self.tool).map_err(|error| {
             let known: Vec<&str> = catalogue.tools().map(|tool| tool.name()).collect();
+            let error = error_of(&error.into());
             NoSuchCall(format!("{}; there are: {}", error.message, known.join(", ")))
         })?;
         let subject = rules.tool(server.as_str(), tool.name(), tool.effects());
@@ -186,6 +193,7 @@ impl Asked {
         let text = footbridge_proto::json::check(self.arguments.as_bytes(), footbridge_proto::json::MAX_BODY_DEPTH)
             .map_err(|bad| NoSuchCall(format!("the arguments cannot be read: {bad}")))?;
         let found = checked(rules, server.clone(), tool, depth, text.trim()).map_err(|error| {
+            let error = error_of(&error.into());
             let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
             NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
         })?;

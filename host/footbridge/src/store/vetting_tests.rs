@@ -4,7 +4,11 @@ use serde_json::{Value, json, value::RawValue};
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_calls::{pins::{LOOK_AGAIN, Pins}, upstream::{Guard, Upstream}, provider::{InProcess, ToolContext, ToolDefinition, ToolResult}};
+use footbridge_calls::{
+    pins::{LOOK_AGAIN, Pins},
+    provider::{InProcess, ToolContext, ToolDefinition, ToolResult},
+    upstream::{Guard, Upstream},
+};
 use footbridge_core::{
     budget::Budget,
     catalogue::{Catalogue, Origin},
@@ -279,9 +283,9 @@ async fn a_store_that_is_locked_costs_no_more_than_the_server_has() {
     let upstream = Upstream::new(Arc::new(tools), guard);
     let upstream = upstream.pinned(Some(Pins::in_store(store)));
     let (server, began) = ("x".parse().unwrap(), tokio::time::Instant::now());
-    let error = upstream.catalogue(&server, Duration::ZERO).await.unwrap_err().to_string();
+    let error = upstream.catalogues().of(&server, Duration::ZERO).await.unwrap_err().to_string();
     assert!(error.contains("not available") && error.contains("try again"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     sqlx::raw_sql("ROLLBACK").execute(&mut *holds).await.unwrap();
-    upstream.catalogue(&server, Duration::from_secs(30)).await.unwrap();
+    upstream.catalogues().of(&server, Duration::from_secs(30)).await.unwrap();
 }

@@ -13,7 +13,10 @@ use footbridge::{
     config::{Config, ConfigError, Variables, load},
     harness::Harness,
 };
-use footbridge_calls::{provider::{CallContext, Outcome, Outgoing, RawResult, ToolProvider, Unavailable}, request::OutgoingRequest};
+use footbridge_calls::{
+    provider::{CallContext, Outcome, Outgoing, RawResult, ToolProvider, Unavailable},
+    request::OutgoingRequest,
+};
 use footbridge_core::names::ServerName;
 use footbridge_core::{
     catalogue::Catalogue,

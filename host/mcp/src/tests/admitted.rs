@@ -4,7 +4,18 @@
 use std::sync::Mutex;
 
 use footbridge_audit::VolatileJournal;
-use footbridge_calls::{approval::Approvals, auth::{Peer, authenticate}, call::Stages, provider::{CallContext, ToolProvider}, upstream::{Guard, Upstream}, record::Audit, request::{CallRequest, Target}, resolve::Resolver, session::{Session, SessionSpec}, watcher::Watcher};
+use footbridge_calls::{
+    approval::Approvals,
+    auth::{Peer, authenticate},
+    call::Stages,
+    provider::{CallContext, ToolProvider},
+    record::Audit,
+    request::{CallRequest, Target},
+    resolve::Resolver,
+    session::{Session, SessionSpec},
+    upstream::{Guard, Upstream},
+    watcher::Watcher,
+};
 use footbridge_core::{gate::Policy, limits::ServerLimits, random::new_token};
 use futures::future::BoxFuture;
 use serde_json::{json, value::RawValue};
@@ -50,7 +61,7 @@ pub(super) async fn admitted(
     let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
     let upstream = Upstream::new(Arc::new(keeps), guard);
     let audit = Audit::start(VolatileJournal::new(), Redactor::default(), limits.audit.clone()).unwrap();
-    let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), 1 << 30);
+    let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), 1 << 30);
     let stages = Stages { resolver, approvals: Approvals::new(Vec::new(), audit.clone()), audit, upstream };
     let token = new_token().unwrap();
     let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());

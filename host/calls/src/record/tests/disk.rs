@@ -185,7 +185,7 @@ async fn on_a_full_disk() {
     let left = world.left_tags();
     for tag in ["still-full", "full-for-ever"] {
         let error = world.call(&audit, tag).await.unwrap_err();
-        assert_eq!(error.reason(), Some(Reason::AuditUnavailable));
+        assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
     }
     assert_eq!(world.left_tags(), left);
     disk.empty();

@@ -1,5 +1,6 @@
 //! Calls over a journal in memory that fails or is slow.
 
+use crate::cause::Cause;
 use std::time::{Duration, Instant};
 
 use footbridge_proto::rpc::Reason;
@@ -24,8 +25,8 @@ async fn a_call_whose_intent_cannot_be_written_does_not_leave() {
     let audit = Audit::start(journal.clone(), Redactor::default(), AuditLimits::default()).unwrap();
     journal.fault(Fault::All);
     let error = world.call(&audit, "a").await.unwrap_err();
-    assert_eq!((error.code, error.reason()), (-32005, Some(Reason::AuditUnavailable)));
-    assert!(error.message.contains("was not made"), "{}", error.message);
+    assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
+    assert_eq!(error.cause, Cause::NotRecorded);
     let refused = world.call_tool(&audit, "none", "b").await;
     assert_eq!(reason(&refused), Some(Reason::AuditUnavailable), "a refusal is recorded too");
     journal.fault(Fault::Nothing);
@@ -45,7 +46,7 @@ async fn a_call_whose_intent_comes_late_does_not_leave_and_is_marked_so() {
     let audit = Audit::start(journal.clone(), Redactor::default(), hasty()).unwrap();
     journal.hold();
     let error = world.call(&audit, "late").await.unwrap_err();
-    assert_eq!(error.reason(), Some(Reason::AuditUnavailable));
+    assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
     journal.until_waiting();
     journal.release();
     audit.close();
@@ -64,8 +65,8 @@ async fn while_an_outcome_cannot_be_written_nothing_is_admitted() {
     let journal = world.journal(Fault::Outcomes);
     let audit = Audit::start(journal.clone(), Redactor::default(), hasty()).unwrap();
     let error = world.call(&audit, "a").await.unwrap_err();
-    assert_eq!((error.code, error.reason()), (-32004, Some(Reason::OutcomeUnknown)));
-    assert!(error.message.contains("ran, but could not be recorded"), "{}", error.message);
+    assert_eq!(error.cause.reason(), Reason::OutcomeUnknown);
+    assert_eq!(error.cause, Cause::OutcomeNotRecorded);
     for tag in ["b", "c"] {
         assert_eq!(reason(&world.call(&audit, tag).await), Some(Reason::AuditUnavailable));
     }
@@ -73,7 +74,7 @@ async fn while_an_outcome_cannot_be_written_nothing_is_admitted() {
     let start = Instant::now();
     let mut tries = 0;
     while let Err(error) = world.call(&audit, &format!("again-{tries}")).await {
-        assert_eq!(error.reason(), Some(Reason::AuditUnavailable));
+        assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
         assert!(start.elapsed() < LONG);
         tries += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -96,7 +97,7 @@ async fn while_a_written_outcome_cannot_be_synced_nothing_is_admitted() {
     journal.fault(Fault::Nothing);
     let start = Instant::now();
     while let Err(error) = world.call(&audit, "c").await {
-        assert_eq!(error.reason(), Some(Reason::AuditUnavailable));
+        assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
         assert!(start.elapsed() < LONG);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -148,8 +149,8 @@ async fn beyond_the_queue_calls_are_refused_at_once() {
     assert!(poll!(&mut waiting[0]).is_pending());
     journal.until_waiting();
     assert!(poll!(&mut waiting[1]).is_pending() && poll!(&mut waiting[2]).is_pending());
-    let refused = waiting.pop().unwrap().await.unwrap_err().into_answer().unwrap_err();
-    assert_eq!(refused.reason(), Some(Reason::AuditUnavailable));
+    let refused = waiting.pop().unwrap().await.unwrap_err();
+    assert_eq!(refused.cause.reason(), Reason::AuditUnavailable);
     journal.release();
     assert!(join_all(waiting).await.iter().all(Result::is_ok));
     audit.close();
@@ -184,7 +185,7 @@ async fn an_end_over_a_journal_that_fails_for_ever_is_an_end() {
     audit.close();
     assert!(start.elapsed() < LONG);
     let error = world.call(&audit, "b").await.unwrap_err();
-    assert_eq!(error.reason(), Some(Reason::AuditUnavailable), "and nothing leaves after it");
+    assert_eq!(error.cause.reason(), Reason::AuditUnavailable, "and nothing leaves after it");
     assert_eq!(world.left_tags(), ["a"]);
     world.end().await;
 }
@@ -197,8 +198,8 @@ async fn refusals_over_a_limit_share_one_line_a_second() {
     let (principal, start) = (World::principal(), Instant::now());
     for n in 0..2_000 {
         let over = if n % 2 == 0 { OverLimit::Busy } else { OverLimit::Rate { retry_after_ms: 7 } };
-        let error = audit.over_limit(&principal, over).into_answer().unwrap_err();
-        assert_eq!(error.code, -32002);
+        let error = audit.over_limit(&principal, over);
+        assert!(matches!(error.cause, Cause::OverLimit(_)), "{error:?}");
     }
     audit.close();
     let at_most = 2 * (1 + start.elapsed().as_secs());

@@ -1,13 +1,14 @@
 //! The real stages in front of a server of this process, which notes every call that reaches it, and how long the
 //! record was at that moment.
 
+use crate::cause::Refusal;
 use crate::provider::InProcess;
 use crate::provider::ToolContext;
 use crate::provider::ToolDefinition;
 use crate::provider::ToolResult;
 use std::{convert::Infallible, fs, io::Write as _, path::PathBuf, sync::Arc, time::Duration};
 
-use footbridge_proto::rpc::{ErrorObject, Reason};
+use footbridge_proto::rpc::Reason;
 use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +78,7 @@ impl World {
         let limits = CallLimits { server_wait: LONG, ..CallLimits::default() };
         let guard = Guard { budget: Budget::new(1 << 20), redactor: Redactor::default() };
         let upstream = Upstream::new(Arc::new(server), guard);
-        let resolver = Resolver::new(upstream.clone(), limits, 1 << 20);
+        let resolver = Resolver::new(upstream.catalogues().clone(), limits, 1 << 20);
         Self { folder, upstream, resolver }
     }
 
@@ -92,21 +93,21 @@ impl World {
     }
 
     /// From its request to its answer.
-    pub(super) async fn call(&self, audit: &Audit, tag: &str) -> Result<RawResult, ErrorObject> {
+    pub(super) async fn call(&self, audit: &Audit, tag: &str) -> Result<RawResult, Refusal> {
         self.run(audit, request("s", "note", tag)).await
     }
 
     /// As [`Self::call`], for a tool that need not be there.
-    pub(super) async fn call_tool(&self, audit: &Audit, tool: &str, tag: &str) -> Result<RawResult, ErrorObject> {
+    pub(super) async fn call_tool(&self, audit: &Audit, tool: &str, tag: &str) -> Result<RawResult, Refusal> {
         self.run(audit, request("s", tool, tag)).await
     }
 
     /// As [`Self::call_tool`], on a server that need not be there.
-    pub(super) async fn call_on(&self, audit: &Audit, server: &str, tool: &str) -> Result<RawResult, ErrorObject> {
+    pub(super) async fn call_on(&self, audit: &Audit, server: &str, tool: &str) -> Result<RawResult, Refusal> {
         self.run(audit, request(server, tool, "x")).await
     }
 
-    async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, ErrorObject> {
+    async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, Refusal> {
         let stages = self.stages(audit);
         stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }
@@ -172,7 +173,7 @@ pub(super) struct Asks {
 
 impl Asks {
     /// From its request to its answer; whoever is asked allows it at once.
-    pub(super) async fn call_allowed(&self, tag: &str) -> Result<RawResult, ErrorObject> {
+    pub(super) async fn call_allowed(&self, tag: &str) -> Result<RawResult, Refusal> {
         let silent = Watcher::silent();
         tokio::select! {
             answer = self.call(tag, &silent) => answer,
@@ -181,11 +182,11 @@ impl Asks {
     }
 
     /// From its request to its answer, which it does not wait for anybody to allow.
-    pub(super) async fn call_unanswered(&self, tag: &str) -> Result<RawResult, ErrorObject> {
+    pub(super) async fn call_unanswered(&self, tag: &str) -> Result<RawResult, Refusal> {
         self.call(tag, &Watcher::silent().waiting_for_person(false)).await
     }
 
-    async fn call(&self, tag: &str, watcher: &Watcher) -> Result<RawResult, ErrorObject> {
+    async fn call(&self, tag: &str, watcher: &Watcher) -> Result<RawResult, Refusal> {
         let (principal, request) = (self.principal.clone(), request("s", "note", tag));
         self.stages.call(principal, request, watcher, &CancellationToken::new()).await.into_answer()
     }
@@ -209,8 +210,8 @@ impl Asks {
 }
 
 /// Why a call was refused, if it was.
-pub(super) fn reason(answer: &Result<RawResult, ErrorObject>) -> Option<Reason> {
-    answer.as_ref().err().and_then(ErrorObject::reason)
+pub(super) fn reason(answer: &Result<RawResult, Refusal>) -> Option<Reason> {
+    answer.as_ref().err().map(|refusal| refusal.cause.reason())
 }
 
 /// The arguments of a call, in their canonical text.

@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn exactly_what_is_marked_is_right() {
         let right = error("x", 3, "E0001");
-        assert_eq!(wrong(&[right.clone()], &["x_twin"]), 0);
+        assert_eq!(wrong(std::slice::from_ref(&right), &["x_twin"]), 0);
         assert_eq!(wrong(&[], &["x", "x_twin"]), 1);
         // Another code, another line, and twice.
         assert_eq!(wrong(&[error("x", 3, "E0002")], &["x_twin"]), 2);

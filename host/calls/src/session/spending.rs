@@ -17,7 +17,7 @@ impl Spent {
     ///
     /// # Errors
     /// [`Exceeded`]; then nothing was counted.
-    pub fn spend(&self, bytes: usize, limit: Option<u64>) -> Result<(), Exceeded> {
+    pub(crate) fn spend(&self, bytes: usize, limit: Option<u64>) -> Result<(), Exceeded> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let limit = limit.unwrap_or(u64::MAX);
         let within = |spent: u64| spent.checked_add(bytes).filter(|all| *all <= limit);
@@ -32,7 +32,7 @@ impl Spent {
     }
 
     /// Takes back what was counted for a call that was not made.
-    pub fn give_back(&self, bytes: usize) {
+    pub(crate) fn give_back(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.0.fetch_sub(bytes.min(self.bytes()), Ordering::Relaxed);
     }

@@ -1,0 +1,53 @@
+//! What a stage gives, made by the functions that only that stage may use.
+
+use std::sync::Arc;
+
+use footbridge_calls::approval::Approved;
+use footbridge_calls::approval::Cleared;
+use footbridge_calls::decide::Verdict;
+use footbridge_calls::provider::Executed;
+use footbridge_calls::provider::NoAnswer;
+use footbridge_calls::provider::Outcome;
+use footbridge_calls::provider::Outgoing;
+use footbridge_calls::provider::OutgoingRequest;
+use footbridge_calls::record::Admitted;
+use footbridge_calls::record::Receipt;
+use footbridge_calls::record::Reply;
+use footbridge_core::limits::Limits;
+use footbridge_core::names::ServerName;
+use footbridge_proto::rpc::ErrorObject;
+
+fn a_call_whose_grant_nobody_used_up(verdict: Verdict, approved: Approved) {
+    let _ = Cleared::by(verdict, approved); //~ E0624
+}
+
+fn a_call_for_a_provider(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) {
+    let _ = Outgoing::new(server, request, limits); //~ E0624
+}
+
+/// What a provider may take apart does not come together again.
+fn a_call_put_together_again(outgoing: Outgoing) {
+    let limits = outgoing.limits();
+    let (server, request) = outgoing.into_parts();
+    let _ = Outgoing::new(server, request, limits); //~ E0624
+}
+
+async fn an_admission_used_up_with_nothing_sent(admitted: Admitted) {
+    let _ = Executed::by(admitted, |_| async { Outcome::Unknown(NoAnswer::Timeout) }).await; //~ E0624
+}
+
+fn a_refusal_without_a_record(error: ErrorObject) {
+    let _ = Reply::refusal(error); //~ E0624
+}
+
+fn an_answer_without_a_record(receipt: &Receipt, outcome: Outcome) {
+    let _ = Reply::of(receipt, outcome); //~ E0624
+}
+
+fn a_result_kept_back_without_a_record(receipt: &Receipt) {
+    let _ = Reply::kept_back(receipt); //~ E0624
+}
+
+fn an_outcome_that_nobody_tried_to_record(receipt: &Receipt, outcome: &Outcome) {
+    let _ = Reply::unrecorded(receipt, outcome); //~ E0624
+}

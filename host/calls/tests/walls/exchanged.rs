@@ -2,15 +2,15 @@
 
 use footbridge_calls::approval::Approved;
 use footbridge_calls::approval::Cleared;
-use footbridge_calls::approval::Elicitor;
+use footbridge_calls::provider::Elicit;
 use footbridge_calls::auth::Principal;
 use footbridge_calls::decide::Verdict;
-use footbridge_calls::provider::Executed;
+use footbridge_calls::upstream::Executed;
 use footbridge_calls::provider::Outcome;
 use footbridge_calls::provider::Outgoing;
-use footbridge_calls::provider::OutgoingRequest;
-use footbridge_calls::record::Admitted;
-use footbridge_calls::record::Receipt;
+use footbridge_calls::request::OutgoingRequest;
+use footbridge_calls::admit::Admitted;
+use footbridge_calls::admit::Receipt;
 use footbridge_calls::resolve::Found;
 use footbridge_calls::resolve::ResolvedCall;
 use footbridge_calls::session::Shown;

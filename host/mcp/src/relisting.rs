@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    connection::Live,
+    live::Live,
     listing::{self, ListError, Listed},
 };
 use footbridge_core::{catalogue::Catalogue, limits::ServerLimits};

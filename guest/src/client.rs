@@ -206,7 +206,7 @@ fn quote(body: &[u8]) -> String {
 fn read_response(body: &[u8], id: u64) -> Result<Box<RawValue>, ClientError> {
     let response: Response = serde_json::from_slice(body)
         .map_err(|e| ClientError::NotBridge(format!("its answer is no JSON-RPC response, {e}: {}", quote(body))))?;
-    if response.jsonrpc != "2.0" {
+    if !response.has_version() {
         return Err(ClientError::NotBridge(format!("its answer is of JSON-RPC {:?}", response.jsonrpc)));
     }
     // A bridge that could not read the request cannot know its id.

@@ -16,19 +16,19 @@ use serde_json::{Map, Value, value::RawValue};
 mod prompts;
 
 pub use base64::DecodeError;
-pub use prompts::{Completion, FoundTool, Prompt, PromptArgument, PromptMessage, PromptSummary};
+pub use prompts::{Completion, FilledPrompt, FoundToolSummary, PromptArgumentSummary, PromptMessage, PromptSummary};
 
 /// Result of `listServers`.
 #[derive(Debug, Deserialize)]
-pub struct ServerList {
+pub struct ListedServers {
     /// In the bridge's order.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerSummary>,
 }
 
 /// One server.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Server {
+pub struct ServerSummary {
     /// Its name.
     pub name: String,
     /// How many tools it has.
@@ -43,7 +43,7 @@ pub struct Server {
 
 /// Result of `listTools`.
 #[derive(Debug, Deserialize)]
-pub struct ToolList {
+pub struct ListedTools {
     /// In the bridge's order.
     pub tools: Vec<ToolSummary>,
 }
@@ -65,7 +65,7 @@ pub struct ToolSummary {
 /// Result of `describeTool`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
+pub struct ToolDescription {
     /// Its name.
     pub name: String,
     /// What it says of itself.
@@ -235,14 +235,14 @@ impl Content {
 
 /// Result of `listResources`.
 #[derive(Debug, Deserialize)]
-pub struct ResourceList {
+pub struct ListedResources {
     /// In the bridge's order.
     pub resources: Vec<ResourceSummary>,
 }
 
 /// Result of `listResourceTemplates`.
 #[derive(Debug, Deserialize)]
-pub struct TemplateList {
+pub struct ListedTemplates {
     /// In the bridge's order.
     pub templates: Vec<ResourceSummary>,
 }

@@ -20,7 +20,7 @@ use crate::{
     error::ClientError,
     events::Event,
     http::{self, HttpError},
-    settings::{Settings, SettingsError, Target},
+    settings::{BridgeAddress, ClientSettings, SettingsError},
     wire::Wire,
 };
 
@@ -30,7 +30,7 @@ const QUOTED_BYTES: usize = 4096;
 /// A client of one bridge. What it can ask for by name is in `methods`.
 #[derive(Debug, Clone)]
 pub struct Client {
-    settings: Settings,
+    settings: ClientSettings,
     last_id: u64,
     waits: bool,
 }
@@ -38,7 +38,7 @@ pub struct Client {
 impl Client {
     /// A client with these settings.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ClientSettings) -> Self {
         Self { settings, last_id: 0, waits: true }
     }
 
@@ -47,7 +47,7 @@ impl Client {
     /// # Errors
     /// [`SettingsError`], naming the variable.
     pub fn from_env() -> Result<Self, SettingsError> {
-        Settings::from_env().map(Self::new)
+        ClientSettings::from_env().map(Self::new)
     }
 
     /// A client of the bridge on a Unix socket, with the default timeout.
@@ -55,7 +55,7 @@ impl Client {
     /// # Errors
     /// [`EndpointError`] when the path is not absolute or too long.
     pub fn unix(path: impl Into<PathBuf>, token: Token) -> Result<Self, EndpointError> {
-        Ok(Self::new(Settings::of(Target::Unix(SocketPath::new(path)?), token)))
+        Ok(Self::new(ClientSettings::of(BridgeAddress::Unix(SocketPath::new(path)?), token)))
     }
 
     /// A client of the bridge on a TCP port, with the default timeout. The host is an address or a name.
@@ -63,7 +63,7 @@ impl Client {
     /// # Errors
     /// [`SettingsError::Host`] when it can be neither.
     pub fn tcp(host: &str, port: u16, token: Token) -> Result<Self, SettingsError> {
-        Ok(Self::new(Settings::of(Target::tcp(host, port)?, token)))
+        Ok(Self::new(ClientSettings::of(BridgeAddress::tcp(host, port)?, token)))
     }
 
     /// The same, with another limit on the time that one request may take; for one that is watched, on how long
@@ -83,7 +83,7 @@ impl Client {
 
     /// What it was made with.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ClientSettings {
         &self.settings
     }
 
@@ -141,7 +141,7 @@ impl Client {
     }
 
     fn exchange(&self, body: &[u8], watch: Option<&mut dyn FnMut(Event)>) -> Result<http::Answer, ClientError> {
-        let Settings { target, token, timeout } = &self.settings;
+        let ClientSettings { target, token, timeout } = &self.settings;
         let mut wire = Wire::connect(target, *timeout).map_err(|source| match source.kind() {
             io::ErrorKind::TimedOut => ClientError::TimedOut { after: *timeout, sent: false },
             _ => ClientError::Connect { target: target.to_string(), source },
@@ -206,7 +206,7 @@ fn quote(body: &[u8]) -> String {
 fn read_response(body: &[u8], id: u64) -> Result<Box<RawValue>, ClientError> {
     let response: Response = serde_json::from_slice(body)
         .map_err(|e| ClientError::NotBridge(format!("its answer is no JSON-RPC response, {e}: {}", quote(body))))?;
-    if response.jsonrpc != "2.0" {
+    if !response.has_version() {
         return Err(ClientError::NotBridge(format!("its answer is of JSON-RPC {:?}", response.jsonrpc)));
     }
     // A bridge that could not read the request cannot know its id.

@@ -54,11 +54,11 @@ pub struct Approval {
 
 impl Event {
     /// Reads one. What is of no known kind or shape is none: the answer does not depend on it.
-    pub(crate) fn read(kind: &[u8], data: &[u8]) -> Option<Self> {
+    pub(crate) fn read(kind: &str, data: &[u8]) -> Option<Self> {
         match kind {
-            b"progress" => serde_json::from_slice(data).ok().map(Self::Progress),
-            b"log" => serde_json::from_slice(data).ok().map(Self::Log),
-            b"approval" => serde_json::from_slice(data).ok().map(Self::Approval),
+            "progress" => serde_json::from_slice(data).ok().map(Self::Progress),
+            "log" => serde_json::from_slice(data).ok().map(Self::Log),
+            "approval" => serde_json::from_slice(data).ok().map(Self::Approval),
             _ => None,
         }
     }

@@ -10,7 +10,10 @@ use std::io::{self, Read, Write};
 
 use footbridge_proto::token::Token;
 
-use crate::{events::Event, sse::Parser};
+use crate::{
+    events::Event,
+    sse::{EventTooLarge, Parser},
+};
 use incoming::{Framing, Head, Incoming};
 
 /// Largest answer that is read. Results are at most 16 MiB, and escapes in JSON make them longer.
@@ -33,6 +36,12 @@ pub(crate) enum HttpError {
     Malformed(&'static str),
     #[error("the answer has more than {MAX_ANSWER_BYTES} bytes")]
     TooLarge,
+}
+
+impl From<EventTooLarge> for HttpError {
+    fn from(EventTooLarge: EventTooLarge) -> Self {
+        Self::TooLarge
+    }
 }
 
 /// What is asked, and how its answer may come.
@@ -125,10 +134,10 @@ fn result_of(
     framing: &Framing,
     watch: &mut dyn FnMut(Event),
 ) -> Result<Vec<u8>, HttpError> {
-    let (mut parser, mut result) = (Parser::default(), None);
+    let (mut parser, mut result) = (Parser::new(MAX_ANSWER_BYTES), None);
     incoming.pieces(framing, &mut |part| {
-        parser.feed(part, &mut |kind, data| {
-            if kind == b"result" {
+        let more = parser.feed(part, &mut |kind, data| {
+            if kind == "result" {
                 result = Some(data);
                 return false;
             }
@@ -136,7 +145,8 @@ fn result_of(
                 watch(event);
             }
             true
-        })
+        });
+        Ok(more?)
     })?;
     result.ok_or(HttpError::Cut)
 }

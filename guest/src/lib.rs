@@ -41,4 +41,4 @@ pub use client::Client;
 pub use error::ClientError;
 pub use events::Event;
 pub use footbridge_proto::{rpc::Reason, token::Token};
-pub use settings::{Settings, SettingsError, Target};
+pub use settings::{BridgeAddress, ClientSettings, SettingsError};

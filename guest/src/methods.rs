@@ -6,8 +6,8 @@ use serde_json::{json, value::to_raw_value};
 
 use crate::{
     answers::{
-        CallResult, Completion, Content, FoundTool, Prompt, PromptSummary, ResourceList, ResourceSummary, Server,
-        ServerList, TemplateList, Tool, ToolList, ToolSummary,
+        CallResult, Completion, Content, FilledPrompt, FoundToolSummary, ListedResources, ListedServers,
+        ListedTemplates, ListedTools, PromptSummary, ResourceSummary, ServerSummary, ToolDescription, ToolSummary,
     },
     client::{CallParams, Client, parse_result},
     error::ClientError,
@@ -19,8 +19,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn servers(&mut self) -> Result<Vec<Server>, ClientError> {
-        self.request_as::<ServerList>(method::LIST_SERVERS, &json!({})).map(|list| list.servers)
+    pub fn servers(&mut self) -> Result<Vec<ServerSummary>, ClientError> {
+        self.request_as::<ListedServers>(method::LIST_SERVERS, &json!({})).map(|list| list.servers)
     }
 
     /// The tools of a server.
@@ -28,14 +28,14 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn tools(&mut self, server: &str) -> Result<Vec<ToolSummary>, ClientError> {
-        self.request_as::<ToolList>(method::LIST_TOOLS, &json!({ "server": server })).map(|list| list.tools)
+        self.request_as::<ListedTools>(method::LIST_TOOLS, &json!({ "server": server })).map(|list| list.tools)
     }
 
     /// A tool in full, with its schemas.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn describe(&mut self, server: &str, tool: &str) -> Result<Tool, ClientError> {
+    pub fn describe(&mut self, server: &str, tool: &str) -> Result<ToolDescription, ClientError> {
         self.request_as(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
     }
 
@@ -90,7 +90,7 @@ impl Client {
     /// [`ClientError`].
     pub fn resources(&mut self, server: &str) -> Result<Vec<ResourceSummary>, ClientError> {
         let params = json!({ "server": server });
-        self.request_as::<ResourceList>(method::LIST_RESOURCES, &params).map(|list| list.resources)
+        self.request_as::<ListedResources>(method::LIST_RESOURCES, &params).map(|list| list.resources)
     }
 
     /// The resource templates of a server.
@@ -99,7 +99,7 @@ impl Client {
     /// [`ClientError`].
     pub fn templates(&mut self, server: &str) -> Result<Vec<ResourceSummary>, ClientError> {
         let params = json!({ "server": server });
-        self.request_as::<TemplateList>(method::LIST_RESOURCE_TEMPLATES, &params).map(|list| list.templates)
+        self.request_as::<ListedTemplates>(method::LIST_RESOURCE_TEMPLATES, &params).map(|list| list.templates)
     }
 
     /// Reads a resource, and gives its parts.
@@ -119,10 +119,10 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`]; bridges other than Footbridge do not know the method. So for the three below.
-    pub fn search(&mut self, query: &str, server: Option<&str>) -> Result<Vec<FoundTool>, ClientError> {
+    pub fn search(&mut self, query: &str, server: Option<&str>) -> Result<Vec<FoundToolSummary>, ClientError> {
         #[derive(Deserialize)]
         struct Found {
-            tools: Vec<FoundTool>,
+            tools: Vec<FoundToolSummary>,
         }
         let mut params = json!({ "query": query });
         if let Some(server) = server {
@@ -152,7 +152,7 @@ impl Client {
         server: &str,
         prompt: &str,
         arguments: &(impl Serialize + ?Sized),
-    ) -> Result<Prompt, ClientError> {
+    ) -> Result<FilledPrompt, ClientError> {
         let arguments = to_raw_value(arguments).map_err(ClientError::Params)?;
         self.request_as(method::GET_PROMPT, &json!({ "server": server, "prompt": prompt, "arguments": arguments }))
     }

@@ -13,7 +13,7 @@ use footbridge_proto::{
 
 /// Where the bridge is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum BridgeAddress {
     /// TCP on a host and port.
     Tcp {
         /// An address or a name.
@@ -25,7 +25,7 @@ pub enum Target {
     Unix(SocketPath),
 }
 
-impl Target {
+impl BridgeAddress {
     /// TCP on a host, which is an address (in brackets or not) or a name, and a port.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for BridgeAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { .. } => f.write_str(&self.host_header()),
@@ -60,19 +60,19 @@ impl fmt::Display for Target {
 
 /// What a [`crate::Client`] needs to know.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ClientSettings {
     /// Where the bridge is.
-    pub target: Target,
+    pub target: BridgeAddress,
     /// What to show it; without one a bridge answers 401.
     pub token: Option<Token>,
     /// How long one request may take.
     pub timeout: Duration,
 }
 
-impl Settings {
+impl ClientSettings {
     /// A target and a token, with the default timeout.
     #[must_use]
-    pub fn of(target: Target, token: Token) -> Self {
+    pub fn of(target: BridgeAddress, token: Token) -> Self {
         Self { target, token: Some(token), timeout: Duration::from_millis(vars::DEFAULT_TIMEOUT_MS) }
     }
 
@@ -100,17 +100,17 @@ impl Settings {
 
 type Get<'a> = &'a dyn Fn(&'static str) -> Result<Option<String>, SettingsError>;
 
-fn target(get: Get<'_>) -> Result<Target, SettingsError> {
+fn target(get: Get<'_>) -> Result<BridgeAddress, SettingsError> {
     let (host, port, socket) = (get(vars::HOST)?, get(vars::PORT)?, get(vars::SOCKET)?);
     if let Some(path) = socket {
         if host.is_some() || port.is_some() {
             return Err(SettingsError::Ambiguous);
         }
-        return SocketPath::new(path).map(Target::Unix).map_err(SettingsError::Socket);
+        return SocketPath::new(path).map(BridgeAddress::Unix).map_err(SettingsError::Socket);
     }
     let host = host.unwrap_or_else(|| vars::DEFAULT_HOST.to_owned());
     let port = port.and_then(|text| text.trim().parse().ok()).filter(|port| *port != 0).unwrap_or(vars::DEFAULT_PORT);
-    Target::tcp(&host, port)
+    BridgeAddress::tcp(&host, port)
 }
 
 fn token(get: Get<'_>) -> Result<Option<Token>, SettingsError> {
@@ -176,8 +176,8 @@ pub enum SettingsError {
 mod tests {
     use super::*;
 
-    fn read(vars: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-        Settings::read(&|name| Ok(vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())))
+    fn read(vars: &[(&str, &str)]) -> Result<ClientSettings, SettingsError> {
+        ClientSettings::read(&|name| Ok(vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())))
     }
 
     #[test]

@@ -16,7 +16,7 @@ use nix::sys::{
     time::{TimeVal, TimeValLike},
 };
 
-use crate::{http::Connection, settings::Target};
+use crate::{http::Connection, settings::BridgeAddress};
 
 /// A connection and its deadline.
 pub(crate) struct Wire {
@@ -34,11 +34,11 @@ enum Stream {
 
 impl Wire {
     /// Connects, and has this much time for all that follows.
-    pub(crate) fn connect(target: &Target, timeout: Duration) -> io::Result<Self> {
+    pub(crate) fn connect(target: &BridgeAddress, timeout: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + timeout;
         let stream = match target {
-            Target::Tcp { host, port } => Stream::Tcp(connect_tcp(host, *port, deadline)?),
-            Target::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
+            BridgeAddress::Tcp { host, port } => Stream::Tcp(connect_tcp(host, *port, deadline)?),
+            BridgeAddress::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
         };
         Ok(Self { stream, deadline, silence: None, timeout })
     }

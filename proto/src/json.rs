@@ -7,10 +7,16 @@
 //!
 //! The canonical text is what an arguments digest covers: members sorted by code point, no white space, the fewest
 //! escapes, and numbers that keep their value ([`inexact_number`] finds those that would not).
+//!
+//! Text that was read before, or need not be JSON, is looked over by [`Scanner`] and [`Tokens`].
+
+mod tokens;
 
 use std::borrow::Cow;
 
 use serde_json::Value;
+
+pub use tokens::{Part, Scanner, Tokens};
 
 /// Deepest nesting of a request body.
 pub const MAX_BODY_DEPTH: usize = 128;

@@ -3,6 +3,7 @@
 //! It knows no I/O, no async and no clock, so that both sides, and anyone who reads it, can rely on it as data.
 //!
 //! - [`endpoint`]: where to listen and where to connect, as text.
+//! - [`events`]: streams of server-sent events, from bytes in any pieces.
 //! - [`json`]: the strict reading of JSON that a hostile sender makes necessary, and its canonical text.
 //! - [`rpc`]: the JSON-RPC envelope, error codes and reasons.
 //! - [`wire`]: methods, and what their answers look like.
@@ -12,6 +13,7 @@
 //! - [`vars`]: environment variables and defaults.
 
 pub mod endpoint;
+pub mod events;
 pub mod exit;
 pub mod json;
 pub mod rpc;

@@ -1,9 +1,16 @@
 //! The JSON-RPC 2.0 envelope, its error codes, and the machine-readable reasons that Footbridge adds.
 
+mod envelope;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{
     Map, Value,
     value::{RawValue, to_raw_value},
+};
+
+pub use envelope::{
+    IncomingError, IncomingMessage, IncomingRequest, OutgoingAnswer, RESULT_START, Request, Response, error_answer,
+    result_end,
 };
 
 /// Error codes on the wire.
@@ -128,57 +135,6 @@ reasons! {
     InvalidSchema = "invalid_schema" => Internal,
     /// The MCP server answered with an error.
     ProviderError = "provider_error" => Internal,
-}
-
-/// A request as a client writes it. Members that are not named here are ignored.
-#[derive(Debug, Serialize)]
-pub struct Request<'a, P> {
-    /// Always `2.0`.
-    pub jsonrpc: &'static str,
-    /// Counts up from 1.
-    pub id: u64,
-    /// See [`crate::wire::method`].
-    pub method: &'a str,
-    /// An object.
-    pub params: P,
-}
-
-impl<'a, P> Request<'a, P> {
-    /// A request with its id.
-    #[must_use]
-    pub fn new(id: u64, method: &'a str, params: P) -> Self {
-        Self { jsonrpc: "2.0", id, method, params }
-    }
-}
-
-/// An answer, either `result` or `error`; both are kept as their text.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Response {
-    /// Always `2.0`.
-    pub jsonrpc: String,
-    /// What was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Box<RawValue>>,
-    /// Why it was not done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ErrorObject>,
-    /// The request's id exactly as it was written, or null.
-    #[serde(default)]
-    pub id: Option<Box<RawValue>>,
-}
-
-impl Response {
-    /// A result, for the request with this id.
-    #[must_use]
-    pub fn result(id: Option<Box<RawValue>>, result: Box<RawValue>) -> Self {
-        Self { jsonrpc: "2.0".to_owned(), result: Some(result), error: None, id }
-    }
-
-    /// An error, for the request with this id.
-    #[must_use]
-    pub fn error(id: Option<Box<RawValue>>, error: ErrorObject) -> Self {
-        Self { jsonrpc: "2.0".to_owned(), result: None, error: Some(error), id }
-    }
 }
 
 /// `error` of a [`Response`].

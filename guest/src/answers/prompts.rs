@@ -7,7 +7,7 @@ use super::{Block, ToolSummary};
 
 /// One tool in the result of `searchTools`.
 #[derive(Debug, Deserialize)]
-pub struct FoundTool {
+pub struct FoundToolSummary {
     /// The server that has it.
     pub server: String,
     /// The tool.
@@ -28,12 +28,12 @@ pub struct PromptSummary {
     pub description: Option<String>,
     /// What it takes.
     #[serde(default)]
-    pub arguments: Option<Vec<PromptArgument>>,
+    pub arguments: Option<Vec<PromptArgumentSummary>>,
 }
 
 /// One argument of a prompt; its value is a text.
 #[derive(Debug, Deserialize)]
-pub struct PromptArgument {
+pub struct PromptArgumentSummary {
     /// Its name.
     pub name: String,
     /// What it says of itself.
@@ -46,7 +46,7 @@ pub struct PromptArgument {
 
 /// Result of `getPrompt`.
 #[derive(Debug, Deserialize)]
-pub struct Prompt {
+pub struct FilledPrompt {
     /// What it says of itself.
     #[serde(default)]
     pub description: Option<String>,

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     CallEvent, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
-    connection::Live,
+    live::Live,
     ticket::{Answer, Ticket},
 };
 use footbridge_core::limits::CallLimits;

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
-    service::{ClientCacheConfig, ClientInitializeError, ClientServiceExt, Peer, RunningService},
+    service::{ClientCacheConfig, ClientInitializeError, ClientServiceExt, RunningService},
     transport::{
         StreamableHttpClientTransport, common::client_side_sse::ExponentialBackoff,
         streamable_http_client::StreamableHttpClientTransportConfig,
@@ -25,12 +25,12 @@ use super::{
     http::{BadAddress, HttpClient, STREAM_PAUSE},
     lines::Lines,
     listing::ListError,
+    live::Live,
     status::Shared,
     stderr::drain,
     tap::Tap,
     watched::Watched,
 };
-use footbridge_core::names::ServerName;
 use footbridge_processes::launch::{LaunchError, Process, ProgramSpec};
 
 /// How long to wait for the rest once one of program and output has ended.
@@ -41,18 +41,6 @@ const STREAM_TRIES: usize = 10;
 
 /// The same while it starts, where nobody waits for an answer and the reason matters more.
 pub(super) const START_GRACE: Duration = Duration::from_secs(1);
-
-/// What a handle needs to send a request.
-#[derive(Debug, Clone)]
-pub(super) struct Live {
-    pub(super) name: ServerName,
-    /// How the server is reached, for its definitions.
-    pub(super) origin: Arc<footbridge_core::catalogue::Origin>,
-    pub(super) peer: Peer<RoleClient>,
-    pub(super) tap: Arc<Tap>,
-    /// Cancelled when no answer can come any more.
-    pub(super) gone: CancellationToken,
-}
 
 /// An open connection.
 pub(super) struct Connection {

@@ -16,14 +16,13 @@ use std::{
     time::Duration,
 };
 
+use footbridge_proto::rpc::{IncomingError, IncomingMessage, Request};
 use http::StatusCode;
 use nix::errno::Errno;
-use serde::Deserialize;
-use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{message::ErrorObject, tap::Tap};
+use super::tap::Tap;
 use footbridge_core::limits::ServerLimits;
 
 /// Pings in a row that reach nobody, before a server counts as gone.
@@ -127,7 +126,7 @@ impl Doubts {
 async fn ping(pinged: &Pinged) -> Echo {
     let Some(request) = pinged.request.try_clone() else { return Echo::Fine };
     let id = format!("footbridge-ping-{}", PINGS.fetch_add(1, Ordering::Relaxed));
-    let body = json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string();
+    let Ok(body) = serde_json::to_vec(&Request::without_params(id, "ping")) else { return Echo::Fine };
     let response = match request.body(body).send().await {
         Ok(response) => response,
         Err(error) if error.is_connect() && !is_shortage(&error) => return Echo::Unreachable,
@@ -140,10 +139,6 @@ async fn ping(pinged: &Pinged) -> Echo {
 
 /// Whether the answer says no more than that there is no such method.
 async fn knows_no_ping(mut response: reqwest::Response) -> bool {
-    #[derive(Deserialize)]
-    struct Refusal {
-        error: ErrorObject,
-    }
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk);
@@ -151,7 +146,9 @@ async fn knows_no_ping(mut response: reqwest::Response) -> bool {
             return false;
         }
     }
-    serde_json::from_slice::<Refusal>(&body).is_ok_and(|refusal| refusal.error.code == METHOD_NOT_FOUND)
+    let refusal = serde_json::from_slice::<IncomingMessage<'_>>(&body).ok();
+    let error = refusal.and_then(|refusal| serde_json::from_str::<IncomingError>(refusal.error?.get()).ok());
+    error.is_some_and(|error| error.code == METHOD_NOT_FOUND)
 }
 
 /// Whether a connection failed for want of something on this machine, which says nothing of the server.

@@ -24,6 +24,7 @@ mod gather;
 mod http;
 mod lines;
 mod listing;
+mod live;
 mod message;
 mod noise;
 mod provided;

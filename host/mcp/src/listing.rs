@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     call::{Ended, Times, ask},
-    connection::Live,
+    live::Live,
     ticket::{Answer, Ticket},
 };
 use footbridge_core::{

@@ -1,8 +1,11 @@
 //! The parts of JSON-RPC messages that are looked at, and what the MCP library gets in place of an answer.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use footbridge_proto::text::needs_escape;
+use footbridge_proto::{
+    rpc::{IncomingMessage, OutgoingAnswer, Request},
+    text::needs_escape,
+};
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -14,29 +17,6 @@ use footbridge_core::catalogue::PROMOTED;
 pub(super) const MAX_TYPED: usize = 256 * 1024;
 /// Longest id of a server's request. The library logs it, so it has to be plain text too.
 const MAX_ID: usize = 128;
-
-/// The outermost object of a message.
-#[derive(Deserialize)]
-pub(super) struct Envelope<'a> {
-    #[serde(default, borrow)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    pub(super) method: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    pub(super) params: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    pub(super) result: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    pub(super) error: Option<&'a RawValue>,
-}
-
-/// `error` of an answer.
-#[derive(Deserialize)]
-pub(super) struct ErrorObject {
-    pub(super) code: i64,
-    #[serde(default)]
-    pub(super) message: String,
-}
 
 /// `params` of a progress notification.
 #[derive(Deserialize)]
@@ -60,21 +40,15 @@ impl Progress {
 /// A message of ours as it leaves. The arguments of a call come from its ticket, where they are text: the library has
 /// a placeholder for them.
 pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
-    #[derive(Deserialize, Serialize)]
-    struct Call<'a> {
-        #[serde(borrow)]
-        jsonrpc: &'a RawValue,
-        id: &'a RawValue,
-        method: &'a RawValue,
-        params: BTreeMap<&'a str, &'a RawValue>,
-    }
     let text = serde_json::to_string(message)?;
     let Some(arguments) = ticket(message).and_then(|ticket| ticket.take_arguments()) else {
         return Ok(text.into_bytes());
     };
-    let mut call: Call<'_> = serde_json::from_str(&text)?;
-    call.params.insert("arguments", &arguments);
-    serde_json::to_vec(&call)
+    let call: IncomingMessage<'_> = serde_json::from_str(&text)?;
+    let mut params: BTreeMap<&str, &RawValue> =
+        call.params.map_or(Ok(BTreeMap::new()), |raw| serde_json::from_str(raw.get()))?;
+    params.insert("arguments", &arguments);
+    serde_json::to_vec(&Request::new(call.id, call.method.as_deref().unwrap_or_default(), params))
 }
 
 /// The ticket of a request of ours.
@@ -109,7 +83,7 @@ pub(super) fn placeholder(id: i64) -> ServerJsonRpcMessage {
 
 /// What the library gets for a result: nothing of it, but the tools whose parameters it has to repeat in headers.
 pub(super) fn stand_in(id: i64, result: &RawValue) -> ServerJsonRpcMessage {
-    #[derive(Deserialize)]
+    #[derive(Deserialize, Serialize)]
     struct Tools<'a> {
         #[serde(borrow)]
         tools: Vec<&'a RawValue>,
@@ -117,10 +91,10 @@ pub(super) fn stand_in(id: i64, result: &RawValue) -> ServerJsonRpcMessage {
     if result.get().len() > MAX_TYPED || !result.get().contains(PROMOTED) {
         return placeholder(id);
     }
-    let Ok(Tools { tools }) = serde_json::from_str::<Tools<'_>>(result.get()) else { return placeholder(id) };
-    let promoted: Vec<_> = tools.iter().map(|tool| tool.get()).filter(|tool| tool.contains(PROMOTED)).collect();
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{}]}}}}"#, promoted.join(","));
-    serde_json::from_str(&text).unwrap_or_else(|_| placeholder(id))
+    let Ok(Tools { mut tools }) = serde_json::from_str::<Tools<'_>>(result.get()) else { return placeholder(id) };
+    tools.retain(|tool| tool.get().contains(PROMOTED));
+    let text = serde_json::to_string(&OutgoingAnswer::new(id, Ok(Tools { tools })));
+    text.and_then(|text| serde_json::from_str(&text)).unwrap_or_else(|_| placeholder(id))
 }
 
 /// What the library gets for an answer that it waits for itself and that cannot be used.

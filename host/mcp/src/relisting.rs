@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    connection::Live,
     listing::{self, ListError, Listed},
+    live::Live,
 };
 use footbridge_core::{catalogue::Catalogue, limits::ServerLimits};
 

@@ -4,15 +4,15 @@
 //! last. So the scan follows nesting, strings and escapes, and remembers only the value of a member `id` of the
 //! outermost object. Broken input cannot make it fail: at worst it finds no id.
 
+use footbridge_proto::json::{Part, Scanner};
+
 /// Longest id that is remembered; ours are numbers of a few digits.
 const MAX_ID: usize = 24;
 
 /// The scan of one message. Feed it all the bytes in order.
 #[derive(Debug, Default)]
 pub(super) struct Skim {
-    depth: u32,
-    in_string: bool,
-    escaped: bool,
+    scanner: Scanner,
     place: Place,
     token: Vec<u8>,
     id: Option<i64>,
@@ -41,57 +41,33 @@ impl Skim {
     }
 
     fn step(&mut self, byte: u8) {
-        if self.in_string {
-            self.step_in_string(byte);
-            return;
-        }
-        match byte {
-            b'"' => {
-                self.in_string = true;
-                self.token.clear();
-            }
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-            b'}' | b']' => {
-                self.end_scalar();
-                self.depth = self.depth.saturating_sub(1);
-            }
-            b':' if self.depth == 1 => {
+        let depth = self.scanner.depth();
+        match self.scanner.step(byte) {
+            Part::StringStart => self.token.clear(),
+            Part::Close if depth == 1 => self.end_scalar(),
+            Part::Colon if depth == 1 => {
                 self.place = if self.token == b"id" { Place::IdValue } else { Place::Value };
                 self.token.clear();
             }
-            b',' if self.depth == 1 => {
+            Part::Comma if depth == 1 => {
                 self.end_scalar();
                 self.place = Place::Name;
                 self.token.clear();
             }
-            b' ' | b'\t' | b'\r' | b'\n' => {}
-            _ => self.keep(byte),
-        }
-    }
-
-    fn step_in_string(&mut self, byte: u8) {
-        if self.escaped {
-            self.escaped = false;
-            self.keep(byte);
-        } else if byte == b'\\' {
-            self.escaped = true;
-            self.keep(byte);
-        } else if byte == b'"' {
-            self.in_string = false;
-        } else {
-            self.keep(byte);
+            Part::InString | Part::Scalar if depth == 1 => self.keep(byte),
+            _ => {}
         }
     }
 
     /// Keeps what may be a member's name or the id, and forgets that it was one when it grows too long.
     fn keep(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() < MAX_ID {
+        if self.token.len() < MAX_ID {
             self.token.push(byte);
         }
     }
 
     fn end_scalar(&mut self) {
-        if self.depth == 1 && self.place == Place::IdValue && self.id.is_none() {
+        if self.place == Place::IdValue && self.id.is_none() {
             self.id = std::str::from_utf8(&self.token).ok().and_then(|text| text.parse().ok());
         }
     }

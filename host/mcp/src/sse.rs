@@ -3,6 +3,8 @@
 //! An event whose data is too long is not kept: its bytes stream by and only its JSON-RPC id is found, as with a line
 //! over stdio, so that the one caller is told and the stream goes on.
 
+use footbridge_proto::events::{EventFields, EventPart, EventStream};
+
 use super::gather::{Gather, Gathered, Room};
 
 /// Longest line that is not data, and longest id of an event.
@@ -11,24 +13,8 @@ const MAX_FIELD: usize = 1024;
 /// The state between two pieces.
 #[derive(Debug)]
 pub(super) struct Events {
+    stream: EventStream,
     data: Gather,
-    event: Option<String>,
-    id: Option<String>,
-    retry: Option<u64>,
-    field: Vec<u8>,
-    line: Line,
-    after_cr: bool,
-}
-
-/// Which line is being read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    /// Its name is not complete.
-    Name,
-    /// Data; whether a blank after the colon may still come.
-    Data { fresh: bool },
-    /// One of no interest, or too long.
-    Skip,
 }
 
 /// One event.
@@ -53,8 +39,7 @@ impl Events {
 
     /// The start of a stream.
     pub(super) fn new(room: Room) -> Self {
-        let data = Gather::new(room);
-        Self { data, event: None, id: None, retry: None, field: Vec::new(), line: Line::Name, after_cr: false }
+        Self { stream: EventStream::new(MAX_FIELD), data: Gather::new(room) }
     }
 
     /// Whether data is being kept of an event that is not complete.
@@ -64,79 +49,28 @@ impl Events {
 
     /// Takes bytes up to the end of the next event. Gives the event, if one is complete, and how many bytes it took.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> (usize, Option<Event>) {
-        let mut at = 0;
-        while at < bytes.len() {
-            let byte = bytes[at];
-            if std::mem::take(&mut self.after_cr) && byte == b'\n' {
-                at += 1;
-                continue;
-            }
-            if byte == b'\n' || byte == b'\r' {
-                at += 1;
-                self.after_cr = byte == b'\r';
-                if let Some(event) = self.end_line() {
-                    return (at, Some(event));
-                }
-                continue;
-            }
-            let end = bytes[at..].iter().position(|b| matches!(b, b'\n' | b'\r')).map_or(bytes.len(), |n| at + n);
-            at += self.in_line(&bytes[at..end]).await;
-        }
-        (at, None)
-    }
-
-    async fn in_line(&mut self, bytes: &[u8]) -> usize {
-        match self.line {
-            Line::Skip => bytes.len(),
-            Line::Data { fresh } => {
-                let blank = usize::from(fresh && bytes[0] == b' ');
-                self.line = Line::Data { fresh: false };
-                self.data.push(&bytes[blank..]).await;
-                bytes.len()
-            }
-            Line::Name => {
-                self.field.push(bytes[0]);
-                if self.field == b"data:" {
-                    if !self.data.is_empty() {
-                        self.data.push(b"\n").await;
+        let mut rest = bytes;
+        while let Some(part) = self.stream.next(&mut rest) {
+            match part {
+                EventPart::DataLine if self.data.is_empty() => {}
+                EventPart::DataLine => self.data.push(b"\n").await,
+                EventPart::Data(part) => self.data.push(part).await,
+                EventPart::LongLine => {}
+                EventPart::End(fields) => {
+                    if let Some(event) = self.end_event(fields) {
+                        return (bytes.len() - rest.len(), Some(event));
                     }
-                    self.field.clear();
-                    self.line = Line::Data { fresh: true };
-                } else if self.field.len() > MAX_FIELD || self.field == b":" {
-                    self.field.clear();
-                    self.line = Line::Skip;
                 }
-                1
             }
         }
+        (bytes.len(), None)
     }
 
-    fn end_line(&mut self) -> Option<Event> {
-        let line = std::mem::replace(&mut self.line, Line::Name);
-        let field = std::mem::take(&mut self.field);
-        if line != Line::Name {
-            return None;
-        }
-        if field.is_empty() {
-            return self.end_event();
-        }
-        let text = String::from_utf8_lossy(&field);
-        let (name, value) = text.split_once(':').unwrap_or((&text, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match name {
-            "event" => self.event = Some(value.to_owned()),
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            "retry" => self.retry = value.parse().ok(),
-            _ => {}
-        }
-        None
-    }
-
-    fn end_event(&mut self) -> Option<Event> {
+    fn end_event(&mut self, fields: EventFields) -> Option<Event> {
+        let EventFields { kind: event, id, retry, .. } = fields;
         let data = if self.data.is_empty() { None } else { Some(self.data.finish()) };
-        let event = Event { event: self.event.take(), id: self.id.take(), retry: self.retry.take(), data };
-        let empty = event.event.is_none() && event.id.is_none() && event.retry.is_none() && event.data.is_none();
-        if empty { None } else { Some(event) }
+        let is_empty = event.is_none() && id.is_none() && retry.is_none() && data.is_none();
+        if is_empty { None } else { Some(Event { event, id, retry, data }) }
     }
 }
 

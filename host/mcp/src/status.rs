@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::{ServerSpec, ServersContext, connection::Live, noise::Noise, stderr::StderrRing};
+use super::{ServerSpec, ServersContext, live::Live, noise::Noise, stderr::StderrRing};
 use footbridge_core::catalogue::{Catalogue, Origin};
 use footbridge_core::names::ServerName;
 

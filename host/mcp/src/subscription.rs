@@ -5,7 +5,7 @@
 
 use rmcp::model::SubscriptionFilter;
 
-use super::connection::Live;
+use super::live::Live;
 
 /// Holds a subscription for as long as it is polled. Never ends.
 pub(super) async fn subscribe(live: Live) {

@@ -17,6 +17,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use footbridge_proto::rpc::{IncomingError, IncomingMessage};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, GetExtensions, GetMeta, NumberOrString, RequestId, ServerJsonRpcMessage,
 };
@@ -26,7 +27,7 @@ use tokio::sync::Notify;
 use super::{
     elicitation::Questions,
     gather::Dropped,
-    message::{self, Envelope, ErrorObject, placeholder, unusable},
+    message::{self, placeholder, unusable},
     noise::Noise,
     skim::Skim,
     ticket::{Answer, Ticket},
@@ -190,7 +191,7 @@ impl Tap {
     }
 
     fn one(&self, text: String, held: Option<Held>, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
-        let envelope = match serde_json::from_str::<Envelope<'_>>(&text) {
+        let envelope = match serde_json::from_str::<IncomingMessage<'_>>(&text) {
             Ok(envelope) => envelope,
             Err(_) => return self.broken(&text, out),
         };
@@ -248,8 +249,8 @@ impl Tap {
     }
 
     fn error(&self, error: &RawValue) -> Answer {
-        match serde_json::from_str::<ErrorObject>(error.get()) {
-            Ok(ErrorObject { code, message }) => {
+        match serde_json::from_str::<IncomingError>(error.get()) {
+            Ok(IncomingError { code, message }) => {
                 let mut message = self.redactor.scrub(&message).into_owned();
                 if message.len() > MAX_ERROR {
                     let end = message.floor_char_boundary(MAX_ERROR);

@@ -4,6 +4,7 @@
 //! Numbers keep the text they came with, so none loses digits; strings get the fewest escapes, as the public client
 //! prints them. It takes no stack for nesting. The text must be JSON (it comes out of a `RawValue`).
 
+use footbridge_proto::json::{Part, Tokens};
 use serde_json::value::RawValue;
 
 /// Two blanks a level, a member a line, empty containers as `{}` and `[]`.
@@ -17,70 +18,42 @@ pub(crate) fn one_line(raw: &RawValue) -> String {
 }
 
 fn lay_out(text: &str, indent: bool) -> String {
-    let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len() + text.len() / 4);
-    let (mut at, mut depth) = (0, 0);
+    let mut depth = 0_usize;
     let line = |out: &mut String, depth: usize| {
         if indent {
             out.push('\n');
             out.extend(std::iter::repeat_n("  ", depth));
         }
     };
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\r' => at += 1,
-            b'{' | b'[' => {
-                out.push(char::from(*byte));
-                at = skip_space(bytes, at + 1);
-                if let Some(close @ (b'}' | b']')) = bytes.get(at) {
-                    out.push(char::from(*close));
-                    at += 1;
+    let mut tokens = Tokens::of(text).peekable();
+    while let Some((kind, place)) = tokens.next() {
+        let token = &text[place];
+        match kind {
+            Part::Open => {
+                out.push_str(token);
+                if let Some((_, close)) = tokens.next_if(|(kind, _)| *kind == Part::Close) {
+                    out.push_str(&text[close]);
                 } else {
                     depth += 1;
                     line(&mut out, depth);
                 }
             }
-            b'}' | b']' => {
+            Part::Close => {
                 depth = depth.saturating_sub(1);
                 line(&mut out, depth);
-                out.push(char::from(*byte));
-                at += 1;
+                out.push_str(token);
             }
-            b',' => {
+            Part::Comma => {
                 out.push(',');
                 line(&mut out, depth);
-                at += 1;
             }
-            b':' => {
-                out.push_str(if indent { ": " } else { ":" });
-                at += 1;
-            }
-            b'"' => {
-                let end = string_end(bytes, at);
-                push_string(&mut out, &text[at..end]);
-                at = end;
-            }
-            _ => {
-                let end = at + bytes[at..].iter().take_while(|b| !b" \t\n\r,]}".contains(b)).count();
-                out.push_str(&text[at..end]);
-                at = end;
-            }
+            Part::Colon => out.push_str(if indent { ": " } else { ":" }),
+            Part::StringStart => push_string(&mut out, token),
+            _ => out.push_str(token),
         }
     }
     out
-}
-
-fn skip_space(bytes: &[u8], from: usize) -> usize {
-    from + bytes[from..].iter().take_while(|b| b" \t\n\r".contains(b)).count()
-}
-
-/// Just after the closing quote of the string that starts at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while at < bytes.len() && bytes[at] != b'"' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
-    }
-    (at + 1).min(bytes.len())
 }
 
 /// A string with the fewest escapes; one that no Unicode text can hold (half a surrogate pair) stays as it is.

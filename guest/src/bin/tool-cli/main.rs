@@ -16,7 +16,7 @@ mod step;
 
 use std::{ffi::OsString, io, process};
 
-use footbridge_guest::{Settings, sys};
+use footbridge_guest::{ClientSettings, sys};
 use footbridge_proto::vars;
 
 use crate::{args::Style, failure::Failure};
@@ -50,7 +50,7 @@ fn report(failure: &Failure, style: Style) {
 
 /// Whatever an error quotes, it never shows the token, nor the token as JSON has it.
 fn without_token(mut text: String) -> String {
-    let known = Settings::from_env().ok().and_then(|settings| settings.token);
+    let known = ClientSettings::from_env().ok().and_then(|settings| settings.token);
     let known = known.map(|token| token.expose().to_owned());
     let token = known.or_else(|| std::env::var(vars::TOKEN).ok()).unwrap_or_default();
     let quoted = serde_json::Value::from(token.trim()).to_string();

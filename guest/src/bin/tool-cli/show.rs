@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use footbridge_guest::answers::{ResourceSummary, ServerList, Tool, ToolList};
+use footbridge_guest::answers::{ListedServers, ListedTools, ResourceSummary, ToolDescription};
 use footbridge_proto::wire::NO_DESCRIPTION;
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ const SERVER_WIDTH: usize = 20;
 /// Column width of a tool's name.
 const TOOL_WIDTH: usize = 30;
 
-pub(crate) fn servers(list: &ServerList) -> String {
+pub(crate) fn servers(list: &ListedServers) -> String {
     if list.servers.is_empty() {
         return "No MCP servers connected.\n".to_owned();
     }
@@ -34,7 +34,7 @@ pub(crate) fn servers(list: &ServerList) -> String {
     out
 }
 
-pub(crate) fn tools(server: &str, list: &ToolList) -> String {
+pub(crate) fn tools(server: &str, list: &ListedTools) -> String {
     if list.tools.is_empty() {
         return format!("{server} — no tools\n");
     }
@@ -48,7 +48,7 @@ pub(crate) fn tools(server: &str, list: &ToolList) -> String {
     out
 }
 
-pub(crate) fn tool(server: &str, name: &str, tool: &Tool) -> String {
+pub(crate) fn tool(server: &str, name: &str, tool: &ToolDescription) -> String {
     let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION);
     let mut out = format!("{} — {description}\n\nInput schema:\n{}", tool.name, schema(&tool.input_schema));
     if let Some(output) = tool.output_schema.as_ref().filter(|schema| !schema.is_null()) {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn nothing_connected_and_nothing_offered_are_said() {
-        assert_eq!(servers(&ServerList { servers: Vec::new() }), "No MCP servers connected.\n");
+        assert_eq!(servers(&ListedServers { servers: Vec::new() }), "No MCP servers connected.\n");
         assert_eq!(resources("s", "resource", &[]), "s — no resources\n");
     }
 

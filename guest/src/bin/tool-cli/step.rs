@@ -7,8 +7,10 @@ use std::{
 };
 
 use footbridge_guest::{
-    Client, ClientError, Settings,
-    answers::{CallResult, ResourceContents, ResourceList, ServerList, TemplateList, Tool, ToolList},
+    Client, ClientError, ClientSettings,
+    answers::{
+        CallResult, ListedResources, ListedServers, ListedTemplates, ListedTools, ResourceContents, ToolDescription,
+    },
     client::{CallParams, parse_result},
 };
 use footbridge_proto::{
@@ -73,7 +75,7 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
         Step::Version => return output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n")),
         _ => {}
     }
-    let mut settings = Settings::from_env()?;
+    let mut settings = ClientSettings::from_env()?;
     settings.timeout = options.timeout.unwrap_or(settings.timeout);
     let deadline = Instant::now() + settings.timeout;
     let client = Client::new(settings);
@@ -81,20 +83,19 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     let mut asked = Asked { client, json: style.json, deadline };
     match step {
         Step::Help | Step::Version => Ok(()),
-        Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ServerList| show::servers(list)),
-        Step::Tools { server } => {
-            asked.list(method::LIST_TOOLS, &json!({ "server": server }), |list: &ToolList| show::tools(&server, list))
-        }
+        Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list)),
+        Step::Tools { server } => asked
+            .list(method::LIST_TOOLS, &json!({ "server": server }), |list: &ListedTools| show::tools(&server, list)),
         Step::Describe { server, tool } => {
             let params = json!({ "server": server, "tool": tool });
-            asked.list(method::DESCRIBE_TOOL, &params, |full: &Tool| show::tool(&server, &tool, full))
+            asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| show::tool(&server, &tool, full))
         }
         Step::Resources { server } => {
-            let show = |list: &ResourceList| show::resources(&server, "resource", &list.resources);
+            let show = |list: &ListedResources| show::resources(&server, "resource", &list.resources);
             asked.list(method::LIST_RESOURCES, &json!({ "server": server }), show)
         }
         Step::Templates { server } => {
-            let show = |list: &TemplateList| show::resources(&server, "resource template", &list.templates);
+            let show = |list: &ListedTemplates| show::resources(&server, "resource template", &list.templates);
             asked.list(method::LIST_RESOURCE_TEMPLATES, &json!({ "server": server }), show)
         }
         Step::Call { server, tool, arguments } => {
@@ -120,9 +121,9 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
 /// Usage first, since it needs nobody; then the servers, if a bridge is quick to name them.
 fn help() -> Result<(), Failure> {
     output::print(USAGE)?;
-    let Ok(mut settings) = Settings::from_env() else { return Ok(()) };
+    let Ok(mut settings) = ClientSettings::from_env() else { return Ok(()) };
     settings.timeout = HELP_PATIENCE;
-    match Client::new(settings).request_as::<ServerList>(method::LIST_SERVERS, &json!({})) {
+    match Client::new(settings).request_as::<ListedServers>(method::LIST_SERVERS, &json!({})) {
         Ok(list) => output::print(&format!("\n{}", show::servers(&list))),
         Err(_) => Ok(()),
     }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use footbridge_proto::json::Tokens;
 use tokio::sync::Semaphore;
 
 use super::lines::short_name;
@@ -62,16 +63,17 @@ impl Redaction {
     fn shown(&self, canonical: &str) -> String {
         let mut out = String::with_capacity(canonical.len());
         let mut at = 0;
-        while let Some(found) = canonical[at..].find('"') {
-            out.push_str(&canonical[at..at + found]);
-            let start = at + found;
-            at = string_end(canonical, start);
-            let Ok(text) = serde_json::from_str::<Cow<'_, str>>(&canonical[start..at]) else { break };
+        let mut tokens = Tokens::of(canonical);
+        while let Some(found) = tokens.next_string() {
+            out.push_str(&canonical[at..found.start]);
+            at = found.end;
+            let Ok(text) = serde_json::from_str::<Cow<'_, str>>(&canonical[found]) else { break };
             let clean = shapes::hide(&text);
             out.push_str(&serde_json::Value::from(clean.as_ref()).to_string());
             if canonical[at..].starts_with(':') && self.is_named(&text) {
                 out.push_str(&format!(":\"{MARK}\""));
-                at = value_end(canonical, at + 1);
+                let _colon = tokens.next();
+                at = tokens.skip_value();
             }
         }
         out.push_str(&canonical[at..]);
@@ -87,44 +89,6 @@ impl Redaction {
 /// A field's name without what people write differently.
 fn plain_name(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// The end of the string that starts here, behind its closing quote.
-fn string_end(text: &str, start: usize) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = start + 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// The end of the value that starts here.
-fn value_end(text: &str, start: usize) -> usize {
-    let bytes = text.as_bytes();
-    let (mut at, mut depth) = (start, 0_usize);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => {
-                at = string_end(text, at);
-                if depth == 0 {
-                    return at;
-                }
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth <= 1 => return if depth == 1 { at + 1 } else { at },
-            b'}' | b']' => depth -= 1,
-            b',' if depth == 0 => return at,
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
 }
 
 /// Head and tail of a long text, and how much was left out between them.

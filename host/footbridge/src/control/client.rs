@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
+use footbridge_proto::rpc;
 use nix::sys::socket::{getsockopt, sockopt};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{json, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::wire::{Harness, Hello, Kind, MAX_ANSWER, Method, PROTOCOL, Refusal};
 
@@ -77,21 +78,6 @@ pub enum ClientError {
 }
 
 #[derive(Deserialize)]
-struct AnswerLine<'a> {
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<ErrorLine>,
-}
-
-#[derive(Deserialize)]
-struct ErrorLine {
-    message: String,
-    #[serde(default)]
-    data: Option<ErrorData>,
-}
-
-#[derive(Deserialize)]
 struct ErrorData {
     kind: Kind,
 }
@@ -138,7 +124,7 @@ impl Client {
     }
 
     fn exchange<M: Method>(&mut self, method: &str, params: &M) -> io::Result<Vec<u8>> {
-        let mut text = serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))?;
+        let mut text = serde_json::to_vec(&rpc::Request::new(1, method, params))?;
         text.push(b'\n');
         match self.stream.get_mut().write_all(&text) {
             // Whoever turns us away says why, and does not wait to hear what for.
@@ -153,12 +139,12 @@ impl Client {
 
     fn read<A: DeserializeOwned>(&self, line: &[u8]) -> Result<A, ClientError> {
         let bad = |error: serde_json::Error| self.broken(error.into());
-        let answer: AnswerLine<'_> = serde_json::from_slice(line).map_err(bad)?;
+        let answer: rpc::Response = serde_json::from_slice(line).map_err(bad)?;
         if let Some(error) = answer.error {
-            let kind = error.data.map_or(Kind::Other, |data| data.kind);
-            return Err(Refusal::new(kind, error.message).into());
+            let data = error.data.map(serde_json::from_value::<ErrorData>).transpose().map_err(bad)?;
+            return Err(Refusal::new(data.map_or(Kind::Other, |data| data.kind), error.message).into());
         }
-        let result = answer.result.map_or("null", RawValue::get);
+        let result = answer.result.as_deref().map_or("null", RawValue::get);
         serde_json::from_str(result).map_err(bad)
     }
 

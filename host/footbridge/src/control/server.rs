@@ -12,8 +12,11 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
-use serde::{Deserialize, Serialize};
+use footbridge_proto::{
+    endpoint::{Endpoint, EndpointError, SocketPath},
+    rpc::{ErrorObject, IncomingRequest, OutgoingAnswer},
+};
+use serde::{Serialize, de::Error as _};
 use serde_json::{json, value::RawValue};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -173,30 +176,6 @@ async fn make_room(clients: &mut JoinSet<()>, idle: &Idle) -> bool {
     true
 }
 
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    id: &'a RawValue,
-    method: std::borrow::Cow<'a, str>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-struct AnswerLine<'a> {
-    jsonrpc: &'static str,
-    id: &'a RawValue,
-    #[serde(flatten)]
-    answer: Answered,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Answered {
-    Result(serde_json::Value),
-    Error(serde_json::Value),
-}
-
 /// Answers line by line until the client leaves, has to give way, or the harness ends.
 async fn converse(
     (stream, peer): (UnixStream, Peer),
@@ -234,27 +213,25 @@ async fn converse(
 }
 
 async fn answer(line: &[u8], handler: &impl Handler, peer: Peer) -> io::Result<Vec<u8>> {
-    let read: Line<'_> = serde_json::from_slice(line)?;
+    let read: IncomingRequest<'_> = serde_json::from_slice(line)?;
+    let id = read.id.ok_or_else(|| serde_json::Error::missing_field("id"))?;
+    let method = read.method().ok_or_else(|| serde_json::Error::missing_field("method"))?;
+    let params = read.params.filter(|params| params.get() != "null");
     let none = RawValue::from_string("{}".to_owned())?;
-    let carried_out = match Request::read(&read.method, read.params.unwrap_or(&none)) {
+    let carried_out = match Request::read(&method, params.unwrap_or(&none)) {
         Ok(request) => handler.handle(request, peer).await,
         Err(refusal) => Err(refusal),
     };
-    let answer = match carried_out {
-        Ok(result) => Answered::Result(result),
-        Err(refusal) => Answered::of(&refusal),
-    };
-    answer_line(read.id, answer)
+    answer_line(id, carried_out)
 }
 
-impl Answered {
-    fn of(refusal: &Refusal) -> Self {
-        Self::Error(json!({"code": refusal.code(), "message": refusal.message, "data": {"kind": refusal.kind}}))
-    }
-}
-
-fn answer_line(id: &RawValue, answer: Answered) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec(&AnswerLine { jsonrpc: "2.0", id, answer })?;
+fn answer_line(id: &RawValue, answer: Result<serde_json::Value, Refusal>) -> io::Result<Vec<u8>> {
+    let answer = answer.map_err(|refusal| ErrorObject {
+        code: refusal.code().into(),
+        message: refusal.message,
+        data: Some(json!({ "kind": refusal.kind })),
+    });
+    let mut text = serde_json::to_vec(&OutgoingAnswer::new(id, answer))?;
     text.push(b'\n');
     Ok(text)
 }
@@ -264,7 +241,7 @@ fn answer_line(id: &RawValue, answer: Answered) -> io::Result<Vec<u8>> {
 fn turn_away(stream: UnixStream) -> io::Result<()> {
     let why = "this footbridge takes no commands from what it started itself, such as the command of \"footbridge run\" and \
                MCP servers: use another terminal";
-    let line = answer_line(RawValue::NULL, Answered::of(&Refusal::new(Kind::Failed, why)))?;
+    let line = answer_line(RawValue::NULL, Err(Refusal::new(Kind::Failed, why)))?;
     stream.into_std()?.write_all(&line)
 }
 

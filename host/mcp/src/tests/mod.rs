@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use admitted::{about, admitted, outgoing, outgoing_to};
-use footbridge_core::{digest::Digest, secret::Secret};
+use footbridge_core::secret::Secret;
 
 /// Longer than anything takes here, on a busy machine.
 const LONG: Duration = Duration::from_secs(30);

@@ -18,7 +18,6 @@ mod exec;
 mod finish;
 mod order;
 mod program;
-mod refusal;
 mod watch;
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -33,12 +32,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::Child;
 
+pub use crate::refusal::{Refusal, Step};
 pub use command::{KeptCommand, Stream};
 pub use confine::Confinement;
 pub use finish::children_of;
 use order::{Report, Request};
-pub use refusal::namespaces_hint;
-pub use refusal::{Refusal, Step};
 
 /// The first argument that makes this process a keeper.
 const KEEPER: &str = "__keeper";

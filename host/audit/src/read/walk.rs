@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::{
-    KnownHeads, RawLine, Report,
-    verify::{Kind, Problem},
+    KnownHeads, RawLine,
+    report::{Kind, Problem, Report},
 };
 use crate::{SignedHead, journal::file_name};
 use footbridge_core::digest::{Digest, digest_text};

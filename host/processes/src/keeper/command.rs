@@ -18,7 +18,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use super::KEEPER;
 use super::order::{Afterwards, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
 use super::{Kept, SpawnError, channel};
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
 use crate::sys::{self, Inherited};
 
 /// What one of the program's three streams is.
@@ -109,7 +109,8 @@ impl KeptCommand {
         self
     }
 
-    pub fn isolated(mut self, isolation: Isolation) -> Self {
+    /// Has the program be the first one of namespaces of its own, with this view of the host.
+    pub(crate) fn isolated(mut self, isolation: Isolation) -> Self {
         self.order.isolation = Some(isolation);
         self.order.target = Target::Program;
         self

@@ -15,7 +15,7 @@ use landlock::{
 };
 use nix::errno::Errno;
 
-use super::refusal::{Refusal, Step};
+use crate::refusal::{Refusal, Step};
 
 /// How well the kernel can confine a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::refusal::Refusal;
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
+use crate::refusal::Refusal;
 use crate::sys::Inherited;
 
 /// Where one of the program's three streams comes from.

@@ -22,10 +22,10 @@ use super::channel;
 use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
-use super::refusal::{Refusal, Step};
-use crate::pty::window;
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
+use crate::refusal::{Refusal, Step};
 use crate::sys::{self, Inherited};
+use crate::terminal::window;
 
 /// What the child has in hand besides the order.
 #[derive(Debug)]

@@ -21,8 +21,8 @@ use super::channel;
 use super::finish::{Ending, children_of, end_all, reap};
 use super::order::{Afterwards, Opening, Order, Report, Request, Slot, Target};
 use super::program::{Hands, become_program};
-use super::refusal::{Refusal, Step};
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
+use crate::refusal::{Refusal, Step};
 use crate::sys;
 
 /// Status of a keeper that could not do its work, as in `sysexits.h`.
@@ -153,7 +153,7 @@ impl Keeper {
         if !self.is_harness_gone() {
             return;
         }
-        crate::pty::restore_to(terminal, before);
+        crate::terminal::restore_to(terminal, before);
     }
 
     /// Gone, not merely done: one that has heard the report closes its end for writing only.

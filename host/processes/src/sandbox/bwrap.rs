@@ -13,10 +13,11 @@ use std::io::{self, PipeReader, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::mounts::paths_to_hide;
 use super::net::{View, strings};
 use super::{FilterError, filter_bytes};
-use crate::keeper::{Kept, KeptCommand, Refusal, namespaces_hint};
+use crate::isolation::paths_to_hide;
+use crate::keeper::{Kept, KeptCommand};
+use crate::refusal::{Refusal, namespaces_hint};
 
 /// The name of the program and of its package.
 pub const PROGRAM: &str = "bwrap";

@@ -23,7 +23,7 @@ use crate::{
     report,
 };
 use footbridge_calls::approval::{ApprovalId, ApprovalInfo};
-use footbridge_processes::{pty, sys};
+use footbridge_processes::{sys, terminal::window};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
@@ -115,7 +115,7 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         }
         ApprovalsCommand::Show { id, json } => {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
-            let columns = pty::window::size(std::io::stdout()).map(|(_, columns)| columns);
+            let columns = window::size(std::io::stdout()).map(|(_, columns)| columns);
             Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns) })?)
         }
         ApprovalsCommand::Allow { id, remember, fields, content } => {

@@ -25,8 +25,8 @@ use nix::sys::stat::Mode;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{AccessFlags, access};
 
-use super::net::Isolation;
-use crate::keeper::{Refusal, Step};
+use super::Isolation;
+use crate::refusal::{Refusal, Step};
 
 /// Where the empty file is made that covers hidden ones. It is a folder in the private /proc, which always has it.
 const SCRATCH: &str = "/proc/sys";
@@ -114,7 +114,7 @@ fn hold(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Held>, Refusal> 
 }
 
 /// What the hidden paths lead to, without what is below others of them. A missing folder is made first.
-pub(super) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<BTreeSet<PathBuf>, Refusal> {
+pub(crate) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<BTreeSet<PathBuf>, Refusal> {
     let mut all = BTreeSet::new();
     for path in folders.iter().map(Path::new) {
         make_folder(path).map_err(hiding(path))?;

@@ -94,12 +94,12 @@ pub struct Refusal {
 
 impl Refusal {
     /// A closure for `map_err` that names the step.
-    pub fn at(step: Step) -> impl FnOnce(Errno) -> Self {
+    pub(crate) fn at(step: Step) -> impl FnOnce(Errno) -> Self {
         move |errno| Self { step, errno: errno as i32 }
     }
 
     /// As [`Refusal::at`], for errors of the standard library.
-    pub fn io_at(step: Step) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io_at(step: Step) -> impl FnOnce(std::io::Error) -> Self {
         move |error| Self { step, errno: error.raw_os_error().unwrap_or(0) }
     }
 
@@ -138,7 +138,7 @@ impl Refusal {
 }
 
 /// Names the settings that forbid user namespaces, those that do so here first.
-pub fn namespaces_hint() -> String {
+pub(crate) fn namespaces_hint() -> String {
     const FORBIDDING: [(&str, &str, &str); 3] = [
         ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
         ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use footbridge_processes::keeper::{KeptCommand, SpawnError, Step, Stream};
+use footbridge_processes::keeper::{KeptCommand, ProgramStream, SpawnError, Step};
 use footbridge_processes::sandbox::filter_bytes;
 use footbridge_processes::sandbox::net::{self, View};
 use nix::errno::Errno;
@@ -147,7 +147,7 @@ async fn as_harness() {
     ];
     let command = net::command("/bin/sh", ["-c", &script], &place.view()).env(env).helper(FOOTBRIDGE);
     let command = command.folder(place.runtime());
-    let kept = command.streams(Stream::Null, Stream::Inherit, Stream::Inherit).spawn().await;
+    let kept = command.streams(ProgramStream::Null, ProgramStream::Inherit, ProgramStream::Inherit).spawn().await;
     let mut kept = kept.unwrap_or_else(|error| panic!("{error} {error:?}"));
     println!("pid {}", kept.pid());
     let ended = kept.wait().await.unwrap();
@@ -401,7 +401,7 @@ async fn everything_inside_ends_with_its_first_process() {
     crowded.ends().await;
 }
 
-async fn refusal_of(command: KeptCommand) -> footbridge_processes::keeper::Refusal {
+async fn refusal_of(command: KeptCommand) -> footbridge_processes::keeper::StartRefusal {
     match command.helper(FOOTBRIDGE).spawn().await {
         Err(SpawnError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),

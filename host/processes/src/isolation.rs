@@ -4,7 +4,7 @@
 //! its privileges. There are two user namespaces, one in the other: the outer one owns the mounts, and the program lives
 //! in the inner one, so that even a capability it should never get would not let it take a mount away.
 //!
-//! Failure: any step that does not work ends the start with a [`Refusal`] that names it. There is no half sandbox.
+//! Failure: any step that does not work ends the start with a [`StartRefusal`] that names it. There is no half sandbox.
 //! It refuses to know why a path is hidden, and what the program is.
 
 pub(crate) mod filter;
@@ -18,7 +18,7 @@ use nix::sched::CloneFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 
-use crate::refusal::{Refusal, Step};
+use crate::refusal::{StartRefusal, Step};
 use crate::sys;
 pub(crate) use mounts::paths_to_hide;
 
@@ -54,20 +54,20 @@ impl Isolation {
     }
 
     /// Furnishes the namespaces, as their first process, and becomes the caller's user in them.
-    pub(crate) fn enter(&self) -> Result<(), Refusal> {
+    pub(crate) fn enter(&self) -> Result<(), StartRefusal> {
         // The first namespace needs a user 0, or the kernel mounts no /dev/pts for it.
-        identity::map(0, self.uid, 0, self.gid).map_err(Refusal::io_at(Step::Identity))?;
+        identity::map(0, self.uid, 0, self.gid).map_err(StartRefusal::io_at(Step::Identity))?;
         mounts::furnish(self)?;
         let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
-        any.and_then(sys::bring_loopback_up).map_err(Refusal::at(Step::Loopback))?;
-        nix::sched::unshare(CloneFlags::CLONE_NEWUSER).map_err(Refusal::at(Step::Namespaces))?;
-        identity::map(self.uid, 0, self.gid, 0).map_err(Refusal::io_at(Step::Identity))
+        any.and_then(sys::bring_loopback_up).map_err(StartRefusal::at(Step::Loopback))?;
+        nix::sched::unshare(CloneFlags::CLONE_NEWUSER).map_err(StartRefusal::at(Step::Namespaces))?;
+        identity::map(self.uid, 0, self.gid, 0).map_err(StartRefusal::io_at(Step::Identity))
     }
 
     /// The last step before the program: no capability, none to get, and the system call filter.
-    pub(crate) fn give_up_privileges() -> Result<(), Refusal> {
-        sys::drop_capabilities().map_err(Refusal::at(Step::Capabilities))?;
-        nix::sys::prctl::set_no_new_privs().map_err(Refusal::at(Step::Filter))?;
-        filter::install().map_err(|error| Refusal { step: Step::Filter, errno: error.errno() })
+    pub(crate) fn give_up_privileges() -> Result<(), StartRefusal> {
+        sys::drop_capabilities().map_err(StartRefusal::at(Step::Capabilities))?;
+        nix::sys::prctl::set_no_new_privs().map_err(StartRefusal::at(Step::Filter))?;
+        filter::install().map_err(|error| StartRefusal { step: Step::Filter, errno: error.errno() })
     }
 }

@@ -32,7 +32,7 @@ use nix::unistd::{getpgrp, isatty, read, tcgetpgrp, ttyname, write};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::keeper::Stream;
+use crate::keeper::ProgramStream;
 use crate::sys;
 use crate::terminal::{raw, restore_to, window};
 use modes::Modes;
@@ -99,8 +99,8 @@ impl Local {
     }
 
     /// The command's streams: its own terminal where there is one here, the rest as they are.
-    pub fn streams(&self) -> [Stream; 3] {
-        self.is_terminal.map(|is| if is { Stream::Terminal } else { Stream::Inherit })
+    pub fn streams(&self) -> [ProgramStream; 3] {
+        self.is_terminal.map(|is| if is { ProgramStream::Terminal } else { ProgramStream::Inherit })
     }
 
     /// The terminal's device, which a sandbox should hide: reading from it takes keys, writing to it draws.

@@ -12,5 +12,5 @@ mod walk;
 pub use files::{ChainFolder, Lines, RawLine, chains, find};
 pub use heads::{KnownHeads, NoHead, parse_heads};
 pub use record::{Calls, ReadRecord, TYPES};
-pub use report::{Kind, Problem, Report};
+pub use report::{ChainProblem, ProblemKind, Report};
 pub use verify::verify;

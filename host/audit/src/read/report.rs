@@ -7,7 +7,7 @@ use serde::Serialize;
 /// What is wrong with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ProblemKind {
     /// It is not what was written.
     Changed,
     /// Records that were before it are gone.
@@ -24,9 +24,9 @@ pub enum Kind {
 
 /// The first record that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ChainProblem {
     /// In which way.
-    pub kind: Kind,
+    pub kind: ProblemKind,
     /// The file in the chain's folder.
     pub file: String,
     /// The line in the file, from 1.
@@ -59,7 +59,7 @@ pub struct Report {
     /// Whether the key that signed was known here.
     pub key_known: bool,
     /// The first thing that is wrong.
-    pub problem: Option<Problem>,
+    pub problem: Option<ChainProblem>,
 }
 
 impl Report {

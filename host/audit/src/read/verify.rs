@@ -4,7 +4,7 @@ use std::io;
 
 use super::{
     ChainFolder, KnownHeads, Lines,
-    report::{Kind, Problem, Report},
+    report::{ChainProblem, ProblemKind, Report},
     walk::Walk,
 };
 
@@ -35,9 +35,9 @@ pub fn verify(chain: &ChainFolder, known: &KnownHeads) -> io::Result<Report> {
     };
     // Whether what is missing stands further down.
     let problem = match problem {
-        Some(found) if found.kind == Kind::Missing && stands_elsewhere(&files, found.seq)? => {
+        Some(found) if found.kind == ProblemKind::Missing && stands_elsewhere(&files, found.seq)? => {
             let what = format!("record {} stands further down", found.seq);
-            Some(Problem { kind: Kind::Reordered, what, ..found })
+            Some(ChainProblem { kind: ProblemKind::Reordered, what, ..found })
         }
         other => other,
     };

@@ -8,7 +8,7 @@ use crate::{
     provider::{NoAnswer, NotSent, Outcome, RawResult},
     resolve::{no_such_resource, repeated},
 };
-use footbridge_audit::Outcome as OutcomeRecord;
+use footbridge_audit::OutcomeRecord;
 use footbridge_core::gate::Decision;
 
 /// What MCP servers answer for a resource that they do not have (MCP 2025-11-25, resources, error handling).

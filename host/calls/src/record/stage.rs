@@ -17,7 +17,7 @@ use crate::{
     provider::{Executed, Outgoing, OutgoingRequest},
     resolve::{ResolvedCall, Unresolved},
 };
-use footbridge_audit::{Outcome, Recorder, Trail};
+use footbridge_audit::{OutcomeRecord, Recorder, Trail};
 use footbridge_core::{digest::digest_text, limits::AuditLimits, random::random_text, redact::Redactor};
 
 /// The audit stage. Clones share one writer.
@@ -81,7 +81,7 @@ impl Audit {
         if !call.principal().is_current() || !call.is_by_current_rules() {
             call.principal().session().arguments().give_back(bytes);
             let why = "the session, its token or its policy is another by now";
-            self.trail.keep_outcome(&Outcome::not_sent(&id, why));
+            self.trail.keep_outcome(&OutcomeRecord::not_sent(&id, why));
             return Err(Reply::refusal(session_over().with("auditId", id)));
         }
         let principal = call.principal().clone();

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{digest::Digest, names::Labels};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
-pub use rules::{Kind, Rule, Says, Subject};
+pub use rules::{CallKind, Rule, Says, Subject};
 pub use uri::with_lower_authority;
 
 /// The rules of one session: of its policy, those that are meant for its labels.

@@ -37,7 +37,7 @@ impl Says {
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CallKind {
     /// A tool.
     Tool,
     /// A resource, by its URI.
@@ -58,7 +58,7 @@ impl Kinds {
 
     /// A set of these.
     #[must_use]
-    pub fn of(kinds: &[Kind]) -> Self {
+    pub fn of(kinds: &[CallKind]) -> Self {
         Self(kinds.iter().fold(0, |set, kind| set | (1 << *kind as u8)))
     }
 
@@ -74,7 +74,7 @@ impl Kinds {
         self.0 == 0
     }
 
-    fn has(self, kind: Kind) -> bool {
+    fn has(self, kind: CallKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
@@ -86,7 +86,7 @@ impl Kinds {
 /// What a call is about, as far as rules ask before they look at its arguments.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    kind: Kind,
+    kind: CallKind,
     server: &'a str,
     name: &'a str,
     uri: Option<Uri>,
@@ -97,31 +97,31 @@ impl<'a> Subject<'a> {
     /// A tool with its effects.
     #[must_use]
     pub fn tool(server: &'a str, name: &'a str, effects: Effects) -> Self {
-        Self { kind: Kind::Tool, server, name, uri: None, effects }
+        Self { kind: CallKind::Tool, server, name, uri: None, effects }
     }
 
     /// A resource.
     #[must_use]
     pub fn resource(server: &'a str, uri: &'a str) -> Self {
-        Self { kind: Kind::Resource, server, name: uri, uri: Some(Uri::read(uri)), effects: Effects::of_reading() }
+        Self { kind: CallKind::Resource, server, name: uri, uri: Some(Uri::read(uri)), effects: Effects::of_reading() }
     }
 
     /// A prompt.
     #[must_use]
     pub fn prompt(server: &'a str, name: &'a str) -> Self {
-        Self { kind: Kind::Prompt, server, name, uri: None, effects: Effects::of_reading() }
+        Self { kind: CallKind::Prompt, server, name, uri: None, effects: Effects::of_reading() }
     }
 
     /// A completion of an argument of a prompt.
     #[must_use]
     pub fn completion(server: &'a str, prompt: &'a str) -> Self {
-        Self { kind: Kind::Completion, ..Self::prompt(server, prompt) }
+        Self { kind: CallKind::Completion, ..Self::prompt(server, prompt) }
     }
 
     /// A completion of a part of a resource template.
     #[must_use]
     pub fn template_completion(server: &'a str, template: &'a str) -> Self {
-        Self { kind: Kind::Completion, ..Self::resource(server, template) }
+        Self { kind: CallKind::Completion, ..Self::resource(server, template) }
     }
 
     /// What it can do.
@@ -214,7 +214,7 @@ impl Rule {
     /// Whether it is about resources.
     #[must_use]
     pub fn is_about_resources(&self) -> bool {
-        self.scope.kinds.has(Kind::Resource) && self.scope.names.is_none()
+        self.scope.kinds.has(CallKind::Resource) && self.scope.names.is_none()
     }
 
     /// Whether it is about something of this server.

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-use footbridge_processes::keeper::Stream;
+use footbridge_processes::keeper::ProgramStream;
 use footbridge_processes::pty::Local;
 use footbridge_processes::sandbox::net::{self, View};
 use footbridge_processes::sandbox::none;
@@ -215,7 +215,7 @@ fn the_command_cannot_type_into_the_local_terminal() {
 
 #[test]
 fn without_a_terminal_streams_are_inherited() {
-    assert!(matches!(Stream::default(), Stream::Null));
+    assert!(matches!(ProgramStream::default(), ProgramStream::Null));
     let output = Command::new("/proc/self/exe")
         .args(["--ignored", "--exact", "finds_no_terminal", "--quiet"])
         .stdin(Stdio::null())

@@ -11,4 +11,4 @@ pub mod net;
 pub mod none;
 
 pub use crate::isolation::filter::{FilterError, filter_bytes};
-pub use environment::{Asked, EnvironmentError, Environments, Kind, environment};
+pub use environment::{Asked, EnvironmentError, Environments, SandboxKind, environment};

@@ -4,6 +4,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde_json::{Value, json};
+
 use super::{
     effects::{Effect, Effects},
     globs::{self, Glob},
@@ -64,8 +66,7 @@ impl Policy {
     }
 
     fn of(name: Arc<str>, rules: Arc<[Rule]>, settings: PolicySettings, labelled: Arc<[Labelled]>) -> Self {
-        // Every part of a rule shows as it was written.
-        let revision = Digest::of(format!("{:?}", (&name, &rules, settings, &labelled)));
+        let revision = revision_of(&name, &rules, settings, &labelled);
         Self { name, rules, settings, labelled, revision }
     }
 
@@ -139,6 +140,26 @@ impl Policy {
     #[must_use]
     pub fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
         Arc::new(Self::of(Arc::clone(&self.name), Arc::clone(&self.rules), self.settings, labelled))
+    }
+}
+
+/// Says in which form a policy is written for its digest.
+const WRITTEN_FORM: &str = "footbridge policy 1";
+
+/// The digest of all that a policy says, in a text of which every part has its place.
+fn revision_of(name: &str, rules: &[Rule], settings: PolicySettings, labelled: &[Labelled]) -> Digest {
+    let PolicySettings { reveal_rules, argument_bytes, result_bytes } = settings;
+    let rules: Value = rules.iter().map(Rule::written).collect();
+    let labelled: Value = labelled.iter().map(Labelled::written).collect();
+    let settings = json!([reveal_rules, argument_bytes, result_bytes]);
+    Digest::of(json!([WRITTEN_FORM, name, rules, settings, labelled]).to_string())
+}
+
+impl Labelled {
+    fn written(&self) -> Value {
+        let Self { servers, tools, effects } = self;
+        let [servers, tools] = [servers, tools].map(|globs| globs::all_written(globs.as_deref()));
+        json!([servers, tools, effects.words()])
     }
 }
 

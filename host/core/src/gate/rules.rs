@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     conditions::Condition,
@@ -27,6 +27,16 @@ pub enum Says {
 }
 
 impl Says {
+    /// The word for it in configuration.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+            Self::Hide => "hide",
+        }
+    }
+
     /// Whether a call needs more than a match of one reading, one effect, one part: what opens is narrow, and what
     /// closes is wide.
     fn is_narrow(self) -> bool {
@@ -46,6 +56,16 @@ pub enum CallKind {
     Prompt,
     /// A completion of a prompt's argument, or of a resource template's.
     Completion,
+}
+
+impl CallKind {
+    /// Each, with the word for it in configuration.
+    const WORDS: [(Self, &str); 4] = [
+        (Self::Tool, "tool"),
+        (Self::Resource, "resource"),
+        (Self::Prompt, "prompt"),
+        (Self::Completion, "completion"),
+    ];
 }
 
 /// A set of kinds.
@@ -76,6 +96,11 @@ impl Kinds {
 
     fn has(self, kind: CallKind) -> bool {
         self.0 & (1 << kind as u8) != 0
+    }
+
+    /// Their words, always in the same order.
+    fn words(self) -> Vec<&'static str> {
+        CallKind::WORDS.into_iter().filter(|(kind, _)| self.has(*kind)).map(|(_, word)| word).collect()
     }
 
     fn covers(self, other: Self) -> bool {
@@ -168,6 +193,19 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// All that it says, for digests.
+    pub(super) fn written(&self) -> Value {
+        let Self { id, says, scope, conditions } = self;
+        let Scope { kinds, servers, names, uris, effects, labels } = scope;
+        let [servers, names, uris] = [servers, names, uris].map(|globs| globs::all_written(globs.as_deref()));
+        let labels: Value = labels.iter().map(|(key, glob)| json!([key, glob.written()])).collect();
+        let conditions: Value = conditions.iter().map(Condition::written).collect();
+        json!({
+            "id": **id, "says": says.as_str(), "kinds": kinds.words(), "servers": servers, "names": names, "uris": uris,
+            "effects": effects.map(Effects::words), "labels": labels, "conditions": conditions,
+        })
+    }
+
     /// Whether it is about this, as far as it can be told without arguments and labels.
     #[must_use]
     pub fn is_about(&self, subject: &Subject<'_>) -> bool {

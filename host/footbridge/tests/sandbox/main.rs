@@ -10,8 +10,9 @@
     reason = "a test says no more than that it failed, and where"
 )]
 
-#[path = "../../../tests/skipped.rs"]
+#[path = "../../../../tests/skipped.rs"]
 mod skipped;
+mod sys;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -229,21 +230,16 @@ impl<T: Debug> Display for Debugged<T> {
 
 /// Calls by their bare numbers, since the libraries know nothing of some.
 fn refused_calls() -> Vec<(&'static str, String)> {
-    let call = |number: i64, first: i32, second: i32, third: *mut i32| {
-        #[expect(unsafe_code, reason = "the calls are refused, or get a valid pointer to two ints")]
-        let result = unsafe { libc::syscall(number, first, second, 0, third) };
-        format!("{:?}", Errno::result(result))
-    };
-    let mut pair = [0; 2];
+    let call = |number: i64, first: i32, second: i32| format!("{:?}", sys::call(number, first, second));
     let mut calls = vec![
-        ("vsock", call(libc::SYS_socket, libc::AF_VSOCK, libc::SOCK_STREAM, pair.as_mut_ptr())),
-        ("vsock_pair", call(libc::SYS_socketpair, libc::AF_VSOCK, libc::SOCK_STREAM, pair.as_mut_ptr())),
-        ("io_uring", call(libc::SYS_io_uring_setup, 1, 0, pair.as_mut_ptr())),
-        ("keyring", call(libc::SYS_keyctl, 0, -3, pair.as_mut_ptr())),
+        ("vsock", call(libc::SYS_socket, libc::AF_VSOCK, libc::SOCK_STREAM)),
+        ("vsock_pair", call(libc::SYS_socketpair, libc::AF_VSOCK, libc::SOCK_STREAM)),
+        ("io_uring", call(libc::SYS_io_uring_setup, 1, 0)),
+        ("keyring", call(libc::SYS_keyctl, 0, -3)),
     ];
     if cfg!(target_arch = "x86_64") {
         let x32 = libc::SYS_socket | 0x4000_0000;
-        calls.push(("vsock_x32", call(x32, libc::AF_VSOCK, libc::SOCK_STREAM, pair.as_mut_ptr())));
+        calls.push(("vsock_x32", call(x32, libc::AF_VSOCK, libc::SOCK_STREAM)));
     }
     calls
 }

@@ -8,6 +8,7 @@
 mod person;
 #[path = "../../../../tests/skipped.rs"]
 mod skipped;
+mod sys;
 mod visits;
 
 use std::fs::File;
@@ -18,7 +19,6 @@ use footbridge_processes::keeper::ProgramStream;
 use footbridge_processes::pty::Local;
 use footbridge_processes::sandbox::net::{self, View};
 use footbridge_processes::sandbox::none;
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, LocalFlags, tcflush};
 use person::Person;
@@ -62,9 +62,7 @@ fn typist() {
     for terminal in ["/proc/self/fd/0", "/dev/tty"] {
         let opened = File::open(terminal).unwrap();
         for key in b"typed\n" {
-            let number = std::os::fd::AsRawFd::as_raw_fd(&opened);
-            #[expect(unsafe_code, reason = "TIOCSTI reads one byte")]
-            let _refused_by_some_kernels = unsafe { libc::ioctl(number, libc::TIOCSTI, std::ptr::from_ref(key)) };
+            sys::type_into(&opened, *key);
         }
     }
 }

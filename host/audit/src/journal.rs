@@ -94,7 +94,7 @@ pub struct FileJournal {
 
 /// Why the record cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum JournalError {
     /// A folder that cannot be made, or that others could write to.
     #[error("cannot open the record: {0}")]
     Folder(#[from] FolderError),
@@ -118,15 +118,15 @@ impl FileJournal {
     /// Opens a new file for one run of the harness, in a folder of its own below `audit`: synced, and full at 64 MiB.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn create(audit: &Path) -> Result<Self, OpenError> {
+    /// [`JournalError`].
+    pub fn create(audit: &Path) -> Result<Self, JournalError> {
         let chain = format!("{}-{}", Utc::now().format("%Y%m%dT%H%M%SZ"), footbridge_core::random::random_text::<6>()?);
         let folder = audit.join(&chain);
         for folder in [audit, &folder] {
             make_private(folder)?;
         }
         let path = folder.join(file_name(1));
-        let io = |source| OpenError::Io { path: path.clone(), source };
+        let io = |source| JournalError::Io { path: path.clone(), source };
         let file = begin(&path).map_err(io)?;
         File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
         let full = AuditSettings::default().file_bytes as u64;

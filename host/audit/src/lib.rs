@@ -21,8 +21,8 @@ mod writer;
 
 pub use head::{HeadKey, KeyError, SignedHead};
 pub use heads::{HeadSink, NotKept, lines_of};
-pub use journal::{FileJournal, Journal, OpenError};
-pub use record::{Outcome, Record};
+pub use journal::{FileJournal, Journal, JournalError};
+pub use record::{OutcomeRecord, Record};
 pub use recorder::Recorder;
 pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use trail::Trail;

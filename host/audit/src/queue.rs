@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::record::{Outcome, Record};
+use super::record::{OutcomeRecord, Record};
 use footbridge_core::limits::AuditLimits;
 
 /// How long the writer stays awake for more once it has written.
@@ -92,7 +92,7 @@ impl Queue {
     }
 
     /// Queues an outcome. It is written whatever it takes.
-    pub(super) fn push_outcome(&self, outcome: &Outcome) -> oneshot::Receiver<()> {
+    pub(super) fn push_outcome(&self, outcome: &OutcomeRecord) -> oneshot::Receiver<()> {
         self.insist(Record::outcome(outcome), Part::Outcome)
     }
 

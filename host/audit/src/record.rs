@@ -18,7 +18,7 @@ pub struct Record {
 
 /// What became of something whose intent was recorded.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct OutcomeRecord {
     /// The id of its intent.
     pub id: String,
     /// What became of it, in a word.
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub bytes: usize,
 }
 
-impl Outcome {
+impl OutcomeRecord {
     /// Of what was recorded as an intent and did not leave.
     #[must_use]
     pub fn not_sent(id: &str, why: &str) -> Self {
@@ -109,7 +109,7 @@ impl Record {
         Self::new("limited", &Limited { session, reason, count })
     }
 
-    pub(super) fn outcome(outcome: &Outcome) -> Self {
+    pub(super) fn outcome(outcome: &OutcomeRecord) -> Self {
         Self::new("outcome", outcome)
     }
 

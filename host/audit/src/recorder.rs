@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    FileJournal, HeadSink, Journal, OpenError,
+    FileJournal, HeadSink, Journal, JournalError,
     head::{HEADS, HeadKey},
     heads::{HeadFile, Heads, Schedule},
     settings::AuditSettings,
@@ -29,8 +29,8 @@ impl Recorder {
     /// nothing was ever signed.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn open(audit: &Path, settings: &AuditSettings) -> Result<Self, OpenError> {
+    /// [`JournalError`].
+    pub fn open(audit: &Path, settings: &AuditSettings) -> Result<Self, JournalError> {
         make_private(audit)?;
         // Before the chain's folder: without a key nothing is begun.
         let key = HeadKey::open(audit)?;

@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, time::timeout};
 use super::{
     Recorder,
     queue::Queue,
-    record::{Outcome, Record},
+    record::{OutcomeRecord, Record},
     writer::Writer,
 };
 use footbridge_core::limits::AuditLimits;
@@ -55,12 +55,12 @@ impl Trail {
     }
 
     /// Records what became of an intent. False if that is not written in time; it is tried until it is.
-    pub async fn outcome(&self, outcome: &Outcome) -> bool {
+    pub async fn outcome(&self, outcome: &OutcomeRecord) -> bool {
         self.durable(Some(self.queue.push_outcome(outcome))).await
     }
 
     /// As [`Self::outcome`], and not waited for.
-    pub fn keep_outcome(&self, outcome: &Outcome) {
+    pub fn keep_outcome(&self, outcome: &OutcomeRecord) {
         drop(self.queue.push_outcome(outcome));
     }
 

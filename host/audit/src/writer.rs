@@ -24,7 +24,7 @@ use super::{
     chain::Chain,
     pen::Pen,
     queue::{Entry, Part, Queue},
-    record::{Outcome, Record},
+    record::{OutcomeRecord, Record},
     recorder::Recorder,
 };
 use footbridge_core::{limits::AuditLimits, random::random_text};
@@ -229,7 +229,7 @@ impl Clerk {
         self.open += count_intents(&entries);
         for Entry { part, written, .. } in entries {
             if let (Err(()), Part::Intent(id)) = (written.send(()), part) {
-                drop(queue.push_outcome(&Outcome::not_sent(&id, "recorded too late")));
+                drop(queue.push_outcome(&OutcomeRecord::not_sent(&id, "recorded too late")));
             }
         }
     }

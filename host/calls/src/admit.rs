@@ -17,7 +17,7 @@ use crate::{
     resolve::{ResolvedCall, Unresolved},
     session::OverLimit,
 };
-use footbridge_audit::Outcome as OutcomeRecord;
+use footbridge_audit::OutcomeRecord;
 use footbridge_core::{digest::digest_text, names::ServerName, random::random_text};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.

@@ -13,8 +13,25 @@ use serde::{
 pub fn parse_duration(text: &str) -> Option<Duration> {
     // The crate takes this one number without a unit.
     let has_unit = text != "0";
-    let found = humantime::parse_duration(text).ok().filter(|_| has_unit)?;
+    if !has_unit || !fits_as_years(text) {
+        return None;
+    }
+    let found = humantime::parse_duration(text).ok()?;
     found.subsec_nanos().is_multiple_of(1_000_000).then_some(found)
+}
+
+/// Seconds of the largest unit, a year.
+const YEAR: u64 = 31_557_600;
+
+/// Whether the numbers of a text fit into a duration even if all of them were years. The crate panics where their sum
+/// is the largest duration but for its last carry.
+fn fits_as_years(text: &str) -> bool {
+    // The crate passes over spaces within a number.
+    let number = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
+    let parts = text.split(|letter: char| !letter.is_ascii_digit() && !letter.is_whitespace());
+    let mut numbers = parts.map(number).filter(|digits| !digits.is_empty());
+    let sum = numbers.try_fold(0_u64, |sum, digits| sum.checked_add(digits.parse().ok()?));
+    sum.is_some_and(|sum| sum < u64::MAX / YEAR)
 }
 
 /// Reads a size: a number and a unit, or nothing for bytes. `KiB` is 1024, `KB` is 1000.
@@ -59,6 +76,22 @@ pub fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Erro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_the_crate_panics_at_are_refused_before_it_sees_them() {
+        assert_eq!(parse_duration("500000000000s"), Some(Duration::from_secs(500_000_000_000)));
+        let five = "999999999999999h ".repeat(5);
+        for bad in [
+            "18446744073709551615s 1000ms",
+            "1000ms 18446744073709551615s",
+            "18446744073709 551615s 1000ms",
+            "1000000000000000s",
+            "99999999999999999999999s",
+            &format!("{five} 124095576030431h 2415s 1000ms"),
+        ] {
+            assert_eq!(parse_duration(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn units_are_read_and_others_refused() {

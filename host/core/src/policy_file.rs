@@ -14,9 +14,9 @@ use toml::{Table, Value};
 
 use self::words::Words;
 use crate::gate::{
-    Effect, Effects, Kind, Policies, Policy, Rule, Says,
+    CallKind, Effect, Effects, Policies, Policy, Rule, Says,
     globs::{BadGlob, Glob, Of},
-    policy::{BUILT_IN, Labelled, Settings, can_have, is_whole, never_match},
+    policy::{BUILT_IN, Labelled, PolicySettings, can_have, is_whole, never_match},
     rules::{Kinds, Scope},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 
 /// What one file says of policies.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct WrittenPolicies {
     pub policies: Vec<std::sync::Arc<Policy>>,
     pub labelled: Vec<Labelled>,
     pub mistakes: Vec<Mistake>,
@@ -50,7 +50,7 @@ struct WrittenRule {
     id: Option<String>,
     decision: Says,
     #[serde(default)]
-    kind: Option<Words<Kind>>,
+    kind: Option<Words<CallKind>>,
     #[serde(default)]
     server: Option<Words<String>>,
     #[serde(default)]
@@ -94,8 +94,8 @@ pub fn policies_of(text: &str) -> Result<Policies, Vec<Mistake>> {
 
 /// Reads the policies and labels of a file. What is not even a table or a list of them is for whoever reads the rest of it to
 /// refuse.
-pub fn read(file: File<'_>, table: &Table) -> Found {
-    let mut found = Found::default();
+pub fn read(file: File<'_>, table: &Table) -> WrittenPolicies {
+    let mut found = WrittenPolicies::default();
     let policies = table.get("policies").and_then(Value::as_table).cloned().unwrap_or_default();
     let effects = table.get("effects").and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, written) in policies {
@@ -162,7 +162,7 @@ impl Reader<'_> {
             return Err(mistakes);
         }
         let WrittenPolicy { reveal_rules, argument_bytes, result_bytes, .. } = written;
-        Ok(Policy::new(name, rules, Settings { reveal_rules, argument_bytes, result_bytes }))
+        Ok(Policy::new(name, rules, PolicySettings { reveal_rules, argument_bytes, result_bytes }))
     }
 
     /// What is wrong with rules beside each other.
@@ -222,15 +222,15 @@ impl Reader<'_> {
     /// Which kinds of calls a rule is about: those that it names, of those that have what it asks for.
     fn kinds(&self, rule: &WrittenRule) -> Result<Kinds, Mistake> {
         let mut kinds = Kinds::ALL;
-        let mut narrow = |given: bool, to: &[Kind]| {
+        let mut narrow = |given: bool, to: &[CallKind]| {
             if given {
                 kinds = kinds.and(Kinds::of(to));
             }
         };
-        narrow(rule.tool.is_some(), &[Kind::Tool]);
-        narrow(rule.prompt.is_some(), &[Kind::Prompt, Kind::Completion]);
-        narrow(rule.uri.is_some(), &[Kind::Resource, Kind::Completion]);
-        narrow(!rule.arguments.is_empty(), &[Kind::Tool, Kind::Prompt]);
+        narrow(rule.tool.is_some(), &[CallKind::Tool]);
+        narrow(rule.prompt.is_some(), &[CallKind::Prompt, CallKind::Completion]);
+        narrow(rule.uri.is_some(), &[CallKind::Resource, CallKind::Completion]);
+        narrow(!rule.arguments.is_empty(), &[CallKind::Tool, CallKind::Prompt]);
         if let Some(words) = &rule.kind {
             narrow(true, &words.0);
         }

@@ -15,7 +15,9 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{approvers::Settings as Asking, config::Config, control::servers::Overseen, head_command::HeadCommand};
+use crate::{
+    approvers::ApprovalSettings as Asking, config::Config, control::servers::Overseen, head_command::HeadCommand,
+};
 use footbridge_audit::{AuditSettings, Recorder};
 use footbridge_calls::{
     approval::Approvals,

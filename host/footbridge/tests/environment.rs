@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use footbridge_processes::sandbox::{Asked, EnvironmentError, Environments, Kind, environment};
+use footbridge_processes::sandbox::{Asked, EnvironmentError, Environments, SandboxKind, environment};
 
-fn made(kind: Kind, asked: &[&str], tools: Option<&str>) -> Result<Vec<String>, EnvironmentError> {
+fn made(kind: SandboxKind, asked: &[&str], tools: Option<&str>) -> Result<Vec<String>, EnvironmentError> {
     let callers: Vec<(OsString, OsString)> = [
         ("HOME", "/h"),
         ("PATH", "/bin"),
@@ -36,15 +36,15 @@ fn made(kind: Kind, asked: &[&str], tools: Option<&str>) -> Result<Vec<String>, 
 #[test]
 fn the_environment_is_a_list_of_what_is_allowed_or_of_what_is_left() {
     let closed = ["HOME=/h", "LC_ALL=C", "PATH=/bin"];
-    type Row<'a> = (Kind, &'a [&'a str], Option<&'a str>, &'a [&'a str]);
+    type Row<'a> = (SandboxKind, &'a [&'a str], Option<&'a str>, &'a [&'a str]);
     let table: &[Row<'_>] = &[
-        (Kind::Closed, &[], None, &closed),
-        (Kind::Closed, &["EDITOR"], None, &["EDITOR=ed", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
-        (Kind::Closed, &["EDITOR=vi", "NONE"], None, &["EDITOR=vi", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
-        (Kind::Closed, &["API_KEY=other"], None, &["API_KEY=other", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
-        (Kind::Closed, &[], Some("/t"), &["HOME=/h", "LC_ALL=C", "PATH=/t:/bin"]),
-        (Kind::Closed, &["PATH="], Some("/t"), &["HOME=/h", "LC_ALL=C", "PATH=/t:/usr/local/bin:/usr/bin:/bin"]),
-        (Kind::Open, &[], None, &["EDITOR=ed", "HOME=/h", "LCX=no", "LC_ALL=C", "PATH=/bin"]),
+        (SandboxKind::Closed, &[], None, &closed),
+        (SandboxKind::Closed, &["EDITOR"], None, &["EDITOR=ed", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
+        (SandboxKind::Closed, &["EDITOR=vi", "NONE"], None, &["EDITOR=vi", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
+        (SandboxKind::Closed, &["API_KEY=other"], None, &["API_KEY=other", "HOME=/h", "LC_ALL=C", "PATH=/bin"]),
+        (SandboxKind::Closed, &[], Some("/t"), &["HOME=/h", "LC_ALL=C", "PATH=/t:/bin"]),
+        (SandboxKind::Closed, &["PATH="], Some("/t"), &["HOME=/h", "LC_ALL=C", "PATH=/t:/usr/local/bin:/usr/bin:/bin"]),
+        (SandboxKind::Open, &[], None, &["EDITOR=ed", "HOME=/h", "LCX=no", "LC_ALL=C", "PATH=/bin"]),
     ];
     for (kind, asked, tools, expected) in table {
         assert_eq!(made(*kind, asked, *tools).unwrap(), *expected, "{kind:?} {asked:?} {tools:?}");
@@ -53,9 +53,9 @@ fn the_environment_is_a_list_of_what_is_allowed_or_of_what_is_left() {
 
 #[test]
 fn an_environment_that_would_show_a_credential_is_refused() {
-    for kind in [Kind::Open, Kind::Closed] {
+    for kind in [SandboxKind::Open, SandboxKind::Closed] {
         assert_eq!(made(kind, &["API_KEY"], None), Err(EnvironmentError::Referred("API_KEY".to_owned())));
     }
-    assert_eq!(made(Kind::Open, &["=x"], None), Err(EnvironmentError::Name(String::new())));
-    assert_eq!(made(Kind::Open, &[], Some("/a:b")), Err(EnvironmentError::Colon("/a:b".into())));
+    assert_eq!(made(SandboxKind::Open, &["=x"], None), Err(EnvironmentError::Name(String::new())));
+    assert_eq!(made(SandboxKind::Open, &[], Some("/a:b")), Err(EnvironmentError::Colon("/a:b".into())));
 }

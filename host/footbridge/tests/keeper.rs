@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use footbridge_processes::keeper::{Ended, Kept, KeptCommand, LostKeeper, SpawnError, Step, Stream};
+use footbridge_processes::keeper::{Kept, KeptCommand, LostKeeper, ProgramEnd, ProgramStream, SpawnError, Step};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
@@ -32,8 +32,9 @@ fn shell(script: &str) -> KeptCommand {
 }
 
 /// Runs it with stdout as a pipe; gives what it wrote and how it ended.
-async fn output_of(command: KeptCommand) -> (String, Ended) {
-    let mut kept = command.streams(Stream::Null, Stream::Pipe, Stream::Null).spawn().await.unwrap();
+async fn output_of(command: KeptCommand) -> (String, ProgramEnd) {
+    let mut kept =
+        command.streams(ProgramStream::Null, ProgramStream::Pipe, ProgramStream::Null).spawn().await.unwrap();
     let mut text = String::new();
     let mut stdout = kept.stdout.take().unwrap();
     soon(stdout.read_to_string(&mut text)).await.unwrap();
@@ -64,37 +65,41 @@ async fn everything_is_gone(witness: &mut Receiver) {
 #[tokio::test]
 async fn a_program_gives_its_output_and_its_status() {
     let (text, ended) = output_of(shell("echo one; exit 7")).await;
-    assert_eq!((text.as_str(), ended), ("one\n", Ended::Exited(7)));
+    assert_eq!((text.as_str(), ended), ("one\n", ProgramEnd::Exited(7)));
 }
 
 #[tokio::test]
 async fn a_program_ended_by_a_signal_is_told_from_one_with_that_status() {
     let (_, by_signal) = output_of(shell("kill -TERM $$")).await;
     let (_, by_itself) = output_of(shell("exit 143")).await;
-    assert_eq!((by_signal, by_itself), (Ended::Signaled(15), Ended::Exited(143)));
+    assert_eq!((by_signal, by_itself), (ProgramEnd::Signaled(15), ProgramEnd::Exited(143)));
     assert_eq!(by_signal.code(), by_itself.code());
 }
 
 #[tokio::test]
 async fn stdin_reaches_the_program_and_ends() {
-    let mut kept = shell("cat").streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await.unwrap();
+    let mut kept =
+        shell("cat").streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await.unwrap();
     let mut stdin = kept.stdin.take().unwrap();
     soon(stdin.write_all(b"over and out")).await.unwrap();
     drop(stdin);
     let mut text = String::new();
     soon(kept.stdout.take().unwrap().read_to_string(&mut text)).await.unwrap();
     assert_eq!(text, "over and out");
-    assert_eq!(soon(kept.wait()).await, Ok(Ended::Exited(0)));
+    assert_eq!(soon(kept.wait()).await, Ok(ProgramEnd::Exited(0)));
 }
 
 #[tokio::test]
 async fn a_stream_that_the_program_closes_is_closed_for_the_harness() {
-    let mut kept =
-        shell("exec >&-; read line").streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await.unwrap();
+    let mut kept = shell("exec >&-; read line")
+        .streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null)
+        .spawn()
+        .await
+        .unwrap();
     let mut text = String::new();
     soon(kept.stdout.take().unwrap().read_to_string(&mut text)).await.unwrap();
     drop(kept.stdin.take());
-    assert_eq!(soon(kept.wait()).await, Ok(Ended::Exited(1)));
+    assert_eq!(soon(kept.wait()).await, Ok(ProgramEnd::Exited(1)));
 }
 
 #[tokio::test]
@@ -155,11 +160,12 @@ async fn the_environment_is_what_is_given_and_shows_nowhere_else() {
 async fn a_signal_reaches_the_whole_group() {
     let script = "trap 'echo shell; exit 3' TERM; (trap 'echo child; exit' TERM; echo ready; while :; do read x; done) & \
                   wait; wait";
-    let mut kept = shell(script).streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await.unwrap();
+    let mut kept =
+        shell(script).streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await.unwrap();
     let mut stdout = kept.stdout.take().unwrap();
     assert_eq!(line(&mut stdout).await, "ready");
     kept.signal(Signal::SIGTERM);
-    assert_eq!(soon(kept.wait()).await, Ok(Ended::Exited(3)));
+    assert_eq!(soon(kept.wait()).await, Ok(ProgramEnd::Exited(3)));
     let mut text = String::new();
     soon(stdout.read_to_string(&mut text)).await.unwrap();
     assert!(text.contains("shell"), "{text}");
@@ -168,10 +174,11 @@ async fn a_signal_reaches_the_whole_group() {
 #[tokio::test]
 async fn a_signal_sent_to_the_keeper_itself_is_passed_on() {
     let script = "trap 'exit 9' HUP; echo $PPID; while :; do read x; done";
-    let mut kept = shell(script).streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await.unwrap();
+    let mut kept =
+        shell(script).streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await.unwrap();
     let keeper = line(kept.stdout.as_mut().unwrap()).await.parse().unwrap();
     kill(Pid::from_raw(keeper), Signal::SIGHUP).unwrap();
-    assert_eq!(soon(kept.wait()).await, Ok(Ended::Exited(9)));
+    assert_eq!(soon(kept.wait()).await, Ok(ProgramEnd::Exited(9)));
 }
 
 /// Leaves three kinds of descendants: in the background, in another session, and orphaned twice over.
@@ -181,15 +188,17 @@ const LEAVER: &str = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000
 async fn what_a_program_leaves_behind_ends_with_it() {
     let (mut witness, held) = witness();
     let command = shell(&format!("{{ {LEAVER} }} | read ready; exit 4"));
-    let mut kept = command.streams(Stream::Null, Stream::Null, Stream::Given(held)).spawn().await.unwrap();
-    assert_eq!(soon(kept.wait()).await, Ok(Ended::Exited(4)));
+    let mut kept =
+        command.streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Given(held)).spawn().await.unwrap();
+    assert_eq!(soon(kept.wait()).await, Ok(ProgramEnd::Exited(4)));
     everything_is_gone(&mut witness).await;
 }
 
 #[tokio::test]
 async fn dropping_it_ends_everything() {
     let (mut witness, held) = witness();
-    let command = shell(&format!("{LEAVER} wait")).streams(Stream::Null, Stream::Pipe, Stream::Given(held));
+    let command =
+        shell(&format!("{LEAVER} wait")).streams(ProgramStream::Null, ProgramStream::Pipe, ProgramStream::Given(held));
     let mut kept = command.spawn().await.unwrap();
     assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "ready");
     drop(kept);
@@ -200,9 +209,10 @@ async fn dropping_it_ends_everything() {
 async fn killing_it_says_how_it_ended_and_leaves_nothing() {
     let (mut witness, held) = witness();
     let command = shell(&format!("trap '' TERM INT HUP; {LEAVER} wait; wait"));
-    let mut kept = command.streams(Stream::Null, Stream::Pipe, Stream::Given(held)).spawn().await.unwrap();
+    let mut kept =
+        command.streams(ProgramStream::Null, ProgramStream::Pipe, ProgramStream::Given(held)).spawn().await.unwrap();
     assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "ready");
-    assert_eq!(kept.kill(DEADLINE).await, Ok(Ok(Ended::Signaled(9))));
+    assert_eq!(kept.kill(DEADLINE).await, Ok(Ok(ProgramEnd::Signaled(9))));
     everything_is_gone(&mut witness).await;
 }
 
@@ -215,9 +225,10 @@ async fn a_chain_that_forks_faster_than_it_dies_ends() {
     let script = "for i in 1 2 3 4; do sh \"$0\" & done; echo ready; wait; wait; read x";
     let command = Kept::command("sh").args(["-c".as_ref(), script.as_ref(), file.as_os_str()]);
     let command = command.env([("PATH", PATH)]).helper(FOOTBRIDGE);
-    let mut kept = command.streams(Stream::Pipe, Stream::Pipe, Stream::Given(held)).spawn().await.unwrap();
+    let mut kept =
+        command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Given(held)).spawn().await.unwrap();
     assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "ready");
-    assert_eq!(kept.kill(DEADLINE).await, Ok(Ok(Ended::Signaled(9))));
+    assert_eq!(kept.kill(DEADLINE).await, Ok(Ok(ProgramEnd::Signaled(9))));
     everything_is_gone(&mut witness).await;
 }
 
@@ -229,14 +240,18 @@ async fn many_start_and_end_side_by_side() {
         let held = held.try_clone().unwrap();
         let command = shell(&format!("sleep 1000 & read x; exit {number}"));
         running.push(tokio::spawn(async move {
-            let mut kept = command.streams(Stream::Pipe, Stream::Null, Stream::Given(held)).spawn().await.unwrap();
+            let mut kept = command
+                .streams(ProgramStream::Pipe, ProgramStream::Null, ProgramStream::Given(held))
+                .spawn()
+                .await
+                .unwrap();
             drop(kept.stdin.take());
             soon(kept.wait()).await
         }));
     }
     drop(held);
     for (number, task) in running.into_iter().enumerate() {
-        assert_eq!(task.await.unwrap().map(Ended::code), Ok(i32::try_from(number).unwrap()));
+        assert_eq!(task.await.unwrap().map(ProgramEnd::code), Ok(i32::try_from(number).unwrap()));
     }
     everything_is_gone(&mut witness).await;
 }
@@ -248,11 +263,12 @@ async fn how_long_a_start_and_an_end_take() {
     for _ in 0..200 {
         assert_eq!(
             Kept::command("/bin/true").helper(FOOTBRIDGE).spawn().await.unwrap().wait().await,
-            Ok(Ended::Exited(0))
+            Ok(ProgramEnd::Exited(0))
         );
     }
     eprintln!("start to end of /bin/true: {:?} each", started.elapsed() / 200);
-    let kept = shell("read x").streams(Stream::Pipe, Stream::Null, Stream::Null).spawn().await.unwrap();
+    let kept =
+        shell("read x").streams(ProgramStream::Pipe, ProgramStream::Null, ProgramStream::Null).spawn().await.unwrap();
     let parent = std::fs::read_to_string(format!("/proc/{}/status", kept.pid())).unwrap();
     let keeper = parent.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
     let memory = std::fs::read_to_string(format!("/proc/{keeper}/smaps_rollup")).unwrap_or_default();
@@ -264,8 +280,13 @@ async fn how_long_a_start_and_an_end_take() {
 #[tokio::test]
 async fn one_program_holds_no_end_of_anothers() {
     let (mut witness, held) = witness();
-    let first = shell("read x").streams(Stream::Pipe, Stream::Null, Stream::Given(held)).spawn().await.unwrap();
-    let second = shell("read x").streams(Stream::Pipe, Stream::Null, Stream::Null).spawn().await.unwrap();
+    let first = shell("read x")
+        .streams(ProgramStream::Pipe, ProgramStream::Null, ProgramStream::Given(held))
+        .spawn()
+        .await
+        .unwrap();
+    let second =
+        shell("read x").streams(ProgramStream::Pipe, ProgramStream::Null, ProgramStream::Null).spawn().await.unwrap();
     drop(first);
     everything_is_gone(&mut witness).await;
     drop(second);
@@ -274,7 +295,11 @@ async fn one_program_holds_no_end_of_anothers() {
 #[tokio::test]
 async fn a_program_dies_with_a_keeper_that_is_killed() {
     let (mut witness, held) = witness();
-    let command = shell("echo $PPID; exec sleep 1000").streams(Stream::Null, Stream::Pipe, Stream::Given(held));
+    let command = shell("echo $PPID; exec sleep 1000").streams(
+        ProgramStream::Null,
+        ProgramStream::Pipe,
+        ProgramStream::Given(held),
+    );
     let mut kept = command.spawn().await.unwrap();
     let keeper = line(kept.stdout.as_mut().unwrap()).await.parse().unwrap();
     kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
@@ -306,7 +331,11 @@ async fn as_harness() {
     footbridge_processes::sys::Inherited::of_this_process();
     footbridge_processes::sys::harden().unwrap();
     let script = std::env::var("SCRIPT").unwrap();
-    let mut kept = shell(&script).streams(Stream::Inherit, Stream::Inherit, Stream::Inherit).spawn().await.unwrap();
+    let mut kept = shell(&script)
+        .streams(ProgramStream::Inherit, ProgramStream::Inherit, ProgramStream::Inherit)
+        .spawn()
+        .await
+        .unwrap();
     kept.wait().await.unwrap();
 }
 

@@ -18,7 +18,6 @@ mod exec;
 mod finish;
 mod order;
 mod program;
-mod refusal;
 mod watch;
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -33,12 +32,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::Child;
 
-pub use command::{KeptCommand, Stream};
+pub use crate::refusal::{StartRefusal, Step};
+pub use command::{KeptCommand, ProgramStream};
 pub use confine::Confinement;
 pub use finish::children_of;
 use order::{Report, Request};
-pub use refusal::namespaces_hint;
-pub use refusal::{Refusal, Step};
 
 /// The first argument that makes this process a keeper.
 const KEEPER: &str = "__keeper";
@@ -68,19 +66,19 @@ pub struct Kept {
     pid: Pid,
     keeper: Child,
     channel: AsyncFd<OwnedFd>,
-    ended: Option<Ended>,
+    ended: Option<ProgramEnd>,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramEnd {
     /// By itself, with this status.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
 }
 
-impl Ended {
+impl ProgramEnd {
     /// The status that shells give: 128 and the signal's number for a signal.
     pub fn code(self) -> i32 {
         match self {
@@ -102,7 +100,7 @@ pub enum SpawnError {
     Pipes(#[source] std::io::Error),
     /// The keeper could not start the program.
     #[error(transparent)]
-    Refused(Refusal),
+    Refused(StartRefusal),
     /// The keeper ended before it said anything.
     #[error("the keeper of a program ended before it could start it; was it killed, or out of memory?")]
     Lost,
@@ -136,11 +134,11 @@ impl Kept {
     }
 
     /// Waits until the program has ended and nothing of it is left. Safe to cancel and call again.
-    pub async fn wait(&mut self) -> Result<Ended, LostKeeper> {
+    pub async fn wait(&mut self) -> Result<ProgramEnd, LostKeeper> {
         while self.ended.is_none() {
             match receive::<Report>(&self.channel).await {
-                Ok(Some((Report::Exited(code), _))) => self.ended = Some(Ended::Exited(code)),
-                Ok(Some((Report::Signaled(signal), _))) => self.ended = Some(Ended::Signaled(signal)),
+                Ok(Some((Report::Exited(code), _))) => self.ended = Some(ProgramEnd::Exited(code)),
+                Ok(Some((Report::Signaled(signal), _))) => self.ended = Some(ProgramEnd::Signaled(signal)),
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => break,
             }
@@ -156,7 +154,7 @@ impl Kept {
     }
 
     /// Kills the program and everything that came of it, and waits at most this long until nothing is left.
-    pub async fn kill(&mut self, deadline: Duration) -> Result<Result<Ended, LostKeeper>, StillEnding> {
+    pub async fn kill(&mut self, deadline: Duration) -> Result<Result<ProgramEnd, LostKeeper>, StillEnding> {
         self.close_lifeline();
         tokio::time::timeout(deadline, self.wait()).await.map_err(|_| StillEnding)
     }

@@ -19,7 +19,7 @@ use tokio::{
 
 mod once;
 
-use crate::keeper::{Confinement, Ended, Kept, SpawnError, Stream};
+use crate::keeper::{Confinement, Kept, ProgramEnd, ProgramStream, SpawnError};
 use footbridge_core::secret::Secret;
 
 /// A program to start.
@@ -111,9 +111,9 @@ impl Launcher {
 async fn kept(spec: &ProgramSpec, helper: Option<&PathBuf>) -> io::Result<Launched> {
     let env = spec.env.iter().map(|(name, value)| (name, value.expose()));
     let mut command = Kept::command(&spec.command).args(spec.args.iter().map(|arg| arg.expose())).env(env).streams(
-        Stream::Pipe,
-        Stream::Pipe,
-        Stream::Pipe,
+        ProgramStream::Pipe,
+        ProgramStream::Pipe,
+        ProgramStream::Pipe,
     );
     if let Some(cwd) = &spec.cwd {
         command = command.folder(cwd);
@@ -178,8 +178,8 @@ impl Process {
     pub async fn wait(&mut self) -> String {
         match self {
             Self::Kept(kept) => match kept.wait().await {
-                Ok(Ended::Exited(code)) => format!("exit status: {code}"),
-                Ok(Ended::Signaled(signal)) => format!("signal: {signal}"),
+                Ok(ProgramEnd::Exited(code)) => format!("exit status: {code}"),
+                Ok(ProgramEnd::Signaled(signal)) => format!("signal: {signal}"),
                 Err(lost) => lost.to_string(),
             },
             Self::Child(group) => match group.child.wait().await {

@@ -6,10 +6,13 @@
 //!
 //! It refuses to know MCP, HTTP, and what a program is for.
 
+mod isolation;
 pub mod keeper;
 pub mod launch;
 pub mod process;
 pub mod pty;
+mod refusal;
 pub mod sandbox;
 pub mod signals;
 pub mod sys;
+pub mod terminal;

@@ -15,7 +15,6 @@
 mod modes;
 mod stop;
 mod visit;
-pub mod window;
 
 use std::future::Future;
 use std::io;
@@ -28,17 +27,17 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, isatty, read, tcgetpgrp, ttyname, write};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::keeper::Stream;
+use crate::keeper::ProgramStream;
 use crate::sys;
+use crate::terminal::{raw, restore_to, window};
 use modes::Modes;
 use stop::{Event, Events};
 pub use visit::{Nobody, Visited, Visitor};
-use visit::{VISITED, mark};
 
 /// One read from either side.
 const CHUNK: usize = 16 * 1024;
@@ -100,8 +99,8 @@ impl Local {
     }
 
     /// The command's streams: its own terminal where there is one here, the rest as they are.
-    pub fn streams(&self) -> [Stream; 3] {
-        self.is_terminal.map(|is| if is { Stream::Terminal } else { Stream::Inherit })
+    pub fn streams(&self) -> [ProgramStream; 3] {
+        self.is_terminal.map(|is| if is { ProgramStream::Terminal } else { ProgramStream::Inherit })
     }
 
     /// The terminal's device, which a sandbox should hide: reading from it takes keys, writing to it draws.
@@ -266,16 +265,6 @@ impl Raw {
     }
 }
 
-/// Raw settings; with `ends_lines` all but what happens to what is written.
-fn raw(before: &Termios, ends_lines: bool) -> Termios {
-    let mut raw = before.clone();
-    cfmakeraw(&mut raw);
-    if ends_lines {
-        raw.output_flags = before.output_flags;
-    }
-    raw
-}
-
 impl Drop for Raw {
     fn drop(&mut self) {
         restore();
@@ -286,17 +275,5 @@ impl Drop for Raw {
 pub fn restore() {
     if let Some((terminal, before, _)) = SAVED.lock().unwrap_or_else(PoisonError::into_inner).take() {
         restore_to(&terminal, &before);
-    }
-}
-
-/// Gives a terminal these settings back if it is raw, and takes it off the screen of a visitor.
-pub fn restore_to(terminal: &OwnedFd, before: &Termios) {
-    if fcntl(terminal, FcntlArg::F_GETFL).is_ok_and(|flags| OFlag::from_bits_retain(flags).contains(VISITED)) {
-        let _terminal_may_be_gone = write(terminal, modes::LEAVE.as_bytes());
-        let _it_is_only_for_us = mark(terminal, false);
-    }
-    // A shell may have made it its own already.
-    if tcgetattr(terminal).is_ok_and(|now| now == raw(before, true) || now == raw(before, false)) {
-        let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
     }
 }

@@ -5,10 +5,12 @@
 mod files;
 mod heads;
 mod record;
+mod report;
 mod verify;
 mod walk;
 
 pub use files::{ChainFolder, Lines, RawLine, chains, find};
 pub use heads::{KnownHeads, NoHead, parse_heads};
 pub use record::{Calls, ReadRecord, TYPES};
-pub use verify::{Kind, Problem, Report, verify};
+pub use report::{ChainProblem, ProblemKind, Report};
+pub use verify::verify;

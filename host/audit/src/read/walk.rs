@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::{
-    KnownHeads, RawLine, Report,
-    verify::{Kind, Problem},
+    KnownHeads, RawLine,
+    report::{ChainProblem, ProblemKind, Report},
 };
 use crate::{SignedHead, journal::file_name};
 use footbridge_core::digest::{Digest, digest_text};
@@ -37,8 +37,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn problem(&self, kind: Kind, what: impl Into<String>) -> Problem {
-        Problem { kind, file: file_name(self.file), line: self.line, seq: self.seq, what: what.into() }
+    fn problem(&self, kind: ProblemKind, what: impl Into<String>) -> ChainProblem {
+        ChainProblem { kind, file: file_name(self.file), line: self.line, seq: self.seq, what: what.into() }
     }
 }
 
@@ -68,20 +68,20 @@ impl<'k> Walk<'k> {
     }
 
     /// Goes to the next file.
-    pub(super) fn file(&mut self, number: u32) -> Result<(), Problem> {
+    pub(super) fn file(&mut self, number: u32) -> Result<(), ChainProblem> {
         let expected = self.file + 1;
         (self.file, self.line) = (number, 0);
         if number == expected {
             return Ok(());
         }
-        Err(self.here().problem(Kind::Missing, format!("the file {} is missing", file_name(expected))))
+        Err(self.here().problem(ProblemKind::Missing, format!("the file {} is missing", file_name(expected))))
     }
 
     /// Takes a line.
-    pub(super) fn line(&mut self, raw: &RawLine) -> Result<(), Problem> {
+    pub(super) fn line(&mut self, raw: &RawLine) -> Result<(), ChainProblem> {
         self.line += 1;
         if let Some(torn) = self.torn.take() {
-            return Err(torn.problem(Kind::Changed, "half a line in the middle of the chain"));
+            return Err(torn.problem(ProblemKind::Changed, "half a line in the middle of the chain"));
         }
         if !raw.is_whole {
             self.torn = Some(self.here());
@@ -89,7 +89,7 @@ impl<'k> Walk<'k> {
             return Ok(());
         }
         let Ok(link) = serde_json::from_slice::<Link>(&raw.bytes) else {
-            return Err(self.here().problem(Kind::Changed, "it is no record"));
+            return Err(self.here().problem(ProblemKind::Changed, "it is no record"));
         };
         let seen =
             Seen { seq: link.seq, hash: digest_text(Digest::of(&raw.bytes)), prev: link.prev.clone(), ..self.here() };
@@ -111,26 +111,25 @@ impl<'k> Walk<'k> {
     }
 
     /// Whether a line belongs behind the one before it.
-    fn place(&mut self, seen: &Seen, link: &Link) -> Result<(), Problem> {
+    fn place(&mut self, seen: &Seen, link: &Link) -> Result<(), ChainProblem> {
         let Some(last) = self.last.clone() else { return self.first(seen, link) };
         if let Some(first) = self.doubt.take() {
             return Err(decided(&first, &last, Some(seen)));
         }
         let (expected, follows) = (last.seq + 1, seen.prev.as_deref() == Some(&last.hash));
         if seen.seq == last.seq && seen.prev == last.prev && last.prev.is_some() {
-            return Err(
-                last.problem(Kind::Inserted, "the record behind it has its number and follows the one before it")
-            );
+            return Err(last
+                .problem(ProblemKind::Inserted, "the record behind it has its number and follows the one before it"));
         }
         if seen.seq != expected {
-            let gap = Problem { seq: expected, ..seen.problem(Kind::Missing, "") };
+            let gap = ChainProblem { seq: expected, ..seen.problem(ProblemKind::Missing, "") };
             return Err(match follows {
-                true => seen.problem(Kind::Changed, format!("its number should be {expected}")),
-                false if seen.seq > expected => Problem {
+                true => seen.problem(ProblemKind::Changed, format!("its number should be {expected}")),
+                false if seen.seq > expected => ChainProblem {
                     what: format!("records {expected} to {} are not before record {}", seen.seq - 1, seen.seq),
                     ..gap
                 },
-                false => seen.problem(Kind::Inserted, format!("record {expected} should stand here")),
+                false => seen.problem(ProblemKind::Inserted, format!("record {expected} should stand here")),
             });
         }
         if !follows {
@@ -140,7 +139,7 @@ impl<'k> Walk<'k> {
         self.kind_fits(seen, link)
     }
 
-    fn first(&mut self, seen: &Seen, link: &Link) -> Result<(), Problem> {
+    fn first(&mut self, seen: &Seen, link: &Link) -> Result<(), ChainProblem> {
         match &link.genesis {
             Some(id) if seen.seq == 1 && seen.prev.is_none() => {
                 self.report.chain.clone_from(id);
@@ -151,30 +150,32 @@ impl<'k> Walk<'k> {
             }
             _ if seen.seq > 1 => {
                 let what = format!("the chain begins with record {}", seen.seq);
-                Err(Problem { seq: 1, ..seen.problem(Kind::Missing, what) })
+                Err(ChainProblem { seq: 1, ..seen.problem(ProblemKind::Missing, what) })
             }
-            _ => Err(seen.problem(Kind::Changed, "it is no beginning of a chain")),
+            _ => Err(seen.problem(ProblemKind::Changed, "it is no beginning of a chain")),
         }
     }
 
     /// Whether a record of this type may stand here.
-    fn kind_fits(&mut self, seen: &Seen, link: &Link) -> Result<(), Problem> {
+    fn kind_fits(&mut self, seen: &Seen, link: &Link) -> Result<(), ChainProblem> {
         let begins = self.line == 1;
         if link.genesis.is_some() {
-            return Err(seen.problem(Kind::Changed, "it says that the chain begins here"));
+            return Err(seen.problem(ProblemKind::Changed, "it says that the chain begins here"));
         }
         if begins != (link.r#type == "rotated") || (begins && link.file.as_deref() != Some(&file_name(self.file))) {
-            return Err(seen.problem(Kind::Changed, "it is not what a file begins with, or stands elsewhere in it"));
+            return Err(
+                seen.problem(ProblemKind::Changed, "it is not what a file begins with, or stands elsewhere in it")
+            );
         }
         if self.report.ended && link.r#type != "head" {
-            return Err(seen.problem(Kind::Inserted, "it stands behind the end"));
+            return Err(seen.problem(ProblemKind::Inserted, "it stands behind the end"));
         }
         self.report.ended |= link.r#type == "ended";
         Ok(())
     }
 
     /// Compares a line with heads, its own and those from elsewhere. Whether there was one that covers it.
-    fn compare(&mut self, seen: &Seen, link: &Link) -> Result<bool, Problem> {
+    fn compare(&mut self, seen: &Seen, link: &Link) -> Result<bool, ChainProblem> {
         if let Some(head) = &link.head
             && link.r#type == "head"
         {
@@ -182,18 +183,20 @@ impl<'k> Walk<'k> {
             let says = before.is_some_and(|last| head.seq == last.seq && head.hash == last.hash);
             if !head.is_signed() || !self.known.is_trusted(&head.key) || head.chain != self.report.chain || !says {
                 let what = "the signed head in it does not hold for the record before it, or another key signed it";
-                return Err(seen.problem(Kind::Forged, what));
+                return Err(seen.problem(ProblemKind::Forged, what));
             }
             self.report.heads += 1;
             self.report.covered = self.report.covered.max(seen.seq);
         }
         if std::mem::take(&mut self.awaits_head) && link.r#type != "head" {
-            return Err(seen.problem(Kind::Changed, "a head that was signed of the record before it should stand here"));
+            return Err(
+                seen.problem(ProblemKind::Changed, "a head that was signed of the record before it should stand here")
+            );
         }
         let Some(heads) = self.heads.remove(&seen.seq) else { return Ok(false) };
         if let Some(other) = heads.iter().find(|head| head.hash != seen.hash) {
             let what = format!("a head that was signed at {} says that it was another", other.time);
-            return Err(seen.problem(Kind::Changed, what));
+            return Err(seen.problem(ProblemKind::Changed, what));
         }
         self.report.heads += heads.len() as u64;
         // A head is handed out once its own record is written; that of the first line alone has none.
@@ -202,7 +205,7 @@ impl<'k> Walk<'k> {
     }
 
     /// A problem, unless one that was in doubt before it comes first.
-    pub(super) fn settled(&mut self, problem: Problem) -> Problem {
+    pub(super) fn settled(&mut self, problem: ChainProblem) -> ChainProblem {
         match (self.doubt.take(), &self.last) {
             (Some(first), Some(last)) => decided(&first, last, None),
             _ => problem,
@@ -210,23 +213,24 @@ impl<'k> Walk<'k> {
     }
 
     /// The end of the chain.
-    pub(super) fn end(&mut self) -> Result<(), Problem> {
+    pub(super) fn end(&mut self) -> Result<(), ChainProblem> {
         if let (Some(first), Some(last)) = (self.doubt.take(), &self.last) {
             return Err(decided(&first, last, None));
         }
         let Some(last) = &self.last else {
             // Killed before its very first line was whole, unless something was signed.
             let is_known = !self.known.of_chain(&self.folder).is_empty();
-            let gone = || self.here().problem(Kind::Missing, "there are signed heads of this chain, and no record");
+            let gone =
+                || self.here().problem(ProblemKind::Missing, "there are signed heads of this chain, and no record");
             return if is_known { Err(gone()) } else { Ok(()) };
         };
         // Heads from elsewhere that nothing was found for.
         let Some(beyond) = self.heads.keys().max().copied() else {
             let what = "a signed head says that the record of that head was behind it";
-            return if self.awaits_head { Err(last.problem(Kind::Cut, what)) } else { Ok(()) };
+            return if self.awaits_head { Err(last.problem(ProblemKind::Cut, what)) } else { Ok(()) };
         };
         let what = format!("a signed head says that there was a record {beyond}");
-        Err(last.problem(Kind::Cut, what))
+        Err(last.problem(ProblemKind::Cut, what))
     }
 
     pub(super) fn into_report(self) -> Report {
@@ -235,20 +239,21 @@ impl<'k> Walk<'k> {
 }
 
 /// Which of two neighbours that do not agree is wrong, by what is known of the first and by the line after them.
-fn decided(first: &Seen, second: &Seen, after: Option<&Seen>) -> Problem {
+fn decided(first: &Seen, second: &Seen, after: Option<&Seen>) -> ChainProblem {
     if let Some(after) = after
         && after.seq == second.seq
         && after.prev.as_deref() == Some(&first.hash)
     {
-        return second.problem(Kind::Inserted, "the record behind it has its number and follows the one before it");
+        return second
+            .problem(ProblemKind::Inserted, "the record behind it has its number and follows the one before it");
     }
     let second_holds = after.is_none_or(|after| after.prev.as_deref() == Some(&second.hash));
     if second_holds && !first.is_covered {
         let what = format!("record {} has another digest of it", second.seq);
-        return first.problem(Kind::Changed, what);
+        return first.problem(ProblemKind::Changed, what);
     }
     second.problem(
-        Kind::Changed,
+        ProblemKind::Changed,
         format!("its digest of record {} is another, and so is record {}'s of it", first.seq, second.seq + 1),
     )
 }

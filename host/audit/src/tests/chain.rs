@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::super::read::{ChainFolder, Kind, KnownHeads, Problem, Report, chains, verify};
+use super::super::read::{ChainFolder, ChainProblem, KnownHeads, ProblemKind, Report, chains, verify};
 use crate::{AuditSettings, FileJournal, Journal as _, Record, Recorder, Trail};
 use footbridge_core::limits::AuditLimits;
 
@@ -80,7 +80,7 @@ pub(super) fn record(trail: &Trail, records: usize) {
     }
 }
 
-fn named(problem: &Option<Problem>) -> (Kind, u64) {
+fn named(problem: &Option<ChainProblem>) -> (ProblemKind, u64) {
     let problem = problem.as_ref().unwrap();
     (problem.kind, problem.seq)
 }
@@ -107,7 +107,7 @@ type Lines = Vec<(PathBuf, String)>;
 struct Edit {
     what: &'static str,
     lines: Lines,
-    kinds: &'static [Kind],
+    kinds: &'static [ProblemKind],
     found: [u64; 2],
 }
 
@@ -119,14 +119,14 @@ fn edits(lines: &Lines, at: usize) -> Vec<Edit> {
         edit(&mut lines);
         edits.push(Edit { what, lines, kinds, found });
     };
-    add("changed", &[Kind::Changed], [seq; 2], &|l| l[at].1 = l[at].1.replacen("\"mono\":", "\"mono\":1", 1));
-    add("broken", &[Kind::Changed], [seq; 2], &|l| l[at].1.truncate(20));
-    add("missing", &[Kind::Missing], [seq; 2], &|l| drop(l.remove(at)));
-    add("twice", &[Kind::Inserted], [seq, seq + 1], &|l| l.insert(at, l[at].clone()));
-    add("moved", &[Kind::Reordered], [seq; 2], &|l| {
+    add("changed", &[ProblemKind::Changed], [seq; 2], &|l| l[at].1 = l[at].1.replacen("\"mono\":", "\"mono\":1", 1));
+    add("broken", &[ProblemKind::Changed], [seq; 2], &|l| l[at].1.truncate(20));
+    add("missing", &[ProblemKind::Missing], [seq; 2], &|l| drop(l.remove(at)));
+    add("twice", &[ProblemKind::Inserted], [seq, seq + 1], &|l| l.insert(at, l[at].clone()));
+    add("moved", &[ProblemKind::Reordered], [seq; 2], &|l| {
         (l[at].1, l[at + 1].1) = (l[at + 1].1.clone(), l[at].1.clone());
     });
-    add("inserted", &[Kind::Inserted, Kind::Changed], [seq + 1; 2], &|l| {
+    add("inserted", &[ProblemKind::Inserted, ProblemKind::Changed], [seq + 1; 2], &|l| {
         let next = l[at].1.replacen(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1), 1);
         l.insert(at + 1, (l[at].0.clone(), next));
     });
@@ -184,7 +184,7 @@ fn a_chain_that_is_cut_shows_against_its_heads_and_a_torn_line_is_no_crime() {
     let cut = ends[ends.len() - 3];
     fs::write(&path, &text[..cut]).unwrap();
     assert_eq!(chain.verify_alone().problem, None, "nothing within the chain shows it");
-    assert_eq!(named(&chain.verify().problem).0, Kind::Cut);
+    assert_eq!(named(&chain.verify().problem).0, ProblemKind::Cut);
     let torn = |whole: usize, half: usize| {
         fs::write(&path, &text[..ends[whole - 1] + half]).unwrap();
         chain.verify_alone()
@@ -196,10 +196,10 @@ fn a_chain_that_is_cut_shows_against_its_heads_and_a_torn_line_is_no_crime() {
     let behind_the_end = torn(ends.len(), 0);
     assert_eq!(behind_the_end.problem, None);
     fs::write(&path, format!("{}\nx\n", &text[..cut + 7])).unwrap();
-    assert_eq!(named(&chain.verify_alone().problem).0, Kind::Changed);
+    assert_eq!(named(&chain.verify_alone().problem).0, ProblemKind::Changed);
     fs::write(&path, &text[..3]).unwrap();
     assert_eq!(chain.verify_alone().problem, None, "killed within its first line");
-    assert_eq!(named(&chain.verify().problem).0, Kind::Missing, "but its first line is signed");
+    assert_eq!(named(&chain.verify().problem).0, ProblemKind::Missing, "but its first line is signed");
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn files_that_are_missing_or_swapped_are_named() {
     for file in &files[..files.len() - 1] {
         fs::rename(file, &aside).unwrap();
         let problem = chain.verify().problem.unwrap();
-        assert_eq!(problem.kind, Kind::Missing, "{problem:?}");
+        assert_eq!(problem.kind, ProblemKind::Missing, "{problem:?}");
         assert!(problem.what.contains(file.file_name().unwrap().to_str().unwrap()), "{problem:?}");
         fs::rename(&aside, file).unwrap();
     }
     fs::rename(files.last().unwrap(), &aside).unwrap();
-    assert_eq!(named(&chain.verify().problem).0, Kind::Cut);
+    assert_eq!(named(&chain.verify().problem).0, ProblemKind::Cut);
     fs::rename(&aside, files.last().unwrap()).unwrap();
     let swap = |a: &Path, b: &Path| {
         fs::rename(a, &aside).unwrap();
@@ -223,7 +223,7 @@ fn files_that_are_missing_or_swapped_are_named() {
         fs::rename(&aside, b).unwrap();
     };
     swap(&files[1], &files[2]);
-    assert_eq!(named(&chain.verify().problem).0, Kind::Reordered);
+    assert_eq!(named(&chain.verify().problem).0, ProblemKind::Reordered);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     SignedHead,
     chain::Chain,
-    record::{Outcome, Record},
+    record::{OutcomeRecord, Record},
 };
 use footbridge_core::digest::Digest;
 
@@ -21,7 +21,7 @@ fn all() -> Vec<(u64, Record)> {
         key: "ed25519:KEY".into(),
         signature: "SIGNATURE".into(),
     };
-    let outcome = Outcome {
+    let outcome = OutcomeRecord {
         id: "dZx5-Qb2c-Tw6yM3".into(),
         outcome: "server_error",
         detail: Some("code -32000".into()),

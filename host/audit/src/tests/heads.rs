@@ -8,8 +8,8 @@ use std::{
 
 use super::chain::{Chain, record};
 use crate::{
-    AuditSettings, HeadSink, KeyError, NotKept, OpenError, Recorder, SignedHead, Trail,
-    read::{Kind, KnownHeads, parse_heads, verify},
+    AuditSettings, HeadSink, JournalError, KeyError, NotKept, Recorder, SignedHead, Trail,
+    read::{KnownHeads, ProblemKind, parse_heads, verify},
 };
 use footbridge_core::limits::AuditLimits;
 use futures::future::BoxFuture;
@@ -67,7 +67,7 @@ fn a_chain_made_anew_as_a_whole_shows_against_a_head_that_was_kept() {
     }
     let mut known = KnownHeads::of(&chain.audit()).unwrap();
     kept.into_iter().for_each(|head| known.trust(head));
-    assert_eq!(verify(&chain.chain(), &known).unwrap().problem.unwrap().kind, Kind::Changed);
+    assert_eq!(verify(&chain.chain(), &known).unwrap().problem.unwrap().kind, ProblemKind::Changed);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_head_of_another_key_is_not_taken() {
     fs::write(&heads, fs::read_to_string(&heads).unwrap() + &theirs + "{\"half\n").unwrap();
     assert_eq!(chain.known().bad.len(), 2, "and half a line is none");
     fs::copy(other.audit().join("key"), chain.audit().join("key")).unwrap();
-    assert_eq!(chain.verify().problem.unwrap().kind, Kind::Forged);
+    assert_eq!(chain.verify().problem.unwrap().kind, ProblemKind::Forged);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn without_its_key_nothing_is_recorded_and_no_chain_begun() {
     let chain = Chain::of(1, 1 << 20);
     fs::remove_file(chain.audit().join("key")).unwrap();
     let opened = Recorder::open(&chain.audit(), &AuditSettings::default());
-    assert!(matches!(opened.err(), Some(OpenError::Key(KeyError::Gone(_)))));
+    assert!(matches!(opened.err(), Some(JournalError::Key(KeyError::Gone(_)))));
     assert_eq!(crate::read::chains(&chain.audit()).unwrap().len(), 1);
     assert!(!chain.audit().join("key").exists());
 }

@@ -40,7 +40,7 @@ use footbridge_core::{
 pub use over::OverLimit;
 pub use reach::Reach;
 pub use spec::SessionSpec;
-pub use spending::{Exceeded, Spent};
+pub use spending::{BytesUsed, Exceeded};
 
 /// Numbers of sessions.
 static SERIAL: AtomicU64 = AtomicU64::new(1);
@@ -56,8 +56,8 @@ pub struct Session {
     limits: Arc<Limits>,
     bytes: budget::Share,
     reach: RwLock<Arc<Reach>>,
-    arguments: Spent,
-    results: Spent,
+    arguments: BytesUsed,
+    results: BytesUsed,
     rate: DefaultDirectRateLimiter,
     listings: DefaultDirectRateLimiter,
     in_flight: Arc<Semaphore>,
@@ -103,8 +103,8 @@ impl Session {
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
             until: left.and_then(Deadline::after),
             reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
-            arguments: Spent::default(),
-            results: Spent::default(),
+            arguments: BytesUsed::default(),
+            results: BytesUsed::default(),
             over: CancellationToken::new(),
             why: OnceLock::new(),
             bytes,
@@ -154,13 +154,13 @@ impl Session {
 
     /// Bytes of arguments that its calls had.
     #[must_use]
-    pub fn arguments(&self) -> &Spent {
+    pub fn arguments(&self) -> &BytesUsed {
         &self.arguments
     }
 
     /// Bytes of results that it got.
     #[must_use]
-    pub fn results(&self) -> &Spent {
+    pub fn results(&self) -> &BytesUsed {
         &self.results
     }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One of the two counts.
 #[derive(Debug, Default)]
-pub struct Spent(AtomicU64);
+pub struct BytesUsed(AtomicU64);
 
 /// The budget has less left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded;
 
-impl Spent {
+impl BytesUsed {
     /// Counts bytes, unless that would be more than the limit.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_counted() {
-        let spent = Spent::default();
+        let spent = BytesUsed::default();
         assert_eq!(spent.spend(6, Some(10)), Ok(()));
         assert!(spent.leaves(4, Some(10)) && !spent.leaves(5, Some(10)) && spent.leaves(5, None));
         assert_eq!(spent.spend(5, Some(10)), Err(Exceeded));

@@ -8,7 +8,7 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use footbridge_proto::text::needs_escape;
 use regex::{Regex, RegexBuilder};
-use serde_json::{Number, Value};
+use serde_json::{Number, Value, json};
 
 use super::globs::{self, Glob};
 
@@ -99,6 +99,22 @@ impl Condition {
         Self { at, test }
     }
 
+    /// All that it says, for digests.
+    pub(super) fn written(&self) -> Value {
+        let Self { at: Pointer(at), test } = self;
+        let (word, what) = match test {
+            Test::Equals(value) => ("equals", sorted(value)),
+            Test::OneOf(values) => ("one_of", values.iter().map(sorted).collect()),
+            Test::Glob(globs) => ("glob", globs::all_written(Some(globs))),
+            Test::Path(globs) => ("path", globs::all_written(Some(globs))),
+            Test::Regex(regex) => ("regex", json!(regex.as_str())),
+            Test::Range(least, most) => ("range", json!([least, most])),
+            Test::Length(least, most) => ("length", json!([least, most])),
+            Test::Present(present) => ("present", json!(present)),
+        };
+        json!([at, word, what])
+    }
+
     /// Whether it holds; none where it cannot be evaluated.
     #[must_use]
     pub fn holds(&self, arguments: &Value) -> Option<bool> {
@@ -118,6 +134,13 @@ impl Condition {
             Test::Present(_) => None,
         }
     }
+}
+
+/// The same value with the members of its objects in one order.
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value
 }
 
 fn equals(value: &Value, found: &Value) -> Option<bool> {

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use globset::{GlobBuilder, GlobMatcher};
+use serde_json::{Value, json};
 
 /// What a pattern is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub enum Of {
 #[derive(Clone)]
 pub struct Glob {
     text: String,
+    of: Of,
     how: How,
 }
 
@@ -81,7 +83,7 @@ impl Glob {
                 How::Pattern(Pattern { ends: (start, end), matchers })
             }
         };
-        Ok(Self { text: text.to_owned(), how })
+        Ok(Self { text: text.to_owned(), of, how })
     }
 
     /// Whether a text is what the pattern says.
@@ -110,6 +112,15 @@ impl Glob {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// All that it says, for digests.
+    pub(super) fn written(&self) -> Value {
+        let of = match self.of {
+            Of::Text => "text",
+            Of::Path => "path",
+        };
+        json!([of, self.text])
     }
 
     /// Whether each text that the other one matches is matched by this one too. False where that is not plain.
@@ -167,6 +178,11 @@ fn check_classes(text: &str, of: Of) -> Result<(), BadGlob> {
 #[must_use]
 pub fn any(globs: &[Glob], text: &str) -> bool {
     globs.iter().any(|glob| glob.matches(text))
+}
+
+/// All that patterns say, for digests; none is no restriction.
+pub(super) fn all_written(globs: Option<&[Glob]>) -> Value {
+    globs.map_or(Value::Null, |globs| globs.iter().map(Glob::written).collect())
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@ mod uri;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{digest::Digest, names::Labels};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
-pub use rules::{Kind, Rule, Says, Subject};
+pub use rules::{CallKind, Rule, Says, Subject};
 pub use uri::with_lower_authority;
 
 /// The rules of one session: of its policy, those that are meant for its labels.
@@ -29,6 +29,9 @@ pub struct SessionRules {
     digest: Digest,
     hides: bool,
 }
+
+/// Says in which form the rules of a session are written for their digest.
+const WRITTEN_FORM: &str = "footbridge session rules 1";
 
 /// Of the rules of a session, those whose conditions hold of the arguments of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,7 +76,7 @@ impl SessionRules {
         let rules = policy.rules().iter().enumerate();
         let applied: Vec<usize> = rules.filter(|(_, rule)| rule.is_for(labels)).map(|(at, _)| at).collect();
         let hides = applied.iter().any(|at| policy.rules()[*at].says == Says::Hide);
-        let digest = Digest::of(format!("{} {applied:?}", policy.revision()));
+        let digest = Digest::of(json!([WRITTEN_FORM, policy.revision().to_string(), applied]).to_string());
         Self { policy, applied, digest, hides }
     }
 
@@ -201,5 +204,7 @@ impl Tested {
 
 #[cfg(test)]
 mod documented;
+#[cfg(test)]
+mod revisions;
 #[cfg(test)]
 mod tests;

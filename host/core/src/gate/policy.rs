@@ -4,10 +4,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde_json::{Value, json};
+
 use super::{
     effects::{Effect, Effects},
     globs::{self, Glob},
-    rules::{Kind, Kinds, Rule, Says, Scope},
+    rules::{CallKind, Kinds, Rule, Says, Scope},
 };
 use crate::digest::Digest;
 
@@ -16,14 +18,14 @@ use crate::digest::Digest;
 pub struct Policy {
     name: Arc<str>,
     rules: Arc<[Rule]>,
-    settings: Settings,
+    settings: PolicySettings,
     labelled: Arc<[Labelled]>,
     revision: Digest,
 }
 
 /// What a policy says besides its rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct PolicySettings {
     /// Whether a guest is told which rule decided.
     pub reveal_rules: bool,
     /// Bytes of arguments that a session may send in all.
@@ -59,20 +61,19 @@ pub const BUILT_IN: [&str; 3] = ["readonly", "ask", "open"];
 impl Policy {
     /// A policy of these rules. Rules that can never match are for whoever reads them to refuse: see [`never_match`].
     #[must_use]
-    pub fn new(name: &str, rules: Vec<Rule>, settings: Settings) -> Arc<Self> {
+    pub fn new(name: &str, rules: Vec<Rule>, settings: PolicySettings) -> Arc<Self> {
         Arc::new(Self::of(name.into(), rules.into(), settings, Arc::default()))
     }
 
-    fn of(name: Arc<str>, rules: Arc<[Rule]>, settings: Settings, labelled: Arc<[Labelled]>) -> Self {
-        // Every part of a rule shows as it was written.
-        let revision = Digest::of(format!("{:?}", (&name, &rules, settings, &labelled)));
+    fn of(name: Arc<str>, rules: Arc<[Rule]>, settings: PolicySettings, labelled: Arc<[Labelled]>) -> Self {
+        let revision = revision_of(&name, &rules, settings, &labelled);
         Self { name, rules, settings, labelled, revision }
     }
 
     /// Allows all that resolves.
     #[must_use]
     pub fn open() -> Arc<Self> {
-        Self::new("open", vec![built_in("all", Says::Allow, None)], Settings::default())
+        Self::new("open", vec![built_in("all", Says::Allow, None)], PolicySettings::default())
     }
 
     /// Allows what only reads, of the open world too, and denies the rest.
@@ -80,7 +81,7 @@ impl Policy {
     pub fn readonly() -> Arc<Self> {
         let rules =
             vec![built_in("reads", Says::Allow, Some(Effects::of_reading())), built_in("rest", Says::Deny, None)];
-        Self::new("readonly", rules, Settings::default())
+        Self::new("readonly", rules, PolicySettings::default())
     }
 
     /// Allows what only reads, of the open world too, and asks for the rest.
@@ -88,7 +89,7 @@ impl Policy {
     pub fn ask() -> Arc<Self> {
         let rules =
             vec![built_in("reads", Says::Allow, Some(Effects::of_reading())), built_in("rest", Says::Ask, None)];
-        Self::new("ask", rules, Settings::default())
+        Self::new("ask", rules, PolicySettings::default())
     }
 
     /// Its name in configuration and records.
@@ -111,7 +112,7 @@ impl Policy {
 
     /// What it says besides its rules.
     #[must_use]
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> PolicySettings {
         self.settings
     }
 
@@ -139,6 +140,26 @@ impl Policy {
     #[must_use]
     pub fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
         Arc::new(Self::of(Arc::clone(&self.name), Arc::clone(&self.rules), self.settings, labelled))
+    }
+}
+
+/// Says in which form a policy is written for its digest.
+const WRITTEN_FORM: &str = "footbridge policy 1";
+
+/// The digest of all that a policy says, in a text of which every part has its place.
+fn revision_of(name: &str, rules: &[Rule], settings: PolicySettings, labelled: &[Labelled]) -> Digest {
+    let PolicySettings { reveal_rules, argument_bytes, result_bytes } = settings;
+    let rules: Value = rules.iter().map(Rule::written).collect();
+    let labelled: Value = labelled.iter().map(Labelled::written).collect();
+    let settings = json!([reveal_rules, argument_bytes, result_bytes]);
+    Digest::of(json!([WRITTEN_FORM, name, rules, settings, labelled]).to_string())
+}
+
+impl Labelled {
+    fn written(&self) -> Value {
+        let Self { servers, tools, effects } = self;
+        let [servers, tools] = [servers, tools].map(|globs| globs::all_written(globs.as_deref()));
+        json!([servers, tools, effects.words()])
     }
 }
 
@@ -173,8 +194,8 @@ pub fn is_whole(effects: Effects) -> bool {
 /// Whether a call of one of these kinds can have the effects that a rule asks for.
 #[must_use]
 pub fn can_have(kinds: Kinds, says: Says, effects: Effects) -> bool {
-    let tools = !kinds.and(Kinds::of(&[Kind::Tool])).is_empty();
-    let rest = !kinds.and(Kinds::of(&[Kind::Resource, Kind::Prompt, Kind::Completion])).is_empty();
+    let tools = !kinds.and(Kinds::of(&[CallKind::Tool])).is_empty();
+    let rest = !kinds.and(Kinds::of(&[CallKind::Resource, CallKind::Prompt, CallKind::Completion])).is_empty();
     match says {
         Says::Allow => {
             tools && effects.meets(Effects::of(&[Effect::Read, Effect::Write]))

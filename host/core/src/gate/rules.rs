@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     conditions::Condition,
@@ -27,6 +27,16 @@ pub enum Says {
 }
 
 impl Says {
+    /// The word for it in configuration.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+            Self::Hide => "hide",
+        }
+    }
+
     /// Whether a call needs more than a match of one reading, one effect, one part: what opens is narrow, and what
     /// closes is wide.
     fn is_narrow(self) -> bool {
@@ -37,7 +47,7 @@ impl Says {
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CallKind {
     /// A tool.
     Tool,
     /// A resource, by its URI.
@@ -46,6 +56,16 @@ pub enum Kind {
     Prompt,
     /// A completion of a prompt's argument, or of a resource template's.
     Completion,
+}
+
+impl CallKind {
+    /// Each, with the word for it in configuration.
+    const WORDS: [(Self, &str); 4] = [
+        (Self::Tool, "tool"),
+        (Self::Resource, "resource"),
+        (Self::Prompt, "prompt"),
+        (Self::Completion, "completion"),
+    ];
 }
 
 /// A set of kinds.
@@ -58,7 +78,7 @@ impl Kinds {
 
     /// A set of these.
     #[must_use]
-    pub fn of(kinds: &[Kind]) -> Self {
+    pub fn of(kinds: &[CallKind]) -> Self {
         Self(kinds.iter().fold(0, |set, kind| set | (1 << *kind as u8)))
     }
 
@@ -74,8 +94,13 @@ impl Kinds {
         self.0 == 0
     }
 
-    fn has(self, kind: Kind) -> bool {
+    fn has(self, kind: CallKind) -> bool {
         self.0 & (1 << kind as u8) != 0
+    }
+
+    /// Their words, always in the same order.
+    fn words(self) -> Vec<&'static str> {
+        CallKind::WORDS.into_iter().filter(|(kind, _)| self.has(*kind)).map(|(_, word)| word).collect()
     }
 
     fn covers(self, other: Self) -> bool {
@@ -86,7 +111,7 @@ impl Kinds {
 /// What a call is about, as far as rules ask before they look at its arguments.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    kind: Kind,
+    kind: CallKind,
     server: &'a str,
     name: &'a str,
     uri: Option<Uri>,
@@ -97,31 +122,31 @@ impl<'a> Subject<'a> {
     /// A tool with its effects.
     #[must_use]
     pub fn tool(server: &'a str, name: &'a str, effects: Effects) -> Self {
-        Self { kind: Kind::Tool, server, name, uri: None, effects }
+        Self { kind: CallKind::Tool, server, name, uri: None, effects }
     }
 
     /// A resource.
     #[must_use]
     pub fn resource(server: &'a str, uri: &'a str) -> Self {
-        Self { kind: Kind::Resource, server, name: uri, uri: Some(Uri::read(uri)), effects: Effects::of_reading() }
+        Self { kind: CallKind::Resource, server, name: uri, uri: Some(Uri::read(uri)), effects: Effects::of_reading() }
     }
 
     /// A prompt.
     #[must_use]
     pub fn prompt(server: &'a str, name: &'a str) -> Self {
-        Self { kind: Kind::Prompt, server, name, uri: None, effects: Effects::of_reading() }
+        Self { kind: CallKind::Prompt, server, name, uri: None, effects: Effects::of_reading() }
     }
 
     /// A completion of an argument of a prompt.
     #[must_use]
     pub fn completion(server: &'a str, prompt: &'a str) -> Self {
-        Self { kind: Kind::Completion, ..Self::prompt(server, prompt) }
+        Self { kind: CallKind::Completion, ..Self::prompt(server, prompt) }
     }
 
     /// A completion of a part of a resource template.
     #[must_use]
     pub fn template_completion(server: &'a str, template: &'a str) -> Self {
-        Self { kind: Kind::Completion, ..Self::resource(server, template) }
+        Self { kind: CallKind::Completion, ..Self::resource(server, template) }
     }
 
     /// What it can do.
@@ -168,6 +193,19 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// All that it says, for digests.
+    pub(super) fn written(&self) -> Value {
+        let Self { id, says, scope, conditions } = self;
+        let Scope { kinds, servers, names, uris, effects, labels } = scope;
+        let [servers, names, uris] = [servers, names, uris].map(|globs| globs::all_written(globs.as_deref()));
+        let labels: Value = labels.iter().map(|(key, glob)| json!([key, glob.written()])).collect();
+        let conditions: Value = conditions.iter().map(Condition::written).collect();
+        json!({
+            "id": **id, "says": says.as_str(), "kinds": kinds.words(), "servers": servers, "names": names, "uris": uris,
+            "effects": effects.map(Effects::words), "labels": labels, "conditions": conditions,
+        })
+    }
+
     /// Whether it is about this, as far as it can be told without arguments and labels.
     #[must_use]
     pub fn is_about(&self, subject: &Subject<'_>) -> bool {
@@ -214,7 +252,7 @@ impl Rule {
     /// Whether it is about resources.
     #[must_use]
     pub fn is_about_resources(&self) -> bool {
-        self.scope.kinds.has(Kind::Resource) && self.scope.names.is_none()
+        self.scope.kinds.has(CallKind::Resource) && self.scope.names.is_none()
     }
 
     /// Whether it is about something of this server.

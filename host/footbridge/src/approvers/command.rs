@@ -13,7 +13,7 @@ use tokio::{
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
 use footbridge_calls::approval::{Answer, Approver};
-use footbridge_processes::keeper::{Ended, Kept, LostKeeper, SpawnError, Stream};
+use footbridge_processes::keeper::{Kept, LostKeeper, ProgramEnd, ProgramStream, SpawnError};
 
 /// How long what is left of a command that was too slow may take to end.
 const KILL_TIME: Duration = Duration::from_secs(2);
@@ -75,7 +75,7 @@ impl Approver for Command {
 async fn ask(spec: &CommandSpec, question: &str, time: Duration) -> Result<Answer, NoAnswer> {
     let env = spec.env.iter().map(|(name, value)| (name, value));
     let command = Kept::command(&spec.program).args(&spec.args).env(env);
-    let mut kept = command.streams(Stream::Pipe, Stream::Pipe, Stream::Null).spawn().await?;
+    let mut kept = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await?;
     match timeout(time, converse(&mut kept, question)).await {
         Ok(answer) => answer,
         Err(_) => {
@@ -101,7 +101,7 @@ async fn converse(kept: &mut Kept, question: &str) -> Result<Answer, NoAnswer> {
     let ((), read) = tokio::join!(tell, limited.read_to_end(&mut printed));
     read?;
     match kept.wait().await? {
-        Ended::Exited(0) => Ok(decision::read(&printed)?),
+        ProgramEnd::Exited(0) => Ok(decision::read(&printed)?),
         other => Err(NoAnswer::Failed(other.code())),
     }
 }

@@ -14,7 +14,7 @@ use footbridge_calls::approval::Approver;
 
 /// Who can be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct ApprovalSettings {
     /// Whether people answer over the control socket. Where nothing is said, they do for `serve`, and for a `run` that
     /// has somebody in front of its terminal.
     pub watch: Option<bool>,
@@ -24,7 +24,7 @@ pub struct Settings {
     pub webhook: Option<Webhook>,
 }
 
-impl Settings {
+impl ApprovalSettings {
     /// Whether anybody can be asked, once people can come in.
     #[must_use]
     pub fn asks_anybody(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod catalogues;
 mod config;
 mod egress;
 mod policy;

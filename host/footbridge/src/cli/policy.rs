@@ -2,7 +2,7 @@
 //!
 //! The servers that are asked about are started, listed and ended again; no tool is called and nothing is recorded.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
@@ -10,23 +10,12 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, NoConfiguration, egress, label, load_config};
+use super::{Files, NoConfiguration, catalogues::catalogues, egress, label, load_config};
 use crate::{config::Config, report};
-use footbridge_calls::{
-    provider::Unavailable,
-    resolve::{checked, find_tool},
-    upstream::{Guard, Upstream},
-};
-use footbridge_core::{
-    budget::Budget,
-    catalogue::Catalogue,
-    gate::{Decision, Effects, SessionRules},
-    names::ServerName,
-    redact::Redactor,
-};
+use footbridge_calls::resolve::{checked, find_tool};
+use footbridge_core::gate::{Decision, Effects, SessionRules};
+use footbridge_processes::sys;
 use footbridge_edge::error_of;
-use footbridge_mcp::{ServerSpec, Servers, ServersContext, tls};
-use footbridge_processes::{launch::Launcher, sys};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
@@ -120,29 +109,6 @@ fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
     let policy = config.policies.get(&which.policy)?;
     let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();
     Ok((config, SessionRules::new(policy, &labels)))
-}
-
-/// Starts servers and says what each offers, or why it is not known.
-pub(super) async fn catalogues(
-    config: Config,
-    wanted: impl Fn(&ServerSpec) -> bool,
-) -> Vec<(ServerName, Result<Arc<Catalogue>, Unavailable>)> {
-    tls::install();
-    let Config { servers, limits, gathered, .. } = config;
-    let budget = Budget::new(limits.edge.held_bytes);
-    let wait = limits.servers.start_time + limits.servers.list_time;
-    let redactor = Redactor::new(&gathered.secrets);
-    let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
-    let context =
-        ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None }, elicitation: false };
-    let specs = servers.into_iter().filter(wanted).collect();
-    let upstream = Upstream::new(Arc::new(Servers::start(specs, context)), guard);
-    let catalogues = upstream.catalogues();
-    let names = catalogues.servers();
-    let looked = names.iter().map(|name| async { (name.clone(), catalogues.of(name, wait).await) });
-    let all = futures::future::join_all(looked).await;
-    upstream.shutdown().await;
-    all
 }
 
 /// What is asked about.

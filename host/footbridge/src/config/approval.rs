@@ -55,7 +55,7 @@ impl Approval {
         file: &File<'_>,
         variables: &[(String, String)],
         commands: &Commands,
-    ) -> Result<(approvers::Settings, Gathered), Mistake> {
+    ) -> Result<(approvers::ApprovalSettings, Gathered), Mistake> {
         let path = file.path();
         let var = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
         let base = path.parent().unwrap_or(Path::new("/"));
@@ -67,7 +67,7 @@ impl Approval {
             args: words.collect(),
             env: variables.iter().filter(|(name, _)| is_passed(name)).cloned().collect(),
         });
-        Ok((approvers::Settings { watch: self.watch, command, webhook }, reader.gathered))
+        Ok((approvers::ApprovalSettings { watch: self.watch, command, webhook }, reader.gathered))
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::config::settings::Settings;
 
-    fn meant(text: &str) -> Result<(approvers::Settings, Gathered), Vec<String>> {
+    fn meant(text: &str) -> Result<(approvers::ApprovalSettings, Gathered), Vec<String>> {
         let file = File::new(Path::new("/etc/f.toml"), text);
         let said = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
         let settings: Settings = file.read(&[], file.parse().map_err(|mistake| said(vec![mistake]))?).map_err(said)?;

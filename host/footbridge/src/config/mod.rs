@@ -23,7 +23,7 @@ use std::{
 pub use commands::Commands;
 pub use secrets::Gathered;
 
-use crate::approvers::Settings as Asking;
+use crate::approvers::ApprovalSettings as Asking;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
     gate::{Policies, Policy, policy::Labelled},
@@ -208,7 +208,7 @@ fn path_in(variables: &[(String, String)]) -> Option<&str> {
 
 /// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs
 /// unsaid, and the other way round.
-fn read_settings(file: File<'_>) -> Result<(Settings, policy_file::Found), Vec<Mistake>> {
+fn read_settings(file: File<'_>) -> Result<(Settings, policy_file::WrittenPolicies), Vec<Mistake>> {
     let table = file.parse().map_err(|mistake| vec![mistake])?;
     let mut found = policy_file::read(file, &table);
     let mistakes = std::mem::take(&mut found.mistakes);

@@ -1,8 +1,8 @@
 //! What commands ask about approvals, the same for every harness.
 
 use super::{
-    server::{Peer, sent},
-    wire::{AllowApproval, Answered, By, Kind, Refusal, Request},
+    server::{ControlPeer, sent},
+    wire::{AllowApproval, Answered, By, ControlRequest, Refusal, RefusalKind},
 };
 use footbridge_calls::approval::ApprovalInfo;
 use footbridge_calls::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
@@ -12,26 +12,26 @@ use footbridge_calls::approval::{Answer, ApprovalId, Approvals, Given, NotAnswer
 pub(crate) fn handle(
     approvals: &Approvals,
     is_answered_here: bool,
-    request: Request,
-    peer: Peer,
-) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
+    request: ControlRequest,
+    peer: ControlPeer,
+) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
     Ok(match request {
-        Request::ListApprovals(_) => {
+        ControlRequest::ListApprovals(_) => {
             let is_answered_elsewhere = !is_answered_here;
             let all = approvals.list().into_iter();
             sent(all.map(|one| ApprovalInfo { is_answered_elsewhere, ..one }).collect::<Vec<_>>())
         }
-        Request::ShowApproval(asked) => {
+        ControlRequest::ShowApproval(asked) => {
             let shown = id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal));
             shown.and_then(|mut shown| {
                 shown.info.is_answered_elsewhere = !is_answered_here;
                 sent(shown)
             })
         }
-        Request::AllowApproval(asked) => {
+        ControlRequest::AllowApproval(asked) => {
             allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, (asked.by, peer)))
         }
-        Request::DenyApproval(asked) => {
+        ControlRequest::DenyApproval(asked) => {
             let how = if asked.cancel { Answer::Cancel } else { Answer::Deny };
             answer(approvals, &asked.id, how, (asked.by, peer))
         }
@@ -45,19 +45,19 @@ fn allowed(asked: &AllowApproval) -> Result<Answer, Refusal> {
         (None, true, remember) => Ok(Answer::Allow { remember }),
         (None, false, false) => Ok(Answer::Accept(Given::Fields(asked.fields.clone()))),
         (Some(content), true, false) => Ok(Answer::Accept(Given::Content(content.clone()))),
-        _ => Err(Refusal::new(Kind::Invalid, "fields, content and remember exclude each other")),
+        _ => Err(Refusal::new(RefusalKind::Invalid, "fields, content and remember exclude each other")),
     }
 }
 
 fn id(text: &str) -> Result<ApprovalId, Refusal> {
-    text.parse().map_err(|error| Refusal::new(Kind::Invalid, format!("{text:?}: {error}")))
+    text.parse().map_err(|error| Refusal::new(RefusalKind::Invalid, format!("{text:?}: {error}")))
 }
 
 fn refusal(error: NotAnswered) -> Refusal {
     let kind = match error {
-        NotAnswered::Unknown(_) => Kind::NotFound,
-        NotAnswered::Over(..) => Kind::Taken,
-        NotAnswered::Unfit(..) => Kind::Invalid,
+        NotAnswered::Unknown(_) => RefusalKind::NotFound,
+        NotAnswered::Over(..) => RefusalKind::Taken,
+        NotAnswered::Unfit(..) => RefusalKind::Invalid,
     };
     Refusal::new(kind, error.to_string())
 }
@@ -66,12 +66,12 @@ fn answer(
     approvals: &Approvals,
     text: &str,
     answer: Answer,
-    (by, peer): (By, Peer),
+    (by, peer): (By, ControlPeer),
 ) -> Result<serde_json::Value, Refusal> {
     let id = id(text)?;
     if !approvals.asks_people() {
         let message = "people are not asked here: \"watch = false\" in [approval] of footbridge.toml says so";
-        return Err(Refusal::new(Kind::Failed, message));
+        return Err(Refusal::new(RefusalKind::Failed, message));
     }
     let approver = format!("approvals {} ({peer})", by.as_str());
     approvals.answer(id, answer, &approver).map_err(refusal)?;

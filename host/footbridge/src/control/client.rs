@@ -12,24 +12,24 @@ use nix::sys::socket::{getsockopt, sockopt};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::wire::{Harness, Hello, Kind, MAX_ANSWER, Method, PROTOCOL, Refusal};
+use super::wire::{HarnessInfo, Hello, MAX_ANSWER, Method, PROTOCOL, Refusal, RefusalKind};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a harness.
 #[derive(Debug)]
-pub struct Client {
+pub struct ControlClient {
     stream: BufReader<UnixStream>,
     path: PathBuf,
     patience: Duration,
     /// Who is there.
-    pub harness: Harness,
+    pub harness: HarnessInfo,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum ControlClientError {
     /// Nobody listens.
     #[error("no footbridge daemon is running (nobody answers at {}): start one with \"footbridge serve\"", .0.display())]
     NotRunning(PathBuf),
@@ -79,37 +79,39 @@ pub enum ClientError {
 
 #[derive(Deserialize)]
 struct ErrorData {
-    kind: Kind,
+    kind: RefusalKind,
 }
 
-impl Client {
+impl ControlClient {
     /// Connects, and learns who is there.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+    /// [`ControlClientError`].
+    pub fn connect(path: &Path) -> Result<Self, ControlClientError> {
         Self::connect_within(path, PATIENCE)
     }
 
-    fn connect_within(path: &Path, patience: Duration) -> Result<Self, ClientError> {
-        let io_error = |source| ClientError::Io { path: path.to_owned(), source };
+    fn connect_within(path: &Path, patience: Duration) -> Result<Self, ControlClientError> {
+        let io_error = |source| ControlClientError::Io { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                ControlClientError::NotRunning(path.to_owned())
+            }
             _ => io_error(error),
         })?;
         // In a folder such as /tmp anybody could have been there first.
         check_listener(&stream, nix::unistd::geteuid().as_raw(), path)?;
         stream.set_read_timeout(Some(patience)).map_err(io_error)?;
         stream.set_write_timeout(Some(patience)).map_err(io_error)?;
-        let nobody = Harness { harness: String::new(), version: String::new(), protocol: PROTOCOL, pid: 0 };
+        let nobody = HarnessInfo { harness: String::new(), version: String::new(), protocol: PROTOCOL, pid: 0 };
         let mut client = Self { stream: BufReader::new(stream), path: path.to_owned(), patience, harness: nobody };
         let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned() };
         client.harness = client.call(&hello).map_err(|error| match error {
-            ClientError::Io { path, source } if hung_up(&source) => ClientError::Refused(path),
+            ControlClientError::Io { path, source } if hung_up(&source) => ControlClientError::Refused(path),
             other => other,
         })?;
         if client.harness.protocol != PROTOCOL {
-            return Err(ClientError::OtherProtocol { version: client.harness.version });
+            return Err(ControlClientError::OtherProtocol { version: client.harness.version });
         }
         Ok(client)
     }
@@ -117,8 +119,8 @@ impl Client {
     /// Asks for something and waits for the answer.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub fn call<M: Method>(&mut self, params: &M) -> Result<M::Answer, ClientError> {
+    /// [`ControlClientError`].
+    pub fn call<M: Method>(&mut self, params: &M) -> Result<M::Answer, ControlClientError> {
         let line = self.exchange(M::NAME, params).map_err(|source| self.broken(source))?;
         self.read::<M::Answer>(&line)
     }
@@ -137,33 +139,35 @@ impl Client {
         if line.ends_with(b"\n") { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    fn read<A: DeserializeOwned>(&self, line: &[u8]) -> Result<A, ClientError> {
+    fn read<A: DeserializeOwned>(&self, line: &[u8]) -> Result<A, ControlClientError> {
         let bad = |error: serde_json::Error| self.broken(error.into());
         let answer: rpc::Response = serde_json::from_slice(line).map_err(bad)?;
         if let Some(error) = answer.error {
             let data = error.data.map(serde_json::from_value::<ErrorData>).transpose().map_err(bad)?;
-            return Err(Refusal::new(data.map_or(Kind::Other, |data| data.kind), error.message).into());
+            return Err(Refusal::new(data.map_or(RefusalKind::Other, |data| data.kind), error.message).into());
         }
         let result = answer.result.as_deref().map_or("null", RawValue::get);
         serde_json::from_str(result).map_err(bad)
     }
 
-    fn broken(&self, source: io::Error) -> ClientError {
+    fn broken(&self, source: io::Error) -> ControlClientError {
         let path = self.path.clone();
         match source.kind() {
             // A time that is over shows as either.
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Busy { path, patience: self.patience },
-            _ => ClientError::Io { path, source },
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                ControlClientError::Busy { path, patience: self.patience }
+            }
+            _ => ControlClientError::Io { path, source },
         }
     }
 }
 
-fn check_listener(stream: &UnixStream, ours: u32, path: &Path) -> Result<(), ClientError> {
+fn check_listener(stream: &UnixStream, ours: u32, path: &Path) -> Result<(), ControlClientError> {
     let listener = getsockopt(stream, sockopt::PeerCredentials);
     match listener.map_err(io::Error::from) {
         Ok(listener) if listener.uid() == ours => Ok(()),
-        Ok(listener) => Err(ClientError::Impostor { path: path.to_owned(), uid: listener.uid() }),
-        Err(source) => Err(ClientError::Io { path: path.to_owned(), source }),
+        Ok(listener) => Err(ControlClientError::Impostor { path: path.to_owned(), uid: listener.uid() }),
+        Err(source) => Err(ControlClientError::Io { path: path.to_owned(), source }),
     }
 }
 
@@ -189,7 +193,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let text = Client::connect_within(&path, Duration::from_millis(50)).unwrap_err().to_string();
+        let text = ControlClient::connect_within(&path, Duration::from_millis(50)).unwrap_err().to_string();
         assert!(text.starts_with("the harness is busy") && text.contains("within 50ms; try again"), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each harness that can be talked to has `<runtime>/<its folder>/control.sock`; for `serve` the folder is `serve`.
 //! Nothing that a guest can do may get in: `peer` refuses whoever is not a process of our own user in our own user, pid
-//! and network namespaces; nor may what this harness started. What can be asked is a closed enum, [`wire::Request`].
+//! and network namespaces; nor may what this harness started. What can be asked is a closed enum, [`wire::ControlRequest`].
 //!
 //! Failure paths: a peer that is refused is cut off without a word, or with one where it came of this harness; a line
 //! that is too long, too late or no JSON ends its connection; a request that cannot be read or carried out is answered

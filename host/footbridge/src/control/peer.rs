@@ -35,12 +35,12 @@ pub(super) struct Home {
 
 /// Who was let in, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
+pub struct ControlPeer {
     uid: u32,
     pid: i32,
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for ControlPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "uid {}, pid {}", self.uid, self.pid)
     }
@@ -96,7 +96,7 @@ impl Home {
     }
 
     /// Checks the process that made a connection.
-    pub(super) fn check(&self, stream: &UnixStream) -> Result<Peer, Stranger> {
+    pub(super) fn check(&self, stream: &UnixStream) -> Result<ControlPeer, Stranger> {
         let credentials = getsockopt(stream, sockopt::PeerCredentials)?;
         if credentials.uid() != self.uid {
             return Err(Stranger::User(credentials.uid()));
@@ -113,7 +113,7 @@ impl Home {
         match different {
             Some((namespace, _)) => Err(Stranger::Elsewhere { pid, namespace }),
             None if is_ours => Err(Stranger::Ours { pid }),
-            None => Ok(Peer { uid: self.uid, pid }),
+            None => Ok(ControlPeer { uid: self.uid, pid }),
         }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     async fn this_very_process_is_let_in_and_a_child_or_another_namespace_or_user_is_not() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let home = Home::find().unwrap();
-        assert_eq!(home.check(&ours).unwrap(), Peer { uid: home.uid, pid: home.pid });
+        assert_eq!(home.check(&ours).unwrap(), ControlPeer { uid: home.uid, pid: home.pid });
         for (at, name) in NAMESPACES.iter().enumerate() {
             let mut other = home.clone();
             other.namespaces[at].1 += 1;

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     idle::{Idle, Silence},
     peer::{Home, Stranger},
-    wire::{Kind, MAX_REQUEST, Refusal, Request},
+    wire::{ControlRequest, MAX_REQUEST, Refusal, RefusalKind},
 };
 use footbridge_audit::private_folder::{FolderError, make_private};
 use footbridge_edge::listener::{AcceptPause, AcceptedStream, BindError, Listen, Listener, Listeners};
@@ -47,12 +47,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long what is being carried out may take when the harness ends.
 const LAST: Duration = Duration::from_secs(8);
 
-pub use super::peer::Peer;
+pub use super::peer::ControlPeer;
 
 /// Carries requests out.
 pub trait Handler: Send + Sync + 'static {
     /// Carries one out, for whoever asked. It may be dropped when the harness ends.
-    fn handle(&self, request: Request, peer: Peer) -> impl Future<Output = Result<serde_json::Value, Refusal>> + Send;
+    fn handle(
+        &self,
+        request: ControlRequest,
+        peer: ControlPeer,
+    ) -> impl Future<Output = Result<serde_json::Value, Refusal>> + Send;
 }
 
 /// A control socket that is bound. Dropping it removes its file.
@@ -178,7 +182,7 @@ async fn make_room(clients: &mut JoinSet<()>, idle: &Idle) -> bool {
 
 /// Answers line by line until the client leaves, has to give way, or the harness ends.
 async fn converse(
-    (stream, peer): (UnixStream, Peer),
+    (stream, peer): (UnixStream, ControlPeer),
     handler: &impl Handler,
     room: &Room,
     mut silence: Silence,
@@ -212,13 +216,13 @@ async fn converse(
     }
 }
 
-async fn answer(line: &[u8], handler: &impl Handler, peer: Peer) -> io::Result<Vec<u8>> {
+async fn answer(line: &[u8], handler: &impl Handler, peer: ControlPeer) -> io::Result<Vec<u8>> {
     let read: IncomingRequest<'_> = serde_json::from_slice(line)?;
     let id = read.id.ok_or_else(|| serde_json::Error::missing_field("id"))?;
     let method = read.method().ok_or_else(|| serde_json::Error::missing_field("method"))?;
     let params = read.params.filter(|params| params.get() != "null");
     let none = RawValue::from_string("{}".to_owned())?;
-    let carried_out = match Request::read(&method, params.unwrap_or(&none)) {
+    let carried_out = match ControlRequest::read(&method, params.unwrap_or(&none)) {
         Ok(request) => handler.handle(request, peer).await,
         Err(refusal) => Err(refusal),
     };
@@ -241,7 +245,7 @@ fn answer_line(id: &RawValue, answer: Result<serde_json::Value, Refusal>) -> io:
 fn turn_away(stream: UnixStream) -> io::Result<()> {
     let why = "this footbridge takes no commands from what it started itself, such as the command of \"footbridge run\" and \
                MCP servers: use another terminal";
-    let line = answer_line(RawValue::NULL, Err(Refusal::new(Kind::Failed, why)))?;
+    let line = answer_line(RawValue::NULL, Err(Refusal::new(RefusalKind::Failed, why)))?;
     stream.into_std()?.write_all(&line)
 }
 
@@ -250,7 +254,7 @@ fn turn_away(stream: UnixStream) -> io::Result<()> {
 /// # Errors
 /// A refusal where it cannot be written as JSON, which our own types always can.
 pub fn sent<T: Serialize>(answer: T) -> Result<serde_json::Value, Refusal> {
-    serde_json::to_value(answer).map_err(|error| Refusal::new(Kind::Failed, error.to_string()))
+    serde_json::to_value(answer).map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What commands ask about MCP servers and pins, the same for every harness.
 
 use super::{
-    server::{Peer, sent},
-    wire::{AcceptedPin, Kind, PinsRecorded, Refusal, Request, Restarted, ServerInfo},
+    server::{ControlPeer, sent},
+    wire::{AcceptedPin, ControlRequest, PinsRecorded, Refusal, RefusalKind, Restarted, ServerInfo},
 };
 use footbridge_calls::{pins::Pins, record::Audit};
 use footbridge_core::digest::Digest;
@@ -19,13 +19,13 @@ pub(crate) struct Overseen {
 /// Carries a request out, if it is about servers or pins; gives it back otherwise.
 pub(crate) async fn handle(
     overseen: &Overseen,
-    request: Request,
-    peer: Peer,
-) -> Result<Result<serde_json::Value, Refusal>, Box<Request>> {
+    request: ControlRequest,
+    peer: ControlPeer,
+) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
     Ok(match request {
-        Request::ListServers(_) => sent(overseen.list().await),
-        Request::RestartServer(asked) => overseen.restart(asked.name).await.and_then(sent),
-        Request::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
+        ControlRequest::ListServers(_) => sent(overseen.list().await),
+        ControlRequest::RestartServer(asked) => overseen.restart(asked.name).await.and_then(sent),
+        ControlRequest::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
         other => return Err(Box::new(other)),
     })
 }
@@ -83,17 +83,17 @@ impl Overseen {
             return Ok(Restarted { name });
         }
         let message = format!("there is no server {name:?}: \"footbridge servers list\" shows those that there are");
-        Err(Refusal::new(Kind::NotFound, message))
+        Err(Refusal::new(RefusalKind::NotFound, message))
     }
 
     /// Records what was accepted, if it is what the store says now.
-    async fn accepted(&self, accepted: &[AcceptedPin], peer: Peer) -> Result<PinsRecorded, Refusal> {
-        let failed = |message: &str| Refusal::new(Kind::Failed, message);
+    async fn accepted(&self, accepted: &[AcceptedPin], peer: ControlPeer) -> Result<PinsRecorded, Refusal> {
+        let failed = |message: &str| Refusal::new(RefusalKind::Failed, message);
         let pins = self.pins.as_ref().ok_or_else(|| failed("this harness has no pins"))?;
         let approver = format!("servers pins accept ({peer})");
         for AcceptedPin { server, tool, digest: text } in accepted {
             let digest: Digest =
-                text.parse().map_err(|_| Refusal::new(Kind::Invalid, format!("{text:?} is no digest")))?;
+                text.parse().map_err(|_| Refusal::new(RefusalKind::Invalid, format!("{text:?} is no digest")))?;
             match pins.are(server, tool, digest).await {
                 Ok(true) => self.audit.pin_accepted(server, tool, digest, &approver),
                 Ok(false) => {

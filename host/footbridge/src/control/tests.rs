@@ -16,12 +16,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    client::{Client, ClientError},
+    client::{ControlClient, ControlClientError},
     of_serve,
-    server::{Control, Handler, Peer, sent},
+    server::{Control, ControlPeer, Handler, sent},
     wire::{
-        Created, Harness, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, Request, RevokeSession, Revoked, RotateSession,
-        ShowSession,
+        ControlRequest, Created, HarnessInfo, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, RevokeSession, Revoked,
+        RotateSession, ShowSession,
     },
 };
 
@@ -35,18 +35,18 @@ struct Fake {
 }
 
 impl Handler for Fake {
-    async fn handle(&self, request: Request, _peer: Peer) -> Result<serde_json::Value, Refusal> {
+    async fn handle(&self, request: ControlRequest, _peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
         match request {
-            Request::Hello(_) => {
-                sent(Harness { harness: "serve".into(), version: "9".into(), protocol: PROTOCOL, pid: 1 })
+            ControlRequest::Hello(_) => {
+                sent(HarnessInfo { harness: "serve".into(), version: "9".into(), protocol: PROTOCOL, pid: 1 })
             }
-            Request::RotateSession(RotateSession { name }) => {
+            ControlRequest::RotateSession(RotateSession { name }) => {
                 sent(Created { name, token: "fbt_x".into(), endpoints: vec!["unix:/x".into()], expires: None })
             }
-            Request::ShowSession(ShowSession { name }) => {
-                Err(Refusal::new(super::wire::Kind::NotFound, format!("there is no session {name}")))
+            ControlRequest::ShowSession(ShowSession { name }) => {
+                Err(Refusal::new(super::wire::RefusalKind::NotFound, format!("there is no session {name}")))
             }
-            Request::RevokeSession(RevokeSession { name }) => {
+            ControlRequest::RevokeSession(RevokeSession { name }) => {
                 self.begun.send_modify(|begun| *begun += 1);
                 self.ends.acquire().await.unwrap().forget();
                 sent(Revoked { name })
@@ -97,19 +97,22 @@ async fn requests_are_answered_and_refused_by_name() {
     let world = World::start();
     let path = world.path.clone();
     let client = move || {
-        let mut client = Client::connect(&path).unwrap();
+        let mut client = ControlClient::connect(&path).unwrap();
         assert_eq!((client.harness.harness.as_str(), client.harness.version.as_str()), ("serve", "9"));
         assert!(client.call(&ListSessions {}).unwrap().is_empty());
         let created = client.call(&RotateSession { name: "a".into() }).unwrap();
         assert_eq!((created.name.as_str(), created.token.as_str()), ("a", "fbt_x"));
         assert!(!format!("{created:?}").contains("fbt_"));
         let error = client.call(&ShowSession { name: "b".into() }).unwrap_err();
-        assert!(matches!(&error, ClientError::Refusal(refusal) if refusal.message.contains("no session b")), "{error}");
+        assert!(
+            matches!(&error, ControlClientError::Refusal(refusal) if refusal.message.contains("no session b")),
+            "{error}"
+        );
     };
     spawn_blocking(client).await.unwrap();
     world.shutdown.cancel();
     world.serving.await.unwrap();
-    let error = Client::connect(&world.path).unwrap_err().to_string();
+    let error = ControlClient::connect(&world.path).unwrap_err().to_string();
     assert!(error.contains("footbridge serve") && !world.path.exists(), "{error}");
 }
 
@@ -132,7 +135,7 @@ async fn rubbish_long_lines_and_half_lines_end_their_connection_alone() {
     }
     assert_eq!(world.raw(vec![b' '; MAX_REQUEST + 1]).await, "");
     let path = world.path.clone();
-    spawn_blocking(move || drop(Client::connect(&path).unwrap())).await.unwrap();
+    spawn_blocking(move || drop(ControlClient::connect(&path).unwrap())).await.unwrap();
 }
 
 /// So many connections, without a word.
@@ -166,7 +169,7 @@ async fn idle_connections_keep_nobody_out_and_the_longest_idle_gives_way() {
         for number in (0..128).chain([0]) {
             assert!(asks(&mut idle[number], HELLO).contains("serve"), "{number}");
         }
-        let mut client = Client::connect(&path).unwrap();
+        let mut client = ControlClient::connect(&path).unwrap();
         assert!(client.call(&ListSessions {}).unwrap().is_empty());
         assert_eq!(idle[1].read(&mut [0]).unwrap(), 0, "it gave way");
         for stays in [0, 2, 127] {
@@ -213,7 +216,8 @@ async fn beyond_a_number_of_requests_more_wait_and_then_are_cut_off() {
 async fn what_is_never_carried_out_ends_with_the_harness() {
     let world = World::start();
     let (path, mut begun) = (world.path.clone(), world.fake.begun.subscribe());
-    let waiting = spawn_blocking(move || Client::connect(&path).unwrap().call(&RevokeSession { name: "a".into() }));
+    let waiting =
+        spawn_blocking(move || ControlClient::connect(&path).unwrap().call(&RevokeSession { name: "a".into() }));
     begun.wait_for(|begun| *begun == 1).await.unwrap();
     world.shutdown.cancel();
     world.serving.await.unwrap();

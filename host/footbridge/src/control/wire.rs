@@ -42,11 +42,11 @@ macro_rules! methods {
 
         /// Everything that can be asked for.
         #[derive(Debug)]
-        pub enum Request {
+        pub enum ControlRequest {
             $($(#[$doc])* $params($params),)*
         }
 
-        impl Request {
+        impl ControlRequest {
             /// Makes sense of a method and its parameters.
             ///
             /// # Errors
@@ -63,7 +63,7 @@ macro_rules! methods {
 
 methods! {
     /// Who is there.
-    "hello" Hello -> Harness;
+    "hello" Hello -> HarnessInfo;
     /// Make a session.
     "session.create" CreateSession -> Created;
     /// Show all sessions.
@@ -100,7 +100,7 @@ pub struct Hello {
 
 /// Who answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Harness {
+pub struct HarnessInfo {
     /// `serve` or `run`.
     pub harness: String,
     /// Its version.
@@ -111,7 +111,7 @@ pub struct Harness {
     pub pid: u32,
 }
 
-impl Harness {
+impl HarnessInfo {
     /// This process, of this kind.
     #[must_use]
     pub fn this(harness: &str) -> Self {
@@ -259,7 +259,7 @@ pub struct ListenerInfo {
 /// What kind of no an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RefusalKind {
     /// This harness does not know the method: it is older or newer than the command.
     UnknownMethod,
     /// The request makes no sense.
@@ -280,14 +280,14 @@ pub enum Kind {
 #[error("{message}")]
 pub struct Refusal {
     /// Which kind of no.
-    pub kind: Kind,
+    pub kind: RefusalKind,
     /// What is wrong, and what to do.
     pub message: String,
 }
 
 impl Refusal {
     /// A refusal with its message.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
@@ -295,8 +295,8 @@ impl Refusal {
     #[must_use]
     pub fn code(&self) -> i32 {
         match self.kind {
-            Kind::UnknownMethod => -32601,
-            Kind::Invalid => -32602,
+            RefusalKind::UnknownMethod => -32601,
+            RefusalKind::Invalid => -32602,
             _ => -32000,
         }
     }
@@ -306,7 +306,7 @@ fn unknown_method(method: &str) -> Refusal {
     let version = env!("CARGO_PKG_VERSION");
     let method: String = method.chars().take(64).collect();
     Refusal::new(
-        Kind::UnknownMethod,
+        RefusalKind::UnknownMethod,
         format!(
             "the running footbridge ({version}) does not know \"{method}\": it is older or newer than this command; restart it with the same version"
         ),
@@ -314,5 +314,5 @@ fn unknown_method(method: &str) -> Refusal {
 }
 
 fn bad_params(error: serde_json::Error) -> Refusal {
-    Refusal::new(Kind::Invalid, format!("the parameters cannot be read: {error}"))
+    Refusal::new(RefusalKind::Invalid, format!("the parameters cannot be read: {error}"))
 }

@@ -10,6 +10,7 @@
 mod arguments;
 mod clock;
 mod notes;
+mod notify;
 mod resources;
 mod server;
 mod slow;

@@ -5,19 +5,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rmcp::{
     ErrorData, RoleServer, Service,
     model::{
-        CallToolRequestParams, CallToolResult, ClientNotification, ClientRequest, CustomNotification, ErrorCode,
-        Implementation, ListToolsResult, ProtocolVersion, ResourcesCapability, ServerCapabilities, ServerConfig,
-        ServerNotification, ServerResult, ToolsCapability,
+        CallToolRequestParams, CallToolResult, ClientNotification, ClientRequest, ErrorCode, Implementation,
+        ListToolsResult, ProtocolVersion, ResourcesCapability, ServerCapabilities, ServerConfig, ServerResult,
+        ToolsCapability,
     },
-    service::{NotificationContext, Peer, RequestContext},
+    service::{NotificationContext, RequestContext},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     arguments::Arguments,
     clock::Clock,
     notes::Notes,
+    notify::tell,
     resources,
     slow::Counts,
     tools::{self, Done},
@@ -131,13 +132,6 @@ impl<C: Clock> Server<C> {
             Done::Later { to, step } => self.counts.count(to, step, context).await,
         }
     }
-}
-
-/// Says something that nobody answers. That nobody reads it any more shows elsewhere. rmcp's own notifications would
-/// make `1.0` of 1, and leave out params that are empty.
-pub(super) async fn tell(peer: &Peer<RoleServer>, method: &str, params: Value) {
-    let notification = CustomNotification::new(method, Some(params));
-    let _ = peer.send_notification(ServerNotification::CustomNotification(notification)).await;
 }
 
 /// Agrees to the client's revision where it is known, and offers the newest where it is not.

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{server::tell, tools};
+use super::{notify::tell, tools};
 
 /// Most counts at a time.
 const MAX_COUNTS: usize = 32;

@@ -9,9 +9,9 @@ use super::folder::RunFolder;
 use crate::{
     control::{
         self, approvals,
-        server::{Control, ControlError, Handler, Peer, sent},
+        server::{Control, ControlError, ControlPeer, Handler, sent},
         servers::{self, Overseen},
-        wire::{Kind, Refusal, Request},
+        wire::{ControlRequest, Refusal, RefusalKind},
     },
     harness::Harness,
 };
@@ -25,11 +25,11 @@ struct OfRun {
 }
 
 impl Handler for OfRun {
-    async fn handle(&self, request: Request, peer: Peer) -> Result<serde_json::Value, Refusal> {
-        if !self.others && matches!(request, Request::AllowApproval(_) | Request::DenyApproval(_)) {
+    async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
+        if !self.others && matches!(request, ControlRequest::AllowApproval(_) | ControlRequest::DenyApproval(_)) {
             let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \
                            or no terminal, says so";
-            return Err(Refusal::new(Kind::Failed, message));
+            return Err(Refusal::new(RefusalKind::Failed, message));
         }
         let request = match approvals::handle(&self.approvals, self.others, request, peer) {
             Ok(answer) => return answer,
@@ -37,8 +37,10 @@ impl Handler for OfRun {
         };
         match servers::handle(&self.overseen, request, peer).await {
             Ok(answer) => answer,
-            Err(other) if matches!(*other, Request::Hello(_)) => sent(control::wire::Harness::this("run")),
-            Err(_) => Err(Refusal::new(Kind::Invalid, "this is a run, whose only session ends with its command")),
+            Err(other) if matches!(*other, ControlRequest::Hello(_)) => sent(control::wire::HarnessInfo::this("run")),
+            Err(_) => {
+                Err(Refusal::new(RefusalKind::Invalid, "this is a run, whose only session ends with its command"))
+            }
         }
     }
 }

@@ -1,20 +1,18 @@
 //! Signals on their way into a container: by the engine's `kill`, one after the other.
 //!
 //! Its client would pass them on itself, but only some time after the container runs, and until then they end it
-//! (Podman
-//! 4.3 loses one in five that are sent at the first output). Where the engine does not take one in 5 s, the client gets it
-//! after all, so that a start that hangs can be ended.
+//! (Podman 4.3 loses one in five that are sent at the first output). Where the engine does not take one in 5 s, the
+//! client gets it after all, so that a start that hangs can be ended.
 
 use std::{ffi::OsString, time::Duration};
 
+use footbridge_processes::sandbox::engine::Engine;
 use nix::sys::signal::Signal;
 use tokio::{
     sync::mpsc,
+    task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_util::task::AbortOnDropHandle;
-
-use footbridge_processes::sandbox::engine::Engine;
 
 /// How long the container has to be there.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,7 +27,7 @@ const WAITING: usize = 16;
 pub(super) struct Delivery {
     queue: mpsc::Sender<Signal>,
     failed: mpsc::Receiver<Signal>,
-    _task: AbortOnDropHandle<()>,
+    _task: JoinSet<()>,
 }
 
 impl Delivery {
@@ -37,7 +35,8 @@ impl Delivery {
     pub(super) fn to(engine: Engine, name: String, env: Vec<(OsString, OsString)>) -> Self {
         let (queue, mut signals) = mpsc::channel(WAITING);
         let (failures, failed) = mpsc::channel(WAITING);
-        let task = tokio::spawn(async move {
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             while let Some(signal) = signals.recv().await {
                 if timeout(PATIENCE, bring(&engine, &name, &env, signal)).await.is_err() {
                     tracing::warn!(%signal, "the container does not take a signal; its engine's client gets it");
@@ -46,7 +45,7 @@ impl Delivery {
                 }
             }
         });
-        Self { queue, failed, _task: AbortOnDropHandle::new(task) }
+        Self { queue, failed, _task: task }
     }
 
     pub(super) fn send(&self, signal: Signal) {

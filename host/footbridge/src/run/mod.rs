@@ -60,10 +60,10 @@ pub enum Sandbox {
 impl Sandbox {
     /// The container engine, for those that have one.
     #[must_use]
-    pub fn engine(self) -> Option<engine::Kind> {
+    pub fn engine(self) -> Option<engine::EngineKind> {
         match self {
-            Self::Podman => Some(engine::Kind::Podman),
-            Self::Docker => Some(engine::Kind::Docker),
+            Self::Podman => Some(engine::EngineKind::Podman),
+            Self::Docker => Some(engine::EngineKind::Docker),
             Self::None | Self::Net | Self::Bwrap => None,
         }
     }

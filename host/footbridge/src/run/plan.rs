@@ -19,7 +19,7 @@ use super::{Run, delivery::Delivery, folder::RunFolder, guest::GuestBinaries, su
 use footbridge_processes::{
     keeper::KeptCommand,
     sandbox::{
-        self, Asked, Environments, Kind,
+        self, Asked, Environments, SandboxKind,
         bwrap::{self, BwrapError},
         container::{self, Container},
         engine::{self, Engine, EngineError},
@@ -46,8 +46,8 @@ impl Choice {
                 let program = on_path(bwrap::PROGRAM).ok_or(BwrapError::Missing)?;
                 return Ok(Self::Bwrap { program, folder: bwrap::working_folder()? });
             }
-            super::Sandbox::Podman => engine::Kind::Podman,
-            super::Sandbox::Docker => engine::Kind::Docker,
+            super::Sandbox::Podman => engine::EngineKind::Podman,
+            super::Sandbox::Docker => engine::EngineKind::Docker,
         };
         let image = run.image.clone().context("a container needs an image: name it with --image")?;
         let program = on_path(kind.name()).ok_or(EngineError::Missing(kind.name()))?;
@@ -96,12 +96,12 @@ impl Plan<'_> {
                 warn_none();
                 let (program, args) = self.command.split_first().context("there is no command to run")?;
                 let command = sandbox::none::command(program, args);
-                command.env(self.environment(Kind::Open, folder, tcp.port)?)
+                command.env(self.environment(SandboxKind::Open, folder, tcp.port)?)
             }
             (Choice::Net, Endpoint::Unix(socket)) => {
                 let args = self.relay_args(socket.as_path());
                 let command = sandbox::net::command(&guest.relay, args, &view);
-                command.env(self.environment(Kind::Closed, folder, vars::DEFAULT_PORT)?)
+                command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
             }
             (Choice::Bwrap { program, folder: writable }, Endpoint::Unix(socket)) => {
                 // Mounts are made at the places that paths lead to.
@@ -112,10 +112,10 @@ impl Plan<'_> {
                     (guest.tool_cli.as_path(), bin.join("tool-cli")),
                 ];
                 let empty = folder.empty();
-                let place = bwrap::Place { program, mounted, empty: &empty, folder: writable.clone() };
+                let place = bwrap::BwrapLayout { program, mounted, empty: &empty, folder: writable.clone() };
                 let (command, said) = bwrap::command(&place, &view, self.relay_args(socket.as_path()))?;
                 ready = Some(said);
-                command.env(self.environment(Kind::Closed, folder, vars::DEFAULT_PORT)?)
+                command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
             }
             (Choice::Container { engine, image }, Endpoint::Unix(_)) => {
                 let client = clients_environment(self.names, self.env)?;
@@ -132,7 +132,12 @@ impl Plan<'_> {
         sandbox::net::relay_args(&listen, socket, self.command)
     }
 
-    fn environment(&self, kind: Kind, folder: &RunFolder, port: u16) -> anyhow::Result<Vec<(OsString, OsString)>> {
+    fn environment(
+        &self,
+        kind: SandboxKind,
+        folder: &RunFolder,
+        port: u16,
+    ) -> anyhow::Result<Vec<(OsString, OsString)>> {
         let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let tools = folder.bin();
         let from = Environments { callers: &callers, asked: self.env, referred: self.names, tools: Some(&tools) };
@@ -179,8 +184,8 @@ fn clients_environment(names: &BTreeSet<String>, asked: &[Asked]) -> anyhow::Res
     let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let from = Environments { callers: &callers, asked, referred: names, tools: None };
     // For its errors: what may not be asked for is the same everywhere.
-    sandbox::environment(Kind::Closed, from)?;
-    let mut env = sandbox::environment(Kind::Open, Environments { asked: &[], ..from })?;
+    sandbox::environment(SandboxKind::Closed, from)?;
+    let mut env = sandbox::environment(SandboxKind::Open, Environments { asked: &[], ..from })?;
     let is_asked = |name: &OsStr| asked.iter().any(|asked| name == OsStr::new(&asked.name));
     env.retain(|(name, _)| !container::is_proxy(name) || is_asked(name));
     Ok(env)

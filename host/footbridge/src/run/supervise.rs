@@ -7,7 +7,7 @@ use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
 
 use super::{ask::Person, delivery::Delivery};
 use footbridge_processes::{
-    keeper::{Kept, KeptCommand, SpawnError, Stream},
+    keeper::{Kept, KeptCommand, ProgramStream, SpawnError},
     pty::Local,
     sandbox::bwrap::BwrapError,
     signals::Signals,
@@ -32,7 +32,7 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
             let [stdin, stdout, stderr] = local.streams();
             (command.streams(stdin, stdout, stderr).local_terminal(local.duplicate()?), Some(local))
         }
-        None => (command.streams(Stream::Inherit, Stream::Inherit, Stream::Inherit), None),
+        None => (command.streams(ProgramStream::Inherit, ProgramStream::Inherit, ProgramStream::Inherit), None),
     };
     // Before the command starts: from then on whoever sends a signal expects it to get there.
     let mut signals = Signals::listen(&PASSED_ON)?;

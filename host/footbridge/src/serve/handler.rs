@@ -12,9 +12,9 @@ use super::sessions::{Kept, Sessions, no_such};
 use crate::{
     control::{
         approvals,
-        server::{Handler, Peer, sent},
+        server::{ControlPeer, Handler, sent},
         servers,
-        wire::{Created, Harness, Kind, ListenerInfo, Refusal, Request, Revoked, SessionInfo},
+        wire::{ControlRequest, Created, HarnessInfo, ListenerInfo, Refusal, RefusalKind, Revoked, SessionInfo},
     },
     harness::SessionView,
     store::StoredSession,
@@ -23,7 +23,7 @@ use footbridge_core::names::SessionName;
 use footbridge_edge::listener::Listen;
 
 impl Handler for Sessions {
-    async fn handle(&self, request: Request, peer: Peer) -> Result<serde_json::Value, Refusal> {
+    async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
         let book = self.harness().approvals();
         let request = match approvals::handle(book, book.asks_people(), request, peer) {
             Ok(answer) => return answer,
@@ -34,28 +34,28 @@ impl Handler for Sessions {
             Err(other) => *other,
         };
         match request {
-            Request::Hello(_) => sent(Harness::this("serve")),
-            Request::CreateSession(asked) => self.create(&asked).await.map(created).and_then(sent),
-            Request::ListSessions(_) => sent(self.list().await),
-            Request::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
-            Request::RotateSession(asked) => self.rotate(&name(&asked.name)?).await.map(created).and_then(sent),
-            Request::RevokeSession(asked) => {
+            ControlRequest::Hello(_) => sent(HarnessInfo::this("serve")),
+            ControlRequest::CreateSession(asked) => self.create(&asked).await.map(created).and_then(sent),
+            ControlRequest::ListSessions(_) => sent(self.list().await),
+            ControlRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
+            ControlRequest::RotateSession(asked) => self.rotate(&name(&asked.name)?).await.map(created).and_then(sent),
+            ControlRequest::RevokeSession(asked) => {
                 self.revoke(&name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })
             }
-            Request::ListApprovals(_)
-            | Request::ShowApproval(_)
-            | Request::AllowApproval(_)
-            | Request::DenyApproval(_)
-            | Request::ListServers(_)
-            | Request::RestartServer(_)
-            | Request::PinsAccepted(_) => Err(Refusal::new(Kind::Failed, "this is answered before")),
+            ControlRequest::ListApprovals(_)
+            | ControlRequest::ShowApproval(_)
+            | ControlRequest::AllowApproval(_)
+            | ControlRequest::DenyApproval(_)
+            | ControlRequest::ListServers(_)
+            | ControlRequest::RestartServer(_)
+            | ControlRequest::PinsAccepted(_) => Err(Refusal::new(RefusalKind::Failed, "this is answered before")),
         }
     }
 }
 
 fn name(text: &str) -> Result<SessionName, Refusal> {
-    text.parse().map_err(|error| Refusal::new(Kind::Invalid, format!("{text:?}: {error}")))
+    text.parse().map_err(|error| Refusal::new(RefusalKind::Invalid, format!("{text:?}: {error}")))
 }
 
 fn created((token, stored): (Token, StoredSession)) -> Created {

@@ -22,7 +22,7 @@ use super::{folder, wish::Wish};
 use crate::{
     approvers::NobodyToAsk,
     config::Config,
-    control::wire::{CreateSession, Kind, Refusal},
+    control::wire::{CreateSession, Refusal, RefusalKind},
     harness::{Harness, Reloaded},
     store::{Problem, Store, StoreError, StoredSession},
 };
@@ -99,18 +99,18 @@ impl Sessions {
         // Under the lock that a reload takes too: a session begins with policies of one configuration.
         let mut table = self.0.table.lock().await;
         let policy = self.0.harness.policies().get(&asked.policy);
-        let policy = policy.map_err(|error| Refusal::new(Kind::Invalid, error.to_string()))?;
+        let policy = policy.map_err(|error| Refusal::new(RefusalKind::Invalid, error.to_string()))?;
         let mut wish = Wish::read(asked, policy)?;
         if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
-            return Err(Refusal::new(Kind::Invalid, NobodyToAsk(wish.policy.name().to_owned()).to_string()));
+            return Err(Refusal::new(RefusalKind::Invalid, NobodyToAsk(wish.policy.name().to_owned()).to_string()));
         }
         if table.contains_key(&wish.name) {
             let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
-            return Err(Refusal::new(Kind::Taken, message));
+            return Err(Refusal::new(RefusalKind::Taken, message));
         }
         if table.len() >= MAX_SESSIONS {
             let message = format!("there are {MAX_SESSIONS} sessions, and no more are kept: revoke some");
-            return Err(Refusal::new(Kind::Failed, message));
+            return Err(Refusal::new(RefusalKind::Failed, message));
         }
         let placed = wish.place(asked, &self.0.runtime);
         let made = match placed {
@@ -134,7 +134,7 @@ impl Sessions {
 
     /// Binds, stores, opens. What was bound is closed again where a step fails.
     async fn make(&self, wish: &Wish) -> Result<(Token, StoredSession), Refusal> {
-        let failed = |error: &dyn std::fmt::Display| Refusal::new(Kind::Failed, error.to_string());
+        let failed = |error: &dyn std::fmt::Display| Refusal::new(RefusalKind::Failed, error.to_string());
         let mut listens = Vec::new();
         let mut bound = Vec::new();
         for listen in &wish.listens {
@@ -175,7 +175,7 @@ impl Sessions {
     pub(super) async fn rotate(&self, name: &SessionName) -> Result<(Token, StoredSession), Refusal> {
         let mut table = self.0.table.lock().await;
         let kept = table.get_mut(name).filter(|kept| !kept.over.is_cancelled()).ok_or_else(|| no_such(name))?;
-        let token = new_token().map_err(|error| Refusal::new(Kind::Failed, error.to_string()))?;
+        let token = new_token().map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
         let digest = Digest::of(token.expose());
         self.0.store.set_token(name, digest).await.map_err(|error| not_stored(&error))?;
         kept.stored.token = digest;
@@ -194,7 +194,7 @@ impl Sessions {
         self.end(&mut table, name, Ended::Revoked).await.map_err(|error| {
             let message =
                 format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
-            Refusal::new(Kind::Failed, message)
+            Refusal::new(RefusalKind::Failed, message)
         })
     }
 
@@ -288,18 +288,18 @@ fn lasting(listen: &Listen, listener: &Listener) -> Listen {
 
 fn not_bound(error: &BindError) -> Refusal {
     let kind = match error {
-        BindError::InUse(_) | BindError::CidTaken { .. } | BindError::NotASocket { .. } => Kind::Taken,
-        BindError::Io { .. } | BindError::Vsock { .. } => Kind::Failed,
-        _ => Kind::Invalid,
+        BindError::InUse(_) | BindError::CidTaken { .. } | BindError::NotASocket { .. } => RefusalKind::Taken,
+        BindError::Io { .. } | BindError::Vsock { .. } => RefusalKind::Failed,
+        _ => RefusalKind::Invalid,
     };
     Refusal::new(kind, error.to_string())
 }
 
 fn not_stored(error: &StoreError) -> Refusal {
-    let kind = if matches!(error.problem, Problem::Taken) { Kind::Taken } else { Kind::Failed };
+    let kind = if matches!(error.problem, Problem::Taken) { RefusalKind::Taken } else { RefusalKind::Failed };
     Refusal::new(kind, format!("nothing was changed: {error}"))
 }
 
 pub(super) fn no_such(name: &SessionName) -> Refusal {
-    Refusal::new(Kind::NotFound, format!("there is no session {name}: \"footbridge session list\" shows all"))
+    Refusal::new(RefusalKind::NotFound, format!("there is no session {name}: \"footbridge session list\" shows all"))
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 use footbridge_proto::endpoint::Endpoint;
 
 use super::folder;
-use crate::control::wire::{CreateSession, Kind, Refusal};
+use crate::control::wire::{CreateSession, Refusal, RefusalKind};
 use footbridge_core::{
     gate::Policy,
     limits::overrides::Overrides,
@@ -36,7 +36,7 @@ pub(super) struct Wish {
 }
 
 fn invalid(message: impl Into<String>) -> Refusal {
-    Refusal::new(Kind::Invalid, message)
+    Refusal::new(RefusalKind::Invalid, message)
 }
 
 impl Wish {
@@ -65,7 +65,7 @@ impl Wish {
     pub(super) fn place(&mut self, asked: &CreateSession, runtime: &Path) -> Result<(), Refusal> {
         if self.listens.is_empty() {
             let socket = folder::make(runtime, &self.name);
-            let socket = socket.map_err(|error| Refusal::new(Kind::Failed, error.to_string()))?;
+            let socket = socket.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
             self.listens.push(Listen { access: access(asked), ..Listen::at(Endpoint::Unix(socket)) });
         }
         Ok(())
@@ -82,7 +82,8 @@ fn ttl(millis: u64) -> Result<Duration, Refusal> {
 
 fn process(pid: i32) -> Result<(ProcessIdentity, ProcessWatch), Refusal> {
     let gone = || invalid(format!("there is no process {pid}: --with-pid names one that runs"));
-    let failed = |error: io::Error| Refusal::new(Kind::Failed, format!("process {pid} cannot be watched: {error}"));
+    let failed =
+        |error: io::Error| Refusal::new(RefusalKind::Failed, format!("process {pid} cannot be watched: {error}"));
     let identity = match ProcessIdentity::of(pid) {
         Err(error) if is_gone(&error) => return Err(gone()),
         other => other.map_err(failed)?,

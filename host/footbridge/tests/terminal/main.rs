@@ -8,17 +8,17 @@
 mod person;
 #[path = "../../../../tests/skipped.rs"]
 mod skipped;
+mod sys;
 mod visits;
 
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-use footbridge_processes::keeper::Stream;
+use footbridge_processes::keeper::ProgramStream;
 use footbridge_processes::pty::Local;
 use footbridge_processes::sandbox::net::{self, View};
 use footbridge_processes::sandbox::none;
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, LocalFlags, tcflush};
 use person::Person;
@@ -62,9 +62,7 @@ fn typist() {
     for terminal in ["/proc/self/fd/0", "/dev/tty"] {
         let opened = File::open(terminal).unwrap();
         for key in b"typed\n" {
-            let number = std::os::fd::AsRawFd::as_raw_fd(&opened);
-            #[expect(unsafe_code, reason = "TIOCSTI reads one byte")]
-            let _refused_by_some_kernels = unsafe { libc::ioctl(number, libc::TIOCSTI, std::ptr::from_ref(key)) };
+            sys::type_into(&opened, *key);
         }
     }
 }
@@ -215,7 +213,7 @@ fn the_command_cannot_type_into_the_local_terminal() {
 
 #[test]
 fn without_a_terminal_streams_are_inherited() {
-    assert!(matches!(Stream::default(), Stream::Null));
+    assert!(matches!(ProgramStream::default(), ProgramStream::Null));
     let output = Command::new("/proc/self/exe")
         .args(["--ignored", "--exact", "finds_no_terminal", "--quiet"])
         .stdin(Stdio::null())

@@ -18,12 +18,12 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use super::KEEPER;
 use super::order::{Afterwards, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
 use super::{Kept, SpawnError, channel};
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
 use crate::sys::{self, Inherited};
 
 /// What one of the program's three streams is.
 #[derive(Debug, Default)]
-pub enum Stream {
+pub enum ProgramStream {
     /// Nothing to read, and writes go nowhere.
     #[default]
     Null,
@@ -42,7 +42,7 @@ pub enum Stream {
 pub struct KeptCommand {
     helper: PathBuf,
     order: Order,
-    streams: [Stream; 3],
+    streams: [ProgramStream; 3],
     local_terminal: Option<OwnedFd>,
     more: Vec<OwnedFd>,
 }
@@ -83,7 +83,7 @@ impl KeptCommand {
     }
 
     /// Sets stdin, stdout and stderr, all nothing otherwise.
-    pub fn streams(mut self, stdin: Stream, stdout: Stream, stderr: Stream) -> Self {
+    pub fn streams(mut self, stdin: ProgramStream, stdout: ProgramStream, stderr: ProgramStream) -> Self {
         self.streams = [stdin, stdout, stderr];
         self
     }
@@ -109,7 +109,8 @@ impl KeptCommand {
         self
     }
 
-    pub fn isolated(mut self, isolation: Isolation) -> Self {
+    /// Has the program be the first one of namespaces of its own, with this view of the host.
+    pub(crate) fn isolated(mut self, isolation: Isolation) -> Self {
         self.order.isolation = Some(isolation);
         self.order.target = Target::Program;
         self
@@ -239,19 +240,21 @@ struct Wires {
 }
 
 impl Wires {
-    fn lay(streams: [Stream; 3]) -> io::Result<Self> {
+    fn lay(streams: [ProgramStream; 3]) -> io::Result<Self> {
         let mut wires = Self { slots: [Slot::Given; 3], given: Vec::new(), ends: [None, None, None] };
         let places = wires.slots.iter_mut().zip(&mut wires.ends);
         for ((number, stream), (slot, end)) in streams.into_iter().enumerate().zip(places) {
             let given = match stream {
-                Stream::Terminal => {
+                ProgramStream::Terminal => {
                     *slot = Slot::Terminal;
                     continue;
                 }
-                Stream::Null => OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from)?,
-                Stream::Inherit => inherited(number)?,
-                Stream::Given(descriptor) => descriptor,
-                Stream::Pipe => {
+                ProgramStream::Null => {
+                    OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from)?
+                }
+                ProgramStream::Inherit => inherited(number)?,
+                ProgramStream::Given(descriptor) => descriptor,
+                ProgramStream::Pipe => {
                     let (reader, writer) = io::pipe()?;
                     if number == 0 {
                         *end = Some(End::Write(Sender::from_owned_fd(writer.into())?));

@@ -15,7 +15,7 @@ use landlock::{
 };
 use nix::errno::Errno;
 
-use super::refusal::{Refusal, Step};
+use crate::refusal::{StartRefusal, Step};
 
 /// How well the kernel can confine a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,11 +65,11 @@ impl Confinement {
     }
 
     /// Puts this thread, and all that comes of it, into a domain of its own.
-    pub(super) fn enter(self) -> Result<(), Refusal> {
-        let refused = |error| Refusal::at(Step::Confinement)(errno_of(&error));
+    pub(super) fn enter(self) -> Result<(), StartRefusal> {
+        let refused = |error| StartRefusal::at(Step::Confinement)(errno_of(&error));
         let Some(mut ruleset) = self.ruleset().map_err(refused)? else { return Ok(()) };
         if self == Self::Partial {
-            let root = PathFd::new("/").map_err(|_| Refusal::at(Step::Confinement)(Errno::ENOENT))?;
+            let root = PathFd::new("/").map_err(|_| StartRefusal::at(Step::Confinement)(Errno::ENOENT))?;
             ruleset = ruleset.add_rule(PathBeneath::new(root, AccessFs::Refer)).map_err(refused)?;
         }
         ruleset.restrict_self().map(drop).map_err(refused)

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::refusal::Refusal;
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
+use crate::refusal::StartRefusal;
 use crate::sys::Inherited;
 
 /// Where one of the program's three streams comes from.
@@ -80,7 +80,7 @@ pub(super) enum Report {
     /// The program runs under this pid.
     Started(i32),
     /// It could not be started.
-    Refused(Refusal),
+    Refused(StartRefusal),
     /// It ended by itself with this status.
     Exited(i32),
     /// It was ended by this signal.

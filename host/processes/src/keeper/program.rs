@@ -1,6 +1,6 @@
 //! The child of the keeper on its way to becoming the program.
 //!
-//! It runs between fork and exec. Every step that fails ends it with a [`Refusal`]; success is the exec itself, which
+//! It runs between fork and exec. Every step that fails ends it with a [`StartRefusal`]; success is the exec itself, which
 //! closes the pipe that a refusal would have gone through. Order matters: privileges go last, since the steps before
 //! need them, and the death signal is set after them, since the kernel clears it when credentials change.
 
@@ -22,10 +22,10 @@ use super::channel;
 use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
-use super::refusal::{Refusal, Step};
-use crate::pty::window;
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
+use crate::refusal::{StartRefusal, Step};
 use crate::sys::{self, Inherited};
+use crate::terminal::window;
 
 /// What the child has in hand besides the order.
 #[derive(Debug)]
@@ -45,15 +45,15 @@ pub(super) struct Hands<'a> {
 }
 
 /// Becomes the program, or says why not.
-pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallible, Refusal> {
-    setsid().map_err(Refusal::at(Step::Session))?;
+pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallible, StartRefusal> {
+    setsid().map_err(StartRefusal::at(Step::Session))?;
     if let Some(isolation) = &order.isolation {
         isolation.enter()?;
     }
     place_streams(&hands, order.target)?;
     enter_folder(order)?;
     restore(&order.inherited)?;
-    sys::close_on_exec_above_stderr().map_err(Refusal::at(Step::Descriptors))?;
+    sys::close_on_exec_above_stderr().map_err(StartRefusal::at(Step::Descriptors))?;
     if order.isolation.is_some() {
         Isolation::give_up_privileges()?;
     }
@@ -63,33 +63,33 @@ pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallib
     }
     tie_to_keeper(hands.refusals)?;
     let program = order.program.to_string_lossy().into_owned();
-    Err(Refusal::at(Step::Program(program))(execute(order)))
+    Err(StartRefusal::at(Step::Program(program))(execute(order)))
 }
 
 /// Dies with the keeper. This is the second line: it also works when the keeper is killed by the one signal that
 /// leaves it no time to clean up, but reaches only this process (and all of a pid namespace whose first it is).
-fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), Refusal> {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(Refusal::at(Step::Tie))?;
+fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), StartRefusal> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartRefusal::at(Step::Tie))?;
     let mut keeper = [PollFd::new(refusals.as_fd(), PollFlags::empty())];
-    poll(&mut keeper, PollTimeout::ZERO).map_err(Refusal::at(Step::Tie))?;
+    poll(&mut keeper, PollTimeout::ZERO).map_err(StartRefusal::at(Step::Tie))?;
     let gone = keeper[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
-    if gone { Err(Refusal::at(Step::Tie)(Errno::EPIPE)) } else { Ok(()) }
+    if gone { Err(StartRefusal::at(Step::Tie)(Errno::EPIPE)) } else { Ok(()) }
 }
 
 /// Makes copies that stay open when the program is executed, with numbers that are agreed on.
-fn pass_on(more: &[OwnedFd]) -> Result<(), Refusal> {
+fn pass_on(more: &[OwnedFd]) -> Result<(), StartRefusal> {
     for (descriptor, number) in more.iter().zip(FIRST_MORE..) {
-        let got = fcntl(descriptor, FcntlArg::F_DUPFD(number)).map_err(Refusal::at(Step::Descriptors))?;
+        let got = fcntl(descriptor, FcntlArg::F_DUPFD(number)).map_err(StartRefusal::at(Step::Descriptors))?;
         if got != number {
-            return Err(Refusal::at(Step::Descriptors)(Errno::EBUSY));
+            return Err(StartRefusal::at(Step::Descriptors)(Errno::EBUSY));
         }
     }
     Ok(())
 }
 
-fn place_streams(hands: &Hands<'_>, target: Target) -> Result<(), Refusal> {
+fn place_streams(hands: &Hands<'_>, target: Target) -> Result<(), StartRefusal> {
     let needs_terminal = hands.streams.contains(&Slot::Terminal);
-    let own = || own_terminal(hands, target).map_err(Refusal::at(Step::Terminal));
+    let own = || own_terminal(hands, target).map_err(StartRefusal::at(Step::Terminal));
     let terminal = if needs_terminal { Some(own()?) } else { None };
     let mut given = hands.given.iter();
     for (number, slot) in hands.streams.iter().enumerate() {
@@ -97,13 +97,13 @@ fn place_streams(hands: &Hands<'_>, target: Target) -> Result<(), Refusal> {
             Slot::Given => given.next(),
             Slot::Terminal => terminal.as_ref(),
         };
-        let source = source.ok_or(Errno::EBADF).map_err(Refusal::at(Step::Streams))?;
+        let source = source.ok_or(Errno::EBADF).map_err(StartRefusal::at(Step::Streams))?;
         let placed = match number {
             0 => dup2_stdin(source),
             1 => dup2_stdout(source),
             _ => dup2_stderr(source),
         };
-        placed.map_err(Refusal::at(Step::Streams))?;
+        placed.map_err(StartRefusal::at(Step::Streams))?;
     }
     Ok(())
 }
@@ -127,18 +127,18 @@ fn own_terminal(hands: &Hands<'_>, target: Target) -> nix::Result<OwnedFd> {
     Ok(slave)
 }
 
-fn enter_folder(order: &Order) -> Result<(), Refusal> {
+fn enter_folder(order: &Order) -> Result<(), StartRefusal> {
     let Some(folder) = &order.folder else { return Ok(()) };
     let named = || Step::Folder(folder.to_string_lossy().into_owned());
-    chdir(folder.as_os_str()).map_err(|errno| Refusal::at(named())(errno))
+    chdir(folder.as_os_str()).map_err(|errno| StartRefusal::at(named())(errno))
 }
 
-fn restore(inherited: &Inherited) -> Result<(), Refusal> {
+fn restore(inherited: &Inherited) -> Result<(), StartRefusal> {
     umask(Mode::from_bits_truncate(inherited.umask));
     let limits = [(Resource::RLIMIT_CORE, inherited.core), (Resource::RLIMIT_NOFILE, inherited.files)];
     for (resource, (soft, hard)) in limits {
-        setrlimit(resource, soft, hard).map_err(Refusal::at(Step::Limits))?;
+        setrlimit(resource, soft, hard).map_err(StartRefusal::at(Step::Limits))?;
     }
     sys::reset_signal_actions(inherited.ignored);
-    sys::set_blocked_signals(inherited.blocked).map_err(Refusal::at(Step::Signals))
+    sys::set_blocked_signals(inherited.blocked).map_err(StartRefusal::at(Step::Signals))
 }

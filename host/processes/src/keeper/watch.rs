@@ -21,8 +21,8 @@ use super::channel;
 use super::finish::{Ending, children_of, end_all, reap};
 use super::order::{Afterwards, Opening, Order, Report, Request, Slot, Target};
 use super::program::{Hands, become_program};
-use super::refusal::{Refusal, Step};
-use crate::sandbox::net::Isolation;
+use crate::isolation::Isolation;
+use crate::refusal::{StartRefusal, Step};
 use crate::sys;
 
 /// Status of a keeper that could not do its work, as in `sysexits.h`.
@@ -95,14 +95,14 @@ fn start() -> nix::Result<Keeper> {
     }
 }
 
-fn fork(isolation: Option<&Isolation>) -> Result<ForkResult, Refusal> {
+fn fork(isolation: Option<&Isolation>) -> Result<ForkResult, StartRefusal> {
     match isolation {
-        None => sys::fork().map_err(Refusal::at(Step::Fork)),
-        Some(_) => sys::fork_into(Isolation::namespaces()).map_err(Refusal::at(Step::Namespaces)),
+        None => sys::fork().map_err(StartRefusal::at(Step::Fork)),
+        Some(_) => sys::fork_into(Isolation::namespaces()).map_err(StartRefusal::at(Step::Namespaces)),
     }
 }
 
-fn refuse(refusal: &Refusal, pipe: OwnedFd) -> ! {
+fn refuse(refusal: &StartRefusal, pipe: OwnedFd) -> ! {
     let text = serde_json::to_vec(refusal).unwrap_or_default();
     let _keeper_may_be_gone = File::from(pipe).write_all(&text);
     std::process::exit(refusal.exit_code())
@@ -153,7 +153,7 @@ impl Keeper {
         if !self.is_harness_gone() {
             return;
         }
-        crate::pty::restore_to(terminal, before);
+        crate::terminal::restore_to(terminal, before);
     }
 
     /// Gone, not merely done: one that has heard the report closes its end for writing only.
@@ -196,7 +196,7 @@ impl Keeper {
         while let Ok(count @ 1..) = read(&pipe, &mut chunk) {
             text.extend_from_slice(&chunk[..count]);
         }
-        let report = match serde_json::from_slice::<Refusal>(&text) {
+        let report = match serde_json::from_slice::<StartRefusal>(&text) {
             Ok(refusal) => Report::Refused(refusal),
             Err(_nothing_was_refused) => Report::Started(self.program.as_raw()),
         };

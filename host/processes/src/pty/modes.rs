@@ -33,9 +33,6 @@ const PARAMETERS: usize = 64;
 /// printing instead of showing.
 const CLEAN: &str = "\x18\x1b\\\x1b<\x1b[4i";
 
-/// Gives the terminal back where there is nobody whose modes would have to be set again.
-pub const LEAVE: &str = "\x18\x1b\\\x1b[0m\x1b[2J\x1b[<u\x1b[?1049l\x1b[?25h";
-
 /// Where in the output the terminal is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum At {

@@ -12,8 +12,8 @@ use nix::sys::termios::{SetArg, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp, write};
 use tokio::signal::unix::{self, SignalKind, signal};
 
-use super::visit::mark;
-use super::{Attached, Modes, SAVED, modes, write_all};
+use super::{Attached, Modes, SAVED, write_all};
+use crate::terminal::{LEAVE, mark};
 
 /// Turns to the alternate screen, which a stop leaves.
 pub(super) const ALTERNATE: &str = "\x1b[?1049h";
@@ -85,7 +85,7 @@ impl Attached {
     pub(super) fn stop(&self, modes: Option<&Mutex<Modes>>) {
         let terminal = self.local.get_ref();
         let taken = modes.map(|modes| modes.lock().unwrap_or_else(PoisonError::into_inner).taken(None));
-        let text = format!("{}{}", taken.unwrap_or_default(), modes::LEAVE);
+        let text = format!("{}{}", taken.unwrap_or_default(), LEAVE);
         // In one go or not at all: a terminal that takes nothing now must not hold up the stop.
         let _as_far_as_there_is_room = write(terminal, text.as_bytes());
         let _it_is_only_for_us = mark(terminal, false);

@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::{read, write};
 use tokio::io::{Interest, unix::AsyncFd};
@@ -20,14 +19,12 @@ use tokio::time::Instant;
 use super::{
     Attached, Modes, again,
     stop::{self, Event, Events},
-    window, write_all,
+    write_all,
 };
+use crate::terminal::{mark, window};
 
 /// How long the window is a row smaller: two changes that a program sees as one are none.
 const SMALLER: Duration = Duration::from_millis(150);
-
-/// See [`mark`].
-pub(super) const VISITED: OFlag = OFlag::O_APPEND;
 
 /// Somebody who uses the local terminal now and then.
 pub trait Visitor {
@@ -165,12 +162,4 @@ impl Attached {
         let smaller = alternate && window::shrink(&self.command).is_ok();
         smaller.then(|| Instant::now() + SMALLER)
     }
-}
-
-/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
-/// opened file, which both share and nobody else has. For a terminal it means nothing.
-pub(super) fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
-    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
-    flags.set(VISITED, visited);
-    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
 }

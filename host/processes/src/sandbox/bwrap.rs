@@ -13,10 +13,11 @@ use std::io::{self, PipeReader, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::mounts::paths_to_hide;
 use super::net::{View, strings};
 use super::{FilterError, filter_bytes};
-use crate::keeper::{Kept, KeptCommand, Refusal, namespaces_hint};
+use crate::isolation::paths_to_hide;
+use crate::keeper::{Kept, KeptCommand};
+use crate::refusal::{StartRefusal, namespaces_hint};
 
 /// The name of the program and of its package.
 pub const PROGRAM: &str = "bwrap";
@@ -44,7 +45,7 @@ pub enum BwrapError {
     Folder(#[source] io::Error),
     /// Something cannot be hidden.
     #[error(transparent)]
-    Hide(#[from] Refusal),
+    Hide(#[from] StartRefusal),
     /// No filter for system calls.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -55,7 +56,7 @@ pub enum BwrapError {
 
 /// What stands where.
 #[derive(Debug, Clone)]
-pub struct Place<'a> {
+pub struct BwrapLayout<'a> {
     /// The program `bwrap`.
     pub program: &'a Path,
     /// What goes inside, by its path outside and the empty file that it is mounted on; the relay comes first.
@@ -70,7 +71,7 @@ pub struct Place<'a> {
 ///
 /// `relay_args` is from [`super::net::relay_args`].
 pub fn command(
-    place: &Place<'_>,
+    place: &BwrapLayout<'_>,
     view: &View,
     relay_args: Vec<OsString>,
 ) -> Result<(KeptCommand, PipeReader), BwrapError> {
@@ -93,7 +94,7 @@ pub fn command(
 }
 
 /// Later mounts cover earlier ones, so the order is the meaning.
-fn files(args: &mut Words, place: &Place<'_>, hidden: &[PathBuf], shown: &Path) {
+fn files(args: &mut Words, place: &BwrapLayout<'_>, hidden: &[PathBuf], shown: &Path) {
     args.add(["--ro-bind", "/", "/", "--tmpfs", "/tmp"]);
     args.mount("--bind", &place.folder, &place.folder);
     for pin in pins(hidden, &place.folder) {
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_host_s_root_comes_first_and_what_is_shown_comes_after_what_is_hidden() {
-        let place = Place {
+        let place = BwrapLayout {
             program: Path::new("/b"),
             mounted: [(Path::new("/relay"), "/run/s/relay".into()), (Path::new("/tool"), "/run/s/tool".into())],
             empty: Path::new("/run/empty"),

@@ -119,7 +119,7 @@ pub fn is_proxy(name: &OsStr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::Kind;
+    use super::super::engine::EngineKind;
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -141,17 +141,17 @@ mod tests {
     #[test]
     fn arguments_before_a_run_are_the_engine_s_and_the_others_its_run_s() {
         let args = words("--root /r run --ulimit nofile=9:9");
-        let engine = Engine::new(Kind::Podman, "/p".into(), &args);
+        let engine = Engine::new(EngineKind::Podman, "/p".into(), &args);
         let all = engine.run_args("n", &container(Path::new("/s"))).unwrap();
         assert_eq!(all[..3], words("--root /r run")[..]);
         assert!(all.windows(2).any(|pair| pair == words("--ulimit nofile=9:9")), "{all:?}");
-        let engine = Engine::new(Kind::Docker, "/d".into(), &words("--runtime runsc"));
+        let engine = Engine::new(EngineKind::Docker, "/d".into(), &words("--runtime runsc"));
         assert_eq!(engine.run_args("n", &container(Path::new("/s"))).unwrap()[0], "run");
     }
 
     #[test]
     fn the_operator_s_arguments_come_after_ours_and_the_entry_point_last() {
-        let engine = Engine::new(Kind::Podman, "/p".into(), &words("--network=x"));
+        let engine = Engine::new(EngineKind::Podman, "/p".into(), &words("--network=x"));
         let all = engine.run_args("n", &container(Path::new("/s"))).unwrap();
         let text: Vec<&str> = all.iter().map(|word| word.to_str().unwrap()).collect();
         let at = |word: &str| text.iter().position(|w| *w == word).unwrap_or_else(|| panic!("{word} in {text:?}"));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_an_engine_would_misread_is_refused() {
-        let engine = Engine::new(Kind::Docker, "/d".into(), &[]);
+        let engine = Engine::new(EngineKind::Docker, "/d".into(), &[]);
         let error = engine.run_args("n", &container(Path::new("/a,readonly=false"))).unwrap_err();
         assert!(error.to_string().contains("comma"), "{error}");
         assert!(environment(&[("AWS_*".into(), None)]).unwrap_err().to_string().contains("pattern"));

@@ -23,14 +23,14 @@ pub(super) const RUN: &str = "run";
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// Podman.
     Podman,
     /// Docker.
     Docker,
 }
 
-impl Kind {
+impl EngineKind {
     /// The program.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -132,7 +132,7 @@ pub enum EngineError {
 /// An engine and how it is to be called.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    pub(super) kind: Kind,
+    pub(super) kind: EngineKind,
     pub(super) program: PathBuf,
     /// Before `run`, and before any other verb.
     pub(super) global: Vec<OsString>,
@@ -150,7 +150,7 @@ enum Says {
 impl Engine {
     /// Parts `--engine-arg`s: all are for the engine's `run`, but for those before the word `run`, if it is there.
     #[must_use]
-    pub fn new(kind: Kind, program: PathBuf, args: &[OsString]) -> Self {
+    pub fn new(kind: EngineKind, program: PathBuf, args: &[OsString]) -> Self {
         let (global, own) = match args.iter().position(|arg| arg == RUN) {
             Some(at) => (args[..at].to_vec(), args[at + 1..].to_vec()),
             None => (Vec::new(), args.to_vec()),

@@ -17,7 +17,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Which list applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SandboxKind {
     /// Everything but what the configuration refers to.
     Open,
     /// Only what is allowed or asked for.
@@ -67,10 +67,10 @@ pub enum EnvironmentError {
 }
 
 /// The variables for CMD, sorted by name.
-pub fn environment(kind: Kind, from: Environments<'_>) -> Result<Vec<(OsString, OsString)>, EnvironmentError> {
+pub fn environment(kind: SandboxKind, from: Environments<'_>) -> Result<Vec<(OsString, OsString)>, EnvironmentError> {
     let passes = |name: &OsStr| match kind {
-        Kind::Closed => is_allowed(name),
-        Kind::Open => true,
+        SandboxKind::Closed => is_allowed(name),
+        SandboxKind::Open => true,
     };
     let is_referred = |name: &OsStr| name.to_str().is_some_and(|name| from.referred.contains(name));
     let mut result: BTreeMap<OsString, OsString> = BTreeMap::new();

@@ -7,11 +7,8 @@ pub mod bwrap;
 pub mod container;
 pub mod engine;
 mod environment;
-mod filter;
-mod identity;
-mod mounts;
 pub mod net;
 pub mod none;
 
-pub use environment::{Asked, EnvironmentError, Environments, Kind, environment};
-pub use filter::{FilterError, filter_bytes};
+pub use crate::isolation::filter::{FilterError, filter_bytes};
+pub use environment::{Asked, EnvironmentError, Environments, SandboxKind, environment};

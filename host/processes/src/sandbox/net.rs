@@ -1,23 +1,17 @@
 //! Own namespaces, made without any other program.
 //!
-//! The network namespace has nothing but `lo`; what crosses is one Unix socket in a folder that stays visible. There
-//! are two user namespaces, one in the other: the outer one owns the mounts, and CMD lives in the inner one, so that
-//! even a capability it should never get would not let it take a mount away. Inside it is the same user as outside.
+//! The network namespace has nothing but `lo`; what crosses is one Unix socket in a folder that stays visible. Inside
+//! it is the same user as outside. What is described here is done by `isolation`, in the keeper's child.
 //!
 //! The program given here is pid 1: when it ends, or the keeper does, the kernel ends everything else inside.
 //!
-//! Failure: any step that does not work ends the start with a [`Refusal`] that names it. There is no half sandbox.
+//! Failure: any step that does not work ends the start with a refusal that names it. There is no half sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use nix::sched::CloneFlags;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-use serde::{Deserialize, Serialize};
-
-use super::{filter, identity, mounts};
-use crate::keeper::{Kept, KeptCommand, Refusal, Step};
-use crate::sys;
+use crate::isolation::Isolation;
+use crate::keeper::{Kept, KeptCommand};
 
 /// Hidden always: doors out of the sandbox that stand open for the caller's own user.
 ///
@@ -65,16 +59,6 @@ pub(super) fn strings(paths: &[PathBuf]) -> Vec<OsString> {
     paths.iter().map(|path| path.clone().into_os_string()).collect()
 }
 
-/// The view and the identity, as the keeper is told.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Isolation {
-    pub(super) hidden_folders: Vec<OsString>,
-    pub(super) hidden_files: Vec<OsString>,
-    pub(super) shown: OsString,
-    uid: u32,
-    gid: u32,
-}
-
 /// The command whose program becomes pid 1 of the sandbox, normally the relay by its absolute path.
 ///
 /// It still needs its environment, streams and working folder. Nothing hides the program itself: keep it out of the
@@ -84,13 +68,7 @@ pub fn command(
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
     view: &View,
 ) -> KeptCommand {
-    let isolation = Isolation {
-        hidden_folders: strings(&view.hidden_folders),
-        hidden_files: view.all_hidden_files(),
-        shown: view.socket_folder.clone().into_os_string(),
-        uid: nix::unistd::geteuid().as_raw(),
-        gid: nix::unistd::getegid().as_raw(),
-    };
+    let isolation = Isolation::new(&view.hidden_folders, view.all_hidden_files(), &view.socket_folder);
     Kept::command(program).args(args).isolated(isolation)
 }
 
@@ -101,33 +79,4 @@ pub fn relay_args(listen: &str, socket: &Path, command: &[OsString]) -> Vec<OsSt
     let mut args: Vec<OsString> = vec!["--listen".into(), listen.into(), "--to".into(), to, "--".into()];
     args.extend_from_slice(command);
     args
-}
-
-impl Isolation {
-    /// The namespaces that the child is born into.
-    pub fn namespaces() -> CloneFlags {
-        CloneFlags::CLONE_NEWUSER
-            | CloneFlags::CLONE_NEWNS
-            | CloneFlags::CLONE_NEWPID
-            | CloneFlags::CLONE_NEWIPC
-            | CloneFlags::CLONE_NEWNET
-    }
-
-    /// Furnishes the namespaces, as their first process, and becomes the caller's user in them.
-    pub fn enter(&self) -> Result<(), Refusal> {
-        // The first namespace needs a user 0, or the kernel mounts no /dev/pts for it.
-        identity::map(0, self.uid, 0, self.gid).map_err(Refusal::io_at(Step::Identity))?;
-        mounts::furnish(self)?;
-        let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
-        any.and_then(sys::bring_loopback_up).map_err(Refusal::at(Step::Loopback))?;
-        nix::sched::unshare(CloneFlags::CLONE_NEWUSER).map_err(Refusal::at(Step::Namespaces))?;
-        identity::map(self.uid, 0, self.gid, 0).map_err(Refusal::io_at(Step::Identity))
-    }
-
-    /// The last step before the program: no capability, none to get, and the system call filter.
-    pub fn give_up_privileges() -> Result<(), Refusal> {
-        sys::drop_capabilities().map_err(Refusal::at(Step::Capabilities))?;
-        nix::sys::prctl::set_no_new_privs().map_err(Refusal::at(Step::Filter))?;
-        filter::install().map_err(|error| Refusal { step: Step::Filter, errno: error.errno() })
-    }
 }

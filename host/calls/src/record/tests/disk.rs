@@ -12,7 +12,7 @@ use footbridge_proto::rpc::Reason;
 use super::{Fault, Ledger, World};
 use crate::record::Audit;
 use crate::skipped::skipped;
-use footbridge_audit::{FileJournal, Journal as _, OpenError, private_folder::FolderError};
+use footbridge_audit::{FileJournal, Journal as _, JournalError, private_folder::FolderError};
 use footbridge_core::limits::AuditLimits;
 use footbridge_core::redact::Redactor;
 
@@ -45,12 +45,12 @@ fn a_folder_that_is_a_link_or_that_others_can_write_to_is_refused_and_left_alone
     for bits in [0o770, 0o707, 0o1777] {
         fs::set_permissions(&open, fs::Permissions::from_mode(bits)).unwrap();
         assert!(
-            matches!(FileJournal::create(&open), Err(OpenError::Folder(FolderError::Unsafe(path))) if path == open),
+            matches!(FileJournal::create(&open), Err(JournalError::Folder(FolderError::Unsafe(path))) if path == open),
             "{bits:o}"
         );
         assert_eq!(mode(&open), bits);
     }
-    assert!(matches!(FileJournal::create(&link), Err(OpenError::Folder(FolderError::Unsafe(path))) if path == link));
+    assert!(matches!(FileJournal::create(&link), Err(JournalError::Folder(FolderError::Unsafe(path))) if path == link));
     let dangling = folder.path().join("dangling");
     symlink(folder.path().join("nowhere"), &dangling).unwrap();
     assert!(FileJournal::create(&dangling).is_err());
@@ -70,7 +70,7 @@ fn a_folder_of_another_user_is_refused() {
         PathBuf::from("/usr")
     };
     assert!(
-        matches!(FileJournal::create(&others), Err(OpenError::Folder(FolderError::Unsafe(path))) if path == others)
+        matches!(FileJournal::create(&others), Err(JournalError::Folder(FolderError::Unsafe(path))) if path == others)
     );
 }
 

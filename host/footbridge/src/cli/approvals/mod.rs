@@ -17,13 +17,13 @@ use crate::{
     config::folders::Folders,
     control::{
         self,
-        client::{Client, ClientError},
-        wire::{AllowApproval, By, DenyApproval, Kind, ListApprovals, Method, ShowApproval},
+        client::{ControlClient, ControlClientError},
+        wire::{AllowApproval, By, DenyApproval, ListApprovals, Method, RefusalKind, ShowApproval},
     },
     report,
 };
 use footbridge_calls::approval::{ApprovalId, ApprovalInfo};
-use footbridge_processes::{pty, sys};
+use footbridge_processes::{sys, terminal::window};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
@@ -115,7 +115,7 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         }
         ApprovalsCommand::Show { id, json } => {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
-            let columns = pty::window::size(std::io::stdout()).map(|(_, columns)| columns);
+            let columns = window::size(std::io::stdout()).map(|(_, columns)| columns);
             Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns) })?)
         }
         ApprovalsCommand::Allow { id, remember, fields, content } => {
@@ -165,7 +165,7 @@ struct NoHarness;
 
 /// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which
 /// namespaces it is in.
-fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+fn connect(runtime: &Path) -> anyhow::Result<Vec<ControlClient>> {
     connect_or(runtime, NoHarness)
 }
 
@@ -173,7 +173,7 @@ fn connect(runtime: &Path) -> anyhow::Result<Vec<Client>> {
 pub(super) fn connect_or(
     runtime: &Path,
     none: impl std::error::Error + Send + Sync + 'static,
-) -> anyhow::Result<Vec<Client>> {
+) -> anyhow::Result<Vec<ControlClient>> {
     let clients = running(runtime)?;
     if clients.is_empty() {
         return Err(none.into());
@@ -183,13 +183,13 @@ pub(super) fn connect_or(
 }
 
 /// All harnesses of this user that run.
-pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<Client>> {
+pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<ControlClient>> {
     let mut clients = Vec::new();
     for path in control::all(runtime)? {
-        match Client::connect(&path) {
+        match ControlClient::connect(&path) {
             Ok(client) => clients.push(client),
             // A run that was killed leaves its socket until the next one.
-            Err(ClientError::NotRunning(_)) => {}
+            Err(ControlClientError::NotRunning(_)) => {}
             Err(error) => report::error(&anyhow::Error::new(error)),
         }
     }
@@ -197,7 +197,7 @@ pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<Client>> {
 }
 
 /// What waits at all of them, the oldest first.
-fn list(clients: &mut [Client]) -> Result<Vec<ApprovalInfo>, ClientError> {
+fn list(clients: &mut [ControlClient]) -> Result<Vec<ApprovalInfo>, ControlClientError> {
     let mut found = Vec::new();
     for client in clients {
         found.extend(client.call(&ListApprovals {})?);
@@ -207,15 +207,15 @@ fn list(clients: &mut [Client]) -> Result<Vec<ApprovalInfo>, ClientError> {
 }
 
 /// Asks one after the other until one knows the approval.
-fn ask_all<M: Method>(clients: &mut [Client], request: &M) -> Result<M::Answer, ClientError> {
+fn ask_all<M: Method>(clients: &mut [ControlClient], request: &M) -> Result<M::Answer, ControlClientError> {
     let mut last = None;
     for client in clients {
         match client.call(request) {
-            Err(ClientError::Refusal(refusal)) if refusal.kind == Kind::NotFound => {
-                last = Some(ClientError::Refusal(refusal));
+            Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                last = Some(ControlClientError::Refusal(refusal));
             }
             other => return other,
         }
     }
-    Err(last.unwrap_or(ClientError::NotRunning(control::of_serve(Path::new("")))))
+    Err(last.unwrap_or(ControlClientError::NotRunning(control::of_serve(Path::new("")))))
 }

@@ -19,7 +19,7 @@ use crate::{
     approvers::prompt::{self, Prompt, Step, Word},
     control::{
         self,
-        client::Client,
+        client::ControlClient,
         wire::{AllowApproval, By, DenyApproval, ShowApproval},
     },
     report,
@@ -33,7 +33,7 @@ const EVERY: Duration = Duration::from_millis(300);
 /// The harnesses that answer.
 struct Harnesses<'a> {
     runtime: &'a Path,
-    clients: BTreeMap<PathBuf, Client>,
+    clients: BTreeMap<PathBuf, ControlClient>,
 }
 
 impl Harnesses<'_> {
@@ -41,7 +41,7 @@ impl Harnesses<'_> {
     fn pending(&mut self) -> anyhow::Result<Vec<ApprovalInfo>> {
         for path in control::all(self.runtime)? {
             if !self.clients.contains_key(&path)
-                && let Ok(client) = Client::connect(&path)
+                && let Ok(client) = ControlClient::connect(&path)
             {
                 self.clients.insert(path, client);
             }
@@ -60,7 +60,7 @@ impl Harnesses<'_> {
     }
 
     fn ask<M: control::wire::Method>(&mut self, request: &M) -> anyhow::Result<M::Answer> {
-        let mut all: Vec<Client> = std::mem::take(&mut self.clients).into_values().collect();
+        let mut all: Vec<ControlClient> = std::mem::take(&mut self.clients).into_values().collect();
         // They are connected to again the next time.
         Ok(super::ask_all(&mut all, request)?)
     }

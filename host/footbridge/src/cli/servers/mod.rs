@@ -19,8 +19,8 @@ use super::{
 use crate::{
     config::folders::Folders,
     control::{
-        client::{Client, ClientError},
-        wire::{Kind, ListServers, RestartServer},
+        client::{ControlClient, ControlClientError},
+        wire::{ListServers, RefusalKind, RestartServer},
     },
     report,
 };
@@ -146,7 +146,7 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
 struct NoHarness;
 
 /// Which harness it is, for people.
-fn harness_of(client: &Client) -> String {
+fn harness_of(client: &ControlClient) -> String {
     format!("{} {}", client.harness.harness, client.harness.pid)
 }
 
@@ -169,7 +169,9 @@ fn restart(runtime: &Path, name: &str) -> anyhow::Result<()> {
                 restarted += 1;
                 report::note(&format!("{name} is started afresh by {}", harness_of(client)));
             }
-            Err(ClientError::Refusal(refusal)) if refusal.kind == Kind::NotFound => unknown = Some(refusal),
+            Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                unknown = Some(refusal)
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     cli::approvals::{running, show::json_lines},
     config::folders::Folders,
     control::{
-        client::Client,
+        client::ControlClient,
         wire::{AcceptedPin, PinsAccepted},
     },
     report,
@@ -203,7 +203,7 @@ fn select(found: Vec<StoredPin>, server: &str, which: &Which, digests: &[Digest]
 }
 
 /// Has it recorded by whoever runs. It is accepted either way.
-fn tell(harnesses: &mut [Client], accepted: &[Acceptance]) {
+fn tell(harnesses: &mut [ControlClient], accepted: &[Acceptance]) {
     let told = accepted.iter().map(|one| AcceptedPin {
         server: one.server.clone(),
         tool: one.tool.clone(),

@@ -16,7 +16,7 @@ use crate::{
     config::folders::Folders,
     control::{
         self,
-        client::{Client, ClientError},
+        client::{ControlClient, ControlClientError},
         wire::{CreateSession, ListSessions, RevokeSession, RotateSession, ShowSession},
     },
     report,
@@ -197,8 +197,8 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
 }
 
 /// Connects to the daemon. Only then is this process closed to others: the daemon has to see which namespaces it is in.
-fn connect(socket: &Path) -> anyhow::Result<Client> {
-    let client = Client::connect(socket).map_err(|error: ClientError| anyhow::Error::new(error))?;
+fn connect(socket: &Path) -> anyhow::Result<ControlClient> {
+    let client = ControlClient::connect(socket).map_err(|error: ControlClientError| anyhow::Error::new(error))?;
     sys::harden().context("cannot protect this process from others of the same user")?;
     Ok(client)
 }

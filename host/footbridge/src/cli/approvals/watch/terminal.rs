@@ -60,7 +60,7 @@ impl Terminal {
 
     /// Rows and columns.
     pub(super) fn size(&self) -> Option<(u16, u16)> {
-        footbridge_processes::pty::window::size(io::stdout())
+        footbridge_processes::terminal::window::size(io::stdout())
     }
 
     /// Shows this, unless it is what is shown.

@@ -11,12 +11,12 @@ pub fn size(terminal: impl AsFd) -> Option<(u16, u16)> {
 }
 
 /// Copies the size of one terminal's window to another.
-pub fn copy(from: impl AsFd, to: impl AsFd) -> nix::Result<()> {
+pub(crate) fn copy(from: impl AsFd, to: impl AsFd) -> nix::Result<()> {
     set_window(to, &window(from)?)
 }
 
 /// Makes it one row smaller.
-pub(super) fn shrink(terminal: impl AsFd) -> nix::Result<()> {
+pub(crate) fn shrink(terminal: impl AsFd) -> nix::Result<()> {
     let mut size = window(&terminal)?;
     size.ws_row = size.ws_row.saturating_sub(1).max(1);
     set_window(terminal, &size)

@@ -25,8 +25,8 @@ use nix::sys::stat::Mode;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{AccessFlags, access};
 
-use super::net::Isolation;
-use crate::keeper::{Refusal, Step};
+use super::Isolation;
+use crate::refusal::{StartRefusal, Step};
 
 /// Where the empty file is made that covers hidden ones. It is a folder in the private /proc, which always has it.
 const SCRATCH: &str = "/proc/sys";
@@ -76,19 +76,19 @@ fn named(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn hiding(path: &Path) -> impl FnOnce(Errno) -> Refusal {
-    Refusal::at(Step::Hidden(named(path)))
+fn hiding(path: &Path) -> impl FnOnce(Errno) -> StartRefusal {
+    StartRefusal::at(Step::Hidden(named(path)))
 }
 
-fn showing(path: &Path) -> impl FnOnce(Errno) -> Refusal {
-    Refusal::at(Step::Shown(named(path)))
+fn showing(path: &Path) -> impl FnOnce(Errno) -> StartRefusal {
+    StartRefusal::at(Step::Shown(named(path)))
 }
 
 /// Builds the view, as the first process of new namespaces.
-pub(super) fn furnish(isolation: &Isolation) -> Result<(), Refusal> {
-    nix::unistd::chdir("/").map_err(Refusal::at(Step::Propagation))?;
+pub(super) fn furnish(isolation: &Isolation) -> Result<(), StartRefusal> {
+    nix::unistd::chdir("/").map_err(StartRefusal::at(Step::Propagation))?;
     mount_plain(None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)
-        .map_err(Refusal::at(Step::Propagation))?;
+        .map_err(StartRefusal::at(Step::Propagation))?;
     let shown = Path::new(&isolation.shown);
     let real = resolve(shown).and_then(|real| real.ok_or(Errno::ENOENT)).map_err(showing(shown))?;
     let hidden = paths_to_hide(&isolation.hidden_folders, &isolation.hidden_files)?;
@@ -109,12 +109,12 @@ pub(super) fn furnish(isolation: &Isolation) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn hold(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Held>, Refusal> {
+fn hold(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Held>, StartRefusal> {
     paths.into_iter().map(|path| Held::open(path.clone()).map_err(hiding(&path))).collect()
 }
 
 /// What the hidden paths lead to, without what is below others of them. A missing folder is made first.
-pub(super) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<BTreeSet<PathBuf>, Refusal> {
+pub(crate) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<BTreeSet<PathBuf>, StartRefusal> {
     let mut all = BTreeSet::new();
     for path in folders.iter().map(Path::new) {
         make_folder(path).map_err(hiding(path))?;
@@ -130,7 +130,7 @@ pub(super) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<
 
 /// Makes mounts of the folders above what is hidden, where the command could otherwise rename them: it would put
 /// folders of its own at the hidden paths, which the harness would open for ours after that.
-fn pin_ancestors(hidden: &BTreeSet<PathBuf>) -> Result<(), Refusal> {
+fn pin_ancestors(hidden: &BTreeSet<PathBuf>) -> Result<(), StartRefusal> {
     let could_be_renamed =
         |folder: &&Path| folder.parent().is_some_and(|above| access(above, AccessFlags::W_OK).is_ok());
     let pins: BTreeSet<&Path> =
@@ -153,24 +153,24 @@ fn make_folder(path: &Path) -> nix::Result<()> {
 }
 
 /// /proc shows only the sandbox's processes, /dev/pts only its terminals.
-fn mount_own_kernel_views() -> Result<(), Refusal> {
+fn mount_own_kernel_views() -> Result<(), StartRefusal> {
     let nothing_special = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount_plain(Some("proc"), Path::new("/proc"), None, nothing_special).map_err(Refusal::at(Step::Proc))?;
+    mount_plain(Some("proc"), Path::new("/proc"), None, nothing_special).map_err(StartRefusal::at(Step::Proc))?;
     if !Path::new(TERMINALS).is_dir() {
         return Ok(());
     }
     let devices = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let options = Some("newinstance,ptmxmode=0666,mode=620");
-    mount_plain(Some("devpts"), Path::new(TERMINALS), options, devices).map_err(Refusal::at(Step::Terminals))
+    mount_plain(Some("devpts"), Path::new(TERMINALS), options, devices).map_err(StartRefusal::at(Step::Terminals))
 }
 
 /// Covers each file with an empty one, which has no other name.
-fn cover_files(files: &[Held]) -> Result<(), Refusal> {
+fn cover_files(files: &[Held]) -> Result<(), StartRefusal> {
     let Some(first) = files.first() else { return Ok(()) };
     let scratch = Path::new(SCRATCH);
     let empty = scratch.join("empty");
     mount_empty(scratch).map_err(hiding(&first.path))?;
-    let made = File::create(&empty).map_err(Refusal::io_at(Step::Hidden(named(&first.path))))?;
+    let made = File::create(&empty).map_err(StartRefusal::io_at(Step::Hidden(named(&first.path))))?;
     drop(made);
     for file in files {
         bind_read_only(&empty, &file.through_descriptor(), &file.path).map_err(hiding(&file.path))?;

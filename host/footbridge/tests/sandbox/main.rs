@@ -10,8 +10,9 @@
     reason = "a test says no more than that it failed, and where"
 )]
 
-#[path = "../../../tests/skipped.rs"]
+#[path = "../../../../tests/skipped.rs"]
 mod skipped;
+mod sys;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use footbridge_processes::keeper::{KeptCommand, SpawnError, Step, Stream};
+use footbridge_processes::keeper::{KeptCommand, ProgramStream, SpawnError, Step};
 use footbridge_processes::sandbox::filter_bytes;
 use footbridge_processes::sandbox::net::{self, View};
 use nix::errno::Errno;
@@ -147,7 +148,7 @@ async fn as_harness() {
     ];
     let command = net::command("/bin/sh", ["-c", &script], &place.view()).env(env).helper(FOOTBRIDGE);
     let command = command.folder(place.runtime());
-    let kept = command.streams(Stream::Null, Stream::Inherit, Stream::Inherit).spawn().await;
+    let kept = command.streams(ProgramStream::Null, ProgramStream::Inherit, ProgramStream::Inherit).spawn().await;
     let mut kept = kept.unwrap_or_else(|error| panic!("{error} {error:?}"));
     println!("pid {}", kept.pid());
     let ended = kept.wait().await.unwrap();
@@ -229,21 +230,16 @@ impl<T: Debug> Display for Debugged<T> {
 
 /// Calls by their bare numbers, since the libraries know nothing of some.
 fn refused_calls() -> Vec<(&'static str, String)> {
-    let call = |number: i64, first: i32, second: i32, third: *mut i32| {
-        #[expect(unsafe_code, reason = "the calls are refused, or get a valid pointer to two ints")]
-        let result = unsafe { libc::syscall(number, first, second, 0, third) };
-        format!("{:?}", Errno::result(result))
-    };
-    let mut pair = [0; 2];
+    let call = |number: i64, first: i32, second: i32| format!("{:?}", sys::call(number, first, second));
     let mut calls = vec![
-        ("vsock", call(libc::SYS_socket, libc::AF_VSOCK, libc::SOCK_STREAM, pair.as_mut_ptr())),
-        ("vsock_pair", call(libc::SYS_socketpair, libc::AF_VSOCK, libc::SOCK_STREAM, pair.as_mut_ptr())),
-        ("io_uring", call(libc::SYS_io_uring_setup, 1, 0, pair.as_mut_ptr())),
-        ("keyring", call(libc::SYS_keyctl, 0, -3, pair.as_mut_ptr())),
+        ("vsock", call(libc::SYS_socket, libc::AF_VSOCK, libc::SOCK_STREAM)),
+        ("vsock_pair", call(libc::SYS_socketpair, libc::AF_VSOCK, libc::SOCK_STREAM)),
+        ("io_uring", call(libc::SYS_io_uring_setup, 1, 0)),
+        ("keyring", call(libc::SYS_keyctl, 0, -3)),
     ];
     if cfg!(target_arch = "x86_64") {
         let x32 = libc::SYS_socket | 0x4000_0000;
-        calls.push(("vsock_x32", call(x32, libc::AF_VSOCK, libc::SOCK_STREAM, pair.as_mut_ptr())));
+        calls.push(("vsock_x32", call(x32, libc::AF_VSOCK, libc::SOCK_STREAM)));
     }
     calls
 }
@@ -401,7 +397,7 @@ async fn everything_inside_ends_with_its_first_process() {
     crowded.ends().await;
 }
 
-async fn refusal_of(command: KeptCommand) -> footbridge_processes::keeper::Refusal {
+async fn refusal_of(command: KeptCommand) -> footbridge_processes::keeper::StartRefusal {
     match command.helper(FOOTBRIDGE).spawn().await {
         Err(SpawnError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),

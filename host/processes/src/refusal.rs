@@ -85,21 +85,21 @@ impl fmt::Display for Step {
 
 /// A program that was not started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct StartRefusal {
     /// What failed.
     pub step: Step,
     /// The kernel's reason, as a number.
     pub errno: i32,
 }
 
-impl Refusal {
+impl StartRefusal {
     /// A closure for `map_err` that names the step.
-    pub fn at(step: Step) -> impl FnOnce(Errno) -> Self {
+    pub(crate) fn at(step: Step) -> impl FnOnce(Errno) -> Self {
         move |errno| Self { step, errno: errno as i32 }
     }
 
-    /// As [`Refusal::at`], for errors of the standard library.
-    pub fn io_at(step: Step) -> impl FnOnce(std::io::Error) -> Self {
+    /// As [`StartRefusal::at`], for errors of the standard library.
+    pub(crate) fn io_at(step: Step) -> impl FnOnce(std::io::Error) -> Self {
         move |error| Self { step, errno: error.raw_os_error().unwrap_or(0) }
     }
 
@@ -138,7 +138,7 @@ impl Refusal {
 }
 
 /// Names the settings that forbid user namespaces, those that do so here first.
-pub fn namespaces_hint() -> String {
+pub(crate) fn namespaces_hint() -> String {
     const FORBIDDING: [(&str, &str, &str); 3] = [
         ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
         ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
@@ -160,7 +160,7 @@ pub fn namespaces_hint() -> String {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for StartRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.step, self.cause().desc())?;
         match self.hint() {
@@ -170,4 +170,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for StartRefusal {}

@@ -1,0 +1,49 @@
+//! What is kept about a terminal in the terminal itself: its settings, its size, and whether it is lent to somebody.
+//!
+//! The keeper restores by it what a killed harness has left behind, so nothing here depends on memory of a process.
+//!
+//! It refuses to know whose terminal it is, and what is carried to and from it.
+
+pub mod window;
+
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::unistd::write;
+
+/// See [`mark`].
+const VISITED: OFlag = OFlag::O_APPEND;
+
+/// Gives the terminal back where there is nobody whose modes would have to be set again.
+pub(crate) const LEAVE: &str = "\x18\x1b\\\x1b[0m\x1b[2J\x1b[<u\x1b[?1049l\x1b[?25h";
+
+/// Raw settings; with `ends_lines` all but what happens to what is written.
+pub(crate) fn raw(before: &Termios, ends_lines: bool) -> Termios {
+    let mut raw = before.clone();
+    cfmakeraw(&mut raw);
+    if ends_lines {
+        raw.output_flags = before.output_flags;
+    }
+    raw
+}
+
+/// Gives a terminal these settings back if it is raw, and takes it off the screen of a visitor.
+pub(crate) fn restore_to(terminal: &OwnedFd, before: &Termios) {
+    if fcntl(terminal, FcntlArg::F_GETFL).is_ok_and(|flags| OFlag::from_bits_retain(flags).contains(VISITED)) {
+        let _terminal_may_be_gone = write(terminal, LEAVE.as_bytes());
+        let _it_is_only_for_us = mark(terminal, false);
+    }
+    // A shell may have made it its own already.
+    if tcgetattr(terminal).is_ok_and(|now| now == raw(before, true) || now == raw(before, false)) {
+        let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
+    }
+}
+
+/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
+/// opened file, which both share and nobody else has. For a terminal it means nothing.
+pub(crate) fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
+    let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
+    flags.set(VISITED, visited);
+    fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
+}

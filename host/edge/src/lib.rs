@@ -1,14 +1,22 @@
-//! The edge: from a connection to requests, and from answers back to it. HTTP/1.1 by hyper, every limit by us.
+//! The edge: from a connection to calls, and from answers back to it.
 //!
-//! A connection never owns a call. The call runs in a tracked task of its own, and the handler only holds a guard
-//! whose drop cancels it: hyper drops the handler when the client leaves. Once a stream of events has begun, the guard
-//! is in its body, which hyper drops then.
+//! A connection comes from a [`listener`]; `http` serves it, with every limit by us; `requests` takes each request from
+//! its head to its answer, for the session of its listener; `dialect` says what is different from one way of asking to
+//! another, and `bridge` is the one there is; `calls` runs a call in a task of its own, and `live` answers it, with
+//! events where its client takes them. Each uses only what comes before it in this order: `http`, `dialect`, `calls`,
+//! `live`, `requests`; a dialect uses the first two.
+//!
+//! Another dialect is one more module like `bridge`, and a line in [`Edge::new`].
+//!
+//! It refuses to know what a call goes through, who is asked about it and what carries it out: that is in
+//! `footbridge_calls`. It knows no file but a socket's, and makes no session.
 //!
 //! Failure paths: a refused head drains what the client still sends, within limits, and answers; a broken connection
 //! ends alone; where accepting fails, it pauses and goes on.
 
 mod bridge;
 mod calls;
+mod dialect;
 mod http;
 pub mod listener;
 mod live;
@@ -29,28 +37,21 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use crate::bridge::wording::error_of;
 pub use crate::http::connections::{ConnectionShare, Connections};
 use crate::{
+    bridge::Bridge,
+    dialect::Dialect,
     http::overload::OverloadNotices,
     listener::{AcceptPause, Listener},
-    requests::Handler,
+    requests::{LARGE_BODIES, Requests, Shared},
 };
 use footbridge_calls::{auth::Peer, call::Stages, session::Session};
-use footbridge_core::limits::{CallLimits, EdgeLimits};
-
-/// Large bodies that are read at a time.
-const LARGE_BODIES: usize = 2;
+use footbridge_core::limits::Limits;
 
 /// Serves sessions on listeners. Clones share their limits and tasks.
 #[derive(Clone)]
 pub struct Edge {
-    stages: Stages,
-    limits: EdgeLimits,
-    calls: CallLimits,
-    allowed_hosts: Arc<[String]>,
-    wrong_tokens: Arc<AtomicU64>,
-    large_bodies: Arc<Semaphore>,
+    shared: Arc<Shared>,
     overload: OverloadNotices,
     accept_pause: Arc<AcceptPause>,
-    tasks: TaskTracker,
 }
 
 /// A session, and the places that its connections have. Clones share both.
@@ -65,17 +66,25 @@ pub struct ServedSession {
 impl Edge {
     /// An edge in front of these stages. `allowed_hosts` are names besides loopback that a `Host` header may give.
     #[must_use]
-    pub fn new(stages: Stages, limits: &footbridge_core::limits::Limits, allowed_hosts: Vec<String>) -> Self {
-        Self {
+    pub fn new(stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
+        let bridge = Bridge { list_wait: limits.calls.list_wait };
+        Self::speaking(vec![Arc::new(bridge)], stages, limits, allowed_hosts)
+    }
+
+    fn speaking(dialects: Vec<Arc<dyn Dialect>>, stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
+        let shared = Shared {
             stages,
+            dialects,
             limits: limits.edge.clone(),
-            calls: limits.calls.clone(),
-            allowed_hosts: allowed_hosts.into(),
-            wrong_tokens: Arc::default(),
+            allowed_hosts,
+            wrong_tokens: AtomicU64::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            tasks: TaskTracker::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
             overload: OverloadNotices::new(),
             accept_pause: Arc::new(AcceptPause::new("guests")),
-            tasks: TaskTracker::new(),
         }
     }
 
@@ -99,20 +108,22 @@ impl Edge {
 
     /// Waits until every connection and call has ended. Shut the runs down first.
     pub async fn drained(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
     }
 
     fn admit<S>(&self, stream: S, peer: Peer, served: &ServedSession, shutdown: &CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let tasks = &self.shared.tasks;
         match served.connections.enter() {
             Some(place) => {
-                let handler = Handler { edge: self.clone(), session: Arc::clone(&served.session), peer };
-                self.tasks.spawn(handler.serve(stream, place, shutdown.clone()));
+                let (shared, session) = (Arc::clone(&self.shared), Arc::clone(&served.session));
+                let requests = Requests { shared, session, peer };
+                tasks.spawn(requests.serve(stream, place, shutdown.clone()));
             }
-            None => self.overload.send(stream, &self.tasks),
+            None => self.overload.send(stream, tasks),
         }
     }
 }

@@ -1,222 +1,221 @@
-//! One connection: its requests, each from its head to its answer.
+//! Requests, each from its head to its answer: what all dialects share.
+//!
+//! Failure paths: a refused head drains what the client still sends, within limits, and is answered in the shape of its
+//! dialect; a request that cannot be read keeps nobody else from being read.
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, atomic::Ordering},
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
-use footbridge_proto::rpc::{ErrorObject, Reason, raw};
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::{
-    body::{Body, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
+use footbridge_proto::rpc::raw;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use hyper::body::Incoming;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
     time::sleep,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::bridge::wording::error_of;
 use crate::{
-    Edge,
-    bridge::{
-        listings,
-        rpc::{self, Parsed, Request as RpcRequest},
-        search,
-    },
-    calls::Asked,
+    calls::RunningCall,
+    dialect::{Action, Answer, Dialect, Encoder, Failure, Lookup, ReadRequest},
     http::{
         accept::Accepts,
-        body::{self, BadBody, Pieces},
+        body::{self, Collected},
         connections::ConnectionPlace,
-        head::{self, Route},
-        stream::{Phase, Timed},
+        head,
+        refusal::Refusal,
+        response::{self, Pieces},
+        serve::serve,
+        stream::Phase,
     },
+    live::{self, Client},
 };
-use footbridge_calls::cause::{Cause, Refusal};
-use footbridge_calls::provider::RawResult;
 use footbridge_calls::{
     auth::{Peer, Principal, authenticate},
     call::Stages,
-    resolve::QUICK,
-    session::{OverLimit, Session},
+    provider::RawResult,
+    resolve::{CallRequest, QUICK},
+    session::Session,
 };
-use footbridge_core::budget::Held;
+use footbridge_core::{budget::Held, limits::EdgeLimits};
+
+/// Large bodies that are read at a time.
+pub(crate) const LARGE_BODIES: usize = 2;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) stages: Stages,
+    pub(crate) dialects: Vec<Arc<dyn Dialect>>,
+    pub(crate) limits: EdgeLimits,
+    /// Names besides loopback that a `Host` header may give.
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) wrong_tokens: AtomicU64,
+    pub(crate) large_bodies: Arc<Semaphore>,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Shared {
+    fn dialect_of(&self, head: &Parts) -> Option<&Arc<dyn Dialect>> {
+        let path = head::path(head);
+        self.dialects.iter().find(|dialect| dialect.has_path(path))
+    }
+}
 
 /// What the requests of one connection share.
-#[derive(Clone)]
-pub(crate) struct Handler {
-    pub(crate) edge: Edge,
+pub(crate) struct Requests {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) session: Arc<Session>,
     pub(crate) peer: Peer,
 }
 
-impl Handler {
-    /// Serves it to its end, or until its session ends; on `shutdown` what runs is finished first.
+/// Where a request goes.
+enum Route {
+    /// It asks whether we are here.
+    Health,
+    Dialect(Arc<dyn Dialect>),
+}
+
+impl Requests {
+    /// Serves a connection to its end, or until its session ends; on `shutdown` what runs is finished first.
     pub(crate) async fn serve<S>(self, stream: S, _place: ConnectionPlace, shutdown: CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let stream = Timed::new(stream, &self.edge.limits);
-        let phase = stream.phase();
-        let mut http = http1::Builder::new();
-        http.max_headers(self.edge.limits.headers)
-            .max_header_size(self.edge.limits.head_bytes)
-            .max_buf_size(self.edge.limits.head_bytes.max(64 * 1024));
-        let service = service_fn(|request| self.answer(request, phase.clone()));
-        let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
-        let ended = tokio::select! {
-            biased;
-            // Cut: whoever holds it has no session any more.
-            () = self.session.over().cancelled() => return,
-            ended = connection.as_mut() => ended,
-            () = shutdown.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    biased;
-                    () = self.session.over().cancelled() => return,
-                    ended = connection.as_mut() => ended,
-                }
-            }
-        };
+        let answer = |request, phase| self.answer(request, phase);
+        // Cut when the session ends: whoever holds the connection has no session any more.
+        let ended = serve(stream, &self.shared.limits, answer, self.session.over(), &shutdown).await;
         if let Err(error) = ended {
             tracing::debug!(peer = %self.peer, %error, "a connection ended early");
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Result<Response<Pieces>, Infallible> {
-        phase.busy();
-        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let mut response = self.respond(request, &phase).await;
-        if chunked {
-            // Whatever the answer: where its body ended may be read in two ways, so nothing after it is read at all.
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Response<Pieces> {
+        let (head, incoming) = request.into_parts();
+        let dialect = match self.route(&head) {
+            Ok(Route::Health) => return response::empty(StatusCode::NO_CONTENT),
+            Ok(Route::Dialect(dialect)) => dialect,
+            Err(refusal) => return refuse(self.shared.dialect_of(&head), refusal, Some(incoming)).await,
+        };
+        let Some(principal) = self.principal(&head.headers).await else {
+            return refuse(Some(&dialect), Refusal::Token, Some(incoming)).await;
+        };
+        if let Err(refusal) = head::check_framing(&head.headers).and_then(|()| dialect.check_body(&head.headers)) {
+            return refuse(Some(&dialect), refusal, Some(incoming)).await;
         }
-        if !response.body().is_live() {
-            phase.answered();
+        let accepts = Accepts::of(&head.headers);
+        let collected = match body::collect(incoming, &self.session.limits().edge, self.session.bytes()).await {
+            Ok(collected) => collected,
+            Err(refusal) => return refuse(Some(&dialect), refusal, None).await,
+        };
+        let Collected { bytes, held } = collected;
+        match self.read(&dialect, head, bytes, held).await {
+            Ok((ReadRequest::Answered(response), _held)) => response,
+            Ok((ReadRequest::Asked { action, encoder }, held)) => {
+                let client = Client { encoder, accepts, phase, heartbeat: self.shared.limits.heartbeat_time };
+                self.carry_out(principal, action, held, client).await
+            }
+            Err(refusal) => refuse(Some(&dialect), refusal, None).await,
         }
-        Ok(response)
     }
 
-    async fn respond(&self, request: Request<Incoming>, phase: &Phase) -> Response<Pieces> {
-        let (head, incoming) = request.into_parts();
-        match head::before_auth(&head, &self.edge.allowed_hosts) {
-            Ok(Route::Health) => return body::empty(StatusCode::NO_CONTENT),
-            Ok(Route::Rpc) => {}
-            Err(refusal) => return refuse(refusal, incoming).await,
+    fn route(&self, head: &Parts) -> Result<Route, Refusal> {
+        head::check_origin(head, &self.shared.allowed_hosts)?;
+        if head::asks_for_health(head) {
+            return Ok(Route::Health);
         }
-        let shown = head::token(&head.headers).map(|token| authenticate(&self.session, &self.peer, token));
-        let Some(Ok(principal)) = shown else {
-            if head.headers.contains_key(header::AUTHORIZATION) {
-                self.note_wrong_token();
-                sleep(self.edge.limits.wrong_token_delay).await;
-            }
-            body::drain(incoming).await;
-            return body::refusal(head::Refusal {
-                status: StatusCode::UNAUTHORIZED,
-                body: head::RefusalBody::Short("Unauthorized"),
-                close: false,
-            });
-        };
-        if let Err(refusal) = head::before_body(&head.headers) {
-            return refuse(refusal, incoming).await;
+        let dialect = self.shared.dialect_of(head).ok_or(Refusal::NotFound)?;
+        dialect.check_method(&head.method)?;
+        Ok(Route::Dialect(Arc::clone(dialect)))
+    }
+
+    /// Who asks, if the right token is shown. A wrong one waits.
+    async fn principal(&self, headers: &HeaderMap) -> Option<Principal> {
+        let shown = head::token(headers).and_then(|token| authenticate(&self.session, &self.peer, token).ok());
+        if shown.is_none() && headers.contains_key(header::AUTHORIZATION) {
+            self.note_wrong_token();
+            sleep(self.shared.limits.wrong_token_delay).await;
         }
-        let length = incoming.size_hint().exact();
-        let (bytes, held) = match body::collect(length, incoming, &self.session).await {
-            Ok(collected) => collected,
-            Err(bad) => return bad_body(bad),
-        };
-        let (Parsed { id, request }, held) = self.parse(bytes, held).await;
-        let listed = match request {
-            Ok(RpcRequest::Call(mut call)) => {
-                call.held = held;
-                let asked = Asked { id, accepts: Accepts::of(&head.headers), phase: phase.clone() };
-                let run = |stages: Stages, watcher, cancel| async move {
-                    stages.call(principal, call, &watcher, &cancel).await
-                };
-                return self.call(asked, run).await;
-            }
-            Ok(RpcRequest::Check(mut call)) => {
-                call.held = held;
-                let checked = self.edge.stages.check(principal, call).await;
-                checked.map(|checked| RawResult { text: listings::checked(checked), held: None })
-            }
-            Ok(listing) => self.list(&principal, listing).await.map_err(Refusal::from),
-            Err(error) => return body::error(StatusCode::OK, id.as_deref(), &error),
-        };
-        match listed {
-            Ok(result) => body::result(id.as_deref(), result),
-            Err(refusal) => body::error(StatusCode::OK, id.as_deref(), &error_of(&refusal)),
+        shown
+    }
+
+    /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.
+    fn note_wrong_token(&self) {
+        let count = self.shared.wrong_tokens.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::warn!(session = %self.session.name(), peer = %self.peer, count, "wrong tokens were shown");
         }
     }
 
     /// Reads a body. A large one is read beside the workers, so that it keeps nobody else waiting.
     ///
     /// The turns and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
-    async fn parse(&self, body: Bytes, held: Held) -> (Parsed, Option<Held>) {
+    async fn read(
+        &self,
+        dialect: &Arc<dyn Dialect>,
+        head: Parts,
+        body: Bytes,
+        held: Held,
+    ) -> Result<(ReadRequest, Held), Refusal> {
         let depth = self.session.limits().edge.body_depth;
         if body.len() <= QUICK {
-            return (rpc::parse(&body, depth), Some(held));
+            return Ok((dialect.read(&head, &body, depth), held));
         }
         let own = self.session.turn().await;
         // Never closed; and without a turn it would only be slower.
-        let turn = Arc::clone(&self.edge.large_bodies).acquire_owned().await;
+        let turn = Arc::clone(&self.shared.large_bodies).acquire_owned().await;
+        let dialect = Arc::clone(dialect);
         let read = tokio::task::spawn_blocking(move || {
             let _turns = (own, turn);
-            (rpc::parse(&body, depth), Some(held))
+            (dialect.read(&head, &body, depth), held)
         });
-        let failed = || ErrorObject::new(Reason::Internal, "The request could not be read");
-        read.await.unwrap_or_else(|_| (Parsed { id: None, request: Err(failed()) }, None))
+        read.await.map_err(|_| Refusal::Unreadable)
     }
 
-    /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.
-    fn note_wrong_token(&self) {
-        let count = self.edge.wrong_tokens.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_power_of_two() {
-            tracing::warn!(session = %self.session.name(), peer = %self.peer, count, "wrong tokens were shown");
-        }
-    }
-
-    async fn list(&self, principal: &Principal, listing: RpcRequest) -> Result<RawResult, Cause> {
-        let stages = &self.edge.stages;
-        self.session.list().map_err(Cause::OverLimit)?;
-        let listed = match listing {
-            RpcRequest::Call(_) | RpcRequest::Check(_) | RpcRequest::BridgeInfo => listings::info(),
-            RpcRequest::AwaitApproval { id } => listings::approval(stages, principal, &id).await,
-            RpcRequest::Servers => listings::servers(stages, principal, &self.edge.calls).await,
-            RpcRequest::Tools { server } => listings::tools(stages, principal, &server).await?,
-            RpcRequest::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await?,
-            RpcRequest::Resources { server } => listings::resources(stages, principal, &server).await?,
-            RpcRequest::Search { query, server, limit } => {
-                let within = search::within(stages, principal, server.as_deref(), &self.edge.calls).await?;
-                search::tools(principal, query, within, limit).await?
+    async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {
+        let stages = self.shared.stages.clone();
+        let answer = match action {
+            Action::Call(call) => {
+                let call = CallRequest { held: Some(held), ..call };
+                let running = RunningCall::start(&self.shared.tasks, stages, principal, call, client.accepts);
+                return live::answer(running, client).await;
             }
-            RpcRequest::Prompts { server } => listings::prompts(stages, principal, &server).await?,
-            RpcRequest::Templates { server } => listings::templates(stages, principal, &server).await?,
+            Action::Check(call) => {
+                let checked = stages.check(principal, CallRequest { held: Some(held), ..call }).await;
+                checked.map(|checked| RawResult { text: raw(&checked), held: None }).map_err(Failure::Stages)
+            }
+            Action::LookUp(lookup) => self.look_up(stages, principal, lookup).await,
         };
-        // A listing may have megabytes, and its reader all the time in the world.
-        let held = self.session.bytes().take(listed.get().len()).map_err(|_| Cause::BytesHeld)?;
-        Ok(RawResult { text: listed, held: Some(held) })
+        let encoder: &dyn Encoder = &*client.encoder;
+        live::whole(encoder, answer)
+    }
+
+    async fn look_up(&self, stages: Stages, principal: Principal, lookup: Lookup) -> Answer {
+        self.session.list().map_err(Failure::OverLimit)?;
+        let text = lookup(stages, principal).await?;
+        // What is found may have megabytes, and its reader all the time in the world.
+        let held = self.session.bytes().take(text.get().len()).map_err(|_| Failure::Busy)?;
+        Ok(RawResult { text, held: Some(held) })
     }
 }
 
-async fn refuse(refusal: head::Refusal, incoming: Incoming) -> Response<Pieces> {
-    if !refusal.close {
+/// Refuses a request, in the shape of the dialect that it is for, if any. What was not read of it is read past.
+async fn refuse(dialect: Option<&Arc<dyn Dialect>>, refusal: Refusal, unread: Option<Incoming>) -> Response<Pieces> {
+    if let Some(incoming) = unread.filter(|_| !refusal.closes()) {
         body::drain(incoming).await;
     }
-    body::refusal(refusal)
-}
-
-fn bad_body(bad: BadBody) -> Response<Pieces> {
-    let refused = |status, message| body::refusal(head::Refusal { close: true, ..head::rpc(status, message) });
-    match bad {
-        BadBody::TooLarge => refused(StatusCode::PAYLOAD_TOO_LARGE, "Request too large"),
-        BadBody::TooSlow => refused(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
-        BadBody::Broken => refused(StatusCode::BAD_REQUEST, "The body did not arrive whole"),
-        BadBody::Busy => body::error(StatusCode::OK, None, &error_of(&Cause::BytesHeld.into())),
+    let mut response = match dialect {
+        Some(dialect) => dialect.refuse(refusal),
+        None => response::refused(refusal),
+    };
+    if refusal.closes() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    if refusal == Refusal::NotPost {
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
 }

@@ -5,35 +5,32 @@ use std::time::Duration;
 use footbridge_proto::{
     rpc::raw,
     wire::{
-        ApprovalState, CheckedCall, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus,
-        TemplateList, ToolEntry, ToolList, bridge_info,
+        ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
+        ToolEntry, ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
 use serde_json::value::RawValue;
 
+use crate::dialect::Found;
 use footbridge_calls::{
     auth::Principal,
-    call::{Checked, Stages},
-    cause::Cause,
-    request::repeated,
-    resolve::find_tool,
+    call::Stages,
+    resolve::{find_tool, repeated},
 };
-use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
-
-pub(crate) type Listed = Result<Box<RawValue>, Cause>;
+use footbridge_core::{catalogue::Catalogue, names::ServerName};
 
 /// `getBridgeInfo`.
-pub(crate) fn info() -> Box<RawValue> {
+pub(super) fn info() -> Box<RawValue> {
     raw(&bridge_info("footbridge", env!("CARGO_PKG_VERSION")))
 }
 
 /// `listServers`: those that are starting get a moment, all at once.
-pub(crate) async fn servers(stages: &Stages, principal: &Principal, limits: &CallLimits) -> Box<RawValue> {
+pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Duration) -> Box<RawValue> {
     let reach = &principal.session().reach();
     let names = stages.resolver.servers(reach);
     let entries = names.iter().map(|name| async move {
-        match stages.upstream.catalogues().of(name, limits.list_wait).await {
+        match stages.upstream.catalogue(name, wait).await {
             Ok(catalogue) => server_entry(name, &reach.view(name, &catalogue)),
             Err(why) => ServerEntry {
                 name: name.to_string(),
@@ -59,13 +56,13 @@ fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
 const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
 
 /// `listTools`.
-pub(crate) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     Ok(raw(&ToolList { server: name.to_string(), tools: entries(&catalogue) }))
 }
 
 /// What a listing shows of the tools of a server, sorted by name.
-pub(crate) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
+pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
     let usable = catalogue.tools().map(|tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
@@ -82,27 +79,27 @@ pub(crate) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
 }
 
 /// `describeTool`.
-pub(crate) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Listed {
+pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Found {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     Ok(find_tool(&catalogue, &name, tool)?.definition().to_owned())
 }
 
 /// `listResources`.
-pub(crate) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Found {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let resources = catalogue.resources().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&ResourceList { server: name.to_string(), resources }))
 }
 
 /// `listResourceTemplates`.
-pub(crate) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Found {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
     Ok(raw(&TemplateList { server: name.to_string(), templates }))
 }
 
 /// `listPrompts`.
-pub(crate) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Listed {
+pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Found {
     let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
     let prompts = catalogue.prompts().map(|prompt| prompt.definition().to_owned()).collect();
     Ok(raw(&PromptList { server: name.to_string(), prompts }))
@@ -112,7 +109,7 @@ pub(crate) async fn prompts(stages: &Stages, principal: &Principal, server: &str
 const AWAITED: Duration = Duration::from_secs(20);
 
 /// `awaitApproval`: waits for an answer and says the state. It runs nothing.
-pub(crate) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
+pub(super) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
     let unknown = || ApprovalState { id: repeated(id).into_owned(), state: "unknown".to_owned(), expires_at: None };
     let Ok(known) = id.parse() else { return raw(&unknown()) };
     let told = match stages.approvals.state(principal.session(), known, AWAITED).await {
@@ -122,11 +119,4 @@ pub(crate) async fn approval(stages: &Stages, principal: &Principal, id: &str) -
         None => unknown(),
     };
     raw(&told)
-}
-
-/// `checkCall`.
-pub(crate) fn checked(checked: Checked) -> Box<RawValue> {
-    let Checked { decision, by } = checked;
-    let (policy, rule) = by.map_or((None, None), |by| (Some(by.policy), by.rule));
-    raw(&CheckedCall { decision: decision.as_str().to_owned(), policy, rule })
 }

@@ -1,6 +1,120 @@
-//! The bridge's JSON-RPC.
+//! The bridge: JSON-RPC over POST to `/` or `/rpc`, as `tool-cli` speaks it.
+//!
+//! `rpc` has the envelope and every method, `listings` and `search` answer from the catalogue, `answers` and `events`
+//! write, and `errors` says what a guest is told when there is no result.
+//!
+//! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 
-pub(crate) mod listings;
-pub(crate) mod rpc;
-pub(crate) mod search;
-pub(crate) mod wording;
+mod answers;
+mod errors;
+mod events;
+mod listings;
+mod rpc;
+mod search;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode, request::Parts};
+
+use crate::{
+    dialect::{Action, Dialect, Found, ReadRequest},
+    http::{
+        refusal::Refusal,
+        response::{self, Pieces},
+    },
+};
+use answers::RpcEncoder;
+use footbridge_calls::{auth::Principal, call::Stages};
+use rpc::{Listing, Parsed, Request};
+
+/// The bridge's JSON-RPC.
+pub(crate) struct Bridge {
+    /// How long a listing of all servers waits for those that are starting.
+    pub(crate) list_wait: Duration,
+}
+
+impl Dialect for Bridge {
+    fn has_path(&self, path: &str) -> bool {
+        matches!(path, "/" | "/rpc")
+    }
+
+    fn read(&self, _head: &Parts, body: &Bytes, depth: usize) -> ReadRequest {
+        let Parsed { id, request } = rpc::parse(body, depth);
+        let encoder = RpcEncoder { id };
+        let action = match request {
+            Ok(Request::Call(call)) => Action::Call(call),
+            Ok(Request::Check(call)) => Action::Check(call),
+            Ok(Request::List(listing)) => {
+                let wait = self.list_wait;
+                Action::LookUp(Box::new(move |stages, principal| Box::pin(list(stages, principal, listing, wait))))
+            }
+            Err(error) => return ReadRequest::Answered(encoder.error(StatusCode::OK, &error)),
+        };
+        ReadRequest::Asked { action, encoder: Box::new(encoder) }
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Response<Pieces> {
+        let Some(error) = errors::of_refusal(refusal) else { return response::refused(refusal) };
+        let status = match refusal {
+            Refusal::Busy | Refusal::Unreadable => StatusCode::OK,
+            _ => refusal.status(),
+        };
+        RpcEncoder { id: None }.error(status, &error)
+    }
+}
+
+/// Answers a listing.
+async fn list(stages: Stages, principal: Principal, listing: Listing, wait: Duration) -> Found {
+    let (stages, principal) = (&stages, &principal);
+    match listing {
+        Listing::BridgeInfo => Ok(listings::info()),
+        Listing::AwaitApproval { id } => Ok(listings::approval(stages, principal, &id).await),
+        Listing::Servers => Ok(listings::servers(stages, principal, wait).await),
+        Listing::Tools { server } => listings::tools(stages, principal, &server).await,
+        Listing::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await,
+        Listing::Resources { server } => listings::resources(stages, principal, &server).await,
+        Listing::Search { query, server, limit } => {
+            let within = search::within(stages, principal, server.as_deref(), wait).await?;
+            search::tools(principal, query, within, limit).await
+        }
+        Listing::Prompts { server } => listings::prompts(stages, principal, &server).await,
+        Listing::Templates { server } => listings::templates(stages, principal, &server).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    const BRIDGE: Bridge = Bridge { list_wait: Duration::ZERO };
+
+    #[test]
+    fn two_paths_are_the_bridges_and_take_posts_alone() {
+        assert!(BRIDGE.has_path("/") && BRIDGE.has_path("/rpc"));
+        for path in ["", "/x", "//", "/rpc/", "/./", "/../", "/mcp"] {
+            assert!(!BRIDGE.has_path(path), "{path}");
+        }
+        assert_eq!(BRIDGE.check_method(&Method::POST), Ok(()));
+        for method in [Method::GET, Method::DELETE, Method::OPTIONS] {
+            assert_eq!(BRIDGE.check_method(&method), Err(Refusal::NotPost), "{method}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_json_rpc_where_it_is_about_the_request_itself() {
+        for (refusal, status, text) in [
+            (Refusal::Token, 401, None),
+            (Refusal::NotFound, 404, None),
+            (Refusal::NotPost, 405, Some("Only POST accepted")),
+            (Refusal::TooLarge, 413, Some("Request too large")),
+            (Refusal::Busy, 200, Some("Too many bytes are held at once: try again in a moment")),
+            (Refusal::Unreadable, 200, Some("The request could not be read")),
+        ] {
+            assert_eq!(BRIDGE.refuse(refusal).status().as_u16(), status, "{refusal:?}");
+            assert_eq!(errors::of_refusal(refusal).map(|error| error.message).as_deref(), text, "{refusal:?}");
+        }
+    }
+}

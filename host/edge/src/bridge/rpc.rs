@@ -14,7 +14,15 @@ use footbridge_calls::request::{CallRequest, Completed, PROMPT, TEMPLATE, Target
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(super) enum Request {
+    List(Listing),
+    Call(CallRequest),
+    Check(CallRequest),
+}
+
+/// What is answered without asking a server.
+#[derive(Debug)]
+pub(super) enum Listing {
     BridgeInfo,
     Servers,
     Tools { server: String },
@@ -24,15 +32,13 @@ pub(crate) enum Request {
     Prompts { server: String },
     Search { query: String, server: Option<String>, limit: usize },
     AwaitApproval { id: String },
-    Call(CallRequest),
-    Check(CallRequest),
 }
 
 /// A request, or why it is none, and the id to answer with.
 #[derive(Debug)]
-pub(crate) struct Parsed {
-    pub(crate) id: Option<Box<RawValue>>,
-    pub(crate) request: Result<Request, ErrorObject>,
+pub(super) struct Parsed {
+    pub(super) id: Option<Box<RawValue>>,
+    pub(super) request: Result<Request, ErrorObject>,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +85,7 @@ struct Params<'a> {
 }
 
 /// Reads a body that is nested no deeper than this.
-pub(crate) fn parse(body: &[u8], depth: usize) -> Parsed {
+pub(super) fn parse(body: &[u8], depth: usize) -> Parsed {
     let Ok(text) = json::check(body, depth) else {
         return Parsed { id: None, request: Err(envelope_error(ErrorCode::Parse, "Parse error")) };
     };
@@ -142,13 +148,6 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
         call(Target::Tool(required("tool", params.tool)?), params.arguments)
     };
     match name {
-        method::GET_BRIDGE_INFO => Ok(Request::BridgeInfo),
-        method::LIST_SERVERS => Ok(Request::Servers),
-        method::LIST_TOOLS => Ok(Request::Tools { server: server()? }),
-        method::DESCRIBE_TOOL => Ok(Request::Tool { server: server()?, tool: required("tool", params.tool)? }),
-        method::LIST_RESOURCES => Ok(Request::Resources { server: server()? }),
-        method::LIST_RESOURCE_TEMPLATES => Ok(Request::Templates { server: server()? }),
-        method::LIST_PROMPTS => Ok(Request::Prompts { server: server()? }),
         method::GET_PROMPT => {
             server()?;
             call(Target::Prompt(required("prompt", params.prompt)?), params.arguments).map(Request::Call)
@@ -161,18 +160,32 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
                 said.into_iter().filter_map(|(name, raw)| Some((name, raw?))).collect();
             call(about, Some(&raw(&said))).map(Request::Call)
         }
-        method::SEARCH_TOOLS => Ok(Request::Search {
-            query: required("query", params.query)?,
-            server: params.server.map(|_| server()).transpose()?,
-            limit: search_limit(params.limit)?,
-        }),
-        method::AWAIT_APPROVAL => Ok(Request::AwaitApproval { id: required("id", params.id)? }),
         method::CALL_TOOL => tool_call().map(Request::Call),
         method::CHECK_CALL => tool_call().map(Request::Check),
         method::READ_RESOURCE => {
             server()?;
             call(Target::Resource(required("uri", params.uri)?), None).map(Request::Call)
         }
+        other => listing(other, params).map(Request::List),
+    }
+}
+
+fn listing(name: &str, params: &Params<'_>) -> Result<Listing, ErrorObject> {
+    let server = || required("server", params.server);
+    match name {
+        method::GET_BRIDGE_INFO => Ok(Listing::BridgeInfo),
+        method::LIST_SERVERS => Ok(Listing::Servers),
+        method::LIST_TOOLS => Ok(Listing::Tools { server: server()? }),
+        method::DESCRIBE_TOOL => Ok(Listing::Tool { server: server()?, tool: required("tool", params.tool)? }),
+        method::LIST_RESOURCES => Ok(Listing::Resources { server: server()? }),
+        method::LIST_RESOURCE_TEMPLATES => Ok(Listing::Templates { server: server()? }),
+        method::LIST_PROMPTS => Ok(Listing::Prompts { server: server()? }),
+        method::SEARCH_TOOLS => Ok(Listing::Search {
+            query: required("query", params.query)?,
+            server: params.server.map(|_| server()).transpose()?,
+            limit: search_limit(params.limit)?,
+        }),
+        method::AWAIT_APPROVAL => Ok(Listing::AwaitApproval { id: required("id", params.id)? }),
         unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {}", repeated(unknown)))),
     }
 }
@@ -224,68 +237,4 @@ fn search_limit(raw: Option<&RawValue>) -> Result<usize, ErrorObject> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn failure(body: &str) -> (i64, String, Option<String>) {
-        let Parsed { id, request } = parse(body.as_bytes(), 128);
-        let error = request.unwrap_err();
-        (error.code, error.message, id.map(|raw| raw.get().to_owned()))
-    }
-
-    #[test]
-    fn an_envelope_that_is_none_is_refused_with_its_id() {
-        let invalid = |id: Option<&str>| (-32600, "Invalid Request".to_owned(), id.map(str::to_owned));
-        assert_eq!(failure("null"), invalid(None));
-        assert_eq!(failure("[]"), invalid(None));
-        assert_eq!(failure(r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#), invalid(None));
-        assert_eq!(failure(r#"["2.0","listServers",1,{}]"#), invalid(None));
-        assert_eq!(failure(r#"{"jsonrpc":"2.0","id":7}"#), invalid(Some("7")));
-        assert_eq!(failure(r#"{"jsonrpc":2.0,"method":"x","id":"a\u0062"}"#), invalid(Some(r#""a\u0062""#)));
-        assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"listServers","id":null}"#), invalid(None));
-        assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"listServers","id":{}}"#), invalid(None));
-        assert_eq!(
-            failure(r#"{"jsonrpc":"2.0","method":"callTool","params":{"server":"s","tool":"t"}}"#),
-            invalid(None)
-        );
-        assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"x","method":"y","id":1}"#).0, -32700);
-    }
-
-    #[test]
-    fn ids_are_echoed_as_written() {
-        let id = "123456789012345678901234567890";
-        let parsed = parse(format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":{id}}}"#).as_bytes(), 128);
-        assert_eq!(parsed.id.unwrap().get(), id);
-        assert!(matches!(parsed.request, Ok(Request::Servers)));
-        let long = format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":"{}"}}"#, "x".repeat(1023));
-        assert_eq!(failure(&long), (-32600, "Invalid Request".to_owned(), None));
-    }
-
-    #[test]
-    fn params_are_named_and_what_is_missing_is_named() {
-        let with = |method: &str, params: &str| {
-            failure(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":1}}"#)).1
-        };
-        assert_eq!(with("listServers", "[]"), "Invalid params: named object required");
-        assert_eq!(with("listTools", "null"), "Missing or invalid parameter: \"server\" (string required)");
-        assert_eq!(
-            with("callTool", r#"{"server":"s","tool":""}"#),
-            "Missing or invalid parameter: \"tool\" (string required)"
-        );
-        assert_eq!(
-            with("readResource", r#"{"server":"s","uri":5}"#),
-            "Missing or invalid parameter: \"uri\" (string required)"
-        );
-        let long = "x".repeat(MAX_NAME + 1);
-        assert_eq!(
-            with("readResource", &format!(r#"{{"server":"s","uri":"{long}"}}"#)),
-            "Parameter \"uri\" has over 8192 bytes"
-        );
-        for params in [r#"{"query":"x","limit":0}"#, r#"{"query":"x","limit":"5"}"#, r#"{"query":"x","limit":1.5}"#] {
-            assert!(with("searchTools", params).contains("\"limit\" (number"), "{params}");
-        }
-        assert!(with("searchTools", r#"{"query":"x","server":7}"#).contains("\"server\" (string"));
-        assert!(with("searchTools", "{}").contains("\"query\" (string"));
-        assert_eq!(with("revokeSession", "{}"), "Method not found: revokeSession");
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 //! A word is found where its letters stand, in upper or lower case. Tools are ordered by how many of the words their
 //! name has, then by how many their description has, then by server and name: the same question has the same answer.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc, time::Duration};
 
 use footbridge_proto::{
     rpc::raw,
@@ -11,13 +11,10 @@ use footbridge_proto::{
 };
 use futures::future::join_all;
 
-use super::listings::{Listed, entries};
-use footbridge_calls::{
-    auth::Principal,
-    call::Stages,
-    cause::{Broken, Cause},
-};
-use footbridge_core::{catalogue::Catalogue, limits::CallLimits, names::ServerName};
+use super::listings::entries;
+use crate::dialect::{Failure, Found};
+use footbridge_calls::{auth::Principal, call::Stages};
+use footbridge_core::{catalogue::Catalogue, names::ServerName};
 
 /// How many words of a query are looked for, and of how many bytes it is read: each word goes over all descriptions.
 const MAX_WORDS: usize = 16;
@@ -27,18 +24,18 @@ const MAX_QUERY: usize = 1024;
 type Within = Vec<(ServerName, Arc<Catalogue>)>;
 
 /// Where to search: in one server, or in all that are ready; those that are starting get a moment, all at once.
-pub(crate) async fn within(
+pub(super) async fn within(
     stages: &Stages,
     principal: &Principal,
     server: Option<&str>,
-    limits: &CallLimits,
-) -> Result<Within, Cause> {
+    wait: Duration,
+) -> Result<Within, Failure> {
     let reach = &principal.session().reach();
     if let Some(server) = server {
         return Ok(vec![stages.resolver.catalogue(reach, server).await?]);
     }
     let asked = stages.resolver.servers(reach).into_iter().map(|name| async move {
-        let catalogue = stages.upstream.catalogues().of(&name, limits.list_wait).await.ok()?;
+        let catalogue = stages.upstream.catalogue(&name, wait).await.ok()?;
         let seen = reach.view(&name, &catalogue);
         Some((name, seen))
     });
@@ -47,13 +44,13 @@ pub(crate) async fn within(
 
 /// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
 /// there may be megabytes of descriptions.
-pub(crate) async fn tools(principal: &Principal, query: String, within: Within, limit: usize) -> Listed {
+pub(super) async fn tools(principal: &Principal, query: String, within: Within, limit: usize) -> Found {
     let turn = principal.session().turn().await;
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         raw(&FoundTools { tools: best(&query, &within, limit) })
     });
-    work.await.map_err(|_| Cause::Internal(Broken::Searching))
+    work.await.map_err(|_| Failure::Internal("The tools could not be searched"))
 }
 
 fn best(query: &str, within: &[(ServerName, Arc<Catalogue>)], limit: usize) -> Vec<FoundTool> {

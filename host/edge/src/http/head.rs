@@ -1,84 +1,66 @@
-//! The checks of a request's head, in the order of the wire's table. Pure: head in, refusal out.
+//! The checks of a request's head, one for each step of the wire's table. Pure: head in, refusal out.
 
 use std::net::IpAddr;
 
-use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason};
-use http::{HeaderMap, Method, StatusCode, header, request::Parts};
+use http::{HeaderMap, Method, header, request::Parts};
 
-/// Why a head is refused, with what the guest is told.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) body: RefusalBody,
-    /// Whether nothing more may be read from this connection.
-    pub(crate) close: bool,
+use super::refusal::Refusal;
+
+/// The path that is asked for; none where something is asked for through us.
+pub(crate) fn path(head: &Parts) -> &str {
+    if head.uri.authority().is_some() { "" } else { head.uri.path() }
 }
 
-/// What a refusal says.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum RefusalBody {
-    /// `{"error": "..."}`, which is not JSON-RPC.
-    Short(&'static str),
-    /// A JSON-RPC error with a null id.
-    Rpc(ErrorObject),
+/// Whether it only asks whether we are here.
+pub(crate) fn asks_for_health(head: &Parts) -> bool {
+    path(head) == "/healthz" && (head.method == Method::GET || head.method == Method::HEAD)
 }
 
-/// Where a request goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
-    Rpc,
-    Health,
-}
-
-fn short(status: StatusCode, text: &'static str) -> Refusal {
-    Refusal { status, body: RefusalBody::Short(text), close: false }
-}
-
-/// An early JSON-RPC refusal.
-pub(crate) fn rpc(status: StatusCode, message: &str) -> Refusal {
-    let error = ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, message);
-    Refusal { status, body: RefusalBody::Rpc(error), close: false }
-}
-
-/// What comes before the token: names, origin, path and method.
-pub(crate) fn before_auth(head: &Parts, allowed_hosts: &[String]) -> Result<Route, Refusal> {
+/// What comes before everything else: names, and who may have sent it.
+pub(crate) fn check_origin(head: &Parts, allowed_hosts: &[String]) -> Result<(), Refusal> {
     if head.headers.keys().any(|name| name.as_str().contains('_')) {
-        return Err(Refusal { close: true, ..short(StatusCode::BAD_REQUEST, "Header names with _ are refused") });
+        return Err(Refusal::HeaderName);
     }
     if !host_is_allowed(&head.headers, allowed_hosts) {
-        return Err(short(StatusCode::FORBIDDEN, "Host not allowed"));
+        return Err(Refusal::Host);
     }
     if head.headers.contains_key(header::ORIGIN) || head.headers.contains_key(header::REFERER) {
-        return Err(short(StatusCode::FORBIDDEN, "Requests from web pages are refused"));
+        return Err(Refusal::WebPage);
     }
     if !head.headers.get_all("sec-fetch-site").iter().all(|v| v == "none" || v == "same-origin") {
-        return Err(short(StatusCode::FORBIDDEN, "Cross-site requests are refused"));
+        return Err(Refusal::CrossSite);
     }
-    let path = if head.uri.authority().is_some() { "" } else { head.uri.path() };
-    match path {
-        "/healthz" if head.method == Method::GET || head.method == Method::HEAD => Ok(Route::Health),
-        "/" | "/rpc" if head.method != Method::POST => Err(rpc(StatusCode::METHOD_NOT_ALLOWED, "Only POST accepted")),
-        "/" | "/rpc" => Ok(Route::Rpc),
-        _ => Err(short(StatusCode::NOT_FOUND, "Not found")),
-    }
+    Ok(())
 }
 
-/// What comes after the token: how the body is framed and what it is.
-pub(crate) fn before_body(headers: &HeaderMap) -> Result<(), Refusal> {
+/// How the body is framed: whatever it is, its length is said first.
+pub(crate) fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.contains_key(header::TRANSFER_ENCODING) {
-        let refusal = short(StatusCode::BAD_REQUEST, "Transfer-Encoding is refused: send Content-Length");
-        return Err(Refusal { close: true, ..refusal });
+        return Err(Refusal::Chunked);
     }
+    Ok(())
+}
+
+/// That it is a POST.
+pub(crate) fn check_post(method: &Method) -> Result<(), Refusal> {
+    if method != Method::POST {
+        return Err(Refusal::NotPost);
+    }
+    Ok(())
+}
+
+/// That the body is JSON, as it is.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_json = |value: &header::HeaderValue| {
         let media_type = value.to_str().ok().and_then(|text| text.split(';').next());
         media_type.is_some_and(|text| text.trim().eq_ignore_ascii_case("application/json"))
     };
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     if !matches!((types.next(), types.next()), (Some(value), None) if is_json(value)) {
-        return Err(short(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
+        return Err(Refusal::NotJson);
     }
     if headers.contains_key(header::CONTENT_ENCODING) {
-        return Err(short(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is refused"));
+        return Err(Refusal::Encoded);
     }
     Ok(())
 }
@@ -120,17 +102,16 @@ mod tests {
 
     use super::*;
 
-    fn status(method: &str, uri: &str, headers: &[(&str, &str)]) -> u16 {
-        let mut builder = Request::builder().method(method).uri(uri);
+    fn head(method: &str, uri: &str) -> Parts {
+        Request::builder().method(method).uri(uri).body(()).unwrap().into_parts().0
+    }
+
+    fn status(headers: &[(&'static str, &'static str)]) -> u16 {
+        let mut head = head("POST", "/");
         for (name, value) in headers {
-            builder = builder.header(*name, *value);
+            head.headers.append(*name, HeaderValue::from_static(value));
         }
-        let head = builder.body(()).unwrap().into_parts().0;
-        match before_auth(&head, &["bridge.test".to_owned()]) {
-            Ok(Route::Rpc) => 0,
-            Ok(Route::Health) => 1,
-            Err(refusal) => refusal.status.as_u16(),
-        }
+        check_origin(&head, &["bridge.test".to_owned()]).map_or_else(|refusal| refusal.status().as_u16(), |()| 0)
     }
 
     #[test]
@@ -145,7 +126,7 @@ mod tests {
             "[::1]",
             "bridge.test:1",
         ] {
-            assert_eq!(status("POST", "/", &[("host", host)]), 0, "{host}");
+            assert_eq!(status(&[("host", host)]), 0, "{host}");
         }
         for host in [
             "example.org",
@@ -157,31 +138,38 @@ mod tests {
             "[::2]",
             "0.0.0.0",
         ] {
-            assert_eq!(status("POST", "/", &[("host", host)]), 403, "{host}");
+            assert_eq!(status(&[("host", host)]), 403, "{host}");
         }
-        assert_eq!(status("POST", "/", &[]), 403);
-        assert_eq!(status("POST", "/", &[("host", "localhost"), ("host", "localhost")]), 403);
+        assert_eq!(status(&[]), 403);
+        assert_eq!(status(&[("host", "localhost"), ("host", "localhost")]), 403);
     }
 
     #[test]
-    fn web_pages_are_refused_before_anything_else() {
-        let with = |name: &str, value: &str| status("GET", "/nowhere", &[("host", "localhost"), (name, value)]);
+    fn web_pages_are_refused() {
+        let with = |name, value| status(&[("host", "localhost"), (name, value)]);
         assert_eq!(with("origin", "http://localhost"), 403);
         assert_eq!(with("referer", "http://localhost/"), 403);
         assert_eq!(with("sec-fetch-site", "cross-site"), 403);
-        assert_eq!(with("sec-fetch-site", "same-origin"), 404);
+        assert_eq!(with("sec-fetch-site", "same-origin"), 0);
+        assert_eq!(with("x_y", "z"), 400);
     }
 
     #[test]
-    fn paths_come_before_methods() {
-        let on = |method: &str, uri: &str| status(method, uri, &[("host", "localhost")]);
-        assert_eq!((on("POST", "/"), on("POST", "/rpc?x=1"), on("POST", "/?x")), (0, 0, 0));
-        assert_eq!((on("GET", "/"), on("DELETE", "/rpc"), on("POST", "/healthz")), (405, 405, 404));
-        assert_eq!((on("GET", "/healthz"), on("HEAD", "/healthz")), (1, 1));
-        for uri in ["/x", "//", "/rpc/", "/./", "/../", "http://localhost/", "http://evil.test/rpc", "/mcp"] {
-            assert_eq!(on("POST", uri), 404, "{uri}");
+    fn paths_are_as_they_are_written_and_ours_alone() {
+        for (uri, expected) in [
+            ("/rpc?x=1", "/rpc"),
+            ("/?x", "/"),
+            ("//", "//"),
+            ("/../", "/../"),
+            ("http://localhost/", ""),
+            ("http://evil.test/rpc", ""),
+        ] {
+            assert_eq!(path(&head("POST", uri)), expected, "{uri}");
         }
-        assert_eq!(on("CONNECT", "localhost:80"), 404);
+        assert_eq!(path(&head("CONNECT", "localhost:80")), "");
+        let health = |method: &str, uri: &str| asks_for_health(&head(method, uri));
+        assert!(health("GET", "/healthz") && health("HEAD", "/healthz?x"));
+        assert!(!health("POST", "/healthz") && !health("GET", "/healthz/") && !health("GET", "/"));
     }
 
     #[test]
@@ -191,7 +179,8 @@ mod tests {
             for (name, value) in headers {
                 map.append(*name, value.parse().unwrap());
             }
-            before_body(&map).map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
+            let checked = check_framing(&map).and_then(|()| check_json(&map));
+            checked.map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
         };
         assert_eq!(status(&[("content-type", "application/json")]), 200);
         assert_eq!(status(&[("content-type", "Application/JSON; charset=utf-8")]), 200);

@@ -1,0 +1,87 @@
+//! Events of a call, as the bridge writes them.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde_json::{Number, Value, json};
+
+use footbridge_calls::provider::CallEvent;
+
+/// An event as it goes out. JSON has no raw line breaks, so its data is one line.
+pub(super) fn text_of(event: &CallEvent) -> Bytes {
+    let (name, data) = match event {
+        CallEvent::Progress { progress, total, message } => (
+            "progress",
+            members([
+                ("progress", Some(number(*progress))),
+                ("total", total.map(number)),
+                ("message", message.as_deref().map(Value::from)),
+            ]),
+        ),
+        CallEvent::Log { level, message } => ("log", json!({"level": level.as_str(), "message": message})),
+        CallEvent::Approval(event) => {
+            let data = [
+                ("id", Some(Value::from(event.id.as_str()))),
+                ("state", Some(event.state.into())),
+                ("expiresAt", event.expires_at.as_deref().map(Value::from)),
+                ("summary", Some(event.summary.as_str().into())),
+            ];
+            ("approval", members(data))
+        }
+    };
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(text, "event: {name}\ndata: {data}\n\n");
+    text.into()
+}
+
+fn members<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// A number as a person would write it: 3, not 3.0.
+fn number(value: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
+    if value.fract() == 0.0 && value.abs() < EXACT {
+        return Value::from(value as i64);
+    }
+    Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use footbridge_calls::provider::{ApprovalEvent, LogLevel};
+
+    #[test]
+    fn events_are_one_line_of_json_whatever_is_in_them() {
+        let text = |event| String::from_utf8(text_of(&event).to_vec()).unwrap();
+        assert_eq!(
+            text(CallEvent::Progress {
+                progress: 1.0,
+                total: Some(2.5),
+                message: Some("a\r\n\ndata: x\u{2028}".into())
+            }),
+            "event: progress\ndata: {\"progress\":1,\"total\":2.5,\"message\":\"a\\r\\n\\ndata: x\u{2028}\"}\n\n"
+        );
+        assert_eq!(text(CallEvent::progress(1e300, None, None)), "event: progress\ndata: {\"progress\":1e+300}\n\n");
+        assert_eq!(
+            text(CallEvent::Log { level: LogLevel::Warning, message: "odd".into() }),
+            "event: log\ndata: {\"level\":\"warning\",\"message\":\"odd\"}\n\n"
+        );
+        let event = ApprovalEvent {
+            id: "a1".into(),
+            state: "pending",
+            expires_at: Some("2026-11-22T13:43:52Z".into()),
+            summary: "s/t".into(),
+        };
+        assert_eq!(
+            text(CallEvent::Approval(event)),
+            "event: approval\ndata: {\"id\":\"a1\",\"state\":\"pending\",\"expiresAt\":\"2026-11-22T13:43:52Z\",\"summary\":\"s/t\"}\n\n"
+        );
+    }
+}

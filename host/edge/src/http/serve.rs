@@ -1,0 +1,65 @@
+//! One connection, from its first request to its end. What a request is answered is somebody else's matter.
+
+use std::{convert::Infallible, future::Future};
+
+use http::{HeaderValue, Request, Response, header};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    response::Pieces,
+    stream::{Phase, Timed},
+};
+use footbridge_core::limits::EdgeLimits;
+
+/// Serves a connection to its end, or until `cut`; on `shutdown` what runs is finished first.
+pub(crate) async fn serve<S, A, F>(
+    stream: S,
+    limits: &EdgeLimits,
+    answer: A,
+    cut: &CancellationToken,
+    shutdown: &CancellationToken,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Fn(Request<Incoming>, Phase) -> F,
+    F: Future<Output = Response<Pieces>>,
+{
+    let stream = Timed::new(stream, limits);
+    let phase = stream.phase();
+    let mut http = http1::Builder::new();
+    http.max_headers(limits.headers).max_header_size(limits.head_bytes).max_buf_size(limits.head_bytes.max(64 * 1024));
+    let service = service_fn(|request: Request<Incoming>| {
+        phase.busy();
+        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let (response, phase) = (answer(request, phase.clone()), phase.clone());
+        async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
+    });
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        biased;
+        () = cut.cancelled() => Ok(()),
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                () = cut.cancelled() => Ok(()),
+                ended = connection.as_mut() => ended,
+            }
+        }
+    }
+}
+
+fn finished(mut response: Response<Pieces>, chunked: bool, phase: &Phase) -> Response<Pieces> {
+    if chunked {
+        // Whatever the answer: where its body ended may be read in two ways, so nothing after it is read at all.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if !response.body().is_live() {
+        phase.answered();
+    }
+    response
+}

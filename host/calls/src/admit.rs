@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Instant};
 use crate::{
     approval::{ApprovalId, Cleared, NotCleared},
     auth::Principal,
-    cause::{BudgetOf, Cause, Refusal},
+    cause::{BudgetOf, Cause, Failure},
     decide::Verdict,
     provider::{Elicit, Outcome, Outgoing},
     record::{Arguments, Audit, Called, DecidedLine, Intent, Line, Refused, session_of},
@@ -68,7 +68,7 @@ impl Audit {
     ///
     /// # Errors
     /// Of a call that must not leave.
-    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Refusal> {
+    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Failure> {
         if let Err(budget) = spend_arguments(cleared.verdict()) {
             let approval = cleared.approval().map(|approved| approved.id);
             return Err(self.deny(cleared.verdict(), Cause::BudgetSpent(budget).into(), approval).await);
@@ -103,7 +103,7 @@ impl Audit {
             call.principal().session().arguments().give_back(bytes);
             let why = "the session, its token or its policy is another by now";
             self.trail.keep_outcome(&OutcomeRecord::not_sent(&id, why));
-            return Err(Refusal::from(Cause::SessionReplaced).recorded(id));
+            return Err(Failure::from(Cause::SessionReplaced).recorded(id));
         }
         let principal = call.principal().clone();
         let limits = Arc::clone(principal.session().limits());
@@ -113,7 +113,7 @@ impl Audit {
     }
 
     /// Records a call that could not be resolved, and gives its refusal.
-    pub async fn refuse(&self, unresolved: Unresolved) -> Refusal {
+    pub async fn refuse(&self, unresolved: Unresolved) -> Failure {
         let Unresolved { principal, server, target, cause } = unresolved;
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let refused = Refused {
@@ -133,14 +133,14 @@ impl Audit {
     }
 
     /// Records a call that nobody allowed, and gives its refusal.
-    pub async fn turn_down(&self, call: NotCleared) -> Refusal {
+    pub async fn turn_down(&self, call: NotCleared) -> Failure {
         let NotCleared { verdict, cause, approval } = call;
-        let refusal = Refusal { approval: approval.map(|id| id.to_string()), ..cause.into() };
+        let refusal = Failure { approval: approval.map(|id| id.to_string()), ..cause.into() };
         self.deny(&verdict, refusal, approval).await
     }
 
     /// Records a call that was refused after it was decided, and gives its refusal.
-    async fn deny(&self, verdict: &Verdict, refusal: Refusal, approval: Option<ApprovalId>) -> Refusal {
+    async fn deny(&self, verdict: &Verdict, refusal: Failure, approval: Option<ApprovalId>) -> Failure {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let call = verdict.call();
         let refused = Refused {
@@ -156,7 +156,7 @@ impl Audit {
     /// Counts a call over a limit, and gives its refusal. These share one line a second: a flood of them is cheap to
     /// send and must be cheap to refuse.
     #[must_use]
-    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Refusal {
+    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Failure {
         self.trail.count(session_of(principal), over.reason().as_str());
         Cause::OverLimit(over).into()
     }
@@ -177,7 +177,7 @@ impl Audit {
         Arguments { digest: digest_text(digest), bytes, redacted: self.redaction.arguments(call.request()).await }
     }
 
-    async fn refused(&self, refused: Refused, refusal: Refusal) -> Refusal {
+    async fn refused(&self, refused: Refused, refusal: Failure) -> Failure {
         let id = refused.id.clone();
         if self.trail.note(Line::Refused(refused).record()).await {
             refusal.recorded(id)
@@ -206,6 +206,6 @@ fn decided_line(verdict: &Verdict) -> DecidedLine {
     }
 }
 
-fn unavailable(id: Option<&str>) -> Refusal {
-    Refusal { record: id.map(str::to_owned), ..Cause::NotRecorded.into() }
+fn unavailable(id: Option<&str>) -> Failure {
+    Failure { record: id.map(str::to_owned), ..Cause::NotRecorded.into() }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     approval::{Approvals, Clear, Cleared, NotCleared, Patience, Question},
     auth::Principal,
-    cause::{Cause, DecidedBy, Refusal},
+    cause::{Cause, DecidedBy, Failure},
     decide,
     record::Audit,
     reply::Reply,
@@ -116,7 +116,7 @@ impl Stages {
     ///
     /// # Errors
     /// What the call itself would be answered by then.
-    pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<Checked, Refusal> {
+    pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<Checked, Failure> {
         let servers = self.resolver.servers(&principal.session().reach());
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let entered = principal.session().enter(server).await;

@@ -8,7 +8,7 @@ use crate::{provider::NoAnswer, session::OverLimit};
 
 /// A call that is refused or failed: why, and what it can be asked about by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Refusal {
+pub struct Failure {
     /// Why.
     pub cause: Cause,
     /// The approval that it waited for, or used.
@@ -17,13 +17,13 @@ pub struct Refusal {
     pub record: Option<String>,
 }
 
-impl From<Cause> for Refusal {
+impl From<Cause> for Failure {
     fn from(cause: Cause) -> Self {
         Self { cause, approval: None, record: None }
     }
 }
 
-impl Refusal {
+impl Failure {
     /// The same, and the record of it.
     #[must_use]
     pub(crate) fn recorded(self, id: impl Into<String>) -> Self {

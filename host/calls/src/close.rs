@@ -1,6 +1,6 @@
 //! After a call came back: what is recorded of it, and only then its reply.
 
-use footbridge_audit::Outcome as OutcomeRecord;
+use footbridge_audit::OutcomeRecord;
 
 use crate::{
     admit::Receipt,

@@ -2,31 +2,31 @@
 //!
 //! What happened to a call is answered only once that is recorded: what makes a [`Reply`] is [`crate::admit`], behind
 //! the record of a refusal, and [`crate::close`], behind that of an outcome. Three answers have no record of their own,
-//! and say so by having no [`Refusal::record`]: calls over a limit, of which a flood must be cheap to refuse, are counted
+//! and say so by having no [`Failure::record`]: calls over a limit, of which a flood must be cheap to refuse, are counted
 //! in one line a second; where the record itself cannot be written the call is not made; and the same where there is no
 //! random byte for the record's id.
 
 use crate::{
-    cause::{Cause, Refusal},
+    cause::{Cause, Failure},
     provider::RawResult,
 };
 
 /// The answer to a call.
 #[derive(Debug)]
 pub struct Reply {
-    answer: Result<RawResult, Refusal>,
+    answer: Result<RawResult, Failure>,
     admitted: bool,
 }
 
 impl Reply {
     /// Of a call that did not leave.
-    pub(crate) fn refused(refusal: Refusal) -> Self {
+    pub(crate) fn refused(refusal: Failure) -> Self {
         Self { answer: Err(refusal), admitted: false }
     }
 
     /// Of a call that was admitted, and what became of it.
     pub(crate) fn admitted(answer: Result<RawResult, Cause>, record: &str) -> Self {
-        let answer = answer.map_err(|cause| Refusal::from(cause).recorded(record));
+        let answer = answer.map_err(|cause| Failure::from(cause).recorded(record));
         Self { answer, admitted: true }
     }
 
@@ -40,7 +40,7 @@ impl Reply {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn into_answer(self) -> Result<RawResult, Refusal> {
+    pub fn into_answer(self) -> Result<RawResult, Failure> {
         self.answer
     }
 }

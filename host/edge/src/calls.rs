@@ -15,17 +15,10 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-use crate::{
-    dialect::{Answer, Failure},
-    http::accept::Accepts,
-};
+use crate::{dialect::Answer, http::accept::Accepts};
 use footbridge_calls::{
-    auth::Principal,
-    call::Stages,
-    provider::{CallEvent, RawResult},
-    resolve::CallRequest,
-    session::Session,
-    watcher::Watcher,
+    auth::Principal, call::Stages, cause::Cause, events::CallEvent, provider::RawResult, request::CallRequest,
+    session::Session, watcher::Watcher,
 };
 
 /// A call that runs. Dropping the last part of it cancels the call.
@@ -83,14 +76,14 @@ async fn run(
     let asker = principal.clone();
     let reply = stages.call(principal, request, watcher, cancel).await;
     let admitted = reply.was_admitted();
-    let answer = reply.into_answer().map_err(Failure::Stages).and_then(|result| held(asker.session(), result));
+    let answer = reply.into_answer().and_then(|result| held(asker.session(), result));
     EndedCall { admitted, answer }
 }
 
 /// Counts what an answer holds for its session: one that does not read its answers cannot take them all.
 fn held(session: &Session, mut answer: RawResult) -> Answer {
     if let Some(held) = answer.held.take() {
-        answer.held = Some(session.bytes().hold(held).map_err(|_| Failure::NoRoom)?);
+        answer.held = Some(session.bytes().hold(held).map_err(|_| Cause::AnswersUnread)?);
     }
     Ok(answer)
 }
@@ -102,7 +95,7 @@ impl Future for CallTask {
         Pin::new(&mut self.0).poll(cx).map(|ended| {
             ended.unwrap_or_else(|error| {
                 tracing::error!(%error, "a call's task failed");
-                EndedCall { admitted: true, answer: Err(Failure::CallFailed) }
+                EndedCall { admitted: true, answer: Err(Cause::HarnessFailed.into()) }
             })
         })
     }

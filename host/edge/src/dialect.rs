@@ -4,7 +4,6 @@
 //! writes what comes of it. It never runs a call, holds no connection and counts no bytes.
 
 use bytes::Bytes;
-use footbridge_proto::rpc::ErrorObject;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Response, request::Parts};
 use serde_json::value::RawValue;
@@ -12,10 +11,11 @@ use serde_json::value::RawValue;
 use crate::http::{head, refusal::Refusal, response, response::Pieces};
 use footbridge_calls::{
     auth::Principal,
-    call::Stages,
-    provider::{CallEvent, RawResult},
-    resolve::CallRequest,
-    session::OverLimit,
+    call::{Checked, Stages},
+    cause::Failure,
+    events::CallEvent,
+    provider::RawResult,
+    request::CallRequest,
 };
 
 /// A way to write requests and answers.
@@ -74,6 +74,9 @@ pub(crate) trait Encoder: Send + Sync {
     /// An answer in one body.
     fn whole(&self, answer: Found) -> Response<Pieces>;
 
+    /// What would be decided about a call.
+    fn checked(&self, checked: Checked) -> Box<RawValue>;
+
     /// An event of a stream.
     fn event(&self, event: &CallEvent) -> Bytes;
 
@@ -83,37 +86,5 @@ pub(crate) trait Encoder: Send + Sync {
     /// What keeps a stream alive: a comment, which clients skip.
     fn heartbeat(&self) -> Bytes {
         Bytes::from_static(b": still running\n\n")
-    }
-}
-
-/// Why an action has no result. Its text is for the guest.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    /// What the stages answer.
-    #[error("{}", .0.message)]
-    Stages(ErrorObject),
-    /// More listings than allowed.
-    #[error("{}", .0.into_error().message)]
-    OverLimit(OverLimit),
-    /// Too many bytes are held, and nothing was done.
-    #[error("{}", Refusal::Busy.message())]
-    Busy,
-    /// Something failed here, and nothing was done.
-    #[error("{0}")]
-    Internal(&'static str),
-    /// The call's task failed.
-    #[error("Something failed in the harness; the call may have had its effect, do not repeat it blindly")]
-    CallFailed,
-    /// The call's answer is more than may be held.
-    #[error(
-        "The call was made, but there is no room for its answer: answers of this session are unread. Do not repeat it \
-         blindly"
-    )]
-    NoRoom,
-}
-
-impl From<ErrorObject> for Failure {
-    fn from(error: ErrorObject) -> Self {
-        Self::Stages(error)
     }
 }

@@ -34,7 +34,7 @@ use crate::{
         stream::Phase,
     },
 };
-use footbridge_calls::provider::{CallEvent, RawResult};
+use footbridge_calls::{events::CallEvent, provider::RawResult};
 use footbridge_core::budget::Held;
 
 /// Whatever the settings say: a stream of signs of life only is no stream.

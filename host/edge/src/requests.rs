@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     calls::RunningCall,
-    dialect::{Action, Answer, Dialect, Encoder, Failure, Lookup, ReadRequest},
+    dialect::{Action, Answer, Dialect, Encoder, Lookup, ReadRequest},
     http::{
         accept::Accepts,
         body::{self, Collected},
@@ -34,11 +34,13 @@ use crate::{
     },
     live::{self, Client},
 };
+use footbridge_calls::cause::Cause;
 use footbridge_calls::{
     auth::{Peer, Principal, authenticate},
     call::Stages,
     provider::RawResult,
-    resolve::{CallRequest, QUICK},
+    request::CallRequest,
+    resolve::QUICK,
     session::Session,
 };
 use footbridge_core::{budget::Held, limits::EdgeLimits};
@@ -185,7 +187,7 @@ impl Requests {
             }
             Action::Check(call) => {
                 let checked = stages.check(principal, CallRequest { held: Some(held), ..call }).await;
-                checked.map(|checked| RawResult { text: raw(&checked), held: None }).map_err(Failure::Stages)
+                checked.map(|checked| RawResult { text: client.encoder.checked(checked), held: None })
             }
             Action::LookUp(lookup) => self.look_up(stages, principal, lookup).await,
         };
@@ -194,10 +196,10 @@ impl Requests {
     }
 
     async fn look_up(&self, stages: Stages, principal: Principal, lookup: Lookup) -> Answer {
-        self.session.list().map_err(Failure::OverLimit)?;
+        self.session.list().map_err(Cause::OverLimit)?;
         let text = lookup(stages, principal).await?;
         // What is found may have megabytes, and its reader all the time in the world.
-        let held = self.session.bytes().take(text.get().len()).map_err(|_| Failure::Busy)?;
+        let held = self.session.bytes().take(text.get().len()).map_err(|_| Cause::BytesHeld)?;
         Ok(RawResult { text, held: Some(held) })
     }
 }

@@ -1,16 +1,19 @@
 //! Answers as JSON-RPC, without copying what a server wrote.
 
 use bytes::Bytes;
-use footbridge_proto::rpc::{ErrorObject, raw};
+use footbridge_proto::{
+    rpc::{ErrorObject, raw},
+    wire::CheckedCall,
+};
 use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 
-use super::{errors, events};
+use super::{events, wording::error_of};
 use crate::{
     dialect::{Encoder, Found},
     http::response::{Pieces, typed},
 };
-use footbridge_calls::provider::CallEvent;
+use footbridge_calls::{call::Checked, events::CallEvent};
 
 const JSON: &str = "application/json";
 
@@ -46,8 +49,13 @@ impl Encoder for RpcEncoder {
                 let (before, after) = self.around();
                 typed(StatusCode::OK, JSON, [before, bytes_of(text).into(), after].into())
             }
-            Err(failure) => self.error(StatusCode::OK, &errors::of_failure(failure)),
+            Err(failure) => self.error(StatusCode::OK, &error_of(&failure)),
         }
+    }
+
+    fn checked(&self, checked: Checked) -> Box<RawValue> {
+        let (policy, rule) = checked.by.map_or((None, None), |by| (Some(by.policy), by.rule));
+        raw(&CheckedCall { decision: checked.decision.as_str().to_owned(), policy, rule })
     }
 
     fn event(&self, event: &CallEvent) -> Bytes {
@@ -61,7 +69,7 @@ impl Encoder for RpcEncoder {
                 let (before, after) = self.around();
                 [begin, before, on_one_line(bytes_of(text)).into(), after, end].into()
             }
-            Err(failure) => [begin, self.error_text(&errors::of_failure(failure)).into(), end].into(),
+            Err(failure) => [begin, self.error_text(&error_of(&failure)).into(), end].into(),
         }
     }
 }

@@ -1,20 +1,11 @@
-//! What the bridge's guests are told when something has no result. The one place that makes an error of JSON-RPC from
-//! what the stages, or what all dialects share, answer.
+//! What the bridge's guests are told of a request that is refused before it is read.
 
 use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason};
 
-use crate::{dialect::Failure, http::refusal::Refusal};
+use footbridge_calls::cause::Cause;
 
-/// The error for an action that has no result.
-pub(super) fn of_failure(failure: Failure) -> ErrorObject {
-    match failure {
-        Failure::Stages(error) => error,
-        Failure::OverLimit(over) => over.into_error(),
-        Failure::Busy => busy(),
-        Failure::Internal(_) => ErrorObject::new(Reason::Internal, failure.to_string()),
-        Failure::CallFailed | Failure::NoRoom => ErrorObject::new(Reason::OutcomeUnknown, failure.to_string()),
-    }
-}
+use super::wording::error_of;
+use crate::http::refusal::Refusal;
 
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.
 pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
@@ -22,7 +13,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
         Refusal::NotPost | Refusal::TooLarge | Refusal::TooSlow | Refusal::Broken => {
             Some(ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, refusal.message()))
         }
-        Refusal::Busy => Some(busy()),
+        Refusal::Busy => Some(error_of(&Cause::BytesHeld.into())),
         Refusal::Unreadable => Some(ErrorObject::new(Reason::Internal, refusal.message())),
         Refusal::HeaderName
         | Refusal::Host
@@ -34,8 +25,4 @@ pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
         | Refusal::NotJson
         | Refusal::Encoded => None,
     }
-}
-
-fn busy() -> ErrorObject {
-    ErrorObject::new(Reason::Busy, Failure::Busy.to_string()).with("retryAfterMs", 1000)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Number, Value, json};
 
-use footbridge_calls::provider::CallEvent;
+use footbridge_calls::events::CallEvent;
 
 /// An event as it goes out. JSON has no raw line breaks, so its data is one line.
 pub(super) fn text_of(event: &CallEvent) -> Bytes {
@@ -55,7 +55,7 @@ fn number(value: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use footbridge_calls::provider::{ApprovalEvent, LogLevel};
+    use footbridge_calls::events::{ApprovalEvent, LogLevel};
 
     #[test]
     fn events_are_one_line_of_json_whatever_is_in_them() {

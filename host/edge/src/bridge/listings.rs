@@ -13,11 +13,7 @@ use futures::future::join_all;
 use serde_json::value::RawValue;
 
 use crate::dialect::Found;
-use footbridge_calls::{
-    auth::Principal,
-    call::Stages,
-    resolve::{find_tool, repeated},
-};
+use footbridge_calls::{auth::Principal, call::Stages, request::repeated, resolve::find_tool};
 use footbridge_core::{catalogue::Catalogue, names::ServerName};
 
 /// `getBridgeInfo`.
@@ -30,7 +26,7 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Durati
     let reach = &principal.session().reach();
     let names = stages.resolver.servers(reach);
     let entries = names.iter().map(|name| async move {
-        match stages.upstream.catalogue(name, wait).await {
+        match stages.upstream.catalogues().of(name, wait).await {
             Ok(catalogue) => server_entry(name, &reach.view(name, &catalogue)),
             Err(why) => ServerEntry {
                 name: name.to_string(),

@@ -1,7 +1,7 @@
 //! The bridge: JSON-RPC over POST to `/` or `/rpc`, as `tool-cli` speaks it.
 //!
 //! `rpc` has the envelope and every method, `listings` and `search` answer from the catalogue, `answers` and `events`
-//! write, and `errors` says what a guest is told when there is no result.
+//! write, and `wording` says what a guest is told when there is no result, `errors` of what is refused before it is read.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 
@@ -11,6 +11,7 @@ mod events;
 mod listings;
 mod rpc;
 mod search;
+pub(crate) mod wording;
 
 use std::time::Duration;
 

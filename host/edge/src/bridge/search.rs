@@ -12,7 +12,8 @@ use footbridge_proto::{
 use futures::future::join_all;
 
 use super::listings::entries;
-use crate::dialect::{Failure, Found};
+use crate::dialect::Found;
+use footbridge_calls::cause::{Broken, Cause, Failure};
 use footbridge_calls::{auth::Principal, call::Stages};
 use footbridge_core::{catalogue::Catalogue, names::ServerName};
 
@@ -35,7 +36,7 @@ pub(super) async fn within(
         return Ok(vec![stages.resolver.catalogue(reach, server).await?]);
     }
     let asked = stages.resolver.servers(reach).into_iter().map(|name| async move {
-        let catalogue = stages.upstream.catalogue(&name, wait).await.ok()?;
+        let catalogue = stages.upstream.catalogues().of(&name, wait).await.ok()?;
         let seen = reach.view(&name, &catalogue);
         Some((name, seen))
     });
@@ -50,7 +51,7 @@ pub(super) async fn tools(principal: &Principal, query: String, within: Within, 
         let _turn = turn;
         raw(&FoundTools { tools: best(&query, &within, limit) })
     });
-    work.await.map_err(|_| Failure::Internal("The tools could not be searched"))
+    work.await.map_err(|_| Cause::Internal(Broken::Searching).into())
 }
 
 fn best(query: &str, within: &[(ServerName, Arc<Catalogue>)], limit: usize) -> Vec<FoundTool> {

@@ -4,7 +4,7 @@
 //! A guest's own words are repeated short: nobody needs a megabyte of them back.
 
 use footbridge_calls::{
-    cause::{BadArguments, BadPromptArguments, Broken, BudgetOf, Cause, DecidedBy, Refusal},
+    cause::{BadArguments, BadPromptArguments, Broken, BudgetOf, Cause, DecidedBy, Failure},
     provider::NoAnswer,
     request::repeated,
     session::OverLimit,
@@ -19,7 +19,7 @@ const NOT_REPEATED_BLINDLY: &str = "The call was sent, and may have had its effe
 
 /// The error for a refusal, with the record and the approval that it can be asked about by.
 #[must_use]
-pub fn error_of(refusal: &Refusal) -> ErrorObject {
+pub fn error_of(refusal: &Failure) -> ErrorObject {
     let mut error = of_cause(&refusal.cause);
     if let Some(approval) = &refusal.approval {
         error = error.with("approvalId", approval.as_str());
@@ -256,7 +256,7 @@ mod tests {
         let until = "2026-11-22T13:43:52Z".to_owned();
         let cause = Cause::ApprovalRequired { until, grant_time: std::time::Duration::from_secs(60) };
         let approval = Some("ap-0123456789abcdef".to_owned());
-        let error = error_of(&Refusal { cause, approval, record: Some("r".to_owned()) });
+        let error = error_of(&Failure { cause, approval, record: Some("r".to_owned()) });
         assert_eq!(
             error.message,
             "This call waits for a person's approval, ap-0123456789abcdef, until 2026-11-22T13:43:52Z. Wait for it with \

@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use footbridge_calls::{provider::Unavailable, upstream::{Guard, Upstream}};
+use footbridge_calls::{
+    provider::Unavailable,
+    upstream::{Guard, Upstream},
+};
 use footbridge_core::{budget::Budget, catalogue::Catalogue, names::ServerName, redact::Redactor};
 use footbridge_mcp::{ServerSpec, Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;

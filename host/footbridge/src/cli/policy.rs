@@ -14,8 +14,8 @@ use super::{Files, NoConfiguration, catalogues::catalogues, egress, label, load_
 use crate::{config::Config, report};
 use footbridge_calls::resolve::{checked, find_tool};
 use footbridge_core::gate::{Decision, Effects, SessionRules};
-use footbridge_processes::sys;
 use footbridge_edge::error_of;
+use footbridge_processes::sys;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {

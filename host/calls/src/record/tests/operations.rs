@@ -1,6 +1,6 @@
 //! Whichever operations of the journal fail, in a sequence of calls of every kind.
 
-use crate::cause::Refusal;
+use crate::cause::Failure;
 use footbridge_proto::rpc::Reason;
 
 use super::{Fault, Ledger, World, world::reason};
@@ -12,7 +12,7 @@ use footbridge_core::redact::Redactor;
 /// More operations than the sequence has.
 const ENOUGH: usize = 100;
 
-type Answers = Vec<(&'static str, Result<RawResult, Refusal>)>;
+type Answers = Vec<(&'static str, Result<RawResult, Failure>)>;
 
 /// Two calls side by side, a refusal, a call, one that a person allows, and the same once more, which nobody does.
 async fn sequence(world: &World, audit: &Audit) -> Answers {

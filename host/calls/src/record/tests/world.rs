@@ -1,7 +1,7 @@
 //! The real stages in front of a server of this process, which notes every call that reaches it, and how long the
 //! record was at that moment.
 
-use crate::cause::Refusal;
+use crate::cause::Failure;
 use crate::provider::InProcess;
 use crate::provider::ToolContext;
 use crate::provider::ToolDefinition;
@@ -93,21 +93,21 @@ impl World {
     }
 
     /// From its request to its answer.
-    pub(super) async fn call(&self, audit: &Audit, tag: &str) -> Result<RawResult, Refusal> {
+    pub(super) async fn call(&self, audit: &Audit, tag: &str) -> Result<RawResult, Failure> {
         self.run(audit, request("s", "note", tag)).await
     }
 
     /// As [`Self::call`], for a tool that need not be there.
-    pub(super) async fn call_tool(&self, audit: &Audit, tool: &str, tag: &str) -> Result<RawResult, Refusal> {
+    pub(super) async fn call_tool(&self, audit: &Audit, tool: &str, tag: &str) -> Result<RawResult, Failure> {
         self.run(audit, request("s", tool, tag)).await
     }
 
     /// As [`Self::call_tool`], on a server that need not be there.
-    pub(super) async fn call_on(&self, audit: &Audit, server: &str, tool: &str) -> Result<RawResult, Refusal> {
+    pub(super) async fn call_on(&self, audit: &Audit, server: &str, tool: &str) -> Result<RawResult, Failure> {
         self.run(audit, request(server, tool, "x")).await
     }
 
-    async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, Refusal> {
+    async fn run(&self, audit: &Audit, request: CallRequest) -> Result<RawResult, Failure> {
         let stages = self.stages(audit);
         stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }
@@ -173,7 +173,7 @@ pub(super) struct Asks {
 
 impl Asks {
     /// From its request to its answer; whoever is asked allows it at once.
-    pub(super) async fn call_allowed(&self, tag: &str) -> Result<RawResult, Refusal> {
+    pub(super) async fn call_allowed(&self, tag: &str) -> Result<RawResult, Failure> {
         let silent = Watcher::silent();
         tokio::select! {
             answer = self.call(tag, &silent) => answer,
@@ -182,11 +182,11 @@ impl Asks {
     }
 
     /// From its request to its answer, which it does not wait for anybody to allow.
-    pub(super) async fn call_unanswered(&self, tag: &str) -> Result<RawResult, Refusal> {
+    pub(super) async fn call_unanswered(&self, tag: &str) -> Result<RawResult, Failure> {
         self.call(tag, &Watcher::silent().waiting_for_person(false)).await
     }
 
-    async fn call(&self, tag: &str, watcher: &Watcher) -> Result<RawResult, Refusal> {
+    async fn call(&self, tag: &str, watcher: &Watcher) -> Result<RawResult, Failure> {
         let (principal, request) = (self.principal.clone(), request("s", "note", tag));
         self.stages.call(principal, request, watcher, &CancellationToken::new()).await.into_answer()
     }
@@ -210,7 +210,7 @@ impl Asks {
 }
 
 /// Why a call was refused, if it was.
-pub(super) fn reason(answer: &Result<RawResult, Refusal>) -> Option<Reason> {
+pub(super) fn reason(answer: &Result<RawResult, Failure>) -> Option<Reason> {
     answer.as_ref().err().map(|refusal| refusal.cause.reason())
 }
 

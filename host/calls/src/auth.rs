@@ -91,11 +91,17 @@ pub fn authenticate(session: &Arc<Session>, peer: &Peer, token: &[u8]) -> Result
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::session::tests::session_with;
-    use footbridge_core::limits::CallLimits;
+    use crate::session::{LifeControl, tests::made};
+    use footbridge_core::{gate::Policy, limits::CallLimits};
 
     pub(crate) fn principal() -> Principal {
-        let session = Arc::new(session_with("test", "fbt_right", CallLimits::default(), None));
+        principal_under(Policy::open())
+    }
+
+    pub(crate) fn principal_under(policy: Arc<Policy>) -> Principal {
+        let control = made("test", "fbt_right", CallLimits::default(), &LifeControl::new(None));
+        control.set_policy(policy);
+        let session = Arc::clone(control.session());
         let shown = session.opens_with(b"fbt_right").unwrap();
         Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) }, shown }
     }

@@ -5,8 +5,7 @@
 
 mod reload;
 mod sessions;
-mod sight;
-mod table;
+mod vetting;
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -24,6 +23,7 @@ use footbridge_calls::{
     provider::{Guard, ToolProvider, Upstream},
     record::Audit,
     resolve::Resolver,
+    sessions::Sessions,
 };
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_edge::{Edge, connections::Connections, listener::Listeners};
@@ -31,9 +31,8 @@ use footbridge_mcp::{Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;
 
 pub use reload::Reloaded;
-pub use sessions::OpenError;
-pub use table::SessionView;
-use table::Table;
+use sessions::Places;
+pub use sessions::{OpenError, SessionView};
 
 /// How long calls may still run when the harness ends.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -64,9 +63,8 @@ pub struct Harness {
     policies: RwLock<Policies>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    sessions: Table,
+    sessions: Sessions<Places>,
     connections: Connections,
-    budget: Budget,
     sockets: Listeners,
 }
 
@@ -104,7 +102,7 @@ impl Harness {
         // What servers say is redacted where it comes in, and not again.
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         if let Some(pins) = &harness.pins {
-            harness.tasks.spawn(sight::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
+            harness.tasks.spawn(vetting::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
         }
         harness.servers = Some(servers);
         harness.redactor = redactor;
@@ -147,7 +145,8 @@ impl Harness {
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages, &limits, allow_hosts.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (sessions, connections) = (Table::default(), Connections::new(&limits.edge));
+        let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
+        let connections = Connections::new(&limits.edge);
         Self {
             edge,
             upstream,
@@ -165,7 +164,6 @@ impl Harness {
             tasks,
             sessions,
             connections,
-            budget,
             sockets: Listeners::default(),
         }
     }
@@ -180,12 +178,6 @@ impl Harness {
     #[must_use]
     pub fn policies(&self) -> Policies {
         self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The open sessions, by name.
-    #[must_use]
-    pub fn sessions(&self) -> Vec<SessionView> {
-        self.sessions.view()
     }
 
     /// The approvals, for whoever answers them.
@@ -210,6 +202,7 @@ impl Harness {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.sessions.stop().await;
         // What still waits for a person has waited for nothing.
         self.approvals.stop().await;
         // A port is bound again only after it was let go of.

@@ -91,14 +91,14 @@ fn time(at: SystemTime) -> String {
 impl Sessions {
     async fn list(&self) -> Vec<SessionInfo> {
         let views = self.0.harness.sessions();
-        let table = self.0.table.lock().await;
-        table.values().map(|kept| info(kept, &views)).collect()
+        let all = self.0.kept.lock().await;
+        all.values().map(|kept| info(kept, &views)).collect()
     }
 
     async fn show(&self, name: &SessionName) -> Result<SessionInfo, Refusal> {
         let views = self.0.harness.sessions();
-        let table = self.0.table.lock().await;
-        table.get(name).map(|kept| info(kept, &views)).ok_or_else(|| no_such(name))
+        let all = self.0.kept.lock().await;
+        all.get(name).map(|kept| info(kept, &views)).ok_or_else(|| no_such(name))
     }
 }
 

@@ -14,7 +14,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Fault, Memory};
 use crate::{
     approval::{Answer, Approvals, Clear, Cleared},
-    auth::{Principal, tests::principal},
+    auth::{
+        Principal,
+        tests::{principal, principal_under},
+    },
     call::Stages,
     decide,
     provider::{Executed, Guard, RawResult, Upstream},
@@ -116,8 +119,7 @@ impl World {
 
     /// A session of its own, whose policy asks about every call.
     pub(super) fn asks(&self, audit: &Audit) -> Asks {
-        let (stages, principal) = (self.stages(audit), principal());
-        principal.session().set_policy(Policy::ask());
+        let (stages, principal) = (self.stages(audit), principal_under(Policy::ask()));
         stages.approvals.people_answer();
         Asks { stages, principal }
     }

@@ -50,6 +50,12 @@ pub trait HeadSink: Send {
     fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>>;
 }
 
+impl HeadSink for Box<dyn HeadSink> {
+    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>> {
+        (**self).keep(heads)
+    }
+}
+
 /// Why heads were not kept.
 pub type NotKept = Box<dyn Error + Send + Sync>;
 

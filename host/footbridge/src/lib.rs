@@ -51,4 +51,4 @@ pub use footbridge_calls::{
 pub use footbridge_core::{gate::Policy, limits::Limits};
 pub use footbridge_proto::{endpoint::Endpoint, token::Token};
 pub use server::{Served, Server};
-pub use store::Store;
+pub use store::sqlite::Store;

@@ -11,13 +11,10 @@ use footbridge_proto::{
     vars,
 };
 
-use crate::{
-    harness::{Harness, OpenError},
-    store::Store,
-};
+use crate::harness::{Harness, OpenError};
 use footbridge_audit::Recorder;
 use footbridge_calls::{
-    pins::Pins,
+    pins::{PinStore, Pins},
     provider::ToolProvider,
     session::{Ended, SessionSpec},
 };
@@ -158,11 +155,12 @@ impl ServerBuilder {
     }
 
     /// Pins the definitions of its tools in this store, which has to be given for that: a tool whose definition is
-    /// another than it was is refused until somebody accepted the change, by [`Store::accept_pins`] or with
+    /// another than it was is refused until somebody accepted the change, by
+    /// [`Store::accept_pins`](crate::Store::accept_pins) or with
     /// `footbridge servers pins accept` on the same state folder. For providers whose tools come from elsewhere; those
     /// of [`InProcess`](crate::InProcess) change with the program and nobody else.
     #[must_use]
-    pub fn pins(mut self, store: Store) -> Self {
+    pub fn pins(mut self, store: impl PinStore) -> Self {
         self.pins = Some(Pins::in_store(store));
         self
     }

@@ -20,7 +20,7 @@ use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use crate::{
     config::{Config, folders::Folders},
     harness::Harness,
-    store::Store,
+    store::StoreKind,
 };
 use ask::Person;
 use control::Answering;
@@ -122,10 +122,10 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let person = local.as_ref().is_some_and(Local::can_ask);
     let others = run.config.approval.watch.unwrap_or(person);
     run.config.approval.watch = Some(person || others);
-    let store = Store::open(&folders.state).await?;
+    let store = StoreKind::of(&folders.state).open().await?;
     let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
-    let recorder = recorder.sink(store.clone());
-    let pins = Some(Pins::in_store(store.clone()));
+    let recorder = recorder.sink(store.head_sink());
+    let pins = Some(Pins::in_store(Arc::clone(&store)));
     let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
         .context("cannot write the record")?;
     let answering = Answering::start(&folder, &harness, others)?;

@@ -28,7 +28,7 @@ use crate::{
     control::{self, server::Control},
     harness::{Harness, Reloaded},
     report,
-    store::Store,
+    store::StoreKind,
 };
 use footbridge_audit::{Recorder, private_folder::make_private};
 use footbridge_calls::pins::Pins;
@@ -55,13 +55,13 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let mut signals = Signals::listen(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
     make_private(&folders.state)?;
     let _lock = StateLock::take(&folders.state)?;
-    let store = Store::open(&folders.state).await?;
+    let store = StoreKind::of(&folders.state).open().await?;
     let socket = control::of_serve(&folders.runtime);
     let control = Control::bind(&socket)?;
     let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
-    let recorder = recorder.sink(store.clone());
+    let recorder = recorder.sink(store.head_sink());
     let asks_people = serve.config.approval.watch.unwrap_or(true);
-    let pins = Some(Pins::in_store(store.clone()));
+    let pins = Some(Pins::in_store(Arc::clone(&store)));
     let harness = Harness::start(serve.config, recorder, Launcher::Kept { helper: None }, pins)
         .context("cannot write the record")?;
     if asks_people {

@@ -26,7 +26,7 @@ use crate::{
     config::Config,
     control::wire::{CreateSession, Kind, Refusal},
     harness::{Harness, Reloaded},
-    store::{Problem, Store, StoreError, StoredSession},
+    store::{Problem, StateStore, StoreError, StoredSession},
 };
 use footbridge_calls::session::{Ended, Life, SessionSpec};
 use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
@@ -44,7 +44,7 @@ pub(super) struct Inner {
     pub(super) harness: Harness,
     /// Those of the configuration as it was read last.
     pub(super) listeners: Listeners,
-    pub(super) store: Store,
+    pub(super) store: Arc<dyn StateStore>,
     pub(super) runtime: PathBuf,
     /// Held while a session is made, changed or ended: one after the other.
     pub(super) kept: Mutex<AllKept>,
@@ -84,7 +84,7 @@ impl Kept {
 }
 
 impl Sessions {
-    pub(super) fn new(harness: Harness, store: Store, runtime: &Path) -> Self {
+    pub(super) fn new(harness: Harness, store: Arc<dyn StateStore>, runtime: &Path) -> Self {
         Self(Arc::new(Inner {
             listeners: harness.listeners().clone(),
             harness,

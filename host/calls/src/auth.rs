@@ -2,7 +2,10 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
-use crate::session::{Session, Shown};
+use crate::{
+    operator::Operator,
+    session::{Session, SessionControl, Shown},
+};
 
 /// Who is at the other end of a connection, as far as the kernel says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub enum Peer {
     },
     /// Somebody over TCP.
     Tcp(SocketAddr),
+    /// Nobody at a connection: an operator, through the harness itself.
+    Operator(Operator),
 }
 
 impl fmt::Display for Peer {
@@ -42,11 +47,13 @@ impl fmt::Display for Peer {
             Self::Vmm { uid, pid: None } => write!(f, "vmm:uid={uid}"),
             Self::Vsock { cid, port } => write!(f, "vsock:cid={cid},port={port}"),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Operator(Operator::UnixPeer { uid, pid }) => write!(f, "operator:uid={uid},pid={pid}"),
+            Self::Operator(Operator::ThisProcess { uid }) => write!(f, "operator:uid={uid}"),
         }
     }
 }
 
-/// A session whose token was shown, on a listener of that session.
+/// A session whose token was shown, on a listener of that session; or an operator's own.
 #[derive(Debug, Clone)]
 pub struct Principal {
     session: Arc<Session>,
@@ -72,6 +79,12 @@ impl Principal {
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
+}
+
+/// An operator in a session that was made for them. No token is shown: only the table of sessions has the proof.
+pub(crate) fn operator(control: &SessionControl, operator: &Operator) -> Principal {
+    let (session, peer) = (Arc::clone(control.session()), Peer::Operator(operator.clone()));
+    Principal { session, peer, shown: control.shown() }
 }
 
 /// The token is wrong.

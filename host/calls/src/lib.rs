@@ -12,6 +12,7 @@ pub mod approval;
 pub mod auth;
 pub mod call;
 pub mod decide;
+pub mod operator;
 pub mod pins;
 pub mod provider;
 pub mod record;

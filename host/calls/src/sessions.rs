@@ -6,6 +6,8 @@
 //!
 //! It refuses to know listeners and connections: `F` is whatever its program keeps of an open session besides.
 
+mod open;
+
 use std::{
     collections::{BTreeMap, btree_map::Entry as Place},
     fmt,
@@ -18,7 +20,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     approval::Approvals,
-    session::{Ended, Life, LifeControl, Session, SessionControl, SessionSpec},
+    operator::Operator,
+    session::{Ended, Life, LifeControl, SessionControl, SessionSpec},
 };
 use footbridge_core::{
     budget::Budget,
@@ -27,6 +30,7 @@ use footbridge_core::{
     limits::Limits,
     names::SessionName,
 };
+pub use open::Open;
 
 /// The sessions of one harness. Clones are the same table.
 pub struct Sessions<F>(Arc<Inner<F>>);
@@ -46,14 +50,6 @@ struct Entry<F> {
     life: LifeControl,
     /// None while it is held.
     open: Option<Arc<Open<F>>>,
-}
-
-/// An open session.
-pub struct Open<F> {
-    control: SessionControl,
-    endpoints: Vec<Endpoint>,
-    front: F,
-    users: TaskTracker,
 }
 
 /// There is a session of that name.
@@ -76,32 +72,6 @@ impl<F> Clone for Entry<F> {
 impl<F> fmt::Debug for Sessions<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sessions")
-    }
-}
-
-impl<F> Open<F> {
-    /// The session.
-    #[must_use]
-    pub fn session(&self) -> &Arc<Session> {
-        self.control.session()
-    }
-
-    /// Where it listened when it was opened.
-    #[must_use]
-    pub fn endpoints(&self) -> &[Endpoint] {
-        &self.endpoints
-    }
-
-    /// What its program keeps of it.
-    #[must_use]
-    pub fn front(&self) -> &F {
-        &self.front
-    }
-
-    /// Tasks that serve it, its listeners: its name is taken until they have ended.
-    #[must_use]
-    pub fn users(&self) -> &TaskTracker {
-        &self.users
     }
 }
 
@@ -144,9 +114,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         let life = held.unwrap_or_else(|| LifeControl::new(spec.expires));
         let limits = spec.limits.over(&self.0.limits);
         let control = SessionControl::new(spec, limits, self.0.budget.share(), &life);
-        let users = TaskTracker::new();
-        users.close();
-        let open = Arc::new(Open { control, endpoints, front, users });
+        let open = Arc::new(Open::new(control, endpoints, front));
         // Under the lock: it cannot end before it began.
         self.0.approvals.audit().session_opened(open.session().spec(), open.endpoints());
         table.insert(name.clone(), Entry { life: life.clone(), open: Some(Arc::clone(&open)) });
@@ -183,7 +151,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         let table = self.lock();
         let Some(entry) = table.get(name).filter(|entry| !entry.life.life().is_cancelled()) else { return false };
         if let Some(open) = &entry.open {
-            open.control.rotate(token);
+            open.control().rotate(token);
         }
         self.0.approvals.audit().session_rotated(name);
         true
@@ -195,16 +163,32 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         for open in self.all() {
             let policy: Result<Arc<Policy>, _> = policies.get(open.session().spec().policy.name());
             match policy {
-                Ok(policy) => open.control.set_policy(policy),
+                Ok(policy) => open.control().set_policy(policy),
                 Err(_) => gone.push(open.session().name().clone()),
             }
         }
         gone
     }
 
-    /// Ends a session: its connections are cut, its calls cancelled, and its listeners are gone when this returns.
-    /// False if there is no such session, or it has ended.
-    pub async fn end(&self, name: &SessionName, why: Ended) -> bool {
+    /// Ends a session because an operator says so: its connections are cut, its calls cancelled, and its listeners are
+    /// gone when this returns. False if there is no such session, or it has ended.
+    pub async fn revoke(&self, by: &Operator, name: &SessionName) -> bool {
+        tracing::debug!(session = %name, %by, "a session is revoked");
+        self.end(name, Ended::Revoked).await
+    }
+
+    /// Ends a session whose process is gone, as [`Self::revoke`] does; of one that has ended this waits for its
+    /// listeners.
+    pub async fn process_gone(&self, name: &SessionName) -> bool {
+        self.end(name, Ended::ProcessGone).await
+    }
+
+    /// Ends a session that was opened for one call.
+    pub async fn call_over(&self, name: &SessionName) -> bool {
+        self.end(name, Ended::CallOver).await
+    }
+
+    async fn end(&self, name: &SessionName, why: Ended) -> bool {
         let Some(entry) = self.entry(name) else { return false };
         self.end_this(name, &entry.life, why).await
     }
@@ -258,7 +242,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
     /// Frees a name, once the listeners of its session are gone.
     async fn free(&self, name: &SessionName, life: &Life, open: Option<Arc<Open<F>>>) {
         if let Some(open) = open {
-            open.users.wait().await;
+            open.users().wait().await;
         }
         if let Place::Occupied(found) = self.lock().entry(name.clone())
             && found.get().life.life().is(life)

@@ -3,6 +3,7 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
+mod operator_call;
 mod reload;
 mod sessions;
 mod vetting;
@@ -30,6 +31,7 @@ use footbridge_edge::{Edge, connections::Connections, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;
 
+pub use operator_call::OperatorCall;
 pub use reload::Reloaded;
 use sessions::Places;
 pub use sessions::{OpenError, SessionView};
@@ -50,6 +52,7 @@ struct Front {
 /// A running harness.
 pub struct Harness {
     edge: Edge,
+    stages: Stages,
     upstream: Upstream,
     servers: Option<Servers>,
     pins: Option<Pins>,
@@ -143,12 +146,13 @@ impl Harness {
         let approvals = Approvals::new(approval.approvers(limits.approval.command_time), audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
-        let edge = Edge::new(stages, &limits, allow_hosts.clone());
+        let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
         let connections = Connections::new(&limits.edge);
         Self {
             edge,
+            stages,
             upstream,
             servers: None,
             pins,

@@ -14,9 +14,10 @@ use footbridge_proto::{
 use crate::harness::{Harness, OpenError};
 use footbridge_audit::Recorder;
 use footbridge_calls::{
+    operator::Operator,
     pins::{PinStore, Pins},
     provider::ToolProvider,
-    session::{Ended, SessionSpec},
+    session::SessionSpec,
 };
 use footbridge_core::{
     gate::Policy,
@@ -120,7 +121,10 @@ impl Server {
     /// Ends a session: its connections are cut and its calls cancelled. False if there is none of that name.
     pub async fn end(&self, name: &str) -> bool {
         match name.parse() {
-            Ok(name) => self.harness.end(&name, Ended::Revoked).await,
+            Ok(name) => {
+                let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
+                self.harness.revoke(&operator, &name).await
+            }
             Err(_) => false,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use footbridge_core::{budget, digest::Digest, gate::Policy, limits::Limits};
 
-use super::{Key, LifeControl, Reach, Session, SessionSpec};
+use super::{Key, LifeControl, Reach, Session, SessionSpec, Shown};
 
 /// A session that was made, and what changes it.
 #[derive(Debug)]
@@ -21,6 +21,11 @@ impl SessionControl {
 
     pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
+    }
+
+    /// As if its token was shown now.
+    pub(crate) fn shown(&self) -> Shown {
+        Shown(self.session.key().turn)
     }
 
     /// Replaces the token: the old one ends at once, calls that are running go on.

@@ -9,6 +9,7 @@ use footbridge_proto::endpoint::Endpoint;
 
 use super::Harness;
 use footbridge_calls::{
+    operator::Operator,
     session::{Ended, Life, SessionSpec},
     sessions::{NameTaken, Open},
 };
@@ -110,10 +111,15 @@ impl Harness {
         self.sessions.rotate(name, token)
     }
 
-    /// Ends a session: its connections are cut, its calls cancelled, and its sockets are gone when this returns. False
-    /// if there is no such session.
-    pub async fn end(&self, name: &SessionName, why: Ended) -> bool {
-        self.sessions.end(name, why).await
+    /// Ends a session because an operator says so: its connections are cut, its calls cancelled, and its sockets are
+    /// gone when this returns. False if there is no such session.
+    pub async fn revoke(&self, operator: &Operator, name: &SessionName) -> bool {
+        self.sessions.revoke(operator, name).await
+    }
+
+    /// Ends a session whose process is gone; of one that has ended this waits for its sockets.
+    pub(crate) async fn process_gone(&self, name: &SessionName) -> bool {
+        self.sessions.process_gone(name).await
     }
 
     /// Records the end of a session that is not open here: it ended while no harness was running.

@@ -40,7 +40,7 @@ impl Handler for Sessions {
             Request::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
             Request::RotateSession(asked) => self.rotate(&name(&asked.name)?).await.map(created).and_then(sent),
             Request::RevokeSession(asked) => {
-                self.revoke(&name(&asked.name)?).await?;
+                self.revoke(&peer.operator(), &name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })
             }
             Request::ListApprovals(_)

@@ -47,7 +47,7 @@ impl Sessions {
                 Ok(Fate::Ended(why)) => {
                     tracing::warn!(session = %name, why = why.as_str(), "a session ended while no daemon was running");
                     self.0.harness.ended_meanwhile(&name, why);
-                    if let Err(error) = self.end(&mut all, &name, why).await {
+                    if let Err(error) = self.forget(&mut all, &name, why).await {
                         tracing::error!(session = %name, %error, "it is still in the store");
                     }
                 }

@@ -28,7 +28,10 @@ use crate::{
     harness::{Harness, Reloaded},
     store::{Problem, StateStore, StoreError, StoredSession},
 };
-use footbridge_calls::session::{Ended, Life, SessionSpec};
+use footbridge_calls::{
+    operator::Operator,
+    session::{Ended, Life, SessionSpec},
+};
 use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use footbridge_processes::process::ProcessWatch;
@@ -200,26 +203,22 @@ impl Sessions {
     }
 
     /// Ends a session because an operator says so.
-    pub(super) async fn revoke(&self, name: &SessionName) -> Result<(), Refusal> {
+    pub(super) async fn revoke(&self, operator: &Operator, name: &SessionName) -> Result<(), Refusal> {
         let mut all = self.0.kept.lock().await;
         if !all.contains_key(name) {
             return Err(no_such(name));
         }
-        self.end(&mut all, name, Ended::Revoked).await.map_err(|error| {
+        let _was_open = self.0.harness.revoke(operator, name).await;
+        self.forget(&mut all, name, Ended::Revoked).await.map_err(|error| {
             let message =
                 format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
             Refusal::new(Kind::Failed, message)
         })
     }
 
-    /// Ends a session: first for its guest, then in the store.
-    pub(super) async fn end(&self, all: &mut AllKept, name: &SessionName, why: Ended) -> Result<(), StoreError> {
-        let _was_open = self.0.harness.end(name, why).await;
-        self.forget(all, name, why).await
-    }
-
-    /// Takes a session that has ended out of the store, and what it had off the disk.
-    async fn forget(&self, all: &mut AllKept, name: &SessionName, why: Ended) -> Result<(), StoreError> {
+    /// Takes a session that has ended out of the store, and what it had off the disk. First it has to end for its
+    /// guest.
+    pub(super) async fn forget(&self, all: &mut AllKept, name: &SessionName, why: Ended) -> Result<(), StoreError> {
         if let Some(kept) = all.get_mut(name) {
             kept.closed = Some(format!("it has ended ({}), but is still in the store", why.as_str()));
         }
@@ -253,8 +252,9 @@ impl Sessions {
             if !is_here || life.ended() == Some(Ended::Revoked) {
                 return;
             }
+            let _had_not_ended = sessions.0.harness.process_gone(&name).await;
             let why = life.ended().unwrap_or(Ended::ProcessGone);
-            if let Err(error) = sessions.end(&mut all, &name, why).await {
+            if let Err(error) = sessions.forget(&mut all, &name, why).await {
                 tracing::error!(session = %name, %error, "a session that ended is still in the store");
             }
         });

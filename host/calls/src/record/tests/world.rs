@@ -20,6 +20,7 @@ use crate::{
     },
     call::Stages,
     decide,
+    operator::Operator,
     provider::{Executed, Guard, RawResult, Upstream},
     record::{Admitted, Audit},
     resolve::{CallRequest, Resolver, Target},
@@ -195,7 +196,10 @@ impl Asks {
         loop {
             changed.borrow_and_update();
             for asked in approvals.list().into_iter().filter(|asked| asked.state == "pending") {
-                approvals.answer(asked.id.parse().unwrap(), Answer::Allow { remember: false }, "a person").unwrap();
+                let person = Operator::ThisProcess { uid: 7 };
+                approvals
+                    .answer(asked.id.parse().unwrap(), Answer::Allow { remember: false }, &person, "a test")
+                    .unwrap();
             }
             changed.changed().await.unwrap();
         }

@@ -8,7 +8,10 @@ use footbridge_proto::{
     token::Token,
 };
 
-use super::sessions::{Kept, Sessions, no_such};
+use super::{
+    kept::Kept,
+    sessions::{Sessions, no_such},
+};
 use crate::{
     control::{
         approvals,

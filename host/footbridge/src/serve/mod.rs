@@ -8,14 +8,15 @@
 //! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
 //! servers end by their keepers.
 
+mod asked;
 mod folder;
 mod handler;
+mod kept;
 mod lock;
+mod removal;
 mod restore;
-mod rubble;
 mod sessions;
 mod supervisor;
-mod wish;
 
 use std::{path::PathBuf, pin::pin, sync::Arc};
 

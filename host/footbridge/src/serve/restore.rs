@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use super::{
     folder::{self, SessionFolderError},
-    sessions::{AllKept, Kept, Sessions},
+    kept::{AllKept, Kept},
+    sessions::Sessions,
 };
 use crate::{
     approvers::NobodyToAsk,

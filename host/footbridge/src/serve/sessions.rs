@@ -10,7 +10,7 @@
 //! all the same, stays in the list as closed, and whoever revoked it is told.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -20,7 +20,11 @@ use footbridge_proto::{endpoint::Endpoint, token::Token};
 use tokio::sync::Mutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{folder, wish::Wish};
+use super::{
+    asked::AskedSession,
+    folder,
+    kept::{AllKept, Kept},
+};
 use crate::{
     approvers::NobodyToAsk,
     config::Config,
@@ -30,7 +34,7 @@ use crate::{
 };
 use footbridge_calls::{
     operator::Operator,
-    session::{Ended, Life, SessionSpec},
+    session::{Ended, SessionSpec},
 };
 use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
@@ -53,37 +57,6 @@ pub(super) struct Inner {
     pub(super) kept: Mutex<AllKept>,
     pub(super) tasks: TaskTracker,
     pub(super) shutdown: CancellationToken,
-}
-
-/// What the store has, by name.
-pub(super) type AllKept = BTreeMap<SessionName, Kept>;
-
-/// A session that is kept in the store.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) stored: StoredSession,
-    /// Why the harness does not have it open.
-    pub(super) closed: Option<String>,
-    /// Why it does not listen somewhere, by the place in `stored.listens`.
-    pub(super) broken: BTreeMap<usize, String>,
-    /// How long it lasts; none where the harness never had it.
-    pub(super) life: Option<Life>,
-}
-
-impl Kept {
-    pub(super) fn new(stored: StoredSession, life: Option<Life>) -> Self {
-        Self { stored, closed: None, broken: BTreeMap::new(), life }
-    }
-
-    /// Whether it has not ended.
-    pub(super) fn goes_on(&self) -> bool {
-        self.life.as_ref().is_some_and(|life| !life.is_cancelled())
-    }
-
-    /// Whether it is this one: its name may be another session's by now.
-    pub(super) fn is(&self, life: &Life) -> bool {
-        self.life.as_ref().is_some_and(|own| own.is(life))
-    }
 }
 
 impl Sessions {
@@ -115,44 +88,44 @@ impl Sessions {
         let mut all = self.0.kept.lock().await;
         let policy = self.0.harness.policies().get(&asked.policy);
         let policy = policy.map_err(|error| Refusal::new(Kind::Invalid, error.to_string()))?;
-        let mut wish = Wish::read(asked, policy)?;
-        if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
-            return Err(Refusal::new(Kind::Invalid, NobodyToAsk(wish.policy.name().to_owned()).to_string()));
+        let mut wanted = AskedSession::read(asked, policy)?;
+        if wanted.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
+            return Err(Refusal::new(Kind::Invalid, NobodyToAsk(wanted.policy.name().to_owned()).to_string()));
         }
-        if all.contains_key(&wish.name) {
-            let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
+        if all.contains_key(&wanted.name) {
+            let message = format!("there is a session {} already: revoke it, or choose another name", wanted.name);
             return Err(Refusal::new(Kind::Taken, message));
         }
         if all.len() >= MAX_SESSIONS {
             let message = format!("there are {MAX_SESSIONS} sessions, and no more are kept: revoke some");
             return Err(Refusal::new(Kind::Failed, message));
         }
-        let placed = wish.place(asked, &self.0.runtime);
+        let placed = wanted.place(asked, &self.0.runtime);
         let made = match placed {
-            Ok(()) => self.make(&wish).await,
+            Ok(()) => self.make(&wanted).await,
             Err(refusal) => Err(refusal),
         };
         match made {
             Ok((token, kept)) => {
                 let stored = kept.stored.clone();
-                self.watch(&kept, wish.process.take().map(|(_, watch)| watch));
-                all.insert(wish.name.clone(), kept);
-                tracing::info!(session = %wish.name, "a session was created");
+                self.watch(&kept, wanted.process.take().map(|(_, watch)| watch));
+                all.insert(wanted.name.clone(), kept);
+                tracing::info!(session = %wanted.name, "a session was created");
                 Ok((token, stored))
             }
             Err(refusal) => {
-                folder::remove(&self.0.runtime, &wish.name);
+                folder::remove(&self.0.runtime, &wanted.name);
                 Err(refusal)
             }
         }
     }
 
     /// Binds, stores, opens. What was bound is closed again where a step fails.
-    async fn make(&self, wish: &Wish) -> Result<(Token, Kept), Refusal> {
+    async fn make(&self, wanted: &AskedSession) -> Result<(Token, Kept), Refusal> {
         let failed = |error: &dyn std::fmt::Display| Refusal::new(Kind::Failed, error.to_string());
         let mut listens = Vec::new();
         let mut bound = Vec::new();
-        for listen in &wish.listens {
+        for listen in &wanted.listens {
             let listener = self.0.listeners.bind(listen).map_err(|error| not_bound(&error))?;
             listens.push(lasting(listen, &listener));
             bound.push(listener);
@@ -160,29 +133,29 @@ impl Sessions {
         let token = new_token().map_err(|error| failed(&error))?;
         let created = SystemTime::now();
         let stored = StoredSession {
-            name: wish.name.clone(),
+            name: wanted.name.clone(),
             token: Digest::of(token.expose()),
             created,
-            expires: wish.ttl.and_then(|ttl| created.checked_add(ttl)),
-            policy: wish.policy.name().to_owned(),
-            labels: wish.labels.clone(),
-            limits: wish.limits.clone(),
+            expires: wanted.ttl.and_then(|ttl| created.checked_add(ttl)),
+            policy: wanted.policy.name().to_owned(),
+            labels: wanted.labels.clone(),
+            limits: wanted.limits.clone(),
             listens,
-            process: wish.process.as_ref().map(|(identity, _)| identity.clone()),
+            process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
         };
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {
-            labels: wish.labels.clone(),
-            limits: wish.limits.clone(),
+            labels: wanted.labels.clone(),
+            limits: wanted.limits.clone(),
             expires: stored.expires,
-            ..SessionSpec::new(wish.name.clone(), &token, Arc::clone(&wish.policy))
+            ..SessionSpec::new(wanted.name.clone(), &token, Arc::clone(&wanted.policy))
         };
         match self.0.harness.open(spec, bound) {
             Ok(life) => Ok((token, Kept::new(stored, Some(life)))),
             Err(error) => {
                 // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
                 // restart.
-                let _ = self.0.store.remove_session(&wish.name).await;
+                let _ = self.0.store.remove_session(&wanted.name).await;
                 Err(failed(&error))
             }
         }

@@ -30,6 +30,7 @@
 
 pub mod approvers;
 pub mod cli;
+mod composition;
 pub mod config;
 pub mod control;
 pub mod demo_server;

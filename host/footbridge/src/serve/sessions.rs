@@ -249,7 +249,6 @@ impl Sessions {
         };
         inner.harness.stop().await;
         inner.listeners.released().await;
-        inner.store.close().await;
     }
 }
 

@@ -20,17 +20,14 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use nix::{
-    errno::Errno,
-    fcntl::{Flock, FlockArg},
-    libc::{O_NOFOLLOW, O_NONBLOCK},
-};
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use tokio::runtime::Runtime;
 
 use super::{
     chain::{Chain, End, now},
     head::{HeadKey, SignedHead},
+    lock_file::LockFile,
 };
 
 /// Heads that wait to be handed on; more than that, and some are left out.
@@ -48,6 +45,12 @@ pub trait HeadSink: Send {
     /// # Errors
     /// Whatever keeps it from that. It is logged.
     fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>>;
+}
+
+impl HeadSink for Box<dyn HeadSink> {
+    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>> {
+        (**self).keep(heads)
+    }
 }
 
 /// Why heads were not kept.
@@ -162,19 +165,6 @@ pub fn lines_of(heads: &[SignedHead]) -> serde_json::Result<String> {
     heads.iter().map(|head| Ok(serde_json::to_string(head)? + "\n")).collect()
 }
 
-/// Locks a file that several harnesses write to; none does for long.
-fn locked(mut file: File) -> io::Result<Flock<File>> {
-    for _ in 0..LOCK_TRIES {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(locked) => return Ok(locked),
-            Err((back, Errno::EWOULDBLOCK)) => file = back,
-            Err((_, errno)) => return Err(errno.into()),
-        }
-        thread::sleep(LOCK_PAUSE);
-    }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"))
-}
-
 /// The file of all heads, of every chain of a state folder.
 pub(super) struct HeadFile {
     pub(super) path: PathBuf,
@@ -190,7 +180,8 @@ impl HeadFile {
     fn append(&self, heads: &[SignedHead]) -> Result<(), NotKept> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK);
-        let mut file = locked(options.open(&self.path)?)?;
+        // Several harnesses write to it; none does for long.
+        let mut file = LockFile::lock_in_time(options.open(&self.path)?, LOCK_TRIES, LOCK_PAUSE)?;
         let mut text = lines_of(heads)?;
         if !ends_whole(&mut file)? {
             text.insert(0, '\n');

@@ -8,6 +8,7 @@ mod chain;
 mod head;
 mod heads;
 mod journal;
+pub mod lock_file;
 mod pen;
 pub mod private_folder;
 mod queue;

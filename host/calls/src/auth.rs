@@ -2,7 +2,10 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
-use crate::session::{Session, Shown};
+use crate::{
+    operator::Operator,
+    session::{Session, SessionControl, Shown},
+};
 
 /// Who is at the other end of a connection, as far as the kernel says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub enum Peer {
     },
     /// Somebody over TCP.
     Tcp(SocketAddr),
+    /// Nobody at a connection: an operator, through the harness itself.
+    Operator(Operator),
 }
 
 impl fmt::Display for Peer {
@@ -42,11 +47,13 @@ impl fmt::Display for Peer {
             Self::Vmm { uid, pid: None } => write!(f, "vmm:uid={uid}"),
             Self::Vsock { cid, port } => write!(f, "vsock:cid={cid},port={port}"),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Operator(Operator::UnixPeer { uid, pid }) => write!(f, "operator:uid={uid},pid={pid}"),
+            Self::Operator(Operator::ThisProcess { uid }) => write!(f, "operator:uid={uid}"),
         }
     }
 }
 
-/// A session whose token was shown, on a listener of that session.
+/// A session whose token was shown, on a listener of that session; or an operator's own.
 #[derive(Debug, Clone)]
 pub struct Principal {
     session: Arc<Session>,
@@ -74,6 +81,12 @@ impl Principal {
     }
 }
 
+/// An operator in a session that was made for them. No token is shown: only the table of sessions has the proof.
+pub(crate) fn operator(control: &SessionControl, operator: &Operator) -> Principal {
+    let (session, peer) = (Arc::clone(control.session()), Peer::Operator(operator.clone()));
+    Principal { session, peer, shown: control.shown() }
+}
+
 /// The token is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the token of this listener's session")]
@@ -91,11 +104,17 @@ pub fn authenticate(session: &Arc<Session>, peer: &Peer, token: &[u8]) -> Result
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::session::tests::session_with;
-    use footbridge_core::limits::CallLimits;
+    use crate::session::{LifeControl, tests::made};
+    use footbridge_core::{gate::Policy, limits::CallLimits};
 
     pub(crate) fn principal() -> Principal {
-        let session = Arc::new(session_with("test", "fbt_right", CallLimits::default(), None));
+        principal_under(Policy::open())
+    }
+
+    pub(crate) fn principal_under(policy: Arc<Policy>) -> Principal {
+        let control = made("test", "fbt_right", CallLimits::default(), &LifeControl::new(None));
+        control.set_policy(policy);
+        let session = Arc::clone(control.session());
         let shown = session.opens_with(b"fbt_right").unwrap();
         Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) }, shown }
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`auth::Principal`] asks, [`resolve`] finds what is meant, [`decide`] gives a verdict, [`approval`] clears it,
 //! [`record`] admits it once that is on disk, [`provider::Upstream`] carries it out, and [`record`] gives the reply.
-//! [`call::Stages`] is the life of a call on one screen. What it needs of others it states as traits:
+//! [`call::Stages`] is the life of a call on one screen, and
+//! [`sessions::Sessions`] the table of who may call. What it needs of others it states as traits:
 //! [`provider::ToolProvider`], [`approval::Approver`], [`pins::PinStore`], and the journal of the record.
 //!
 //! It refuses to know MCP, HTTP and SQL.
@@ -17,6 +18,7 @@ mod close;
 pub mod decide;
 pub mod events;
 pub mod pause;
+pub mod operator;
 pub mod pins;
 pub mod provider;
 pub mod record;
@@ -26,6 +28,7 @@ pub mod request;
 pub mod resolve;
 pub mod session;
 pub mod upstream;
+pub mod sessions;
 pub mod watcher;
 
 #[cfg(test)]

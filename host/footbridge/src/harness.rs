@@ -3,10 +3,10 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
+mod operator_call;
 mod reload;
 mod sessions;
-mod sight;
-mod table;
+mod vetting;
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -26,6 +26,7 @@ use footbridge_calls::{
     provider::ToolProvider,
     record::Audit,
     resolve::Resolver,
+    sessions::Sessions,
     upstream::{Guard, Upstream},
 };
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
@@ -33,10 +34,10 @@ use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;
 
+pub use operator_call::OperatorCall;
 pub use reload::Reloaded;
-pub use sessions::OpenError;
-pub use table::SessionView;
-use table::Table;
+use sessions::Places;
+pub use sessions::{OpenError, SessionView};
 
 /// How long calls may still run when the harness ends.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -54,6 +55,7 @@ struct Front {
 /// A running harness.
 pub struct Harness {
     edge: Edge,
+    stages: Stages,
     upstream: Upstream,
     servers: Option<Servers>,
     pins: Option<Pins>,
@@ -67,9 +69,8 @@ pub struct Harness {
     policies: RwLock<Policies>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    sessions: Table,
+    sessions: Sessions<Places>,
     connections: Connections,
-    budget: Budget,
     sockets: Listeners,
 }
 
@@ -107,7 +108,7 @@ impl Harness {
         // What servers say is redacted where it comes in, and not again.
         let mut harness = Self::behind(front, Arc::new(servers.clone()), Redactor::default());
         if let Some(pins) = &harness.pins {
-            harness.tasks.spawn(sight::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
+            harness.tasks.spawn(vetting::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
         }
         harness.servers = Some(servers);
         harness.redactor = redactor;
@@ -148,11 +149,13 @@ impl Harness {
         let approvals = Approvals::new(approval.approvers(limits.approval.command_time), audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
-        let edge = Edge::new(stages, &limits, allow_hosts.clone());
+        let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (sessions, connections) = (Table::default(), Connections::new(&limits.edge));
+        let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
+        let connections = Connections::new(&limits.edge);
         Self {
             edge,
+            stages,
             upstream,
             servers: None,
             pins,
@@ -168,7 +171,6 @@ impl Harness {
             tasks,
             sessions,
             connections,
-            budget,
             sockets: Listeners::default(),
         }
     }
@@ -183,12 +185,6 @@ impl Harness {
     #[must_use]
     pub fn policies(&self) -> Policies {
         self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The open sessions, by name.
-    #[must_use]
-    pub fn sessions(&self) -> Vec<SessionView> {
-        self.sessions.view()
     }
 
     /// The approvals, for whoever answers them.
@@ -213,6 +209,7 @@ impl Harness {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.sessions.stop().await;
         // What still waits for a person has waited for nothing.
         self.approvals.stop().await;
         // A port is bound again only after it was let go of.

@@ -30,6 +30,7 @@
 
 pub mod approvers;
 pub mod cli;
+mod composition;
 pub mod config;
 pub mod control;
 pub mod demo_server;
@@ -51,4 +52,4 @@ pub use footbridge_calls::{
 pub use footbridge_core::{gate::Policy, limits::Limits};
 pub use footbridge_proto::{endpoint::Endpoint, token::Token};
 pub use server::{Served, Server};
-pub use store::Store;
+pub use store::sqlite::Store;

@@ -11,15 +11,13 @@ use footbridge_proto::{
     vars,
 };
 
-use crate::{
-    harness::{Harness, OpenError},
-    store::Store,
-};
+use crate::harness::{Harness, OpenError};
 use footbridge_audit::Recorder;
 use footbridge_calls::{
-    pins::Pins,
+    operator::Operator,
+    pins::{PinStore, Pins},
     provider::ToolProvider,
-    session::{Ended, SessionSpec},
+    session::SessionSpec,
 };
 use footbridge_core::{
     gate::Policy,
@@ -123,7 +121,10 @@ impl Server {
     /// Ends a session: its connections are cut and its calls cancelled. False if there is none of that name.
     pub async fn end(&self, name: &str) -> bool {
         match name.parse() {
-            Ok(name) => self.harness.end(&name, Ended::Revoked).await,
+            Ok(name) => {
+                let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
+                self.harness.revoke(&operator, &name).await
+            }
             Err(_) => false,
         }
     }
@@ -158,11 +159,12 @@ impl ServerBuilder {
     }
 
     /// Pins the definitions of its tools in this store, which has to be given for that: a tool whose definition is
-    /// another than it was is refused until somebody accepted the change, by [`Store::accept_pins`] or with
+    /// another than it was is refused until somebody accepted the change, by
+    /// [`Store::accept_pins`](crate::Store::accept_pins) or with
     /// `footbridge servers pins accept` on the same state folder. For providers whose tools come from elsewhere; those
     /// of [`InProcess`](crate::InProcess) change with the program and nobody else.
     #[must_use]
-    pub fn pins(mut self, store: Store) -> Self {
+    pub fn pins(mut self, store: impl PinStore) -> Self {
         self.pins = Some(Pins::in_store(store));
         self
     }

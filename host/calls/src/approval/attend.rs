@@ -83,7 +83,7 @@ impl Approvals {
     }
 
     fn answered(&self, id: ApprovalId, answer: Answer, by: &str) {
-        match self.answer(id, answer, by) {
+        match self.answer_as(id, answer, by) {
             Ok(()) => {}
             Err(NotAnswered::Unfit(_, why)) => {
                 let why = why.to_string();

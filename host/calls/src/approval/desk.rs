@@ -26,6 +26,7 @@ use super::{
 };
 use crate::approval::Approver;
 use crate::{
+    operator::Operator,
     record::{ApprovalStep, Audit},
     session::Session,
 };
@@ -103,11 +104,16 @@ impl Approvals {
         }
     }
 
-    /// Answers a pending one; the first answer counts. `approver` is what the record says of who answered.
+    /// Answers a pending one; the first answer counts. The record says who answered, and by what `means`.
     ///
     /// # Errors
     /// [`NotAnswered`].
-    pub fn answer(&self, id: ApprovalId, answer: Answer, approver: &str) -> Result<(), NotAnswered> {
+    pub fn answer(&self, id: ApprovalId, answer: Answer, by: &Operator, means: &str) -> Result<(), NotAnswered> {
+        self.answer_as(id, answer, &by.by(means))
+    }
+
+    /// As [`Self::answer`], for an approver that is called this.
+    pub(super) fn answer_as(&self, id: ApprovalId, answer: Answer, approver: &str) -> Result<(), NotAnswered> {
         self.with(|book, now| give(book, now, id, answer, approver))
     }
 

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     auth::Principal,
+    operator::Operator,
     session::{Ended, OverLimit, SessionSpec},
 };
 use footbridge_core::{
@@ -43,13 +44,13 @@ impl Audit {
         self.trail.keep(Line::SessionRotated(SessionRotated { session: session.to_string() }).record());
     }
 
-    /// Records that somebody accepted a definition.
-    pub fn pin_accepted(&self, server: &str, tool: &str, definition: Digest, approver: &str) {
+    /// Records that an operator accepted a definition.
+    pub fn pin_accepted(&self, server: &str, tool: &str, definition: Digest, by: &Operator) {
         let line = PinAccepted {
             server: self.redaction.text(server),
             name: self.redaction.text(tool),
             definition: digest_text(definition),
-            approver: approver.to_owned(),
+            approver: by.by("servers pins accept"),
         };
         self.trail.keep(Line::PinAccepted(line).record());
     }

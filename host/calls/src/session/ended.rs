@@ -9,6 +9,8 @@ pub enum Ended {
     Expired,
     /// The process that it was opened for is gone.
     ProcessGone,
+    /// The call that it was opened for is over.
+    CallOver,
 }
 
 impl Ended {
@@ -19,6 +21,7 @@ impl Ended {
             Self::Revoked => "revoked",
             Self::Expired => "expired",
             Self::ProcessGone => "process_gone",
+            Self::CallOver => "call_over",
         }
     }
 }

@@ -1,10 +1,13 @@
 //! A session: one sandbox, its token, its policy, and how much of the harness it takes.
 //!
 //! A session outlives connections; nothing of it hangs on one. States: open, then ended, for good: revoked, expired, or
-//! because what it was for is gone. Its token may be replaced any number of times while it is open.
+//! because what it was for is gone or done. Its token may be replaced any number of times while it is open. What changes a session
+//! is apart from it, in `control`: the table of sessions alone has that.
 
+mod control;
 mod deadline;
 mod ended;
+mod life;
 mod over;
 mod reach;
 mod spec;
@@ -14,10 +17,9 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
 };
 
 use governor::{DefaultDirectRateLimiter, RateLimiter};
@@ -26,17 +28,18 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
 
+pub(crate) use control::SessionControl;
 pub use deadline::Deadline;
 pub use ended::Ended;
 use footbridge_core::{
     budget,
     digest::Digest,
-    gate::Policy,
     limits::Limits,
     names::{ServerName, SessionName},
 };
+pub use life::Life;
+pub(crate) use life::LifeControl;
 pub use over::OverLimit;
 pub use reach::Reach;
 pub use spec::SessionSpec;
@@ -50,9 +53,7 @@ pub struct Session {
     spec: SessionSpec,
     serial: u64,
     key: RwLock<Key>,
-    until: Option<Deadline>,
-    over: CancellationToken,
-    why: OnceLock<Ended>,
+    life: Life,
     limits: Arc<Limits>,
     bytes: budget::Share,
     reach: RwLock<Arc<Reach>>,
@@ -91,22 +92,15 @@ pub struct Place {
 }
 
 impl Session {
-    /// An open session with these limits, its own among them.
-    #[must_use]
-    pub fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share) -> Self {
+    fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share, life: Life) -> Self {
         let calls = &limits.calls;
-        // A wall clock that was set meanwhile is nothing to a session that is open: its end is counted from here,
-        // suspend included.
-        let left = spec.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         Self {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
-            until: left.and_then(Deadline::after),
+            life,
             reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
             arguments: BytesUsed::default(),
             results: BytesUsed::default(),
-            over: CancellationToken::new(),
-            why: OnceLock::new(),
             bytes,
             rate: RateLimiter::direct(quota(calls.per_second, calls.burst)),
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
@@ -142,16 +136,6 @@ impl Session {
         Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it another policy, for whatever is looked up from now on. One that says the same changes nothing: what was
-    /// looked up and what was allowed stay so.
-    pub fn set_policy(&self, policy: Arc<Policy>) {
-        if self.reach().rules().policy().revision() == policy.revision() {
-            return;
-        }
-        let reach = Arc::new(Reach::new(policy, &self.spec.labels));
-        *self.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
-    }
-
     /// Bytes of arguments that its calls had.
     #[must_use]
     pub fn arguments(&self) -> &BytesUsed {
@@ -182,43 +166,19 @@ impl Session {
     pub fn opens_with(&self, token: &[u8]) -> Option<Shown> {
         let digest = Digest::of(token);
         let key = self.key();
-        (digest == key.digest && self.is_open()).then_some(Shown(key.turn))
+        (digest == key.digest && self.life.is_going_on()).then_some(Shown(key.turn))
     }
 
     /// Whether what was shown still opens it.
     #[must_use]
     pub fn still_opens(&self, shown: Shown) -> bool {
-        self.is_open() && self.key().turn == shown.0
+        self.life.is_going_on() && self.key().turn == shown.0
     }
 
-    /// Replaces the token: the old one ends at once, calls that are running go on.
-    pub fn rotate(&self, token: Digest) {
-        let mut key = self.key.write().unwrap_or_else(PoisonError::into_inner);
-        *key = Key { digest: token, turn: key.turn + 1 };
-    }
-
-    /// Ends it: connections are cut and calls cancelled. False if it had ended.
-    pub fn end(&self, why: Ended) -> bool {
-        let first = self.why.set(why).is_ok();
-        self.over.cancel();
-        first
-    }
-
-    /// Cancelled when it ends.
+    /// How long it lasts: cancelled when it ends.
     #[must_use]
-    pub fn over(&self) -> &CancellationToken {
-        &self.over
-    }
-
-    /// Why it ended, if it has.
-    #[must_use]
-    pub fn ended(&self) -> Option<Ended> {
-        self.why.get().copied()
-    }
-
-    /// When its time is over, if it has one.
-    pub fn until(&self) -> Option<Deadline> {
-        self.until
+    pub fn over(&self) -> &Life {
+        &self.life
     }
 
     /// Calls in flight.
@@ -231,10 +191,6 @@ impl Session {
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Never closed; and without a turn it would only be slower.
         Arc::clone(&self.large).acquire_owned().await.ok()
-    }
-
-    fn is_open(&self) -> bool {
-        !self.over.is_cancelled() && self.until.is_none_or(|until| !until.is_past())
     }
 
     fn key(&self) -> RwLockReadGuard<'_, Key> {

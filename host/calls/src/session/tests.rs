@@ -1,16 +1,17 @@
 //! Tokens, ends and places of a session.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::*;
 use footbridge_core::{
     budget::Budget,
+    gate::Policy,
     limits::{CallLimits, overrides::Overrides},
     names::Labels,
 };
 
-/// A session on its own that a token opens.
-pub fn session_with(name: &str, token: &str, limits: CallLimits, expires: Option<SystemTime>) -> Session {
+/// A session on its own that a token opens, and what changes it.
+pub(crate) fn made(name: &str, token: &str, limits: CallLimits, life: &LifeControl) -> SessionControl {
     let bytes = Budget::new(1 << 20).share();
     let (name, token) = (name.parse().unwrap(), Digest::of(token));
     let spec = SessionSpec {
@@ -18,14 +19,14 @@ pub fn session_with(name: &str, token: &str, limits: CallLimits, expires: Option
         token,
         policy: Policy::open(),
         labels: Labels::new(),
-        expires,
+        expires: None,
         limits: Overrides::default(),
     };
-    Session::new(spec, Limits { calls: limits, ..Limits::default() }, bytes)
+    SessionControl::new(spec, Limits { calls: limits, ..Limits::default() }, bytes, life)
 }
 
-fn session(limits: CallLimits) -> Session {
-    session_with("one", "fbt_x", limits, None)
+fn session(limits: CallLimits) -> Arc<Session> {
+    Arc::clone(made("one", "fbt_x", limits, &LifeControl::new(None)).session())
 }
 
 #[test]
@@ -39,35 +40,41 @@ fn only_its_own_token_opens_it() {
 
 #[test]
 fn an_old_token_ends_when_a_new_one_comes() {
-    let session = session(CallLimits::default());
+    let control = made("one", "fbt_x", CallLimits::default(), &LifeControl::new(None));
+    let session = control.session();
     let old = session.opens_with(b"fbt_x").unwrap();
-    session.rotate(Digest::of("fbt_y"));
+    control.rotate(Digest::of("fbt_y"));
     assert!(!session.still_opens(old) && session.opens_with(b"fbt_x").is_none());
     let new = session.opens_with(b"fbt_y").unwrap();
     assert!(session.still_opens(new));
-    session.rotate(Digest::of("fbt_x"));
+    control.rotate(Digest::of("fbt_x"));
     assert!(!session.still_opens(old), "the same token again is another turn");
 }
 
 #[test]
 fn an_ended_session_opens_for_nobody() {
-    let session = session(CallLimits::default());
+    let life = LifeControl::new(None);
+    let session = Arc::clone(made("one", "fbt_x", CallLimits::default(), &life).session());
     let shown = session.opens_with(b"fbt_x").unwrap();
-    assert!(session.end(Ended::Revoked) && !session.end(Ended::Expired));
+    assert!(life.end(Ended::Revoked) && !life.end(Ended::Expired));
     assert!(!session.still_opens(shown) && session.opens_with(b"fbt_x").is_none() && session.over().is_cancelled());
-    assert_eq!(session.ended(), Some(Ended::Revoked));
+    assert_eq!(session.over().ended(), Some(Ended::Revoked));
 }
 
 #[tokio::test]
 async fn a_session_opens_until_its_time_is_over() {
-    let within = |time| session_with("one", "fbt_x", CallLimits::default(), Some(SystemTime::now() + time));
+    let until = |at| {
+        let made = made("one", "fbt_x", CallLimits::default(), &LifeControl::new(Some(at)));
+        Arc::clone(made.session())
+    };
+    let within = |time| until(SystemTime::now() + time);
     let long = within(Duration::from_secs(3600));
     assert!(long.opens_with(b"fbt_x").is_some_and(|shown| long.still_opens(shown)));
     let session = within(Duration::from_millis(500));
     let shown = session.opens_with(b"fbt_x").unwrap();
-    session.until().unwrap().passed().await;
+    session.over().until().unwrap().passed().await;
     assert!(!session.still_opens(shown) && session.opens_with(b"fbt_x").is_none());
-    let past = session_with("two", "fbt_x", CallLimits::default(), Some(SystemTime::UNIX_EPOCH));
+    let past = until(SystemTime::UNIX_EPOCH);
     assert!(past.opens_with(b"fbt_x").is_none());
 }
 

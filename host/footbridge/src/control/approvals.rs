@@ -73,7 +73,7 @@ fn answer(
         let message = "people are not asked here: \"watch = false\" in [approval] of footbridge.toml says so";
         return Err(Refusal::new(RefusalKind::Failed, message));
     }
-    let approver = format!("approvals {} ({peer})", by.as_str());
-    approvals.answer(id, answer, &approver).map_err(refusal)?;
+    let means = format!("approvals {}", by.as_str());
+    approvals.answer(id, answer, &peer.operator(), &means).map_err(refusal)?;
     sent(Answered { id: id.to_string() })
 }

@@ -17,6 +17,7 @@ use nix::{
 };
 use tokio::net::UnixStream;
 
+use footbridge_calls::operator::Operator;
 use footbridge_processes::{
     keeper::children_of,
     process::{ProcessHandle, came_of},
@@ -40,9 +41,10 @@ pub struct ControlPeer {
     pid: i32,
 }
 
-impl fmt::Display for ControlPeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "uid {}, pid {}", self.uid, self.pid)
+impl ControlPeer {
+    /// Who it is to what it asks for.
+    pub(crate) fn operator(&self) -> Operator {
+        Operator::UnixPeer { uid: self.uid, pid: self.pid }
     }
 }
 

@@ -90,12 +90,12 @@ impl Overseen {
     async fn accepted(&self, accepted: &[AcceptedPin], peer: ControlPeer) -> Result<PinsRecorded, Refusal> {
         let failed = |message: &str| Refusal::new(RefusalKind::Failed, message);
         let pins = self.pins.as_ref().ok_or_else(|| failed("this harness has no pins"))?;
-        let approver = format!("servers pins accept ({peer})");
+        let operator = peer.operator();
         for AcceptedPin { server, tool, digest: text } in accepted {
             let digest: Digest =
                 text.parse().map_err(|_| Refusal::new(RefusalKind::Invalid, format!("{text:?} is no digest")))?;
             match pins.are(server, tool, digest).await {
-                Ok(true) => self.audit.pin_accepted(server, tool, digest, &approver),
+                Ok(true) => self.audit.pin_accepted(server, tool, digest, &operator),
                 Ok(false) => {
                     return Err(failed("the store of this harness has no such pin: it has another state folder"));
                 }

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::Harness;
-use crate::{config::Config, harness::SessionView};
+use crate::config::Config;
 use footbridge_core::{gate::Policies, names::SessionName};
 use footbridge_mcp::ServersChanged;
 
@@ -38,14 +38,6 @@ impl Harness {
     fn replace_policies(&self, policies: Policies) -> Vec<SessionName> {
         // First: a session that is made meanwhile gets the new ones.
         *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
-        let mut gone = Vec::new();
-        for SessionView { spec, .. } in self.sessions.view() {
-            let Some(open) = self.sessions.get(&spec.name) else { continue };
-            match policies.get(spec.policy.name()) {
-                Ok(policy) => open.served.session.set_policy(policy),
-                Err(_) => gone.push(spec.name),
-            }
-        }
-        gone
+        self.sessions.set_policies(&policies)
     }
 }

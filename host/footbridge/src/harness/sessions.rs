@@ -1,18 +1,36 @@
-//! The sessions of a harness: opened, served, and ended.
+//! The sessions of a harness: opened with their listeners, served, looked at, and ended. Who is in the table is
+//! [`Sessions`]'s to know.
+//!
+//! [`Sessions`]: footbridge_calls::sessions::Sessions
 
-use footbridge_edge::ServedSession;
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use footbridge_proto::endpoint::Endpoint;
 
 use super::Harness;
-use crate::harness::table::{Open, Table};
 use footbridge_calls::{
-    approval::Approvals,
-    session::{Ended, Session, SessionSpec},
+    operator::Operator,
+    session::{Ended, Life, SessionSpec},
+    sessions::{NameTaken, Open},
 };
 use footbridge_core::{digest::Digest, names::SessionName};
-use footbridge_edge::listener::Listener;
+use footbridge_edge::{ConnectionShare, ServedSession, listener::Listener};
+
+/// What a harness keeps of an open session: the places that its connections have.
+pub(super) type Places = Arc<ConnectionShare>;
+
+/// An open session as the operator sees it.
+#[derive(Debug, Clone)]
+pub struct SessionView {
+    /// What it was opened with. The token's digest may be another one by now.
+    pub spec: SessionSpec,
+    /// Where it listens.
+    pub endpoints: Vec<Endpoint>,
+    /// Its open connections.
+    pub connections: usize,
+    /// Its calls in flight.
+    pub calls: usize,
+}
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -25,31 +43,47 @@ pub enum OpenError {
     Listener(#[from] std::io::Error),
 }
 
+impl From<NameTaken> for OpenError {
+    fn from(NameTaken(name): NameTaken) -> Self {
+        Self::Taken(name)
+    }
+}
+
 impl Harness {
-    /// Opens a session and serves it on these listeners, until it ends.
+    /// The open sessions, by name.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionView> {
+        let view = |open: Arc<Open<Places>>| SessionView {
+            spec: open.session().spec().clone(),
+            endpoints: open.endpoints().to_vec(),
+            connections: open.front().used(),
+            calls: open.session().calls_in_flight(),
+        };
+        self.sessions.all().into_iter().map(view).collect()
+    }
+
+    /// Opens a session and serves it on these listeners, until it ends; says how long it lasts. It may have been held
+    /// until now.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open(&self, spec: SessionSpec, listeners: Vec<Listener>) -> Result<(), OpenError> {
+    pub fn open(&self, spec: SessionSpec, listeners: Vec<Listener>) -> Result<Life, OpenError> {
         let endpoints = listeners.iter().map(Listener::endpoint).collect::<Result<Vec<_>, _>>()?;
         let limits = spec.limits.over(&self.limits);
-        let connections = self.connections.share(limits.edge.connections_per_session);
-        let session = Arc::new(Session::new(spec, limits, self.budget.share()));
-        let served = ServedSession { session: Arc::clone(&session), connections: Arc::new(connections) };
-        let open = Arc::new(Open { served: served.clone(), endpoints, listeners: TaskTracker::new() });
-        if !self.sessions.add(Arc::clone(&open)) {
-            return Err(OpenError::Taken(session.name().clone()));
-        }
-        self.audit.session_opened(session.spec(), &open.endpoints);
+        let connections = Arc::new(self.connections.share(limits.edge.connections_per_session));
+        let open = self.sessions.open(spec, endpoints, connections)?;
         for listener in listeners {
-            let (edge, served, shutdown) = (self.edge.clone(), served.clone(), self.shutdown.clone());
-            self.tasks.spawn(open.listeners.track_future(async move { edge.run(listener, served, shutdown).await }));
+            self.serve(&open, listener);
         }
-        open.listeners.close();
-        if session.until().is_some() {
-            self.tasks.spawn(expire(open, self.sessions.clone(), self.approvals.clone(), self.shutdown.clone()));
-        }
-        Ok(())
+        Ok(open.session().over().clone())
+    }
+
+    /// Takes the name of a session that cannot be opened yet; its time runs.
+    ///
+    /// # Errors
+    /// [`OpenError::Taken`].
+    pub(crate) fn hold(&self, name: &SessionName, expires: Option<SystemTime>) -> Result<Life, OpenError> {
+        Ok(self.sessions.hold(name, expires)?)
     }
 
     /// Serves an open session on one more listener. False if there is no such session: the listener is closed then.
@@ -58,55 +92,38 @@ impl Harness {
     /// When the system does not say where it listens.
     pub fn listen(&self, name: &SessionName, listener: Listener) -> std::io::Result<bool> {
         let endpoint = listener.endpoint()?;
-        let Some(open) = self.sessions.get(name) else { return Ok(false) };
-        self.audit.session_listens(name, &endpoint);
-        let (edge, served, shutdown) = (self.edge.clone(), open.served.clone(), self.shutdown.clone());
-        self.tasks.spawn(open.listeners.track_future(async move { edge.run(listener, served, shutdown).await }));
+        let Some(open) = self.sessions.find(name) else { return Ok(false) };
+        self.sessions.listens(&open, &endpoint);
+        self.serve(&open, listener);
         Ok(true)
+    }
+
+    fn serve(&self, open: &Open<Places>, listener: Listener) {
+        let served = ServedSession { session: Arc::clone(open.session()), connections: Arc::clone(open.front()) };
+        let (edge, shutdown) = (self.edge.clone(), self.shutdown.clone());
+        self.tasks.spawn(open.users().track_future(async move { edge.run(listener, served, shutdown).await }));
     }
 
     /// Replaces a session's token: the old one ends at once, calls that are running go on. False if there is no such
     /// session.
     #[must_use]
     pub fn rotate(&self, name: &SessionName, token: Digest) -> bool {
-        let Some(open) = self.sessions.get(name) else { return false };
-        open.served.session.rotate(token);
-        self.audit.session_rotated(name);
-        true
+        self.sessions.rotate(name, token)
     }
 
-    /// Ends a session: its connections are cut, its calls cancelled, and its sockets are gone when this returns. False
-    /// if there is no such session.
-    pub async fn end(&self, name: &SessionName, why: Ended) -> bool {
-        let Some(open) = self.sessions.find(name) else { return false };
-        let ended = open.served.session.end(why);
-        if ended {
-            self.approvals.end_session(&open.served.session);
-            self.audit.session_ended(name, why);
-        }
-        // In a task of its own: whoever waits for it here may leave.
-        let sessions = self.sessions.clone();
-        let _ends_with_the_runtime = self.tasks.spawn(async move { sessions.remove(&open).await }).await;
-        ended
+    /// Ends a session because an operator says so: its connections are cut, its calls cancelled, and its sockets are
+    /// gone when this returns. False if there is no such session.
+    pub async fn revoke(&self, operator: &Operator, name: &SessionName) -> bool {
+        self.sessions.revoke(operator, name).await
+    }
+
+    /// Ends a session whose process is gone; of one that has ended this waits for its sockets.
+    pub(crate) async fn process_gone(&self, name: &SessionName) -> bool {
+        self.sessions.process_gone(name).await
     }
 
     /// Records the end of a session that is not open here: it ended while no harness was running.
     pub fn ended_meanwhile(&self, name: &SessionName, why: Ended) {
-        self.audit.session_ended(name, why);
+        self.sessions.ended_meanwhile(name, why);
     }
-}
-
-/// Ends a session when its time is over.
-async fn expire(open: Arc<Open>, sessions: Table, approvals: Approvals, shutdown: CancellationToken) {
-    let Some(until) = open.served.session.until() else { return };
-    tokio::select! {
-        () = until.passed() => {}
-        () = open.served.session.over().cancelled() => return,
-        () = shutdown.cancelled() => return,
-    }
-    if open.served.session.end(Ended::Expired) {
-        approvals.end_session(&open.served.session);
-        approvals.audit().session_ended(open.served.session.name(), Ended::Expired);
-    }
-    sessions.remove(&open).await;
 }

@@ -15,7 +15,10 @@ use crate::{
     approvers::prompt::{Place, Prompt, Step, Word},
     log, report,
 };
-use footbridge_calls::approval::{Answer, ApprovalInfo, Approvals};
+use footbridge_calls::{
+    approval::{Answer, ApprovalInfo, Approvals},
+    operator::Operator,
+};
 use footbridge_processes::pty::{self, Visited};
 use pace::Pace;
 
@@ -96,8 +99,8 @@ impl Person {
             Word::Allow { remember } => Answer::Allow { remember },
             Word::Deny => Answer::Deny,
         };
-        let approver = format!("terminal of run (uid {})", nix::unistd::geteuid());
-        Ok(self.approvals.answer(id.parse()?, answer, &approver)?)
+        let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
+        Ok(self.approvals.answer(id.parse()?, answer, &operator, "terminal of run")?)
     }
 }
 

@@ -3,19 +3,21 @@
 //! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives,
 //! `run-XXXX/empty`, an empty file, and `run-XXXX/s/`, which the sandbox sees. `run-XXXX` is closed to others (0700),
 //! and `s` can be entered by all (0711): a container whose users are remapped sees `s` alone, and as a stranger.
-//! Folders of runs that were killed are swept up by the next one: their lock is free.
+//! Folders of runs that were killed are removed by the next one: their lock is free.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink},
+    os::unix::fs::{DirBuilderExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 
 use footbridge_proto::endpoint::{EndpointError, SocketPath};
-use nix::fcntl::{Flock, FlockArg};
 
-use footbridge_audit::private_folder::{FolderError, make_private};
+use footbridge_audit::{
+    lock_file::LockFile,
+    private_folder::{FolderError, make_private},
+};
 use footbridge_core::random::{NoRandomness, random_text};
 
 /// What every folder of a run starts with.
@@ -34,7 +36,7 @@ pub(super) enum Tools<'a> {
 #[derive(Debug)]
 pub(super) struct RunFolder {
     path: PathBuf,
-    _lock: Flock<File>,
+    _lock: LockFile,
 }
 
 /// The folder cannot be made.
@@ -63,7 +65,7 @@ impl RunFolder {
     /// Makes the folder of a new run, with places for the guest's programs.
     pub(super) fn create(runtime: &Path, tools: Tools<'_>) -> Result<Self, RunFolderError> {
         make_private(runtime)?;
-        // Held until this run's own lock is: a folder without one would look dead to another run's sweep.
+        // Held until this run's own lock is: a folder without one would look dead to another run.
         let _one_at_a_time = wait_for_lock(runtime)?;
         sweep(runtime);
         let path = runtime.join(format!("{PREFIX}{}", random_text::<6>()?));
@@ -131,21 +133,14 @@ impl Drop for RunFolder {
     }
 }
 
-fn lock(folder: &Path) -> io::Result<Flock<File>> {
-    let file = open_lock(&folder.join("lock"))?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
+fn lock(folder: &Path) -> io::Result<LockFile> {
+    Ok(LockFile::take(&folder.join("lock"))?)
 }
 
 /// The lock of the runtime folder, which every run holds for a moment at its start.
-fn wait_for_lock(runtime: &Path) -> Result<Flock<File>, RunFolderError> {
+fn wait_for_lock(runtime: &Path) -> Result<LockFile, RunFolderError> {
     let path = runtime.join("lock");
-    let open = open_lock(&path).and_then(|file| Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| e.into()));
-    open.map_err(|source| RunFolderError::Io { path, source })
-}
-
-fn open_lock(path: &Path) -> io::Result<File> {
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    LockFile::wait_for(&path).map_err(|source| RunFolderError::Io { path, source })
 }
 
 /// Removes the folders of runs that ended without doing so.

@@ -5,7 +5,7 @@
 //! keepers when this process is killed.
 
 mod ask;
-mod control;
+mod commands;
 mod delivery;
 mod folder;
 mod guest;
@@ -14,19 +14,17 @@ mod supervise;
 
 use std::{ffi::OsString, sync::Arc};
 
-use anyhow::Context as _;
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
 use crate::{
+    composition::{self, Started, Wanted},
     config::{Config, folders::Folders},
-    harness::Harness,
-    store::Store,
+    control,
 };
 use ask::Person;
-use control::Answering;
+use commands::OfRun;
 use folder::{RunFolder, Tools};
-use footbridge_audit::Recorder;
-use footbridge_calls::{pins::Pins, session::SessionSpec};
+use footbridge_calls::session::SessionSpec;
 use footbridge_core::{
     gate::Policy,
     limits::overrides::Overrides,
@@ -35,7 +33,6 @@ use footbridge_core::{
 };
 use footbridge_edge::listener::{Access, Listen, Listeners};
 use footbridge_processes::{
-    launch::Launcher,
     pty::Local,
     sandbox::{self, Asked, engine},
 };
@@ -122,16 +119,10 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let person = local.as_ref().is_some_and(Local::can_ask);
     let others = run.config.approval.watch.unwrap_or(person);
     run.config.approval.watch = Some(person || others);
-    let store = Store::open(&folders.state).await?;
-    let recorder = Recorder::open(&folders.state.join("audit"), &run.config.audit)?;
-    let recorder = recorder.sink(store.clone());
-    let pins = Some(Pins::in_store(store.clone()));
-    let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
-        .context("cannot write the record")?;
-    let answering = Answering::start(&folder, &harness, others)?;
-    if person || others {
-        harness.approvals().people_answer();
-    }
+    let socket = control::in_folder(folder.path());
+    let Started { harness, mut rest } =
+        composition::start(Wanted { config: run.config, state: &folders.state, socket: &socket }).await?;
+    rest.answer(Arc::new(OfRun::new(&harness, others)));
     let asking = run.policy.name().to_owned();
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
     let person = person.then(|| Person::new(harness.approvals(), others));
@@ -147,9 +138,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
-    answering.stop().await;
-    harness.stop().await;
-    store.close().await;
+    rest.end(harness.stop()).await;
     ended
 }
 

@@ -17,7 +17,7 @@ use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
 use footbridge_audit::private_folder::{FolderError, make_private};
 use footbridge_core::{names::SessionName, random::random_text};
 
-use super::rubble;
+use super::removal;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ fn put_aside(runtime: &Path, path: &Path) {
 pub(super) fn sweep(runtime: &Path) {
     let Ok(entries) = fs::read_dir(all(runtime)) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(GONE)) {
-        if let Err(error) = rubble::clear(&entry.path())
+        if let Err(error) = removal::clear(&entry.path())
             && error.kind() != io::ErrorKind::NotFound
         {
             let path = entry.path();

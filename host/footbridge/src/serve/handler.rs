@@ -8,7 +8,10 @@ use footbridge_proto::{
     token::Token,
 };
 
-use super::sessions::{Kept, Sessions, no_such};
+use super::{
+    kept::Kept,
+    sessions::{Sessions, no_such},
+};
 use crate::{
     control::{
         approvals,
@@ -40,7 +43,7 @@ impl Handler for Sessions {
             ControlRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
             ControlRequest::RotateSession(asked) => self.rotate(&name(&asked.name)?).await.map(created).and_then(sent),
             ControlRequest::RevokeSession(asked) => {
-                self.revoke(&name(&asked.name)?).await?;
+                self.revoke(&peer.operator(), &name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })
             }
             ControlRequest::ListApprovals(_)
@@ -91,14 +94,14 @@ fn time(at: SystemTime) -> String {
 impl Sessions {
     async fn list(&self) -> Vec<SessionInfo> {
         let views = self.0.harness.sessions();
-        let table = self.0.table.lock().await;
-        table.values().map(|kept| info(kept, &views)).collect()
+        let all = self.0.kept.lock().await;
+        all.values().map(|kept| info(kept, &views)).collect()
     }
 
     async fn show(&self, name: &SessionName) -> Result<SessionInfo, Refusal> {
         let views = self.0.harness.sessions();
-        let table = self.0.table.lock().await;
-        table.get(name).map(|kept| info(kept, &views)).ok_or_else(|| no_such(name))
+        let all = self.0.kept.lock().await;
+        all.get(name).map(|kept| info(kept, &views)).ok_or_else(|| no_such(name))
     }
 }
 

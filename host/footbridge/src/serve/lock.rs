@@ -1,16 +1,12 @@
 //! One daemon a state folder: a lock on a file in it, held as long as the process lives.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use nix::{
-    errno::Errno,
-    fcntl::{Flock, FlockArg},
-};
+use footbridge_audit::lock_file::{LockFile, NotLocked};
 
 /// The lock's name in the state folder.
 const FILE: &str = "serve.lock";
@@ -18,7 +14,7 @@ const FILE: &str = "serve.lock";
 /// The lock, held.
 #[derive(Debug)]
 pub(super) struct StateLock {
-    _file: Flock<File>,
+    _file: LockFile,
 }
 
 /// The lock is not to be had.
@@ -51,18 +47,14 @@ impl StateLock {
     pub(super) fn take(folder: &Path) -> Result<Self, LockError> {
         let path = folder.join(FILE);
         let io = |source| LockError::Io { path: path.clone(), source };
-        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let file = file.open(&path).map_err(io)?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match LockFile::take(&path) {
             Ok(mut file) => {
                 let pid = format!("{}\n", std::process::id());
                 file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(io)?;
                 Ok(Self { _file: file })
             }
-            Err((file, Errno::EWOULDBLOCK)) => Err(LockError::Held { folder: folder.to_owned(), pid: holder(file) }),
-            Err((_, errno)) => Err(io(errno.into())),
+            Err(NotLocked::Held(file)) => Err(LockError::Held { folder: folder.to_owned(), pid: holder(file) }),
+            Err(NotLocked::Io(source)) => Err(io(source)),
         }
     }
 }

@@ -8,32 +8,31 @@
 //! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
 //! servers end by their keepers.
 
+mod asked;
 mod folder;
 mod handler;
+mod kept;
 mod lock;
+mod removal;
 mod restore;
-mod rubble;
 mod sessions;
 mod supervisor;
-mod wish;
 
 use std::{path::PathBuf, pin::pin, sync::Arc};
 
-use anyhow::Context as _;
 use nix::sys::signal::Signal;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
+    composition::{self, Started, Wanted},
     config::{Commands, Config, Variables, folders::Folders, load},
-    control::{self, server::Control},
-    harness::{Harness, Reloaded},
+    control,
+    harness::Reloaded,
     report,
-    store::Store,
 };
-use footbridge_audit::{Recorder, private_folder::make_private};
-use footbridge_calls::pins::Pins;
+use footbridge_audit::private_folder::make_private;
 use footbridge_core::names::ServerName;
-use footbridge_processes::{launch::Launcher, signals::Signals};
+use footbridge_processes::signals::Signals;
 use lock::StateLock;
 use sessions::Sessions;
 
@@ -55,38 +54,25 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let mut signals = Signals::listen(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
     make_private(&folders.state)?;
     let _lock = StateLock::take(&folders.state)?;
-    let store = Store::open(&folders.state).await?;
     let socket = control::of_serve(&folders.runtime);
-    let control = Control::bind(&socket)?;
-    let recorder = Recorder::open(&folders.state.join("audit"), &serve.config.audit)?;
-    let recorder = recorder.sink(store.clone());
-    let asks_people = serve.config.approval.watch.unwrap_or(true);
-    let pins = Some(Pins::in_store(store.clone()));
-    let harness = Harness::start(serve.config, recorder, Launcher::Kept { helper: None }, pins)
-        .context("cannot write the record")?;
-    if asks_people {
-        harness.approvals().people_answer();
-    }
-    let sessions = Sessions::new(harness, store, &folders.runtime);
+    let Started { harness, mut rest } =
+        composition::start(Wanted { config: serve.config, state: &folders.state, socket: &socket }).await?;
+    let sessions = Sessions::new(harness, Arc::clone(rest.store()), &folders.runtime);
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {
-            sessions.stop().await;
+            rest.end(sessions.stop()).await;
             return Err(error.into());
         }
     };
-    let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-    tasks.spawn(control.serve(Arc::new(sessions.clone()), shutdown.clone()));
+    rest.answer(Arc::new(sessions.clone()));
     let restored = report::counted(restored as u64, "session");
     report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);
     until_the_end(&mut signals, |stop| reload(&sessions, &serve.files, folders, stop)).await;
     tracing::info!("ending");
     supervisor::notify(supervisor::STOPPING);
-    shutdown.cancel();
-    tasks.close();
-    tasks.wait().await;
-    sessions.stop().await;
+    rest.end(sessions.stop()).await;
     Ok(())
 }
 

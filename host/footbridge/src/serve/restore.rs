@@ -5,17 +5,16 @@
 
 use std::time::{Duration, SystemTime};
 
-use tokio_util::sync::CancellationToken;
-
 use super::{
     folder::{self, SessionFolderError},
-    sessions::{Kept, Sessions, Table},
+    kept::{AllKept, Kept},
+    sessions::Sessions,
 };
 use crate::{
     approvers::NobodyToAsk,
     store::{StoreError, StoredSession},
 };
-use footbridge_calls::session::{Ended, SessionSpec};
+use footbridge_calls::session::{Ended, Life, SessionSpec};
 use footbridge_core::names::SessionName;
 use footbridge_edge::listener::{BindError, Listener};
 use footbridge_processes::process::ProcessWatch;
@@ -41,41 +40,49 @@ enum Fate {
 impl Sessions {
     /// Opens all sessions of the store; gives how many there are.
     pub(super) async fn restore(&self) -> Result<usize, StoreError> {
-        let all = self.0.store.sessions().await?;
-        let mut table = self.0.table.lock().await;
-        for stored in all {
+        let stored = self.0.store.sessions().await?;
+        let mut all = self.0.kept.lock().await;
+        for stored in stored {
             let name = stored.name.clone();
             match fate(&stored) {
                 Ok(Fate::Ended(why)) => {
                     tracing::warn!(session = %name, why = why.as_str(), "a session ended while no daemon was running");
                     self.0.harness.ended_meanwhile(&name, why);
-                    if let Err(error) = self.end(&mut table, &name, why).await {
+                    if let Err(error) = self.forget(&mut all, &name, why).await {
                         tracing::error!(session = %name, %error, "it is still in the store");
                     }
                 }
-                Ok(Fate::Goes(process)) => self.open_again(&mut table, Kept::new(stored), process),
+                Ok(Fate::Goes(process)) => self.open_again(&mut all, self.held(stored), process),
                 Err(error) => {
-                    let mut kept = Kept::new(stored);
+                    let mut kept = self.held(stored);
                     let why = format!("its process cannot be watched: {error}; revoke it, or restart the daemon");
                     tracing::error!(session = %name, %why, "a session stays closed");
                     kept.closed = Some(why);
-                    table.insert(name, kept);
+                    self.watch(&kept, None);
+                    all.insert(name, kept);
                 }
             }
         }
-        folder::remove_others(&self.0.runtime, &Self::names(&table));
+        folder::remove_others(&self.0.runtime, &Self::names(&all));
         self.sweep();
-        Ok(table.len())
+        Ok(all.len())
     }
 
-    fn open_again(&self, table: &mut Table, mut kept: Kept, process: Option<ProcessWatch>) {
+    /// A session whose name is taken, and whose time runs, before it is opened.
+    fn held(&self, stored: StoredSession) -> Kept {
+        // The store has no name twice.
+        let life = self.0.harness.hold(&stored.name, stored.expires).ok();
+        Kept::new(stored, life)
+    }
+
+    fn open_again(&self, all: &mut AllKept, mut kept: Kept, process: Option<ProcessWatch>) {
         let name = kept.stored.name.clone();
         self.open(&mut kept);
         self.watch(&kept, process);
-        if kept.closed.is_some() || !kept.broken.is_empty() {
-            self.0.tasks.spawn(self.clone().retry(name.clone(), kept.over.clone()));
+        if let Some(life) = kept.life.clone().filter(|_| kept.closed.is_some() || !kept.broken.is_empty()) {
+            self.0.tasks.spawn(self.clone().retry(name.clone(), life));
         }
-        table.insert(name, kept);
+        all.insert(name, kept);
     }
 
     /// Opens a session that is not open, on those of its listeners that can be bound.
@@ -127,16 +134,16 @@ impl Sessions {
     }
 
     /// Tries again what could not be opened, until it can or the session ends.
-    async fn retry(self, name: SessionName, over: CancellationToken) {
+    async fn retry(self, name: SessionName, life: Life) {
         let (mut pause, longest) = PAUSES;
         loop {
             tokio::select! {
-                () = over.cancelled() => return,
+                () = life.cancelled() => return,
                 () = self.0.shutdown.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
-            let mut table = self.0.table.lock().await;
-            let Some(kept) = table.get_mut(&name).filter(|_| !over.is_cancelled()) else { return };
+            let mut all = self.0.kept.lock().await;
+            let Some(kept) = all.get_mut(&name).filter(|kept| kept.is(&life) && kept.goes_on()) else { return };
             self.try_again(kept);
             if kept.closed.is_none() && kept.broken.is_empty() {
                 tracing::info!(session = %name, "a session listens everywhere again");

@@ -1,14 +1,16 @@
-//! The sessions of the daemon: what is in the store, what listens, and what ends a session.
+//! The sessions of the daemon: made, kept in the store, and ended. Which are open, and when their time is over, is the
+//! harness's to know; here is what the store has of each, and what is wrong with it.
 //!
 //! A session is in the store before its token is shown, and out of the store before its end is reported. Its states:
 //! open on all its listeners; open on some, while the others are tried again (`retry`); closed, where it cannot be
-//! opened at all. It ends when it is revoked, when its time is over, or when its process is gone.
+//! opened at all, and the harness holds its name. It ends when it is revoked, when its time is over, or when its process
+//! is gone.
 //!
 //! Failure paths: a session that cannot be stored is not created. One that cannot be taken out of the store is ended
 //! all the same, stays in the list as closed, and whoever revoked it is told.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -18,15 +20,22 @@ use footbridge_proto::{endpoint::Endpoint, token::Token};
 use tokio::sync::Mutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{folder, wish::Wish};
+use super::{
+    asked::AskedSession,
+    folder,
+    kept::{AllKept, Kept},
+};
 use crate::{
     approvers::NobodyToAsk,
     config::Config,
     control::wire::{CreateSession, Refusal, RefusalKind},
     harness::{Harness, Reloaded},
-    store::{Problem, Store, StoreError, StoredSession},
+    store::{Problem, StateStore, StoreError, StoredSession},
 };
-use footbridge_calls::session::{Deadline, Ended, SessionSpec};
+use footbridge_calls::{
+    operator::Operator,
+    session::{Ended, SessionSpec},
+};
 use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use footbridge_processes::process::ProcessWatch;
@@ -42,43 +51,22 @@ pub(super) struct Inner {
     pub(super) harness: Harness,
     /// Those of the configuration as it was read last.
     pub(super) listeners: Listeners,
-    pub(super) store: Store,
+    pub(super) store: Arc<dyn StateStore>,
     pub(super) runtime: PathBuf,
     /// Held while a session is made, changed or ended: one after the other.
-    pub(super) table: Mutex<Table>,
+    pub(super) kept: Mutex<AllKept>,
     pub(super) tasks: TaskTracker,
     pub(super) shutdown: CancellationToken,
 }
 
-/// By name.
-pub(super) type Table = BTreeMap<SessionName, Kept>;
-
-/// A session that is kept.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) stored: StoredSession,
-    /// Why the harness does not have it open.
-    pub(super) closed: Option<String>,
-    /// Why it does not listen somewhere, by the place in `stored.listens`.
-    pub(super) broken: BTreeMap<usize, String>,
-    /// Cancelled when it ends: nobody watches over it any more.
-    pub(super) over: CancellationToken,
-}
-
-impl Kept {
-    pub(super) fn new(stored: StoredSession) -> Self {
-        Self { stored, closed: None, broken: BTreeMap::new(), over: CancellationToken::new() }
-    }
-}
-
 impl Sessions {
-    pub(super) fn new(harness: Harness, store: Store, runtime: &Path) -> Self {
+    pub(super) fn new(harness: Harness, store: Arc<dyn StateStore>, runtime: &Path) -> Self {
         Self(Arc::new(Inner {
             listeners: harness.listeners().clone(),
             harness,
             store,
             runtime: runtime.to_owned(),
-            table: Mutex::default(),
+            kept: Mutex::default(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         }))
@@ -90,54 +78,54 @@ impl Sessions {
 
     /// Takes a new configuration, while no session is made.
     pub(super) async fn reload(&self, config: Config) -> Reloaded {
-        let _no_changes = self.0.table.lock().await;
+        let _no_changes = self.0.kept.lock().await;
         self.0.harness.reload(config)
     }
 
     /// Makes a session and gives its token.
     pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
         // Under the lock that a reload takes too: a session begins with policies of one configuration.
-        let mut table = self.0.table.lock().await;
+        let mut all = self.0.kept.lock().await;
         let policy = self.0.harness.policies().get(&asked.policy);
         let policy = policy.map_err(|error| Refusal::new(RefusalKind::Invalid, error.to_string()))?;
-        let mut wish = Wish::read(asked, policy)?;
-        if wish.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
-            return Err(Refusal::new(RefusalKind::Invalid, NobodyToAsk(wish.policy.name().to_owned()).to_string()));
+        let mut wanted = AskedSession::read(asked, policy)?;
+        if wanted.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
+            return Err(Refusal::new(RefusalKind::Invalid, NobodyToAsk(wanted.policy.name().to_owned()).to_string()));
         }
-        if table.contains_key(&wish.name) {
-            let message = format!("there is a session {} already: revoke it, or choose another name", wish.name);
+        if all.contains_key(&wanted.name) {
+            let message = format!("there is a session {} already: revoke it, or choose another name", wanted.name);
             return Err(Refusal::new(RefusalKind::Taken, message));
         }
-        if table.len() >= MAX_SESSIONS {
+        if all.len() >= MAX_SESSIONS {
             let message = format!("there are {MAX_SESSIONS} sessions, and no more are kept: revoke some");
             return Err(Refusal::new(RefusalKind::Failed, message));
         }
-        let placed = wish.place(asked, &self.0.runtime);
+        let placed = wanted.place(asked, &self.0.runtime);
         let made = match placed {
-            Ok(()) => self.make(&wish).await,
+            Ok(()) => self.make(&wanted).await,
             Err(refusal) => Err(refusal),
         };
         match made {
-            Ok((token, stored)) => {
-                let kept = Kept::new(stored.clone());
-                self.watch(&kept, wish.process.take().map(|(_, watch)| watch));
-                table.insert(wish.name.clone(), kept);
-                tracing::info!(session = %wish.name, "a session was created");
+            Ok((token, kept)) => {
+                let stored = kept.stored.clone();
+                self.watch(&kept, wanted.process.take().map(|(_, watch)| watch));
+                all.insert(wanted.name.clone(), kept);
+                tracing::info!(session = %wanted.name, "a session was created");
                 Ok((token, stored))
             }
             Err(refusal) => {
-                folder::remove(&self.0.runtime, &wish.name);
+                folder::remove(&self.0.runtime, &wanted.name);
                 Err(refusal)
             }
         }
     }
 
     /// Binds, stores, opens. What was bound is closed again where a step fails.
-    async fn make(&self, wish: &Wish) -> Result<(Token, StoredSession), Refusal> {
+    async fn make(&self, wanted: &AskedSession) -> Result<(Token, Kept), Refusal> {
         let failed = |error: &dyn std::fmt::Display| Refusal::new(RefusalKind::Failed, error.to_string());
         let mut listens = Vec::new();
         let mut bound = Vec::new();
-        for listen in &wish.listens {
+        for listen in &wanted.listens {
             let listener = self.0.listeners.bind(listen).map_err(|error| not_bound(&error))?;
             listens.push(lasting(listen, &listener));
             bound.push(listener);
@@ -145,68 +133,70 @@ impl Sessions {
         let token = new_token().map_err(|error| failed(&error))?;
         let created = SystemTime::now();
         let stored = StoredSession {
-            name: wish.name.clone(),
+            name: wanted.name.clone(),
             token: Digest::of(token.expose()),
             created,
-            expires: wish.ttl.and_then(|ttl| created.checked_add(ttl)),
-            policy: wish.policy.name().to_owned(),
-            labels: wish.labels.clone(),
-            limits: wish.limits.clone(),
+            expires: wanted.ttl.and_then(|ttl| created.checked_add(ttl)),
+            policy: wanted.policy.name().to_owned(),
+            labels: wanted.labels.clone(),
+            limits: wanted.limits.clone(),
             listens,
-            process: wish.process.as_ref().map(|(identity, _)| identity.clone()),
+            process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
         };
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {
-            labels: wish.labels.clone(),
-            limits: wish.limits.clone(),
+            labels: wanted.labels.clone(),
+            limits: wanted.limits.clone(),
             expires: stored.expires,
-            ..SessionSpec::new(wish.name.clone(), &token, Arc::clone(&wish.policy))
+            ..SessionSpec::new(wanted.name.clone(), &token, Arc::clone(&wanted.policy))
         };
-        if let Err(error) = self.0.harness.open(spec, bound) {
-            // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
-            // restart.
-            let _ = self.0.store.remove_session(&wish.name).await;
-            return Err(failed(&error));
+        match self.0.harness.open(spec, bound) {
+            Ok(life) => Ok((token, Kept::new(stored, Some(life)))),
+            Err(error) => {
+                // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
+                // restart.
+                let _ = self.0.store.remove_session(&wanted.name).await;
+                Err(failed(&error))
+            }
         }
-        Ok((token, stored))
     }
 
     /// Gives a session another token.
     pub(super) async fn rotate(&self, name: &SessionName) -> Result<(Token, StoredSession), Refusal> {
-        let mut table = self.0.table.lock().await;
-        let kept = table.get_mut(name).filter(|kept| !kept.over.is_cancelled()).ok_or_else(|| no_such(name))?;
+        let mut all = self.0.kept.lock().await;
+        let kept = all.get_mut(name).filter(|kept| kept.goes_on()).ok_or_else(|| no_such(name))?;
         let token = new_token().map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
         let digest = Digest::of(token.expose());
         self.0.store.set_token(name, digest).await.map_err(|error| not_stored(&error))?;
         kept.stored.token = digest;
         // One that is closed opens with it later.
-        let _is_open = self.0.harness.rotate(name, digest);
+        let _is_there = self.0.harness.rotate(name, digest);
         tracing::info!(session = %name, "a session's token was replaced");
         Ok((token, kept.stored.clone()))
     }
 
     /// Ends a session because an operator says so.
-    pub(super) async fn revoke(&self, name: &SessionName) -> Result<(), Refusal> {
-        let mut table = self.0.table.lock().await;
-        if !table.contains_key(name) {
+    pub(super) async fn revoke(&self, operator: &Operator, name: &SessionName) -> Result<(), Refusal> {
+        let mut all = self.0.kept.lock().await;
+        if !all.contains_key(name) {
             return Err(no_such(name));
         }
-        self.end(&mut table, name, Ended::Revoked).await.map_err(|error| {
+        let _was_open = self.0.harness.revoke(operator, name).await;
+        self.forget(&mut all, name, Ended::Revoked).await.map_err(|error| {
             let message =
                 format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
             Refusal::new(RefusalKind::Failed, message)
         })
     }
 
-    /// Ends a session: first for its guest, then in the store.
-    pub(super) async fn end(&self, table: &mut Table, name: &SessionName, why: Ended) -> Result<(), StoreError> {
-        let _was_open = self.0.harness.end(name, why).await;
-        if let Some(kept) = table.get_mut(name) {
-            kept.over.cancel();
+    /// Takes a session that has ended out of the store, and what it had off the disk. First it has to end for its
+    /// guest.
+    pub(super) async fn forget(&self, all: &mut AllKept, name: &SessionName, why: Ended) -> Result<(), StoreError> {
+        if let Some(kept) = all.get_mut(name) {
             kept.closed = Some(format!("it has ended ({}), but is still in the store", why.as_str()));
         }
         self.0.store.remove_session(name).await?;
-        table.remove(name);
+        all.remove(name);
         folder::remove(&self.0.runtime, name);
         self.sweep();
         tracing::info!(session = %name, why = why.as_str(), "a session ended");
@@ -219,34 +209,33 @@ impl Sessions {
         self.0.tasks.spawn_blocking(move || folder::sweep(&runtime));
     }
 
-    /// Ends a session when its time is over or its process is gone.
+    /// Ends a session when its process is gone, and forgets it once it has ended, whoever ended it.
     pub(super) fn watch(&self, kept: &Kept, process: Option<ProcessWatch>) {
-        let left = kept.stored.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
-        let until = left.and_then(Deadline::after);
-        if until.is_none() && process.is_none() {
-            return;
-        }
-        let (sessions, name, over) = (self.clone(), kept.stored.name.clone(), kept.over.clone());
+        let Some(life) = kept.life.clone() else { return };
+        let (sessions, name) = (self.clone(), kept.stored.name.clone());
         self.0.tasks.spawn(async move {
-            let why = tokio::select! {
-                () = over.cancelled() => return,
+            tokio::select! {
+                () = life.cancelled() => {}
                 () = sessions.0.shutdown.cancelled() => return,
-                () = time_over(until) => Ended::Expired,
-                () = gone(process.as_ref()) => Ended::ProcessGone,
-            };
-            let mut table = sessions.0.table.lock().await;
-            // The name may be another session's by now.
-            if !over.is_cancelled()
-                && let Err(error) = sessions.end(&mut table, &name, why).await
-            {
+                () = gone(process.as_ref()) => {}
+            }
+            let mut all = sessions.0.kept.lock().await;
+            // The name may be another session's by now, or this one was revoked and forgotten.
+            let is_here = all.get(&name).is_some_and(|kept| kept.is(&life));
+            if !is_here || life.ended() == Some(Ended::Revoked) {
+                return;
+            }
+            let _had_not_ended = sessions.0.harness.process_gone(&name).await;
+            let why = life.ended().unwrap_or(Ended::ProcessGone);
+            if let Err(error) = sessions.forget(&mut all, &name, why).await {
                 tracing::error!(session = %name, %error, "a session that ended is still in the store");
             }
         });
     }
 
     /// Names of all sessions.
-    pub(super) fn names(table: &Table) -> BTreeSet<String> {
-        table.keys().map(ToString::to_string).collect()
+    pub(super) fn names(all: &AllKept) -> BTreeSet<String> {
+        all.keys().map(ToString::to_string).collect()
     }
 
     /// Ends everything in order. Sessions stay in the store.
@@ -260,14 +249,6 @@ impl Sessions {
         };
         inner.harness.stop().await;
         inner.listeners.released().await;
-        inner.store.close().await;
-    }
-}
-
-async fn time_over(until: Option<Deadline>) {
-    match until {
-        Some(until) => until.passed().await,
-        None => std::future::pending().await,
     }
 }
 

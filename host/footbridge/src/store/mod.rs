@@ -1,70 +1,29 @@
-//! What outlives a harness: `state.db` in the state folder, with the sessions of `serve`, the pins of what servers
-//! define, and signed heads of the record.
+//! What outlives a harness: the sessions of `serve`, the pins of what servers define, and signed heads of the record.
 //!
-//! Several harnesses may have it open at once. Every change is on disk when it is done. Nothing outside knows SQL, and
-//! no token is ever in it, only digests.
+//! Each kind of thing has a trait, so that another database is another folder beside `sqlite`, and a variant of [`StoreKind`]. No token
+//! is ever in a store, only digests.
 //!
-//! Failure paths: a file that is damaged, another program's or of a newer Footbridge is refused at the start and left
-//! as it is; a change that cannot be written has not happened.
+//! Failure paths: a store that is damaged, another program's or of a newer Footbridge is refused at the start and left as
+//! it is; a change that cannot be written has not happened.
 
 mod error;
 mod heads;
-mod open;
+mod kind;
 mod pins;
 mod sessions;
-mod time;
+pub mod sqlite;
 
-use std::path::{Path, PathBuf};
-
-use sqlx::SqlitePool;
-use tokio::runtime::Handle;
-use tokio_util::task::TaskTracker;
+use futures::future::BoxFuture;
 
 pub use error::{Problem, StoreError};
-pub use pins::{Acceptance, NotAccepted, StoredDefinition, StoredPin};
-pub use sessions::StoredSession;
+use footbridge_calls::pins::PinStore;
+pub use heads::HeadStore;
+pub use kind::StoreKind;
+pub use pins::{Acceptance, NotAccepted, PinReview, StoredDefinition, StoredPin};
+pub use sessions::{SessionStore, StoredSession};
 
-/// The name of the file in the state folder.
-pub const FILE: &str = "state.db";
-
-/// The store, open. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Store {
-    pool: SqlitePool,
-    path: PathBuf,
-    /// Where it was opened: a connection that another runtime gives back never comes back.
-    home: Handle,
-    tasks: TaskTracker,
-}
-
-impl Store {
-    /// Opens the store of a state folder, and makes both where they are missing.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn open(state: &Path) -> Result<Self, StoreError> {
-        let path = state.join(FILE);
-        let pool = open::open(state, &path).await.map_err(|problem| StoreError { path: path.clone(), problem })?;
-        Ok(Self { pool, path, home: Handle::current(), tasks: TaskTracker::new() })
-    }
-
+/// All that is kept of a state folder, open.
+pub trait StateStore: SessionStore + PinStore + PinReview + HeadStore {
     /// Closes it. What was done before is on disk either way.
-    pub async fn close(&self) {
-        self.pool.close().await;
-    }
-
-    /// Its connection, for tests of other modules that need what it never does.
-    #[cfg(test)]
-    pub(crate) async fn raw(&self) -> sqlx::pool::PoolConnection<sqlx::Sqlite> {
-        self.pool.acquire().await.unwrap()
-    }
-
-    fn failed(&self, problem: impl Into<Problem>) -> StoreError {
-        StoreError { path: self.path.clone(), problem: problem.into() }
-    }
+    fn close(&self) -> BoxFuture<'_, ()>;
 }
-
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod vetting_tests;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use footbridge::harness::OpenError;
-use footbridge_calls::session::{Ended, SessionSpec};
+use footbridge_calls::{operator::Operator, session::SessionSpec};
 use footbridge_core::{digest::Digest, gate::Policy};
 use footbridge_core::{names::SessionName, random::new_token};
 use footbridge_edge::listener::{Listen, Listener, Listeners};
@@ -17,6 +17,8 @@ use crate::{
 const JSON: &str = "Content-Type: application/json";
 const SLOW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"demo","tool":"count_slowly","arguments":{"n":2}}}"#;
 const ENDLESS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"demo","tool":"count_slowly","arguments":{"n":600}}}"#;
+
+const OPERATOR: Operator = Operator::ThisProcess { uid: 7 };
 
 fn name() -> SessionName {
     "test".parse().unwrap()
@@ -44,7 +46,7 @@ fn a_revoked_session_is_cut_off_and_its_calls_are_cancelled() {
     idle.send(bridge.request(LIST));
     assert_eq!(idle.answer().status, 200);
     let mut calling = sent(&bridge, ENDLESS);
-    assert!(bridge.harness(async |harness| harness.end(&name(), Ended::Revoked).await));
+    assert!(bridge.harness(async |harness| harness.revoke(&OPERATOR, &name()).await));
     idle.must_end();
     calling.must_end();
     let outcome = bridge.until_recorded(|line| line["type"] == "outcome");
@@ -53,7 +55,7 @@ fn a_revoked_session_is_cut_off_and_its_calls_are_cancelled() {
     assert_eq!((&ended["session"], &ended["why"]), (&json!("test"), &json!("revoked")));
     assert!(std::net::TcpStream::connect(bridge.door.address).is_err(), "nothing listens there any more");
     assert!(bridge.harness(async |harness| harness.sessions().is_empty()));
-    assert!(!bridge.harness(async |harness| harness.end(&name(), Ended::Revoked).await));
+    assert!(!bridge.harness(async |harness| harness.revoke(&OPERATOR, &name()).await));
 }
 
 #[test]

@@ -12,7 +12,8 @@ use footbridge_calls::{
     record::Audit,
     request::{CallRequest, Target},
     resolve::Resolver,
-    session::{Session, SessionSpec},
+    session::SessionSpec,
+    sessions::Sessions,
     upstream::{Guard, Upstream},
     watcher::Watcher,
 };
@@ -62,11 +63,13 @@ pub(super) async fn admitted(
     let upstream = Upstream::new(Arc::new(keeps), guard);
     let audit = Audit::start(VolatileJournal::new(), Redactor::default(), limits.audit.clone()).unwrap();
     let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), 1 << 30);
-    let stages = Stages { resolver, approvals: Approvals::new(Vec::new(), audit.clone()), audit, upstream };
+    let approvals = Approvals::new(Vec::new(), audit.clone());
+    let sessions = Sessions::new(approvals.clone(), limits, budget);
+    let stages = Stages { resolver, approvals, audit, upstream };
     let token = new_token().unwrap();
     let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
-    let session = Arc::new(Session::new(spec, limits, budget.share()));
-    let principal = authenticate(&session, &Peer::Unix { uid: 0, pid: None }, token.expose().as_bytes()).unwrap();
+    let open = sessions.open(spec, Vec::new(), ()).unwrap();
+    let principal = authenticate(open.session(), &Peer::Unix { uid: 0, pid: None }, token.expose().as_bytes()).unwrap();
     let request = CallRequest {
         server: server.to_owned(),
         target,

@@ -16,9 +16,13 @@ use super::{Fault, Memory};
 use crate::{
     admit::Admitted,
     approval::{Answer, Approvals, Clear, Cleared},
-    auth::{Principal, tests::principal},
+    auth::{
+        Principal,
+        tests::{principal, principal_under},
+    },
     call::Stages,
     decide,
+    operator::Operator,
     provider::RawResult,
     record::Audit,
     request::{CallRequest, Target},
@@ -120,8 +124,7 @@ impl World {
 
     /// A session of its own, whose policy asks about every call.
     pub(super) fn asks(&self, audit: &Audit) -> Asks {
-        let (stages, principal) = (self.stages(audit), principal());
-        principal.session().set_policy(Policy::ask());
+        let (stages, principal) = (self.stages(audit), principal_under(Policy::ask()));
         stages.approvals.people_answer();
         Asks { stages, principal }
     }
@@ -197,7 +200,10 @@ impl Asks {
         loop {
             changed.borrow_and_update();
             for asked in approvals.list().into_iter().filter(|asked| asked.state == "pending") {
-                approvals.answer(asked.id.parse().unwrap(), Answer::Allow { remember: false }, "a person").unwrap();
+                let person = Operator::ThisProcess { uid: 7 };
+                approvals
+                    .answer(asked.id.parse().unwrap(), Answer::Allow { remember: false }, &person, "a test")
+                    .unwrap();
             }
             changed.changed().await.unwrap();
         }

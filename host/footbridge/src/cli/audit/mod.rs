@@ -15,7 +15,7 @@ use footbridge_proto::text::Escaped;
 use crate::{
     config::folders::Folders,
     report,
-    store::{Store, StoreError},
+    store::{StoreError, StoreKind},
 };
 use footbridge_audit::read::{ChainFolder, chains, find};
 
@@ -143,7 +143,7 @@ fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
         return Ok(BAD);
     }
     let forgotten = in_store(async {
-        let store = Store::open(&place.state).await?;
+        let store = StoreKind::of(&place.state).open().await?;
         let forgotten = store.forget_heads(chain).await;
         store.close().await;
         forgotten

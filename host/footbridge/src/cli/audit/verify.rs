@@ -6,7 +6,7 @@ use footbridge_proto::text::Escaped;
 use serde_json::json;
 
 use super::{BAD, Place, in_store};
-use crate::{report, store::Store};
+use crate::{report, store::StoreKind};
 use footbridge_audit::read::{KnownHeads, Report, parse_heads, verify};
 
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     let mut known = KnownHeads::of(&place.audit).context("cannot read the heads beside the chains")?;
     known.keys.extend(args.keys.iter().cloned());
     // The key of the folder is known by now: what is in the store counts only with its signature.
-    let unread = match in_store(Store::heads_in(&place.state))? {
+    let unread = match in_store(StoreKind::of(&place.state).read_heads())? {
         Ok(heads) => {
             known.add_stored(heads);
             None

@@ -1,6 +1,6 @@
 //! `footbridge servers pins`: looking at pins, and accepting what changed.
 
-use std::{io::IsTerminal as _, path::Path};
+use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::{
         wire::{AcceptedPin, PinsAccepted},
     },
     report,
-    store::{Acceptance, FILE, Store, StoreError, StoredPin},
+    store::{Acceptance, StateStore, StoreError, StoreKind, StoredPin},
 };
 use footbridge_core::digest::Digest;
 use footbridge_processes::sys;
@@ -80,15 +80,14 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
 struct Pins {
     runtime: tokio::runtime::Runtime,
     /// None where there never was a harness.
-    store: Option<Store>,
+    store: Option<Arc<dyn StateStore>>,
 }
 
 impl Pins {
     fn open(state: &Path) -> anyhow::Result<Self> {
         sys::harden().context("cannot protect this process from others of the same user")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let is_there = state.join(FILE).symlink_metadata().is_ok();
-        let store = if is_there { Some(runtime.block_on(Store::open(state))?) } else { None };
+        let store = runtime.block_on(StoreKind::of(state).open_if_there())?;
         Ok(Self { runtime, store })
     }
 

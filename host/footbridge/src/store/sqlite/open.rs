@@ -13,7 +13,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::Problem;
+use crate::store::Problem;
 use footbridge_audit::private_folder::make_private;
 
 /// How long a write waits for another process's.

@@ -1,15 +1,10 @@
-//! The control socket of a run: in the run's folder, outside of what the sandbox sees. It takes what is about
-//! approvals and servers; a run has one session, which ends with it.
+//! What the control socket of a run takes, which is in the run's folder, outside of what the sandbox sees: what is about
+//! approvals and servers. A run has one session, which ends with it.
 
-use std::sync::Arc;
-
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-use super::folder::RunFolder;
 use crate::{
     control::{
         self, approvals,
-        server::{Control, ControlError, ControlPeer, Handler, sent},
+        server::{ControlPeer, Handler, sent},
         servers::{self, Overseen},
         wire::{ControlRequest, Refusal, RefusalKind},
     },
@@ -17,11 +12,19 @@ use crate::{
 };
 use footbridge_calls::approval::Approvals;
 
-struct OfRun {
+/// Answers commands of a run.
+pub(super) struct OfRun {
     approvals: Approvals,
     /// Whether others than the person in front of the run may answer.
     others: bool,
     overseen: Overseen,
+}
+
+impl OfRun {
+    /// With `others`, people answer over the control socket.
+    pub(super) fn new(harness: &Harness, others: bool) -> Self {
+        Self { approvals: harness.approvals().clone(), others, overseen: harness.overseen() }
+    }
 }
 
 impl Handler for OfRun {
@@ -42,29 +45,5 @@ impl Handler for OfRun {
                 Err(Refusal::new(RefusalKind::Invalid, "this is a run, whose only session ends with its command"))
             }
         }
-    }
-}
-
-/// A control socket that is served.
-pub(super) struct Answering {
-    shutdown: CancellationToken,
-    tasks: TaskTracker,
-}
-
-impl Answering {
-    /// Binds it in the run's folder and serves it. With `others`, people answer over it.
-    pub(super) fn start(folder: &RunFolder, harness: &Harness, others: bool) -> Result<Self, ControlError> {
-        let control = Control::bind(&control::in_folder(folder.path()))?;
-        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let of_run = OfRun { approvals: harness.approvals().clone(), others, overseen: harness.overseen() };
-        tasks.spawn(control.serve(Arc::new(of_run), shutdown.clone()));
-        Ok(Self { shutdown, tasks })
-    }
-
-    /// Ends it.
-    pub(super) async fn stop(self) {
-        self.shutdown.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
     }
 }

@@ -17,7 +17,7 @@ use footbridge_core::{
     redact::Redactor,
 };
 
-use crate::store::{Acceptance, NotAccepted, Problem, Store};
+use crate::store::{Acceptance, NotAccepted, Problem, sqlite::Store};
 
 fn x() -> ServerName {
     "x".parse().unwrap()

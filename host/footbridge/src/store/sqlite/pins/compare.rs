@@ -4,7 +4,8 @@ use std::{collections::HashMap, time::SystemTime};
 
 use sqlx::{Connection as _, SqliteConnection};
 
-use crate::store::{Problem, time::millis};
+use super::millis;
+use crate::store::Problem;
 use footbridge_calls::pins::{Compared, Definition};
 
 /// Most pins of one server: those of a few listings of the most tools that one may have. Without it a server that

@@ -25,7 +25,7 @@ const MAX_LABELS: usize = 8 * 1024;
 
 /// What was asked for, checked.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct AskedSession {
     pub(super) name: SessionName,
     pub(super) policy: Arc<Policy>,
     pub(super) labels: Labels,
@@ -39,7 +39,7 @@ fn invalid(message: impl Into<String>) -> Refusal {
     Refusal::new(RefusalKind::Invalid, message)
 }
 
-impl Wish {
+impl AskedSession {
     /// Makes sense of a request.
     pub(super) fn read(asked: &CreateSession, policy: Arc<Policy>) -> Result<Self, Refusal> {
         let name: SessionName = asked.name.parse().map_err(|error| invalid(format!("{:?}: {error}", asked.name)))?;
@@ -121,11 +121,11 @@ fn access(asked: &CreateSession) -> Access {
 mod tests {
     use super::*;
 
-    fn asked(change: impl FnOnce(&mut CreateSession)) -> Result<Wish, Refusal> {
+    fn asked(change: impl FnOnce(&mut CreateSession)) -> Result<AskedSession, Refusal> {
         let mut asked =
             CreateSession { name: "one".into(), policy: "open".into(), socket_mode: 0o600, ..CreateSession::default() };
         change(&mut asked);
-        Wish::read(&asked, Policy::open())
+        AskedSession::read(&asked, Policy::open())
     }
 
     fn refused(change: impl FnOnce(&mut CreateSession), part: &str) {
@@ -149,18 +149,18 @@ mod tests {
 
     #[tokio::test]
     async fn each_virtual_machine_gets_a_listener_and_others_keep_theirs() {
-        let wish = asked(|asked| {
+        let session = asked(|asked| {
             asked.listen = vec!["vsock:any:7179".into(), "unix:/x".into()];
             asked.peer_cids = vec![4, 5];
             asked.socket_mode = 0o666;
             asked.allow_uids = vec![7, 7];
             asked.pid = Some(std::process::id().cast_signed());
         });
-        let wish = wish.unwrap();
-        let cids: Vec<_> = wish.listens.iter().map(|listen| listen.peer_cid).collect();
+        let session = session.unwrap();
+        let cids: Vec<_> = session.listens.iter().map(|listen| listen.peer_cid).collect();
         assert_eq!(cids, [Some(4), Some(5), None]);
-        let unix = &wish.listens[2].access;
+        let unix = &session.listens[2].access;
         assert_eq!((unix.mode, unix.allowed_uids.as_ref().unwrap().len()), (0o666, 1));
-        assert!(wish.process.is_some());
+        assert!(session.process.is_some());
     }
 }

@@ -10,6 +10,7 @@ use sqlx::{Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
 use super::*;
+use crate::store::StoredSession;
 use footbridge_core::{digest::Digest, limits::overrides::Override};
 use footbridge_edge::listener::{Access, Listen};
 use footbridge_processes::process::ProcessIdentity;

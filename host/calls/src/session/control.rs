@@ -1,0 +1,47 @@
+//! What changes a session: another token, another policy, its end. The table of sessions alone has it, which records
+//! what it does; no [`Session`], and so no principal, leads to it.
+
+use std::sync::{Arc, PoisonError};
+
+use footbridge_core::{budget, digest::Digest, gate::Policy, limits::Limits};
+
+use super::{Key, LifeControl, Reach, Session, SessionSpec, Shown};
+
+/// A session that was made, and what changes it.
+#[derive(Debug)]
+pub(crate) struct SessionControl {
+    session: Arc<Session>,
+}
+
+impl SessionControl {
+    /// An open session with these limits, its own among them.
+    pub(crate) fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share, life: &LifeControl) -> Self {
+        Self { session: Arc::new(Session::new(spec, limits, bytes, life.life().clone())) }
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// As if its token was shown now.
+    pub(crate) fn shown(&self) -> Shown {
+        Shown(self.session.key().turn)
+    }
+
+    /// Replaces the token: the old one ends at once, calls that are running go on.
+    pub(crate) fn rotate(&self, token: Digest) {
+        let mut key = self.session.key.write().unwrap_or_else(PoisonError::into_inner);
+        *key = Key { digest: token, turn: key.turn + 1 };
+    }
+
+    /// Gives it another policy, for whatever is looked up from now on. One that says the same changes nothing: what was
+    /// looked up and what was allowed stay so.
+    pub(crate) fn set_policy(&self, policy: Arc<Policy>) {
+        let session = &self.session;
+        if session.reach().rules().policy().revision() == policy.revision() {
+            return;
+        }
+        let reach = Arc::new(Reach::new(policy, &session.spec.labels));
+        *session.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
+    }
+}

@@ -1,0 +1,90 @@
+//! What `run` and `serve` start and end alike, in one order.
+//!
+//! Start: the store, the control socket, the record, then the stages and servers. A front opens its sessions next, and
+//! then answers commands. End: no new commands, the front with its harness, the store.
+//!
+//! Failure paths: where a step fails, what was started before is dropped; nothing was served yet.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context as _;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    config::Config,
+    control::server::{Control, Handler},
+    harness::Harness,
+    store::{StateStore, StoreKind},
+};
+use footbridge_audit::Recorder;
+use footbridge_calls::pins::Pins;
+use footbridge_processes::launch::Launcher;
+
+/// What is started.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) config: Config,
+    /// The state folder.
+    pub(crate) state: &'a Path,
+    /// Where the control socket is to be.
+    pub(crate) socket: &'a Path,
+}
+
+/// What was started: the harness is its front's, the rest stays together.
+pub(crate) struct Started {
+    pub(crate) harness: Harness,
+    pub(crate) rest: Rest,
+}
+
+/// What is around a harness.
+pub(crate) struct Rest {
+    store: Arc<dyn StateStore>,
+    /// Bound, and not answered yet.
+    control: Option<Control>,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Starts everything but sessions and the answering of commands. People are asked unless the configuration says no.
+///
+/// # Errors
+/// When a step fails.
+pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
+    let Wanted { config, state, socket } = wanted;
+    let store = StoreKind::of(state).open().await?;
+    let control = Control::bind(socket)?;
+    let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
+    let pins = Some(Pins::in_store(Arc::clone(&store)));
+    let asks_people = config.approval.watch.unwrap_or(true);
+    let harness = Harness::start(config, recorder, Launcher::Kept { helper: None }, pins);
+    let harness = harness.context("cannot write the record")?;
+    if asks_people {
+        harness.approvals().people_answer();
+    }
+    let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+    Ok(Started { harness, rest: Rest { store, control: Some(control), shutdown, tasks } })
+}
+
+impl Rest {
+    /// The store.
+    pub(crate) fn store(&self) -> &Arc<dyn StateStore> {
+        &self.store
+    }
+
+    /// Answers commands from now on.
+    pub(crate) fn answer(&mut self, handler: Arc<impl Handler>) {
+        if let Some(control) = self.control.take() {
+            self.tasks.spawn(control.serve(handler, self.shutdown.clone()));
+        }
+    }
+
+    /// Ends everything, with the front when its turn comes.
+    pub(crate) async fn end(self, front: impl Future<Output = ()>) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        drop(self.control);
+        front.await;
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,56 @@
+//! Which store a state folder has: the one place that looks at that. Another kind is another variant, chosen in
+//! [`StoreKind::of`] by what the configuration says.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{StateStore, StoreError, sqlite};
+use footbridge_audit::SignedHead;
+
+/// Where state is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In a file of this folder.
+    Sqlite(PathBuf),
+}
+
+impl StoreKind {
+    /// That of a state folder. There is one kind so far.
+    #[must_use]
+    pub fn of(state: &Path) -> Self {
+        Self::Sqlite(state.to_owned())
+    }
+
+    /// Opens it, and makes it where it is missing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open(&self) -> Result<Arc<dyn StateStore>, StoreError> {
+        match self {
+            Self::Sqlite(folder) => Ok(Arc::new(sqlite::Store::open(folder).await?)),
+        }
+    }
+
+    /// Opens it, if there ever was a harness that made it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open_if_there(&self) -> Result<Option<Arc<dyn StateStore>>, StoreError> {
+        let is_there = match self {
+            Self::Sqlite(folder) => folder.join(sqlite::FILE).symlink_metadata().is_ok(),
+        };
+        if is_there { self.open().await.map(Some) } else { Ok(None) }
+    }
+
+    /// The signed heads that are kept, oldest first. Nothing is made or changed.
+    ///
+    /// # Errors
+    /// When it cannot be trusted or read.
+    pub async fn read_heads(&self) -> Result<Vec<SignedHead>, StoreError> {
+        match self {
+            Self::Sqlite(folder) => sqlite::Store::heads_in(folder).await,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What SQLite says is wrong, as what is wrong with a store.
+
+use crate::store::Problem;
+
+/// Primary result codes of SQLite.
+mod code {
+    pub(super) const BUSY: u32 = 5;
+    pub(super) const LOCKED: u32 = 6;
+    pub(super) const READONLY: u32 = 8;
+    pub(super) const CORRUPT: u32 = 11;
+    pub(super) const FULL: u32 = 13;
+    pub(super) const NOTADB: u32 = 26;
+}
+
+impl From<sqlx::Error> for Problem {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(database) => {
+                // Extended codes hold the primary one in their lowest byte.
+                let extended: u32 = database.code().and_then(|code| code.parse().ok()).unwrap_or(0);
+                match extended & 0xff {
+                    code::BUSY | code::LOCKED => Self::Locked,
+                    code::READONLY => Self::ReadOnly,
+                    code::CORRUPT | code::NOTADB => Self::Damaged(database.message().to_owned()),
+                    code::FULL => Self::Full,
+                    _ if database.is_unique_violation() => Self::Taken,
+                    _ => Self::Database(error.into()),
+                }
+            }
+            sqlx::Error::PoolTimedOut => Self::Locked,
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Damaged(error.to_string()),
+            _ => Self::Database(error.into()),
+        }
+    }
+}

@@ -17,8 +17,8 @@ pub mod cause;
 mod close;
 pub mod decide;
 pub mod events;
-pub mod pause;
 pub mod operator;
+pub mod pause;
 pub mod pins;
 pub mod provider;
 pub mod record;
@@ -27,8 +27,8 @@ pub mod reply;
 pub mod request;
 pub mod resolve;
 pub mod session;
-pub mod upstream;
 pub mod sessions;
+pub mod upstream;
 pub mod watcher;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{Harness, sessions::Places};
 use footbridge_calls::{
     operator::Operator,
     provider::RawResult,
-    resolve::{CallRequest, Target},
+    request::{CallRequest, Target},
     session::SessionSpec,
     sessions::Open,
     watcher::Watcher,

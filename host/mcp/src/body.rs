@@ -1,4 +1,4 @@
-//! The bodies of HTTP responses: one JSON message, or a stream of events, each message through the tap.
+//! The bodies of HTTP responses: one JSON message, or a stream of events, each message through the interceptor.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -15,10 +15,10 @@ use rmcp::{
 use sse_stream::Sse;
 
 use super::{
-    gather::{Dropped, Gather, Gathered, Room},
-    noise::Pace,
+    ignored::Pace,
+    interceptor::{Interceptor, Kind},
+    message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
     sse::Events,
-    tap::{Kind, Tap},
 };
 
 /// Bounds of the pause that a server may ask for before its stream is asked for again, ms.
@@ -39,19 +39,19 @@ pub(super) enum Arrived {
 }
 
 /// Reads a body that is one JSON message.
-pub(super) async fn json(mut response: reqwest::Response, tap: &Tap, room: Room) -> Arrived {
-    let mut gather = Gather::new(room);
+pub(super) async fn json(mut response: reqwest::Response, interceptor: &Interceptor, room: Room) -> Arrived {
+    let mut buffer = MessageBuffer::new(room);
     loop {
         let chunk = tokio::select! {
             chunk = response.chunk() => chunk,
-            () = gather.overdue() => return Arrived::NoRoom,
+            () = buffer.overdue() => return Arrived::NoRoom,
         };
         match chunk {
-            Ok(Some(chunk)) => gather.push(&chunk).await,
+            Ok(Some(chunk)) => buffer.push(&chunk).await,
             Ok(None) => break,
             Err(_) => return Arrived::Cut,
         }
-        if let Some(why) = gather.dropping() {
+        if let Some(why) = buffer.dropping() {
             // There is no message after it that would be worth reading on.
             return match why {
                 Dropped::TooLong => Arrived::TooLong,
@@ -59,21 +59,21 @@ pub(super) async fn json(mut response: reqwest::Response, tap: &Tap, room: Room)
             };
         }
     }
-    let Gathered::Whole(bytes, held) = gather.finish() else { return Arrived::TooLong };
+    let BufferedMessage::Whole(bytes, held) = buffer.finish() else { return Arrived::TooLong };
     let mut out = VecDeque::new();
-    tap.arrived(bytes, held, &mut out);
+    interceptor.arrived(bytes, held, &mut out);
     out.pop_front().map_or(Arrived::Nothing, |message| Arrived::Message(Box::new(message)))
 }
 
 /// Reads a body that is a stream of events.
 pub(super) fn events(
     response: reqwest::Response,
-    tap: Arc<Tap>,
+    interceptor: Arc<Interceptor>,
     room: Room,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let reading = Reading {
         response,
-        tap,
+        interceptor,
         events: Events::new(room),
         chunk: bytes::Bytes::new(),
         ready: VecDeque::new(),
@@ -92,7 +92,7 @@ pub(super) fn events(
 
 struct Reading {
     response: reqwest::Response,
-    tap: Arc<Tap>,
+    interceptor: Arc<Interceptor>,
     events: Events,
     chunk: bytes::Bytes,
     ready: VecDeque<Sse>,
@@ -132,14 +132,14 @@ impl Reading {
         }
     }
 
-    /// Passes the event's data through the tap; its id and pause go on, so that a stream can be taken up again.
+    /// Passes the event's data through the interceptor; its id and pause go on, so that a stream can be taken up again.
     fn event(&mut self, event: super::sse::Event) -> Kind {
         let mut out = VecDeque::new();
         let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
         let kind = match event.data {
-            Some(Gathered::Whole(bytes, held)) if is_message => self.tap.arrived(bytes, held, &mut out),
-            Some(Gathered::Dropped { id, why, head }) => {
-                self.tap.dropped(id, why, &head, &mut out);
+            Some(BufferedMessage::Whole(bytes, held)) if is_message => self.interceptor.arrived(bytes, held, &mut out),
+            Some(BufferedMessage::Dropped { id, why, head }) => {
+                self.interceptor.dropped(id, why, &head, &mut out);
                 Kind::Other
             }
             _ => Kind::Other,

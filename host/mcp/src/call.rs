@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     CallEvent, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
     live::Live,
-    ticket::{Answer, Ticket},
+    pending_request::{Answer, PendingRequest},
 };
 use footbridge_core::limits::CallLimits;
 use footbridge_core::names::ServerName;
@@ -66,7 +66,7 @@ pub(super) async fn carry_out(
         let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
         return Outcome::NotSent(NotSent::Unavailable(why));
     };
-    let ended = ask(live, request, Ticket::of_call(events, arguments, elicitor), times, cancel).await;
+    let ended = ask(live, request, PendingRequest::of_call(events, arguments, elicitor), times, cancel).await;
     judge(ended, &live.name, limits.result_bytes)
 }
 
@@ -79,28 +79,28 @@ fn completes(live: &Live) -> bool {
 pub(super) async fn ask(
     live: &Live,
     mut request: ClientRequest,
-    ticket: Ticket,
+    pending: PendingRequest,
     times: Times,
     cancel: &CancellationToken,
 ) -> Ended {
-    request.extensions_mut().insert(ticket.clone());
+    request.extensions_mut().insert(pending.clone());
     // A question of the server to a person ends with it.
-    let _over = ticket.over().clone().drop_guard();
-    let pause = ticket.pause();
+    let _over = pending.over().clone().drop_guard();
+    let pause = pending.pause();
     let total = pause.pass(times.total);
     tokio::pin!(total);
     let sent = tokio::select! {
         sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
-        () = cancel.cancelled() => return unanswered(&ticket, NoAnswer::Cancelled),
-        () = live.gone.cancelled() => return unanswered(&ticket, NoAnswer::ServerGone),
-        () = &mut total => return unanswered(&ticket, NoAnswer::Timeout),
+        () = cancel.cancelled() => return unanswered(&pending, NoAnswer::Cancelled),
+        () = live.gone.cancelled() => return unanswered(&pending, NoAnswer::ServerGone),
+        () = &mut total => return unanswered(&pending, NoAnswer::Timeout),
     };
-    let Ok(mut handle) = sent else { return unanswered(&ticket, NoAnswer::ServerGone) };
-    let why = watch(live, &mut handle, &ticket, (times.idle, &mut total), cancel).await;
-    if let Some(answer) = ticket.take() {
+    let Ok(mut handle) = sent else { return unanswered(&pending, NoAnswer::ServerGone) };
+    let why = watch(live, &mut handle, &pending, (times.idle, &mut total), cancel).await;
+    if let Some(answer) = pending.take() {
         return Ended::Answered(answer);
     }
-    let ended = unanswered(&ticket, why);
+    let ended = unanswered(&pending, why);
     if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended {
         tell(&live.peer, handle.id, why).await;
     }
@@ -111,11 +111,11 @@ pub(super) async fn ask(
 async fn watch(
     live: &Live,
     handle: &mut RequestHandle<RoleClient>,
-    ticket: &Ticket,
+    pending: &PendingRequest,
     (idle_time, mut total): (Duration, impl Future<Output = ()> + Unpin),
     cancel: &CancellationToken,
 ) -> NoAnswer {
-    let pause = ticket.pause();
+    let pause = pending.pause();
     let idle = pause.pass(idle_time);
     tokio::pin!(idle);
     loop {
@@ -125,14 +125,14 @@ async fn watch(
             () = cancel.cancelled() => return NoAnswer::Cancelled,
             () = live.gone.cancelled() => return NoAnswer::ServerGone,
             () = &mut total => return NoAnswer::Timeout,
-            () = ticket.sign_of_life() => idle.set(pause.pass(idle_time)),
+            () = pending.sign_of_life() => idle.set(pause.pass(idle_time)),
             () = &mut idle => return NoAnswer::Timeout,
         }
     }
 }
 
-fn unanswered(ticket: &Ticket, why: NoAnswer) -> Ended {
-    Ended::Unanswered { left: !ticket.withdraw(), why }
+fn unanswered(pending: &PendingRequest, why: NoAnswer) -> Ended {
+    Ended::Unanswered { left: !pending.withdraw(), why }
 }
 
 async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {

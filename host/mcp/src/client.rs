@@ -17,18 +17,18 @@ use rmcp::{
 };
 use serde_json::json;
 
-use super::{ProtocolChoice, elicitation, tap::Tap};
+use super::{ProtocolChoice, elicitation, interceptor::Interceptor};
 
-/// The handler of everything a server sends that passed the tap.
+/// The handler of everything a server sends that passed the interceptor.
 #[derive(Debug, Clone)]
-pub(super) struct Quiet {
-    tap: Arc<Tap>,
+pub(super) struct ServerMessageHandler {
+    interceptor: Arc<Interceptor>,
 }
 
-impl Quiet {
+impl ServerMessageHandler {
     /// Of a connection.
-    pub(super) fn new(tap: &Arc<Tap>) -> Self {
-        Self { tap: Arc::clone(tap) }
+    pub(super) fn new(interceptor: &Arc<Interceptor>) -> Self {
+        Self { interceptor: Arc::clone(interceptor) }
     }
 }
 
@@ -38,10 +38,11 @@ pub(super) fn takes_questions(choice: ProtocolChoice, somebody: bool) -> bool {
     somebody && choice == ProtocolChoice::Initialize
 }
 
-impl ClientHandler for Quiet {
+impl ClientHandler for ServerMessageHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));
-        let declared = if self.tap.takes_questions() { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+        let declared =
+            if self.interceptor.takes_questions() { json!({"elicitation": {"form": {}}}) } else { json!({}) };
         let capabilities: ClientCapabilities = serde_json::from_value(declared).unwrap_or_default();
         ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -52,8 +53,8 @@ impl ClientHandler for Quiet {
         context: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
-            elicitation::METHOD if self.tap.takes_questions() => {
-                Ok(CustomResult::new(match self.tap.question(&context.id) {
+            elicitation::METHOD if self.interceptor.takes_questions() => {
+                Ok(CustomResult::new(match self.interceptor.question(&context.id) {
                     Some(question) => question.answer().await,
                     None => json!({"action": "decline"}),
                 }))

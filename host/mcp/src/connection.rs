@@ -2,8 +2,8 @@
 //!
 //! States: opening (bounded by the start time), open, gone. It is gone when the program ended, even if something it
 //! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost, see
-//! `doubt`. Requests in flight learn it at that moment. Failure paths of opening are [`StartError`], each with a text
-//! for the guest that tells no secrets and a detail for the operator.
+//! `session_check`. Requests in flight learn it at that moment. Failure paths of opening are [`StartError`], each with
+//! a text for the guest that tells no secrets and a detail for the operator.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,16 +19,16 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     HttpSpec, ProtocolChoice, ServersContext, TransportSpec,
-    client::{Quiet, lifecycle, takes_questions},
-    doubt::Doubts,
-    gather::Room,
+    client::{ServerMessageHandler, lifecycle, takes_questions},
     http::{BadAddress, HttpClient, STREAM_PAUSE},
+    interceptor::Interceptor,
     lines::Lines,
     listing::ListError,
     live::Live,
+    message_buffer::Room,
+    session_check::SessionChecks,
     status::Shared,
     stderr::drain,
-    tap::Tap,
     watched::Watched,
 };
 use footbridge_processes::launch::{LaunchError, Process, ProgramSpec};
@@ -46,7 +46,7 @@ pub(super) const START_GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Connection {
     pub(super) live: Live,
     pub(super) revision: String,
-    service: RunningService<RoleClient, Quiet>,
+    service: RunningService<RoleClient, ServerMessageHandler>,
     process: Option<Process>,
     broken: CancellationToken,
     drained: CancellationToken,
@@ -104,10 +104,11 @@ pub(super) async fn open(
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
     let takes_questions = takes_questions(choice, context.elicitation);
-    let tap = Arc::new(Tap::new(context.redactor.clone(), Arc::clone(&shared.noise), takes_questions));
+    let interceptor =
+        Arc::new(Interceptor::new(context.redactor.clone(), Arc::clone(&shared.ignored), takes_questions));
     match transport {
-        TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, tap), tracker).await,
-        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, tap), tracker).await,
+        TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, interceptor), tracker).await,
+        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, interceptor), tracker).await,
     }
 }
 
@@ -115,7 +116,7 @@ async fn open_stdio(
     spec: &ProgramSpec,
     choice: ProtocolChoice,
     context: &ServersContext,
-    (shared, tap): (&Arc<Shared>, Arc<Tap>),
+    (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
     let launched = context.launcher.launch(spec).await?;
@@ -130,9 +131,10 @@ async fn open_stdio(
     });
     let broken = CancellationToken::new();
     let streams = (launched.stdout, launched.stdin);
-    let lines = Lines::new(streams, Arc::clone(&tap), room(context), context.limits.calls.idle_time, broken.clone());
-    let quiet = Quiet::new(&tap);
-    let serve = quiet.serve_with_lifecycle(lines, lifecycle(choice));
+    let lines =
+        Lines::new(streams, Arc::clone(&interceptor), room(context), context.limits.calls.idle_time, broken.clone());
+    let handler = ServerMessageHandler::new(&interceptor);
+    let serve = handler.serve_with_lifecycle(lines, lifecycle(choice));
     tokio::pin!(serve);
     let served = tokio::select! {
         served = &mut serve => served,
@@ -155,22 +157,22 @@ async fn open_stdio(
             };
         }
     };
-    Ok(Connection::of(service, Some(process), (shared, tap), (broken, drained)).await)
+    Ok(Connection::of(service, Some(process), (shared, interceptor), (broken, drained)).await)
 }
 
 async fn open_http(
     spec: &HttpSpec,
     choice: ProtocolChoice,
     context: &ServersContext,
-    (shared, tap): (&Arc<Shared>, Arc<Tap>),
+    (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
     let broken = CancellationToken::new();
     // Whatever becomes of the handshake: nothing is checked for a connection that nobody has.
     let opening = broken.clone().drop_guard();
     let limits = &context.limits.servers;
-    let doubts = Doubts::new(broken.clone(), tracker.clone(), limits);
-    let client = HttpClient::new(spec, Arc::clone(&tap), room(context), limits.connect_time, doubts)?;
+    let checks = SessionChecks::new(broken.clone(), tracker.clone(), limits);
+    let client = HttpClient::new(spec, Arc::clone(&interceptor), room(context), limits.connect_time, checks)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
     config.reinit_on_expired_session = false;
     config.allow_stateless = true;
@@ -179,9 +181,9 @@ async fn open_http(
     config.retry_config = Arc::new(reconnects());
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let watched = Watched::new(transport, broken.clone());
-    let quiet = Quiet::new(&tap);
-    let service = quiet.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
-    let connection = Connection::of(service, None, (shared, tap), (broken.clone(), broken)).await;
+    let handler = ServerMessageHandler::new(&interceptor);
+    let service = handler.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
+    let connection = Connection::of(service, None, (shared, interceptor), (broken.clone(), broken)).await;
     opening.disarm();
     Ok(connection)
 }
@@ -210,9 +212,9 @@ async fn last_words(drained: &CancellationToken) {
 
 impl Connection {
     async fn of(
-        service: RunningService<RoleClient, Quiet>,
+        service: RunningService<RoleClient, ServerMessageHandler>,
         process: Option<Process>,
-        (shared, tap): (&Shared, Arc<Tap>),
+        (shared, interceptor): (&Shared, Arc<Interceptor>),
         (broken, drained): (CancellationToken, CancellationToken),
     ) -> Self {
         let mut no_cache = ClientCacheConfig::default();
@@ -221,7 +223,7 @@ impl Connection {
         peer.set_response_cache_config(no_cache).await;
         let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
         let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
-        let live = Live { name, origin, peer, tap, gone: CancellationToken::new() };
+        let live = Live { name, origin, peer, interceptor, gone: CancellationToken::new() };
         Self { live, revision, service, process, broken, drained }
     }
 

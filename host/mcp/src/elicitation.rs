@@ -10,7 +10,7 @@ use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::ticket::Ticket;
+use super::pending_request::PendingRequest;
 use footbridge_calls::provider::Elicit;
 
 /// The method.
@@ -54,9 +54,9 @@ impl Questions {
         &mut self,
         id: &RequestId,
         params: String,
-        running: impl Iterator<Item = &'t Ticket>,
+        running: impl Iterator<Item = &'t PendingRequest>,
     ) -> bool {
-        let mut calls = running.filter_map(|ticket| Some((ticket.elicitor()?, ticket.over())));
+        let mut calls = running.filter_map(|pending| Some((pending.elicitor()?, pending.over())));
         let (Some((elicitor, over)), None) = (calls.next(), calls.next()) else { return false };
         let Entry::Vacant(place) = self.0.entry(id.clone()) else { return false };
         let taken_back = CancellationToken::new();

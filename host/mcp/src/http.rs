@@ -1,9 +1,9 @@
 //! The HTTP client under the MCP library: what is sent to a server over HTTP, and how its answers are told apart.
 //!
 //! It follows no redirect, cuts no stream short by a total time, and never sends anything twice. What became of a
-//! request goes into its ticket: it certainly did not get there (no connection, or the server refused it), or it may
-//! have. What may mean a lost session fails its own request at once and raises a doubt; only one that is confirmed
-//! breaks the connection, and its supervisor opens another one.
+//! request goes into its pending request: it certainly did not get there (no connection, or the server refused it), or
+//! it may have. What may mean a lost session fails its own request at once and has the session checked; only a check
+//! that confirms it breaks the connection, and its supervisor opens another one.
 //!
 //! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, as reqwest reads them; a
 //! proxy resolves names itself, so that the check of private addresses is then the proxy's. `http:` to loopback uses
@@ -25,11 +25,11 @@ pub(super) use super::address::BadAddress;
 use super::{
     HttpSpec,
     body::{self, Arrived},
-    doubt::{Doubts, Pinged, is_shortage},
-    gather::Room,
+    interceptor::Interceptor,
     message,
-    tap::Tap,
-    ticket::Answer,
+    message_buffer::Room,
+    pending_request::Answer,
+    session_check::{Pinged, SessionChecks, is_shortage},
     unanswered::{Asker, Failure, HttpError, Media, media_type},
     web::{Web, causes},
 };
@@ -48,9 +48,9 @@ pub(super) const STREAM_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct HttpClient {
     client: reqwest::Client,
     headers: HeaderMap,
-    tap: Arc<Tap>,
+    interceptor: Arc<Interceptor>,
     room: Room,
-    doubts: Doubts,
+    checks: SessionChecks,
     next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
 }
 
@@ -65,14 +65,14 @@ impl HttpClient {
     /// A client for one server, if its address may be used.
     pub(super) fn new(
         spec: &HttpSpec,
-        tap: Arc<Tap>,
+        interceptor: Arc<Interceptor>,
         room: Room,
         connect_time: Duration,
-        doubts: Doubts,
+        checks: SessionChecks,
     ) -> Result<Self, BadAddress> {
         let Web { client, headers } = Web::new(spec, &OURS, connect_time)?;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
-        Ok(Self { client, headers, tap, room, doubts, next_stream })
+        Ok(Self { client, headers, interceptor, room, checks, next_stream })
     }
 
     fn request(
@@ -97,13 +97,13 @@ impl HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let body = message::written(message)?;
-        if !self.tap.departs(message) {
+        if !self.interceptor.departs(message) {
             return Err(HttpError::Withdrawn.into());
         }
         let sent = Sent { uri, session, version: headers.get(VERSION).cloned() };
         let answered = self.exchange(self.posting(uri, session, headers).body(body), message, &sent).await;
         if answered.is_err() {
-            self.tap.forget(message);
+            self.interceptor.forget(message);
         }
         answered
     }
@@ -125,60 +125,60 @@ impl HttpClient {
         message: &ClientJsonRpcMessage,
         sent: &Sent<'_>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let ticket = Asker::of(message);
+        let asker = Asker::of(message);
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Err(self.unsent(&ticket, error, sent)),
+            Err(error) => return Err(self.unsent(&asker, error, sent)),
         };
         let status = response.status();
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if !status.is_success() {
-            return self.refused(response, message, &ticket, sent).await;
+            return self.refused(response, message, &asker, sent).await;
         }
         let new_session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         match media_type(&response) {
             Media::Events => {
-                let stream = body::events(response, Arc::clone(&self.tap), self.room.clone());
+                let stream = body::events(response, Arc::clone(&self.interceptor), self.room.clone());
                 Ok(StreamableHttpPostResponse::Sse(stream, new_session))
             }
-            Media::Json => self.json(response, &ticket, new_session).await,
-            Media::Other if !ticket.is_request => Ok(StreamableHttpPostResponse::Accepted),
-            Media::Other => Err(ticket.fails(Answer::Unusable, HttpError::Unusable("its content type is unknown"))),
+            Media::Json => self.json(response, &asker, new_session).await,
+            Media::Other if !asker.is_request => Ok(StreamableHttpPostResponse::Accepted),
+            Media::Other => Err(asker.fails(Answer::Unusable, HttpError::Unusable("its content type is unknown"))),
         }
     }
 
     async fn json(
         &self,
         response: reqwest::Response,
-        ticket: &Asker,
+        asker: &Asker,
         session: Option<String>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        match body::json(response, &self.tap, self.room.clone()).await {
+        match body::json(response, &self.interceptor, self.room.clone()).await {
             Arrived::Message(message) => Ok(StreamableHttpPostResponse::Json(*message, session)),
-            _ if !ticket.is_request => Ok(StreamableHttpPostResponse::Accepted),
+            _ if !asker.is_request => Ok(StreamableHttpPostResponse::Accepted),
             Arrived::Nothing => {
-                Err(ticket.fails(Answer::Unusable, HttpError::Unusable("it does not answer what was asked")))
+                Err(asker.fails(Answer::Unusable, HttpError::Unusable("it does not answer what was asked")))
             }
-            Arrived::TooLong => Err(ticket.fails(Answer::TooLarge, HttpError::Unusable("it is too long"))),
-            Arrived::NoRoom => Err(ticket.fails(Answer::Busy, HttpError::Unusable("there is no memory for it"))),
-            Arrived::Cut => Err(ticket.fails(Answer::Lost, HttpError::Lost("it was cut off".to_owned()))),
+            Arrived::TooLong => Err(asker.fails(Answer::TooLarge, HttpError::Unusable("it is too long"))),
+            Arrived::NoRoom => Err(asker.fails(Answer::Busy, HttpError::Unusable("there is no memory for it"))),
+            Arrived::Cut => Err(asker.fails(Answer::Lost, HttpError::Lost("it was cut off".to_owned()))),
         }
     }
 
     /// The request got no response.
-    fn unsent(&self, ticket: &Asker, error: reqwest::Error, sent: &Sent<'_>) -> Failure {
+    fn unsent(&self, asker: &Asker, error: reqwest::Error, sent: &Sent<'_>) -> Failure {
         let error = error.without_url();
         let why = causes(&error);
         if !error.is_connect() {
-            return ticket.fails(Answer::Lost, HttpError::Lost(why));
+            return asker.fails(Answer::Lost, HttpError::Lost(why));
         }
         if !is_shortage(&error) {
-            self.doubt(sent, false);
+            self.check_session(sent, false);
         }
         let answer = Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator");
-        ticket.fails(answer, HttpError::Connect(why))
+        asker.fails(answer, HttpError::Connect(why))
     }
 
     /// The response says that something is wrong.
@@ -186,7 +186,7 @@ impl HttpClient {
         &self,
         response: reqwest::Response,
         message: &ClientJsonRpcMessage,
-        ticket: &Asker,
+        asker: &Asker,
         sent: &Sent<'_>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let status = response.status();
@@ -194,10 +194,10 @@ impl HttpClient {
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let answer = Answer::Refused("does not accept its credentials. Nothing was done; ask the operator");
-                return Err(ticket.fails(answer, HttpError::Credentials(code)));
+                return Err(asker.fails(answer, HttpError::Credentials(code)));
             }
             _ if status.is_redirection() => {
-                return Err(ticket.fails(Answer::Unusable, HttpError::Redirect(code)));
+                return Err(asker.fails(Answer::Unusable, HttpError::Redirect(code)));
             }
             _ => {}
         }
@@ -206,33 +206,33 @@ impl HttpClient {
         }
         let in_session = sent.session.is_some();
         if status == StatusCode::NOT_FOUND && in_session {
-            self.doubt(sent, true);
+            self.check_session(sent, true);
         }
         if let Media::Json = media_type(&response)
-            && let Arrived::Message(message) = body::json(response, &self.tap, self.room.clone()).await
+            && let Arrived::Message(message) = body::json(response, &self.interceptor, self.room.clone()).await
         {
             return Ok(StreamableHttpPostResponse::Json(*message, None));
         }
         // 404 is how a server says that it does not know the session, and some say it with an error without our id.
         // Both may as well be about this request alone.
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && in_session {
-            self.doubt(sent, true);
+            self.check_session(sent, true);
             let answer =
                 Answer::Refused("did not take the request. Nothing was done; try again, or with other arguments");
-            return Err(ticket.fails(answer, HttpError::Status(code)));
+            return Err(asker.fails(answer, HttpError::Status(code)));
         }
-        Err(ticket.fails(Answer::Unusable, HttpError::Status(code)))
+        Err(asker.fails(Answer::Unusable, HttpError::Status(code)))
     }
 
     /// Has it looked at whether the server is there and knows the session.
-    fn doubt(&self, sent: &Sent<'_>, is_answer: bool) {
+    fn check_session(&self, sent: &Sent<'_>, is_answer: bool) {
         let version = sent.version.clone().map(|version| (HeaderName::from_static(VERSION), version));
         let pinged = Pinged {
             request: self.posting(sent.uri, sent.session, version.into_iter().collect()),
             in_session: sent.session.is_some(),
-            tap: Arc::clone(&self.tap),
+            interceptor: Arc::clone(&self.interceptor),
         };
-        self.doubts.raise(pinged, is_answer);
+        self.checks.start(pinged, is_answer);
     }
 
     /// Waits its turn: a server that ends its streams at once is not asked for new ones without end.
@@ -264,7 +264,7 @@ impl StreamableHttpClient for HttpClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        if self.doubts.is_broken() {
+        if self.checks.is_broken() {
             return Ok(());
         }
         let request = self.request(self.client.delete(&*uri), Some(&session_id), custom_headers);
@@ -291,7 +291,7 @@ impl StreamableHttpClient for HttpClient {
         let status = response.status();
         match media_type(&response) {
             Media::Events if status.is_success() => {
-                Ok(body::events(response, Arc::clone(&self.tap), self.room.clone()))
+                Ok(body::events(response, Arc::clone(&self.interceptor), self.room.clone()))
             }
             // A server without such a stream, and one that lost the session: a later request shows which.
             _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),

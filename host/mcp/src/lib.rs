@@ -1,45 +1,47 @@
 //! MCP servers: started, watched, listed, called and ended.
 //!
-//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the [`footbridge_calls::provider::ToolProvider`] that
-//! `footbridge run` has. One supervisor task owns each server. A call comes in as an [`Outgoing`], which only an
-//! admission holds; there is no other way to send one, and none is ever sent twice.
+//! [`Servers`] is the handle of all of them; it is cheap to clone. It is the
+//! [`footbridge_calls::provider::ToolProvider`] that `footbridge run` has. One supervisor task owns each server. A call
+//! comes in as an [`Outgoing`], which only an admission holds; there is no other way to send one, and none is ever sent
+//! twice.
 //!
 //! Life of a server: starting, ready, unavailable, and starting again at its next use; see [`ServerState`]. A server
 //! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio),
-//! `http`, `doubt`,
-//! `web`, `body`, `sse`, `address` (HTTP), `tap` and `ticket` (raw answers past the MCP library), `call` (one request),
-//! `elicitation` (their questions), `listing`, `relisting`, `restarts`, `noise`, `stderr`, `provided` (as a provider).
+//! `http`, `session_check`, `web`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw answers
+//! past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
+//! request), `elicitation` (their questions), `listing`, `relisting`, `restarts`, `ignored`, `stderr`, `configured`
+//! (which servers there are), `provided` (as a provider).
 
 mod address;
 mod body;
 mod call;
 mod client;
+mod configured;
 mod connection;
-mod doubt;
 mod elicitation;
-mod gather;
 mod http;
+mod id_search;
+mod ignored;
+mod interceptor;
 mod lines;
 mod listing;
 mod live;
 mod message;
-mod noise;
+mod message_buffer;
+mod pending_request;
 mod provided;
 mod relisting;
 mod restarts;
-mod roster;
-mod skim;
+mod session_check;
 mod spec;
 mod sse;
 mod status;
 mod stderr;
 mod subscription;
 mod supervisor;
-mod tap;
-mod ticket;
 pub mod tls;
 mod unanswered;
 mod watched;
@@ -58,21 +60,18 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use address::BadAddress;
-pub use roster::ServersChanged;
+pub use configured::ServersChanged;
 pub use spec::*;
 pub use status::{ServerReport, ServerState};
 
-pub use footbridge_calls::{
-    events::CallEvent,
-    provider::{NoAnswer, NotSent, Outcome, Outgoing, RawResult, Unavailable},
-    request::OutgoingRequest,
-    upstream::Executed,
-};
-pub use footbridge_core::names::{BadServerName, ServerName};
+pub use footbridge_calls::provider::{Outcome, RawResult};
 
+use footbridge_calls::provider::{CallEvent, NoAnswer, NotSent, Outgoing, OutgoingRequest, Unavailable};
+use footbridge_core::names::ServerName;
+
+use configured::ConfiguredServers;
 use footbridge_core::{budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};
 use provided::not_configured;
-use roster::Roster;
 use status::{Published, Shared};
 use supervisor::Command;
 
@@ -104,7 +103,7 @@ pub struct Servers {
 
 #[derive(Debug)]
 struct Inner {
-    roster: Roster,
+    configured: ConfiguredServers,
     context: Arc<ServersContext>,
     stop: CancellationToken,
     tracker: TaskTracker,
@@ -128,21 +127,21 @@ impl Servers {
         note_gap(&context.launcher, &specs);
         let context = Arc::new(context);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
-        let roster = Roster::new(Arc::clone(&context), stop.clone(), tracker.clone());
-        roster.replace(specs);
-        Self { inner: Arc::new(Inner { roster, context, stop, tracker }) }
+        let configured = ConfiguredServers::new(Arc::clone(&context), stop.clone(), tracker.clone());
+        configured.replace(specs);
+        Self { inner: Arc::new(Inner { configured, context, stop, tracker }) }
     }
 
     /// Puts these servers in the place of those that are: unchanged ones go on, changed ones are ended and started
     /// afresh, the others end. Returns at once.
     pub fn replace(&self, specs: Vec<ServerSpec>) -> ServersChanged {
-        self.inner.roster.replace(specs)
+        self.inner.configured.replace(specs)
     }
 
     /// The names of all servers, sorted.
     #[must_use]
     pub fn names(&self) -> Arc<[ServerName]> {
-        Arc::clone(&self.inner.roster.current().names)
+        Arc::clone(&self.inner.configured.current().names)
     }
 
     /// How a server is now.
@@ -160,7 +159,7 @@ impl Servers {
     /// What those servers offer that are ready. None is started for it.
     #[must_use]
     pub fn offered(&self) -> Vec<(ServerName, Arc<Catalogue>)> {
-        let current = self.inner.roster.current();
+        let current = self.inner.configured.current();
         let offered =
             current.servers.iter().map(|(name, handle)| (name, handle.shared.published.borrow().state.clone()));
         let ready = offered.filter_map(|(name, state)| match state {
@@ -173,7 +172,7 @@ impl Servers {
     /// Hears of each change of a server's state, also of servers that are yet to come.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
-        self.inner.roster.changes()
+        self.inner.configured.changes()
     }
 
     /// Ends a server's connection, if it has one, and starts it afresh. False if there is no such server.
@@ -187,7 +186,7 @@ impl Servers {
     /// All that the operator may see, in the order of names.
     #[must_use]
     pub fn report(&self) -> Vec<ServerReport> {
-        let current = self.inner.roster.current();
+        let current = self.inner.configured.current();
         current.servers.values().map(|handle| handle.report(&self.inner.context)).collect()
     }
 
@@ -232,7 +231,7 @@ impl Servers {
 
     fn handle(&self, name: &str) -> Option<Arc<Handle>> {
         let name: ServerName = name.parse().ok()?;
-        self.inner.roster.current().servers.get(&name).cloned()
+        self.inner.configured.current().servers.get(&name).cloned()
     }
 }
 
@@ -319,7 +318,7 @@ impl Handle {
             stderr: shared.stderr.last_lines(REPORT_LINES, &context.redactor),
             left_out: facts.left_out,
             left_out_reasons: facts.left_out_reasons,
-            ignored: shared.noise.ignored(),
+            ignored: shared.ignored.count(),
             in_flight: context.limits.calls.in_flight_per_server.saturating_sub(shared.places.available_permits()),
         }
     }

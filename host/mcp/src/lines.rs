@@ -20,11 +20,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gather::{Gather, Gathered, Room},
+    ignored::Pace,
+    interceptor::{Interceptor, Kind},
     message,
-    noise::Pace,
-    tap::{Kind, Tap},
-    ticket::Ticket,
+    message_buffer::{BufferedMessage, MessageBuffer, Room},
+    pending_request::PendingRequest,
 };
 
 /// What is read at a time.
@@ -34,8 +34,8 @@ const CHUNK: usize = 16 * 1024;
 pub(super) struct Lines {
     reader: Reader,
     writer: Arc<Mutex<Option<Writer>>>,
-    tap: Arc<Tap>,
-    gather: Gather,
+    interceptor: Arc<Interceptor>,
+    buffer: MessageBuffer,
     chunk: Vec<u8>,
     filled: std::ops::Range<usize>,
     ready: VecDeque<ServerJsonRpcMessage>,
@@ -50,7 +50,7 @@ impl Lines {
     /// the end of input and when it breaks.
     pub(super) fn new(
         (reader, writer): (Reader, Writer),
-        tap: Arc<Tap>,
+        interceptor: Arc<Interceptor>,
         room: Room,
         write_time: Duration,
         broken: CancellationToken,
@@ -58,8 +58,8 @@ impl Lines {
         Self {
             reader,
             writer: Arc::new(Mutex::new(Some(writer))),
-            tap,
-            gather: Gather::new(room),
+            interceptor,
+            buffer: MessageBuffer::new(room),
             chunk: vec![0; CHUNK],
             filled: 0..0,
             ready: VecDeque::new(),
@@ -90,7 +90,7 @@ impl Lines {
     async fn fill(&mut self) {
         let read = tokio::select! {
             read = self.reader.read(&mut self.chunk) => read,
-            () = self.gather.overdue() => return self.gather.give_up(),
+            () = self.buffer.overdue() => return self.buffer.give_up(),
         };
         match read {
             Ok(0) | Err(_) => {
@@ -112,9 +112,9 @@ impl Lines {
             Some(at) => (&piece[..at], at + 1, true),
             None => (piece, piece.len(), false),
         };
-        self.gather.push(piece).await;
+        self.buffer.push(piece).await;
         self.filled.start += used;
-        let dropped = if self.gather.dropping().is_some() { used } else { 0 };
+        let dropped = if self.buffer.dropping().is_some() { used } else { 0 };
         let unwanted = if complete { self.finish_line() } else { 0 };
         if dropped + unwanted > 0 {
             self.pace.unwanted(dropped + unwanted).await;
@@ -123,22 +123,22 @@ impl Lines {
 
     /// Hands the line on. Gives its length if nobody waited for it.
     fn finish_line(&mut self) -> usize {
-        if self.gather.is_empty() {
+        if self.buffer.is_empty() {
             return 1;
         }
-        match self.gather.finish() {
-            Gathered::Whole(bytes, held) => {
+        match self.buffer.finish() {
+            BufferedMessage::Whole(bytes, held) => {
                 let length = bytes.len();
                 if bytes.iter().all(u8::is_ascii_whitespace) {
                     return length;
                 }
-                match self.tap.arrived(bytes, held, &mut self.ready) {
+                match self.interceptor.arrived(bytes, held, &mut self.ready) {
                     Kind::Answer => 0,
                     Kind::Other => length,
                 }
             }
-            Gathered::Dropped { id, why, head } => {
-                self.tap.dropped(id, why, &head, &mut self.ready);
+            BufferedMessage::Dropped { id, why, head } => {
+                self.interceptor.dropped(id, why, &head, &mut self.ready);
                 1
             }
         }
@@ -153,19 +153,19 @@ impl Transport<RoleClient> for Lines {
     }
 
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (writer, tap) = (Arc::clone(&self.writer), Arc::clone(&self.tap));
+        let (writer, interceptor) = (Arc::clone(&self.writer), Arc::clone(&self.interceptor));
         let (broken, limit) = (self.broken.clone(), self.write_time);
         async move {
-            let ticket = message::ticket(&item);
+            let pending = message::pending(&item);
             let mut writer = tokio::select! {
                 writer = writer.lock() => writer,
-                () = withdrawn(ticket.as_ref()) => return Err(withheld()),
+                () = withdrawn(pending.as_ref()) => return Err(withheld()),
                 () = broken.cancelled() => return Err(io::ErrorKind::BrokenPipe.into()),
             };
             let mut line = message::written(&item)?;
             line.push(b'\n');
             let Some(open) = writer.as_mut() else { return Err(io::ErrorKind::BrokenPipe.into()) };
-            if !tap.departs(&item) {
+            if !interceptor.departs(&item) {
                 return Err(withheld());
             }
             let written = tokio::time::timeout(limit, async {
@@ -195,9 +195,9 @@ impl Transport<RoleClient> for Lines {
     }
 }
 
-async fn withdrawn(ticket: Option<&Ticket>) {
-    match ticket {
-        Some(ticket) => ticket.withdrawn().await,
+async fn withdrawn(pending: Option<&PendingRequest>) {
+    match pending {
+        Some(pending) => pending.withdrawn().await,
         None => std::future::pending().await,
     }
 }

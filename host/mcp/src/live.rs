@@ -6,7 +6,7 @@ use footbridge_core::{catalogue::Origin, names::ServerName};
 use rmcp::{RoleClient, service::Peer};
 use tokio_util::sync::CancellationToken;
 
-use super::tap::Tap;
+use super::interceptor::Interceptor;
 
 /// What a handle needs to send a request.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(super) struct Live {
     /// How the server is reached, for its definitions.
     pub(super) origin: Arc<Origin>,
     pub(super) peer: Peer<RoleClient>,
-    pub(super) tap: Arc<Tap>,
+    pub(super) interceptor: Arc<Interceptor>,
     /// Cancelled when no answer can come any more.
     pub(super) gone: CancellationToken,
 }

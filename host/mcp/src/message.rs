@@ -10,7 +10,7 @@ use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, Ser
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::ticket::Ticket;
+use super::pending_request::PendingRequest;
 use footbridge_core::catalogue::PROMOTED;
 
 /// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
@@ -37,11 +37,11 @@ impl Progress {
     }
 }
 
-/// A message of ours as it leaves. The arguments of a call come from its ticket, where they are text: the library has
-/// a placeholder for them.
+/// A message of ours as it leaves. The arguments of a call come from its pending request, where they are text: the
+/// library has a placeholder for them.
 pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_string(message)?;
-    let Some(arguments) = ticket(message).and_then(|ticket| ticket.take_arguments()) else {
+    let Some(arguments) = pending(message).and_then(|pending| pending.take_arguments()) else {
         return Ok(text.into_bytes());
     };
     let call: IncomingMessage<'_> = serde_json::from_str(&text)?;
@@ -51,10 +51,10 @@ pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<
     serde_json::to_vec(&Request::new(call.id, call.method.as_deref().unwrap_or_default(), params))
 }
 
-/// The ticket of a request of ours.
-pub(super) fn ticket(message: &ClientJsonRpcMessage) -> Option<Ticket> {
+/// The pending form of a request of ours.
+pub(super) fn pending(message: &ClientJsonRpcMessage) -> Option<PendingRequest> {
     match message {
-        ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<Ticket>().cloned(),
+        ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<PendingRequest>().cloned(),
         _ => None,
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
         let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
         let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        call.extensions_mut().insert(Ticket::of_call(None, Some(raw(text)), None));
+        call.extensions_mut().insert(PendingRequest::of_call(None, Some(raw(text)), None));
         let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));
         let left = String::from_utf8(written(&message).unwrap()).unwrap();
         assert!(left.contains(&format!(r#""arguments":{text}"#)) && left.contains(r#""id":7"#), "{left}");

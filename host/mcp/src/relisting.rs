@@ -32,7 +32,7 @@ pub(super) struct Pace {
 pub(super) async fn relist(live: Live, limits: &ServerLimits, gap: Duration) -> (Result<Listed, ListError>, Pace) {
     tokio::time::sleep(gap).await;
     let since = Instant::now();
-    live.tap.changed().await;
+    live.interceptor.changed().await;
     let pace = Pace { gap, waited: since.elapsed() };
     tokio::time::sleep(DEBOUNCE).await;
     (listing::list(&live, limits).await, pace)

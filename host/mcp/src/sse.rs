@@ -5,7 +5,7 @@
 
 use footbridge_proto::events::{EventFields, EventPart, EventStream};
 
-use super::gather::{Gather, Gathered, Room};
+use super::message_buffer::{BufferedMessage, MessageBuffer, Room};
 
 /// Longest line that is not data, and longest id of an event.
 const MAX_FIELD: usize = 1024;
@@ -14,7 +14,7 @@ const MAX_FIELD: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Events {
     stream: EventStream,
-    data: Gather,
+    data: MessageBuffer,
 }
 
 /// One event.
@@ -23,7 +23,7 @@ pub(super) struct Event {
     pub(super) event: Option<String>,
     pub(super) id: Option<String>,
     pub(super) retry: Option<u64>,
-    pub(super) data: Option<Gathered>,
+    pub(super) data: Option<BufferedMessage>,
 }
 
 impl Events {
@@ -39,7 +39,7 @@ impl Events {
 
     /// The start of a stream.
     pub(super) fn new(room: Room) -> Self {
-        Self { stream: EventStream::new(MAX_FIELD), data: Gather::new(room) }
+        Self { stream: EventStream::new(MAX_FIELD), data: MessageBuffer::new(room) }
     }
 
     /// Whether data is being kept of an event that is not complete.
@@ -92,8 +92,8 @@ mod tests {
                 rest = &rest[used..];
                 if let Some(event) = event {
                     let data = match event.data {
-                        Some(Gathered::Whole(bytes, _)) => String::from_utf8(bytes).unwrap(),
-                        Some(Gathered::Dropped { id, .. }) => format!("dropped {id:?}"),
+                        Some(BufferedMessage::Whole(bytes, _)) => String::from_utf8(bytes).unwrap(),
+                        Some(BufferedMessage::Dropped { id, .. }) => format!("dropped {id:?}"),
                         None => "none".to_owned(),
                     };
                     out.push((event.id, data));

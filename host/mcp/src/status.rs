@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::{ServerSpec, ServersContext, live::Live, noise::Noise, stderr::StderrRing};
+use super::{ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, stderr::StderrRing};
 use footbridge_core::catalogue::{Catalogue, Origin};
 use footbridge_core::names::ServerName;
 
@@ -66,7 +66,7 @@ pub(super) struct Shared {
     pub(super) published: watch::Sender<Published>,
     /// A place for each call in flight.
     pub(super) places: Arc<Semaphore>,
-    pub(super) noise: Arc<Noise>,
+    pub(super) ignored: Arc<IgnoredMessages>,
     pub(super) stderr: Arc<StderrRing>,
     facts: Mutex<Facts>,
     /// Told of every change of every server.
@@ -94,7 +94,7 @@ impl Shared {
             changes,
             published: watch::Sender::new(Published { state: ServerState::Starting, live: None, turn: 0 }),
             places: Arc::new(Semaphore::new(limits.calls.in_flight_per_server)),
-            noise: Arc::new(Noise::of(name.clone())),
+            ignored: Arc::new(IgnoredMessages::of(name.clone())),
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
             facts: Mutex::default(),
         }

@@ -9,7 +9,7 @@ use std::{
 use footbridge_proto::text::Escaped;
 use tokio::io::AsyncReadExt;
 
-use super::noise::Pace;
+use super::ignored::Pace;
 use footbridge_core::names::ServerName;
 use footbridge_core::redact::Redactor;
 use footbridge_processes::launch::Reader;

@@ -1,7 +1,7 @@
 //! Asking a stateless server (2026-07-28) to say when its listings change. Older servers say so unasked.
 //!
-//! The notices themselves end in the tap. A server that refuses or ends the subscription is left in peace: its listing
-//! is fresh again after its next start.
+//! The notices themselves end in the interceptor. A server that refuses or ends the subscription is left in peace: its
+//! listing is fresh again after its next start.
 
 use rmcp::model::SubscriptionFilter;
 

@@ -5,7 +5,7 @@ use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_client::Strea
 
 use super::{
     message,
-    ticket::{Answer, Ticket},
+    pending_request::{Answer, PendingRequest},
 };
 
 /// Why a request over HTTP has no answer. Never holds the address.
@@ -45,7 +45,7 @@ impl From<HttpError> for Failure {
 
 /// Who waits for the answer to a message.
 pub(super) struct Asker {
-    ticket: Option<Ticket>,
+    pending: Option<PendingRequest>,
     /// Whether it is a request: only those have answers.
     pub(super) is_request: bool,
 }
@@ -54,13 +54,13 @@ impl Asker {
     /// Of a message that leaves.
     pub(super) fn of(message: &ClientJsonRpcMessage) -> Self {
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
-        Self { ticket: message::ticket(message), is_request }
+        Self { pending: message::pending(message), is_request }
     }
 
     /// Puts the answer in, if somebody waits.
     pub(super) fn answer(&self, answer: Answer) {
-        if let Some(ticket) = &self.ticket {
-            ticket.answer(answer);
+        if let Some(pending) = &self.pending {
+            pending.answer(answer);
         }
     }
 

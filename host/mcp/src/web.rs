@@ -15,13 +15,18 @@ use super::{
 /// A client, and the headers that go with each request of it.
 #[derive(Debug, Clone)]
 pub struct Web {
+    /// Sends requests.
     pub client: reqwest::Client,
+    /// They hold credentials.
     pub headers: HeaderMap,
 }
 
 impl Web {
     /// A client for one address, if it may be used. The headers `ours` are set with each request and cannot be
     /// configured.
+    ///
+    /// # Errors
+    /// [`BadAddress`].
     pub fn new(spec: &HttpSpec, ours: &[&str], connect_time: Duration) -> Result<Self, BadAddress> {
         let local = address::check(&spec.url)?;
         tls::install();
@@ -49,6 +54,7 @@ impl Web {
 }
 
 /// An error with what caused it; without the address.
+#[must_use]
 pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -11,7 +11,7 @@ const MAX_ID: usize = 24;
 
 /// The scan of one message. Feed it all the bytes in order.
 #[derive(Debug, Default)]
-pub(super) struct Skim {
+pub(super) struct IdSearch {
     scanner: Scanner,
     place: Place,
     token: Vec<u8>,
@@ -27,7 +27,7 @@ enum Place {
     IdValue,
 }
 
-impl Skim {
+impl IdSearch {
     /// Goes over more bytes of the message.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
@@ -80,11 +80,11 @@ mod tests {
     use super::*;
 
     fn id(text: &str) -> Option<i64> {
-        let mut skim = Skim::default();
+        let mut search = IdSearch::default();
         for chunk in text.as_bytes().chunks(3) {
-            skim.feed(chunk);
+            search.feed(chunk);
         }
-        skim.id()
+        search.id()
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let mut skim = Skim::default();
-            skim.feed(&bytes);
-            let _ = skim.id();
+            let mut search = IdSearch::default();
+            search.feed(&bytes);
+            let _ = search.id();
         }
     }
 }

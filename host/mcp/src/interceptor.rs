@@ -1,10 +1,10 @@
 //! Where raw messages of a server meet the MCP library.
 //!
 //! Every message passes here before the library sees it. Answers to our calls and listings go as raw JSON into the
-//! [`Ticket`] of their request, and the library gets an empty placeholder for the id: unknown members, big integers
-//! and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them costs no
-//! task. Requests to us reach the library as a method name at most, a bounded number at a time; a question for a person
-//! waits here for the library's handler.
+//! [`PendingRequest`] of their request, and the library gets an empty placeholder for the id: unknown members, big
+//! integers and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them
+//! costs no task. Requests to us reach the library as a method name at most, a bounded number at a time; a question for
+//! a person waits here for the library's handler.
 //!
 //! What is wrong (broken JSON, unknown or repeated ids, rubbish) is counted and ignored; where it still names a
 //! waiting request, that request is answered at once. This file knows neither pipes nor HTTP.
@@ -26,11 +26,11 @@ use tokio::sync::Notify;
 
 use super::{
     elicitation::Questions,
-    gather::Dropped,
+    id_search::IdSearch,
+    ignored::IgnoredMessages,
     message::{self, placeholder, unusable},
-    noise::Noise,
-    skim::Skim,
-    ticket::{Answer, Ticket},
+    message_buffer::Dropped,
+    pending_request::{Answer, PendingRequest},
 };
 use footbridge_core::{budget::Held, redact::Redactor};
 
@@ -43,10 +43,10 @@ const MAX_ASKED: usize = 32;
 
 /// The meeting point of one connection.
 #[derive(Debug)]
-pub(super) struct Tap {
+pub(super) struct Interceptor {
     waiting: Mutex<Waiting>,
     redactor: Redactor,
-    noise: std::sync::Arc<Noise>,
+    ignored: std::sync::Arc<IgnoredMessages>,
     /// Whether the server was told that it may ask people.
     takes_questions: bool,
     changed: Notify,
@@ -55,7 +55,7 @@ pub(super) struct Tap {
 #[derive(Debug, Default)]
 struct Waiting {
     requests: HashMap<i64, Request>,
-    tokens: HashMap<i64, Ticket>,
+    tokens: HashMap<i64, PendingRequest>,
     asked: usize,
     questions: Questions,
 }
@@ -63,7 +63,7 @@ struct Waiting {
 /// A request of ours without an answer.
 #[derive(Debug)]
 struct Request {
-    ticket: Option<Ticket>,
+    pending: Option<PendingRequest>,
     token: Option<i64>,
 }
 
@@ -76,11 +76,11 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Tap {
+impl Interceptor {
     /// A connection on which nothing has happened. Questions for people are requests like any other unless it
     /// `takes_questions`.
-    pub(super) fn new(redactor: Redactor, noise: std::sync::Arc<Noise>, takes_questions: bool) -> Self {
-        Self { waiting: Mutex::default(), redactor, noise, takes_questions, changed: Notify::new() }
+    pub(super) fn new(redactor: Redactor, ignored: std::sync::Arc<IgnoredMessages>, takes_questions: bool) -> Self {
+        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed: Notify::new() }
     }
 
     /// Whether the server is told that it may ask people.
@@ -99,18 +99,18 @@ impl Tap {
         match message {
             ClientJsonRpcMessage::Request(request) => {
                 let RequestId::Number(id) = request.id else { return true };
-                let ticket = request.request.extensions().get::<Ticket>().cloned();
-                if ticket.as_ref().is_some_and(|ticket| !ticket.depart()) {
+                let pending = request.request.extensions().get::<PendingRequest>().cloned();
+                if pending.as_ref().is_some_and(|pending| !pending.depart()) {
                     return false;
                 }
                 let token = match request.request.get_meta().get_progress_token().map(|token| token.0) {
                     Some(NumberOrString::Number(token)) => Some(token),
                     _ => None,
                 };
-                if let (Some(token), Some(ticket)) = (token, &ticket) {
-                    waiting.tokens.insert(token, ticket.clone());
+                if let (Some(token), Some(pending)) = (token, &pending) {
+                    waiting.tokens.insert(token, pending.clone());
                 }
-                waiting.requests.insert(id, Request { ticket, token });
+                waiting.requests.insert(id, Request { pending, token });
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -139,8 +139,8 @@ impl Tap {
 
     /// Whether somebody waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
-        let is_waiting = |ticket: &Ticket| !ticket.over().is_cancelled();
-        self.waiting().requests.values().filter_map(|request| request.ticket.as_ref()).any(is_waiting)
+        let is_waiting = |pending: &PendingRequest| !pending.over().is_cancelled();
+        self.waiting().requests.values().filter_map(|request| request.pending.as_ref()).any(is_waiting)
     }
 
     /// Takes a whole message of the server; what the library is to see of it is added to `out`.
@@ -148,7 +148,7 @@ impl Tap {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                self.noise.ignore("a message that is not UTF-8", error.as_bytes());
+                self.ignored.ignore("a message that is not UTF-8", error.as_bytes());
                 return Kind::Other;
             }
         };
@@ -160,7 +160,7 @@ impl Tap {
 
     /// Takes note of a message that was dropped on the way.
     pub(super) fn dropped(&self, id: Option<i64>, why: Dropped, head: &[u8], out: &mut VecDeque<ServerJsonRpcMessage>) {
-        self.noise.ignore(
+        self.ignored.ignore(
             match why {
                 Dropped::TooLong => "a message that is too long",
                 Dropped::NoRoom => "a message that did not fit into the memory set aside",
@@ -178,7 +178,7 @@ impl Tap {
 
     fn batch(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
         let Ok(messages) = serde_json::from_str::<Vec<&RawValue>>(text) else {
-            self.noise.ignore("a batch that is not JSON", text.as_bytes());
+            self.ignored.ignore("a batch that is not JSON", text.as_bytes());
             return Kind::Other;
         };
         let mut kind = Kind::Other;
@@ -204,14 +204,14 @@ impl Tap {
             return Kind::Other;
         }
         let Some(id) = id else {
-            self.noise.ignore("an answer without a usable id", text.as_bytes());
+            self.ignored.ignore("an answer without a usable id", text.as_bytes());
             return Kind::Other;
         };
         let Some(request) = self.waiting().remove(id) else {
-            self.noise.ignore("an answer that nobody waits for", text.as_bytes());
+            self.ignored.ignore("an answer that nobody waits for", text.as_bytes());
             return Kind::Other;
         };
-        let Some(ticket) = request.ticket else {
+        let Some(pending) = request.pending else {
             out.push_back(message::typed(id, &text));
             return Kind::Answer;
         };
@@ -228,7 +228,7 @@ impl Tap {
             Answer::Result(result, _) => message::stand_in(id, result),
             _ => placeholder(id),
         });
-        ticket.answer(answer);
+        pending.answer(answer);
         Kind::Answer
     }
 
@@ -242,7 +242,7 @@ impl Tap {
         match RawValue::from_string(text) {
             Ok(raw) => Answer::Result(raw, held),
             Err(_) => {
-                self.noise.ignore("a result that is no JSON without the values of configured secrets", b"");
+                self.ignored.ignore("a result that is no JSON without the values of configured secrets", b"");
                 Answer::Unusable
             }
         }
@@ -264,10 +264,10 @@ impl Tap {
     }
 
     fn broken(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
-        self.noise.ignore("a message that is not JSON-RPC", text.as_bytes());
-        let mut skim = Skim::default();
-        skim.feed(text.as_bytes());
-        match skim.id() {
+        self.ignored.ignore("a message that is not JSON-RPC", text.as_bytes());
+        let mut search = IdSearch::default();
+        search.feed(text.as_bytes());
+        match search.id() {
             Some(id) if text.trim_start().starts_with('{') => self.fail(id, Answer::Unusable, out),
             _ => {}
         }
@@ -276,11 +276,11 @@ impl Tap {
 
     fn fail(&self, id: i64, answer: Answer, out: &mut VecDeque<ServerJsonRpcMessage>) {
         match self.waiting().remove(id) {
-            Some(Request { ticket: Some(ticket), .. }) => {
-                ticket.answer(answer);
+            Some(Request { pending: Some(pending), .. }) => {
+                pending.answer(answer);
                 out.push_back(placeholder(id));
             }
-            Some(Request { ticket: None, .. }) => out.push_back(unusable(id)),
+            Some(Request { pending: None, .. }) => out.push_back(unusable(id)),
             None => {}
         }
     }

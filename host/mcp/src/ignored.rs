@@ -23,20 +23,20 @@ const UNIT_BYTES: usize = 8 * 1024;
 
 /// What was ignored of one server.
 #[derive(Debug)]
-pub(super) struct Noise {
+pub(super) struct IgnoredMessages {
     server: ServerName,
-    ignored: AtomicU64,
+    count: AtomicU64,
 }
 
-impl Noise {
+impl IgnoredMessages {
     /// Nothing ignored yet.
     pub(super) fn of(server: ServerName) -> Self {
-        Self { server, ignored: AtomicU64::new(0) }
+        Self { server, count: AtomicU64::new(0) }
     }
 
     /// Counts something ignored and logs a sample: the first three, then each time the count doubles.
     pub(super) fn ignore(&self, what: &str, sample: &[u8]) {
-        let count = self.ignored.fetch_add(1, Ordering::Relaxed) + 1;
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if count <= 3 || count.is_power_of_two() {
             let cut = &sample[..sample.len().min(SAMPLE_BYTES)];
             let text = String::from_utf8_lossy(cut);
@@ -45,8 +45,8 @@ impl Noise {
     }
 
     /// How much was ignored so far.
-    pub(super) fn ignored(&self) -> u64 {
-        self.ignored.load(Ordering::Relaxed)
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
     }
 }
 

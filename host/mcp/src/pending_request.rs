@@ -1,8 +1,8 @@
 //! What one request of ours and its answer share, from the caller through the MCP library to the transport.
 //!
-//! The library carries a [`Ticket`] with the request as an extension that is never written to the wire. The transport
-//! marks the moment the request leaves, and puts the raw answer into it; the library itself gets a placeholder, so
-//! that nothing of a result is lost or held twice.
+//! The library carries a [`PendingRequest`] with the request as an extension that is never written to the wire. The
+//! transport marks the moment the request leaves, and puts the raw answer into it; the library itself gets a
+//! placeholder, so that nothing of a result is lost or held twice.
 //!
 //! States: waiting, then departed or withdrawn. A withdrawn request never leaves; a departed one cannot be withdrawn.
 //! That single decision is what "never sent" and "outcome unknown" rest on.
@@ -24,9 +24,9 @@ const WAITING: u8 = 0;
 const DEPARTED: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// The rendezvous of a request and its answer. Clones are the same ticket.
+/// The rendezvous of a request and its answer. Clones are the same request.
 #[derive(Debug, Clone)]
-pub(super) struct Ticket(Arc<Inner>);
+pub(super) struct PendingRequest(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -60,13 +60,13 @@ pub(super) enum Answer {
     Lost,
 }
 
-impl Ticket {
-    /// A ticket of a request that has not left. Its progress goes to `events`.
+impl PendingRequest {
+    /// A pending request, of a request that has not left. Its progress goes to `events`.
     pub(super) fn new(events: Option<mpsc::Sender<CallEvent>>) -> Self {
         Self::of_call(events, None, None)
     }
 
-    /// A ticket of a call with these arguments, and who can be asked while it runs.
+    /// A pending request, of a call with these arguments, and who can be asked while it runs.
     pub(super) fn of_call(
         events: Option<mpsc::Sender<CallEvent>>,
         arguments: Option<Box<RawValue>>,
@@ -165,18 +165,18 @@ mod tests {
 
     #[test]
     fn a_request_leaves_or_is_withdrawn_but_never_both() {
-        let ticket = Ticket::new(None);
-        assert!(ticket.depart() && !ticket.withdraw() && !ticket.depart());
-        let ticket = Ticket::new(None);
-        assert!(ticket.withdraw() && ticket.withdraw() && !ticket.depart());
+        let pending = PendingRequest::new(None);
+        assert!(pending.depart() && !pending.withdraw() && !pending.depart());
+        let pending = PendingRequest::new(None);
+        assert!(pending.withdraw() && pending.withdraw() && !pending.depart());
     }
 
     #[test]
     fn progress_that_goes_back_is_not_passed_on() {
         let (sender, mut receiver) = mpsc::channel(8);
-        let ticket = Ticket::new(Some(sender));
+        let pending = PendingRequest::new(Some(sender));
         for progress in [1.0, 3.0, 2.0, f64::NAN, 4.0] {
-            ticket.progressed(progress, None, None);
+            pending.progressed(progress, None, None);
         }
         let mut seen = Vec::new();
         while let Ok(CallEvent::Progress { progress, .. }) = receiver.try_recv() {

@@ -1,5 +1,5 @@
-//! A server over HTTP in doubt: one request failed in a way that may mean that its session is lost, or that nobody is
-//! there any more.
+//! Whether a server over HTTP still knows its session, after one request failed in a way that may mean that it does
+//! not, or that nobody is there any more.
 //!
 //! One guest's arguments can provoke such an answer, and one connection may fail for want of a descriptor. So that
 //! request fails alone, and a `ping` on the same session decides: the connection is given up when the ping is refused
@@ -22,7 +22,7 @@ use nix::errno::Errno;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::tap::Tap;
+use super::interceptor::Interceptor;
 use footbridge_core::limits::ServerLimits;
 
 /// Pings in a row that reach nobody, before a server counts as gone.
@@ -39,15 +39,15 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// Ids of pings: none may come twice in a session.
 static PINGS: AtomicU64 = AtomicU64::new(0);
 
-/// The doubts about one connection. Clones are the same.
+/// The checks of one connection. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct Doubts {
+pub(super) struct SessionChecks {
     broken: CancellationToken,
     tracker: TaskTracker,
     first_pause: Duration,
     ping_time: Duration,
     checking: Arc<AtomicBool>,
-    /// Tells a check that pauses of another doubt: the server may be back, without the session.
+    /// Tells a check that pauses of another reason for one: the server may be back, without the session.
     again: Arc<Notify>,
 }
 
@@ -58,21 +58,21 @@ pub(super) struct Pinged {
     /// Whether it names a session.
     pub(super) in_session: bool,
     /// Who knows what is in flight.
-    pub(super) tap: Arc<Tap>,
+    pub(super) interceptor: Arc<Interceptor>,
 }
 
 /// What a ping says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Echo {
+enum PingOutcome {
     /// Nothing that would be a reason to give the connection up.
     Fine,
     Lost,
     Unreachable,
 }
 
-impl Doubts {
-    /// No doubts yet. `broken` is cancelled once one of them is confirmed, and ends a check when it is cancelled;
-    /// checks belong to `tracker`.
+impl SessionChecks {
+    /// No checks yet. `broken` is cancelled once one of them finds the session lost, and ends a check when it is
+    /// cancelled; checks belong to `tracker`.
     pub(super) fn new(broken: CancellationToken, tracker: TaskTracker, limits: &ServerLimits) -> Self {
         let (first_pause, ping_time) = (limits.first_pause, limits.connect_time + ANSWER_TIME);
         Self { broken, tracker, first_pause, ping_time, checking: Arc::default(), again: Arc::default() }
@@ -85,7 +85,7 @@ impl Doubts {
 
     /// Looks whether the server is there and knows the session, in the background, unless that is being done.
     /// `is_answer`: the server was reached.
-    pub(super) fn raise(&self, pinged: Pinged, is_answer: bool) {
+    pub(super) fn start(&self, pinged: Pinged, is_answer: bool) {
         if self.is_broken() {
             return;
         }
@@ -96,12 +96,12 @@ impl Doubts {
             }
             return;
         }
-        let doubts = self.clone();
+        let checks = self.clone();
         self.tracker.spawn(async move {
-            let is_gone = doubts.broken.run_until_cancelled(doubts.is_gone(&pinged)).await;
-            doubts.checking.store(false, Ordering::Release);
+            let is_gone = checks.broken.run_until_cancelled(checks.is_gone(&pinged)).await;
+            checks.checking.store(false, Ordering::Release);
             if is_gone == Some(true) {
-                doubts.broken.cancel();
+                checks.broken.cancel();
             }
         });
     }
@@ -109,12 +109,12 @@ impl Doubts {
     async fn is_gone(&self, pinged: &Pinged) -> bool {
         let mut failures = 0;
         loop {
-            match tokio::time::timeout(self.ping_time, ping(pinged)).await.unwrap_or(Echo::Fine) {
-                Echo::Fine => return false,
-                Echo::Lost => return true,
-                Echo::Unreachable => failures += 1,
+            match tokio::time::timeout(self.ping_time, ping(pinged)).await.unwrap_or(PingOutcome::Fine) {
+                PingOutcome::Fine => return false,
+                PingOutcome::Lost => return true,
+                PingOutcome::Unreachable => failures += 1,
             }
-            if failures >= FAILURES && !pinged.tap.has_calls() {
+            if failures >= FAILURES && !pinged.interceptor.has_calls() {
                 return true;
             }
             let pause = self.first_pause.saturating_mul(1 << failures.min(16));
@@ -123,18 +123,18 @@ impl Doubts {
     }
 }
 
-async fn ping(pinged: &Pinged) -> Echo {
-    let Some(request) = pinged.request.try_clone() else { return Echo::Fine };
+async fn ping(pinged: &Pinged) -> PingOutcome {
+    let Some(request) = pinged.request.try_clone() else { return PingOutcome::Fine };
     let id = format!("footbridge-ping-{}", PINGS.fetch_add(1, Ordering::Relaxed));
-    let Ok(body) = serde_json::to_vec(&Request::without_params(id, "ping")) else { return Echo::Fine };
+    let Ok(body) = serde_json::to_vec(&Request::without_params(id, "ping")) else { return PingOutcome::Fine };
     let response = match request.body(body).send().await {
         Ok(response) => response,
-        Err(error) if error.is_connect() && !is_shortage(&error) => return Echo::Unreachable,
-        Err(_) => return Echo::Fine,
+        Err(error) if error.is_connect() && !is_shortage(&error) => return PingOutcome::Unreachable,
+        Err(_) => return PingOutcome::Fine,
     };
     let is_refused = matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
     let is_lost = pinged.in_session && is_refused && !knows_no_ping(response).await;
-    if is_lost { Echo::Lost } else { Echo::Fine }
+    if is_lost { PingOutcome::Lost } else { PingOutcome::Fine }
 }
 
 /// Whether the answer says no more than that there is no such method.

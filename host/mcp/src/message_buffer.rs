@@ -1,11 +1,11 @@
 //! Collects one message of a server from the pieces that arrive, within its size and within the budget for all.
 //!
 //! States: keeping, then dropping once the message is too long or there is no room for it. What is dropped streams
-//! through a [`Skim`] and is never held, so that the caller who waits for it can still be told at once.
+//! through a [`IdSearch`] and is never held, so that the caller who waits for it can still be told at once.
 
 use std::time::Duration;
 
-use super::skim::Skim;
+use super::id_search::IdSearch;
 use footbridge_core::budget::{Held, Share, UNCOUNTED_BYTES};
 
 /// How much a large message grows at a time.
@@ -28,7 +28,7 @@ pub(super) struct Room {
 
 /// The message that is arriving.
 #[derive(Debug)]
-pub(super) struct Gather {
+pub(super) struct MessageBuffer {
     room: Room,
     bytes: Vec<u8>,
     held: Option<Held>,
@@ -36,12 +36,12 @@ pub(super) struct Gather {
     deadline: Option<tokio::time::Instant>,
     /// Until when a message that takes from the budget must be whole.
     due: Option<tokio::time::Instant>,
-    dropping: Option<(Skim, Dropped)>,
+    dropping: Option<(IdSearch, Dropped)>,
 }
 
 /// A message that has arrived.
 #[derive(Debug)]
-pub(super) enum Gathered {
+pub(super) enum BufferedMessage {
     /// All of it.
     Whole(Vec<u8>, Option<Held>),
     /// Nothing of it but its id and its first bytes.
@@ -57,7 +57,7 @@ pub(super) enum Dropped {
     NoRoom,
 }
 
-impl Gather {
+impl MessageBuffer {
     /// Nothing has arrived.
     pub(super) fn new(room: Room) -> Self {
         Self { room, bytes: Vec::new(), held: None, held_bytes: 0, deadline: None, due: None, dropping: None }
@@ -84,20 +84,20 @@ impl Gather {
                 Err(why) => self.start_dropping(why),
             }
         }
-        if let Some((skim, _)) = &mut self.dropping {
-            skim.feed(more);
+        if let Some((search, _)) = &mut self.dropping {
+            search.feed(more);
         }
     }
 
     /// The message is complete; the next one starts.
-    pub(super) fn finish(&mut self) -> Gathered {
+    pub(super) fn finish(&mut self) -> BufferedMessage {
         let bytes = std::mem::take(&mut self.bytes);
         let held = self.held.take();
         self.held_bytes = 0;
         self.due = None;
         match self.dropping.take() {
-            Some((skim, why)) => Gathered::Dropped { id: skim.id(), why, head: bytes },
-            None => Gathered::Whole(bytes, held),
+            Some((search, why)) => BufferedMessage::Dropped { id: search.id(), why, head: bytes },
+            None => BufferedMessage::Whole(bytes, held),
         }
     }
 
@@ -150,14 +150,14 @@ impl Gather {
     }
 
     fn start_dropping(&mut self, why: Dropped) {
-        let mut skim = Skim::default();
-        skim.feed(&self.bytes);
+        let mut search = IdSearch::default();
+        search.feed(&self.bytes);
         self.bytes.truncate(HEAD_BYTES);
         self.bytes.shrink_to_fit();
         self.held = None;
         self.held_bytes = 0;
         self.deadline = None;
-        self.dropping = Some((skim, why));
+        self.dropping = Some((search, why));
     }
 }
 
@@ -166,54 +166,54 @@ mod tests {
     use super::*;
     use footbridge_core::budget::Budget;
 
-    fn gather(limit: usize, budget: usize) -> Gather {
-        Gather::new(Room { limit, share: Budget::new(budget).share(), patience: Duration::from_millis(10) })
+    fn buffer(limit: usize, budget: usize) -> MessageBuffer {
+        MessageBuffer::new(Room { limit, share: Budget::new(budget).share(), patience: Duration::from_millis(10) })
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_message_within_its_bounds_arrives_whole() {
-        let mut gather = gather(1 << 20, 1 << 20);
+        let mut buffer = buffer(1 << 20, 1 << 20);
         for _ in 0..100 {
-            gather.push(&[b'x'; 1000]).await;
+            buffer.push(&[b'x'; 1000]).await;
         }
-        let Gathered::Whole(bytes, held) = gather.finish() else { panic!("dropped") };
+        let BufferedMessage::Whole(bytes, held) = buffer.finish() else { panic!("dropped") };
         assert_eq!((bytes.len(), held.is_some()), (100_000, true));
-        gather.push(b"y").await;
-        assert!(matches!(gather.finish(), Gathered::Whole(bytes, None) if bytes == b"y"));
+        buffer.push(b"y").await;
+        assert!(matches!(buffer.finish(), BufferedMessage::Whole(bytes, None) if bytes == b"y"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_message_beyond_the_limit_streams_by_and_gives_its_id() {
-        let mut gather = gather(100_000, 1 << 20);
-        gather.push(b"{\"result\":\"").await;
+        let mut buffer = buffer(100_000, 1 << 20);
+        buffer.push(b"{\"result\":\"").await;
         for _ in 0..200 {
-            gather.push(&[b'x'; 1000]).await;
+            buffer.push(&[b'x'; 1000]).await;
         }
-        gather.push(b"\",\"id\":5}").await;
-        assert!(gather.bytes.len() <= HEAD_BYTES && gather.room.share.take(1 << 20).is_ok());
-        assert!(matches!(gather.finish(), Gathered::Dropped { id: Some(5), why: Dropped::TooLong, .. }));
-        assert!(gather.is_empty());
+        buffer.push(b"\",\"id\":5}").await;
+        assert!(buffer.bytes.len() <= HEAD_BYTES && buffer.room.share.take(1 << 20).is_ok());
+        assert!(matches!(buffer.finish(), BufferedMessage::Dropped { id: Some(5), why: Dropped::TooLong, .. }));
+        assert!(buffer.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_message_without_room_is_dropped_after_a_short_wait() {
-        let mut gather = gather(1 << 20, 100 * 1024);
-        let _others = gather.room.share.take(90 * 1024).unwrap();
-        gather.push(&[b' '; 80_000]).await;
-        gather.push(b"{\"id\":1,").await;
-        assert!(matches!(gather.finish(), Gathered::Dropped { id: Some(1), why: Dropped::NoRoom, .. }));
+        let mut buffer = buffer(1 << 20, 100 * 1024);
+        let _others = buffer.room.share.take(90 * 1024).unwrap();
+        buffer.push(&[b' '; 80_000]).await;
+        buffer.push(b"{\"id\":1,").await;
+        assert!(matches!(buffer.finish(), BufferedMessage::Dropped { id: Some(1), why: Dropped::NoRoom, .. }));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_message_that_never_ends_gives_its_bytes_back() {
-        let mut gather = gather(1 << 20, 1 << 20);
-        gather.push(&[b'x'; 80_000]).await;
+        let mut buffer = buffer(1 << 20, 1 << 20);
+        buffer.push(&[b'x'; 80_000]).await;
         let start = tokio::time::Instant::now();
-        gather.overdue().await;
+        buffer.overdue().await;
         assert_eq!(start.elapsed(), WHOLE);
-        gather.give_up();
-        assert!(gather.room.share.take(1 << 20).is_ok());
-        gather.push(&[b'x'; 80_000]).await;
-        assert!(matches!(gather.finish(), Gathered::Dropped { why: Dropped::NoRoom, .. }));
+        buffer.give_up();
+        assert!(buffer.room.share.take(1 << 20).is_ok());
+        buffer.push(&[b'x'; 80_000]).await;
+        assert!(matches!(buffer.finish(), BufferedMessage::Dropped { why: Dropped::NoRoom, .. }));
     }
 }

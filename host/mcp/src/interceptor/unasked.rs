@@ -6,7 +6,7 @@ use rmcp::model::{CustomRequest, PingRequest, RequestId, ServerJsonRpcMessage, S
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{MAX_ASKED, Tap, Waiting};
+use super::{Interceptor, MAX_ASKED, Waiting};
 use crate::{
     elicitation::{self, Question},
     message::{self, MAX_TYPED, Progress},
@@ -20,7 +20,7 @@ struct TakenBack<'a> {
     id: &'a RawValue,
 }
 
-impl Tap {
+impl Interceptor {
     /// A request of the server. Only its method goes on, and only so many at a time.
     pub(super) fn asked(
         &self,
@@ -29,13 +29,13 @@ impl Tap {
         out: &mut VecDeque<ServerJsonRpcMessage>,
     ) {
         let Some(id) = message::plain_id(id) else {
-            self.noise.ignore("a request with an unusable id", text.as_bytes());
+            self.ignored.ignore("a request with an unusable id", text.as_bytes());
             return;
         };
         let mut waiting = self.waiting();
         if waiting.asked >= MAX_ASKED {
             drop(waiting);
-            self.noise.ignore("a request while too many are unanswered", text.as_bytes());
+            self.ignored.ignore("a request while too many are unanswered", text.as_bytes());
             return;
         }
         waiting.asked += 1;
@@ -44,7 +44,7 @@ impl Tap {
         } else {
             let is_question = self.takes_questions && method == elicitation::METHOD;
             if is_question && !self.add_question(&mut waiting, &id, params) {
-                self.noise.ignore("a question that belongs to none or several of its calls", text.as_bytes());
+                self.ignored.ignore("a question that belongs to none or several of its calls", text.as_bytes());
             }
             ServerRequest::CustomRequest(CustomRequest::new(method.chars().take(64).collect::<String>(), None))
         };
@@ -57,7 +57,7 @@ impl Tap {
         // Cut past its limit: it is still too long then, and nobody reads what is secret in it.
         let params = self.redactor.scrub(&params[..params.floor_char_boundary(MAX_QUESTION + 1)]).into_owned();
         let Waiting { requests, questions, .. } = waiting;
-        questions.add(id, params, requests.values().filter_map(|request| request.ticket.as_ref()))
+        questions.add(id, params, requests.values().filter_map(|request| request.pending.as_ref()))
     }
 
     /// The question that the server asked with this id, once.
@@ -102,16 +102,16 @@ impl Tap {
     fn progress(&self, params: Option<&RawValue>, text: &str) {
         let progress = params.filter(|params| params.get().len() <= MAX_TYPED);
         let Some(Ok(progress)) = progress.map(|params| serde_json::from_str::<Progress>(params.get())) else {
-            self.noise.ignore("progress that is not of the protocol", text.as_bytes());
+            self.ignored.ignore("progress that is not of the protocol", text.as_bytes());
             return;
         };
-        let ticket = progress.token().and_then(|token| self.waiting().tokens.get(&token).cloned());
-        match ticket {
-            Some(ticket) => {
+        let pending = progress.token().and_then(|token| self.waiting().tokens.get(&token).cloned());
+        match pending {
+            Some(pending) => {
                 let message = progress.message.map(|message| self.redactor.scrub(&message).into_owned());
-                ticket.progressed(progress.progress, progress.total, message);
+                pending.progressed(progress.progress, progress.total, message);
             }
-            None => self.noise.ignore("progress of nothing that runs", text.as_bytes()),
+            None => self.ignored.ignore("progress of nothing that runs", text.as_bytes()),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Current {
 
 /// The servers, now and later.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(super) struct ConfiguredServers {
     current: RwLock<Arc<Current>>,
     context: Arc<ServersContext>,
     stop: CancellationToken,
@@ -45,7 +45,7 @@ pub(super) struct Roster {
     changes: watch::Sender<()>,
 }
 
-impl Roster {
+impl ConfiguredServers {
     /// No servers.
     pub(super) fn new(context: Arc<ServersContext>, stop: CancellationToken, tracker: TaskTracker) -> Self {
         Self { current: RwLock::default(), context, stop, tracker, changes: watch::Sender::new(()) }

@@ -49,7 +49,7 @@ pub struct SignedHead {
 impl SignedHead {
     /// Whether the signature is that of its own key. Whose key that is, is another question.
     #[must_use]
-    pub fn is_signed(&self) -> bool {
+    pub(crate) fn is_signed(&self) -> bool {
         let key = self.key.strip_prefix(SCHEME).and_then(|key| URL_SAFE_NO_PAD.decode(key).ok());
         let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
         key.zip(signature).is_some_and(|(key, signature)| {

@@ -36,7 +36,7 @@ fn fits_as_years(text: &str) -> bool {
 
 /// Reads a size: a number and a unit, or nothing for bytes. `KiB` is 1024, `KB` is 1000.
 #[must_use]
-pub fn parse_size(text: &str) -> Option<usize> {
+pub(crate) fn parse_size(text: &str) -> Option<usize> {
     let found = text.trim().parse::<ByteSize>().ok()?;
     // What the crate cannot hold becomes the largest number.
     usize::try_from(found.as_u64()).ok().filter(|size| *size < usize::MAX)

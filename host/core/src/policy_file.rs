@@ -27,8 +27,11 @@ use crate::{
 /// What one file says of policies.
 #[derive(Debug, Default)]
 pub struct WrittenPolicies {
+    /// Its policies.
     pub policies: Vec<std::sync::Arc<Policy>>,
+    /// What it says that tools can do.
     pub labelled: Vec<Labelled>,
+    /// Every mistake in it.
     pub mistakes: Vec<Mistake>,
 }
 

@@ -44,10 +44,14 @@ pub struct File<'a> {
 }
 
 impl<'a> File<'a> {
+    /// A file with this text.
+    #[must_use]
     pub fn new(path: &'a Path, text: &'a str) -> Self {
         Self { path, text }
     }
 
+    /// Its name.
+    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.path.to_owned()
     }

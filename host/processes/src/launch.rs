@@ -63,15 +63,20 @@ pub enum Launcher {
 #[error("{program:?} cannot be started: {error}")]
 pub struct LaunchError {
     program: String,
+    /// The cause.
     #[source]
     pub error: io::Error,
 }
 
 /// A program that was started, and its streams.
 pub struct Launched {
+    /// What it reads.
     pub stdin: Writer,
+    /// What it writes.
     pub stdout: Reader,
+    /// What it says besides.
     pub stderr: Reader,
+    /// The program itself.
     pub process: Process,
 }
 

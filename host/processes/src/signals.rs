@@ -13,6 +13,10 @@ use tokio::signal::unix::{self, SignalKind};
 pub struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
+    /// Begins to take these signals; from then on they no longer end this process.
+    ///
+    /// # Errors
+    /// When there is no room for a handler.
     pub fn listen(all: &[Signal]) -> io::Result<Self> {
         let stream = |signal: &Signal| Ok((*signal, unix::signal(SignalKind::from_raw(*signal as i32))?));
         all.iter().map(stream).collect::<io::Result<_>>().map(Self)

@@ -87,7 +87,7 @@ fn only_one_thread() -> nix::Result<()> {
 }
 
 /// Forks; EDEADLK where this process has more than one thread.
-pub fn fork() -> nix::Result<ForkResult> {
+pub(crate) fn fork() -> nix::Result<ForkResult> {
     only_one_thread()?;
     #[expect(unsafe_code, reason = "fork is sound here: no other thread can hold a lock that the child would need")]
     unsafe {
@@ -96,7 +96,7 @@ pub fn fork() -> nix::Result<ForkResult> {
 }
 
 /// Forks into new namespaces: the child is pid 1 where `namespaces` has a pid namespace. EDEADLK as [`fork`].
-pub fn fork_into(namespaces: CloneFlags) -> nix::Result<ForkResult> {
+pub(crate) fn fork_into(namespaces: CloneFlags) -> nix::Result<ForkResult> {
     only_one_thread()?;
     let flags = libc::c_long::from(namespaces.bits() | libc::SIGCHLD);
     let none: libc::c_long = 0;
@@ -110,7 +110,7 @@ pub fn fork_into(namespaces: CloneFlags) -> nix::Result<ForkResult> {
 }
 
 /// Marks every descriptor above 2 to be closed by exec. Linux 5.11 or later.
-pub fn close_on_exec_above_stderr() -> nix::Result<()> {
+pub(crate) fn close_on_exec_above_stderr() -> nix::Result<()> {
     let (first, last, flags): (libc::c_uint, libc::c_uint, libc::c_uint) = (3, libc::c_uint::MAX, 4);
     #[expect(unsafe_code, reason = "close_range is not in nix; it sets flags of descriptors and touches no memory")]
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
@@ -118,7 +118,7 @@ pub fn close_on_exec_above_stderr() -> nix::Result<()> {
 }
 
 /// Gives every signal its default action, but for those of the set (bit 0 is signal 1), which are ignored.
-pub fn reset_signal_actions(ignored: u64) {
+pub(crate) fn reset_signal_actions(ignored: u64) {
     for signal in 1..=64 {
         let action = if ignored >> (signal - 1) & 1 == 1 { libc::SIG_IGN } else { libc::SIG_DFL };
         #[expect(unsafe_code, reason = "no handler is installed, only the default action or none")]
@@ -127,7 +127,7 @@ pub fn reset_signal_actions(ignored: u64) {
 }
 
 /// Blocks exactly the signals of the set, bit 0 is signal 1.
-pub fn set_blocked_signals(blocked: u64) -> nix::Result<()> {
+pub(crate) fn set_blocked_signals(blocked: u64) -> nix::Result<()> {
     let none: *mut u64 = std::ptr::null_mut();
     #[expect(unsafe_code, reason = "the kernel's own mask is 8 bytes; nix's sets cannot hold real-time signals")]
     let done = unsafe {
@@ -137,7 +137,7 @@ pub fn set_blocked_signals(blocked: u64) -> nix::Result<()> {
 }
 
 /// Owns descriptors that came in a message.
-pub fn own_received(descriptors: Vec<RawFd>) -> Vec<OwnedFd> {
+pub(crate) fn own_received(descriptors: Vec<RawFd>) -> Vec<OwnedFd> {
     let own = |fd| {
         #[expect(unsafe_code, reason = "the kernel made these descriptors for this message; nobody else owns them")]
         unsafe {
@@ -155,7 +155,7 @@ pub fn watched(descriptor: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Makes the terminal the controlling one of this session.
-pub fn take_controlling_terminal(terminal: impl AsFd) -> nix::Result<()> {
+pub(crate) fn take_controlling_terminal(terminal: impl AsFd) -> nix::Result<()> {
     let fd = terminal.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "TIOCSCTTY takes a number and touches no memory")]
     let done = unsafe { libc::ioctl(fd, libc::TIOCSCTTY, 0) };
@@ -172,7 +172,7 @@ pub fn window(terminal: impl AsFd) -> nix::Result<libc::winsize> {
 }
 
 /// Sets the size of a terminal's window.
-pub fn set_window(terminal: impl AsFd, size: &libc::winsize) -> nix::Result<()> {
+pub(crate) fn set_window(terminal: impl AsFd, size: &libc::winsize) -> nix::Result<()> {
     let fd = terminal.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "TIOCSWINSZ reads the one struct winsize it is given")]
     let written = unsafe { libc::ioctl(fd, libc::TIOCSWINSZ, &raw const *size) };
@@ -180,7 +180,7 @@ pub fn set_window(terminal: impl AsFd, size: &libc::winsize) -> nix::Result<()> 
 }
 
 /// Brings the interface `lo` of this network namespace up, through any socket.
-pub fn bring_loopback_up(socket: impl AsFd) -> nix::Result<()> {
+pub(crate) fn bring_loopback_up(socket: impl AsFd) -> nix::Result<()> {
     let mut name: [libc::c_char; libc::IFNAMSIZ] = [0; libc::IFNAMSIZ];
     for (to, from) in name.iter_mut().zip(b"lo") {
         *to = libc::c_char::try_from(*from).unwrap_or(0);
@@ -204,7 +204,7 @@ fn prctl(option: libc::c_int, argument: libc::c_ulong) -> nix::Result<()> {
 const NO_WAY_BACK: libc::c_ulong = 0b1110_1111;
 
 /// Gives up every capability for good: no exec, set-user-id file or identity change brings one back.
-pub fn drop_capabilities() -> nix::Result<()> {
+pub(crate) fn drop_capabilities() -> nix::Result<()> {
     for capability in 0..=63 {
         match prctl(libc::PR_CAPBSET_DROP, capability) {
             Err(Errno::EINVAL) => break,

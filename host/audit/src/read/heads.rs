@@ -108,7 +108,7 @@ impl KnownHeads {
 
     /// The heads of a chain.
     #[must_use]
-    pub fn of_chain(&self, chain: &str) -> &[SignedHead] {
+    pub(crate) fn of_chain(&self, chain: &str) -> &[SignedHead] {
         self.heads.get(chain).map_or(&[], Vec::as_slice)
     }
 
@@ -119,7 +119,7 @@ impl KnownHeads {
 
     /// Whether a key counts: any, where none is known.
     #[must_use]
-    pub fn is_trusted(&self, key: &str) -> bool {
+    pub(crate) fn is_trusted(&self, key: &str) -> bool {
         self.keys.is_empty() || self.keys.iter().any(|known| known == key)
     }
 }

@@ -85,7 +85,7 @@ const MAX_REGEX: usize = 1 << 20;
 ///
 /// # Errors
 /// When it does not compile, or is too large.
-pub fn regex(text: &str, whole: bool) -> Result<Regex, regex::Error> {
+pub(crate) fn regex(text: &str, whole: bool) -> Result<Regex, regex::Error> {
     let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_REGEX).dfa_size_limit(MAX_REGEX).build();
     // By itself first: what is put around it must not make a regex of something that is none.
     let own = compile(text)?;
@@ -173,7 +173,7 @@ fn range(least: Option<&Number>, most: Option<&Number>, found: &Value) -> Option
 }
 
 /// Compares two numbers exactly, whatever they are written as.
-pub fn compare(a: &Number, b: &Number) -> Option<Ordering> {
+pub(crate) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     let integer = |n: &Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -224,7 +224,7 @@ fn path(globs: &[Glob], found: &str) -> Option<bool> {
 
 /// A path without `.`, doubled and last slashes; none with `..`, or where a server may take it for another one.
 #[must_use]
-pub fn normal_path(text: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn normal_path(text: &str) -> Option<Cow<'_, str>> {
     let plain = text.bytes().all(|byte| (b' '..0x7f).contains(&byte) && byte != b'\\');
     let odd = |text: &str| text.contains('\\') || text.chars().any(needs_escape);
     if text.is_empty() || text.starts_with('~') || (!plain && odd(text)) {

@@ -19,7 +19,7 @@ use crate::{digest::Digest, names::Labels};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
 pub use rules::{CallKind, Rule, Says, Subject};
-pub use uri::with_lower_authority;
+pub(crate) use uri::with_lower_authority;
 
 /// The rules of one session: of its policy, those that are meant for its labels.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl SessionRules {
 
     /// Whether resources of a server may be hidden.
     #[must_use]
-    pub fn hides_resources_of(&self, server: &str) -> bool {
+    pub(crate) fn hides_resources_of(&self, server: &str) -> bool {
         let about = |rule: &Rule| rule.says == Says::Hide && rule.is_about_server(server) && rule.is_about_resources();
         self.hides && self.rules().any(|(_, rule)| about(rule))
     }

@@ -56,7 +56,7 @@ pub struct UnknownPolicy {
 }
 
 /// Names of the policies that are built in.
-pub const BUILT_IN: [&str; 3] = ["readonly", "ask", "open"];
+pub(crate) const BUILT_IN: [&str; 3] = ["readonly", "ask", "open"];
 
 impl Policy {
     /// A policy of these rules. Rules that can never match are for whoever reads them to refuse: see [`never_match`].
@@ -138,7 +138,7 @@ impl Policy {
 
     /// The same policy where the operator says this of tools.
     #[must_use]
-    pub fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
+    pub(crate) fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
         Arc::new(Self::of(Arc::clone(&self.name), Arc::clone(&self.rules), self.settings, labelled))
     }
 }
@@ -170,7 +170,7 @@ fn built_in(id: &str, says: Says, effects: Option<Effects>) -> Rule {
 /// Rules of a list that can never match, each with the one that takes all its calls: one before it, or one anywhere
 /// that hides them, since what is hidden is decided before arguments are looked at.
 #[must_use]
-pub fn never_match(rules: &[Rule]) -> Vec<(usize, usize)> {
+pub(crate) fn never_match(rules: &[Rule]) -> Vec<(usize, usize)> {
     let taken = |at: usize| {
         let before = (0..at).find(|earlier| rules[*earlier].covers(&rules[at]));
         before.or_else(|| {
@@ -186,14 +186,14 @@ pub fn never_match(rules: &[Rule]) -> Vec<(usize, usize)> {
 
 /// What the operator's labels must say: a call reads or writes, and only what writes destroys.
 #[must_use]
-pub fn is_whole(effects: Effects) -> bool {
+pub(crate) fn is_whole(effects: Effects) -> bool {
     let has = |effect| effects.has(effect);
     (has(Effect::Read) || has(Effect::Write)) && (has(Effect::Write) || !has(Effect::Destructive))
 }
 
 /// Whether a call of one of these kinds can have the effects that a rule asks for.
 #[must_use]
-pub fn can_have(kinds: Kinds, says: Says, effects: Effects) -> bool {
+pub(crate) fn can_have(kinds: Kinds, says: Says, effects: Effects) -> bool {
     let tools = !kinds.and(Kinds::of(&[CallKind::Tool])).is_empty();
     let rest = !kinds.and(Kinds::of(&[CallKind::Resource, CallKind::Prompt, CallKind::Completion])).is_empty();
     match says {

@@ -208,7 +208,7 @@ impl Rule {
 
     /// Whether it is about this, as far as it can be told without arguments and labels.
     #[must_use]
-    pub fn is_about(&self, subject: &Subject<'_>) -> bool {
+    pub(crate) fn is_about(&self, subject: &Subject<'_>) -> bool {
         let Scope { kinds, servers, names, uris, effects, .. } = &self.scope;
         kinds.has(subject.kind)
             && effects.is_none_or(|effects| {
@@ -225,7 +225,7 @@ impl Rule {
 
     /// Whether its conditions hold. What cannot be evaluated fails a rule that opens, and holds for one that closes.
     #[must_use]
-    pub fn conditions_hold(&self, arguments: &Value) -> bool {
+    pub(crate) fn conditions_hold(&self, arguments: &Value) -> bool {
         let unknown = !self.opens();
         self.conditions.iter().all(|condition| condition.holds(arguments).unwrap_or(unknown))
     }
@@ -238,20 +238,20 @@ impl Rule {
 
     /// Whether a session with these labels is meant.
     #[must_use]
-    pub fn is_for(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub(crate) fn is_for(&self, labels: &BTreeMap<String, String>) -> bool {
         self.scope.labels.iter().all(|(key, glob)| labels.get(key).is_some_and(|value| glob.matches(value)))
     }
 
     /// Whether it is about everything of a server, if it is about the server at all.
     #[must_use]
-    pub fn is_about_whole_servers(&self) -> bool {
+    pub(crate) fn is_about_whole_servers(&self) -> bool {
         let Scope { kinds, names, uris, effects, .. } = &self.scope;
         *kinds == Kinds::ALL && names.is_none() && uris.is_none() && effects.is_none() && self.conditions.is_empty()
     }
 
     /// Whether it is about resources.
     #[must_use]
-    pub fn is_about_resources(&self) -> bool {
+    pub(crate) fn is_about_resources(&self) -> bool {
         self.scope.kinds.has(CallKind::Resource) && self.scope.names.is_none()
     }
 

@@ -50,7 +50,7 @@ impl Uri {
 }
 
 /// Scheme and host in small letters: they mean the same in any case.
-pub fn with_lower_authority(text: &str) -> String {
+pub(crate) fn with_lower_authority(text: &str) -> String {
     let Some(colon) = text.find(':').filter(|at| text[..*at].bytes().all(is_scheme)) else { return text.to_owned() };
     let rest = &text[colon + 1..];
     let end = match rest.strip_prefix("//") {

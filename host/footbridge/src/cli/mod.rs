@@ -197,11 +197,6 @@ fn demo_server() -> anyhow::Result<i32> {
 }
 
 #[cfg(test)]
-pub(crate) fn audit_columns() -> &'static [&'static str] {
-    &audit::COLUMNS
-}
-
-#[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 

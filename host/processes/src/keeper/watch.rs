@@ -29,7 +29,7 @@ use crate::sys;
 const INTERNAL: i32 = 70;
 
 /// Runs this process as a keeper to its end; gives the status to exit with.
-pub fn keep() -> i32 {
+pub(super) fn keep() -> i32 {
     match start() {
         Ok(keeper) => keeper.watch(),
         Err(_harness_sees_the_socket_close) => INTERNAL,

@@ -11,7 +11,7 @@ use footbridge_audit::read::{Lines, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-pub(crate) const COLUMNS: [&str; 34] = [
+const COLUMNS: [&str; 34] = [
     "chain",
     "seq",
     "time",
@@ -191,6 +191,20 @@ mod tests {
             let expected = format!(",{expected}{}\r", ",".repeat(COLUMNS.len() - 2));
             assert_eq!(row(cells).unwrap(), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn it_leaves_out_nothing_but_what_stands_for_itself() {
+        // The names in the first column of the table, which a test of the stages holds to the records.
+        let docs = include_str!("../../../../../docs/record.md");
+        let section = docs.split("## Fields").nth(1).unwrap().split("\n## ").next().unwrap();
+        let fields = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let mut missing: Vec<&str> = fields.filter(|field| !COLUMNS.contains(field)).collect();
+        missing.sort_unstable();
+        let own = ["file", "genesis", "head.chain", "head.hash", "head.key", "head.seq", "head.signature", "head.time"];
+        let own =
+            own.into_iter().chain(["head_key", "limits", "listener", "listeners", "open", "pid", "sync", "version"]);
+        assert_eq!(missing, own.collect::<Vec<_>>());
     }
 
     #[test]

@@ -19,9 +19,6 @@ use crate::{
 };
 use footbridge_audit::read::{ChainFolder, chains, find};
 
-#[cfg(test)]
-pub(super) use export::COLUMNS;
-
 /// Status when something is wrong with the record, or what was asked for is not in it.
 const BAD: i32 = 1;
 /// Text is written in pieces of about this many bytes.

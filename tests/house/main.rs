@@ -62,7 +62,7 @@ const HOUSE: House = House {
         Crate { folder: "host/edge", package: "footbridge-edge" },
         Crate { folder: "host/footbridge", package: "footbridge" },
     ],
-    database: "host/footbridge/src/store",
+    database: "host/footbridge/src/store/sqlite",
     lines: 60,
     columns: 100,
 };

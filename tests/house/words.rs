@@ -90,9 +90,9 @@ mod tests {
     fn the_database_is_named_in_the_store_alone() {
         let uses = "//! sqlx\nuse sqlx::Row;";
         let found = |path: &str| places(&database(&Tree::of(&[(path, uses)]), &HOUSE));
-        assert_eq!(found("host/footbridge/src/storeroom.rs"), ["host/footbridge/src/storeroom.rs:2"]);
+        assert_eq!(found("host/footbridge/src/store/kind.rs"), ["host/footbridge/src/store/kind.rs:2"]);
         assert_eq!(found("host/edge/src/store/a.rs"), ["host/edge/src/store/a.rs:2"]);
-        assert_eq!(found("host/footbridge/src/store/open.rs"), [] as [&str; 0]);
+        assert_eq!(found("host/footbridge/src/store/sqlite/open.rs"), [] as [&str; 0]);
         assert_eq!(found("tests/src/lib.rs"), [] as [&str; 0]);
     }
 }

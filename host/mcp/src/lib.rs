@@ -66,7 +66,11 @@ pub use status::{ServerReport, ServerState};
 
 pub use footbridge_calls::provider::{Outcome, RawResult};
 
-use footbridge_calls::provider::{CallEvent, NoAnswer, NotSent, Outgoing, OutgoingRequest, Unavailable};
+use footbridge_calls::{
+    events::CallEvent,
+    provider::{NoAnswer, NotSent, Outgoing, Unavailable},
+    request::OutgoingRequest,
+};
 use footbridge_core::names::ServerName;
 
 use configured::ConfiguredServers;

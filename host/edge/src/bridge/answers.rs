@@ -92,7 +92,7 @@ fn on_one_line(mut text: Vec<u8>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use footbridge_proto::rpc::Reason;
+    use footbridge_calls::cause::Cause;
     use futures::FutureExt as _;
     use http_body_util::BodyExt as _;
 
@@ -112,7 +112,7 @@ mod tests {
             String::from_utf8(whole(pieces)).unwrap(),
             "event: result\ndata: {\"jsonrpc\":\"2.0\",\"result\":{    \"a\": \"x\\ny\", \t\"b\": [1.50, 12345678901234567890] },\"id\":7}\n\n"
         );
-        let error = ErrorObject::new(Reason::Busy, "a\nb");
+        let error = Cause::Unavailable("a\nb".to_owned());
         let pieces = RpcEncoder { id: None }.last_event(Err(error.into()));
         assert_eq!(whole(pieces).iter().filter(|byte| **byte == b'\n').count(), 3);
     }

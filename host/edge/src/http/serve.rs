@@ -12,6 +12,7 @@ use super::{
     response::Pieces,
     stream::{Phase, Timed},
 };
+use footbridge_calls::session::Life;
 use footbridge_core::limits::EdgeLimits;
 
 /// Serves a connection to its end, or until `cut`; on `shutdown` what runs is finished first.
@@ -19,7 +20,7 @@ pub(crate) async fn serve<S, A, F>(
     stream: S,
     limits: &EdgeLimits,
     answer: A,
-    cut: &CancellationToken,
+    cut: &Life,
     shutdown: &CancellationToken,
 ) -> hyper::Result<()>
 where

@@ -8,14 +8,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use footbridge_proto::{
-    json,
-    rpc::{ErrorObject, Reason},
-};
+use footbridge_proto::json;
 use serde_json::value::RawValue;
 
 use super::{Harness, sessions::Places};
 use footbridge_calls::{
+    cause::{Cause, Failure},
     operator::Operator,
     provider::RawResult,
     request::{CallRequest, Target},
@@ -44,12 +42,26 @@ pub struct OperatorCall {
     pub policy: Option<Arc<Policy>>,
 }
 
+/// Why a call of an operator has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCalled {
+    /// The arguments cannot be read.
+    #[error("the arguments are no JSON: {0}")]
+    Arguments(String),
+    /// It has no session.
+    #[error("the call has no session: {0}")]
+    Session(String),
+    /// What a guest would be answered too.
+    #[error("{}", footbridge_edge::error_of(.0).message)]
+    Failed(Failure),
+}
+
 impl Harness {
     /// Calls a tool for an operator, and gives what its server answered. Dropping this cancels the call.
     ///
     /// # Errors
-    /// What a guest would be answered.
-    pub async fn call(&self, operator: &Operator, call: OperatorCall) -> Result<RawResult, ErrorObject> {
+    /// [`NotCalled`].
+    pub async fn call(&self, operator: &Operator, call: OperatorCall) -> Result<RawResult, NotCalled> {
         let OperatorCall { server, tool, arguments, policy } = call;
         let arguments = arguments.map(|text| self.checked(text)).transpose()?;
         let request = CallRequest { server, target: Target::Tool(tool), arguments, held: None };
@@ -64,21 +76,20 @@ impl Harness {
             sessions.call_over(open.session().name()).await;
             reply.into_answer()
         });
-        let lost =
-            |_| Err(ErrorObject::new(Reason::Internal, "The call was lost in the harness: look into the record"));
-        calling.await.unwrap_or_else(lost)
+        let lost = |_| Err(Cause::HarnessFailed.into());
+        calling.await.unwrap_or_else(lost).map_err(NotCalled::Failed)
     }
 
     /// Arguments as a guest's are: no member twice, and no deeper than they may be.
-    fn checked(&self, text: String) -> Result<Box<RawValue>, ErrorObject> {
-        let bad = |why: String| ErrorObject::new(Reason::InvalidArguments, format!("The arguments are no JSON: {why}"));
-        json::check(text.as_bytes(), self.limits.edge.body_depth).map_err(|error| bad(error.to_string()))?;
-        RawValue::from_string(text).map_err(|error| bad(error.to_string()))
+    fn checked(&self, text: String) -> Result<Box<RawValue>, NotCalled> {
+        json::check(text.as_bytes(), self.limits.edge.body_depth)
+            .map_err(|error| NotCalled::Arguments(error.to_string()))?;
+        RawValue::from_string(text).map_err(|error| NotCalled::Arguments(error.to_string()))
     }
 
     /// A session for one call.
-    fn open_for(&self, policy: Arc<Policy>) -> Result<Arc<Open<Places>>, ErrorObject> {
-        let failed = |why: String| ErrorObject::new(Reason::Internal, format!("The call has no session: {why}"));
+    fn open_for(&self, policy: Arc<Policy>) -> Result<Arc<Open<Places>>, NotCalled> {
+        let failed = NotCalled::Session;
         let token = new_token().map_err(|error| failed(error.to_string()))?;
         for _ in 0..TRIES {
             let name = format!("operator-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -96,12 +107,18 @@ impl Harness {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_proto::rpc::Reason;
     use serde_json::{Value, json};
 
     use super::*;
     use footbridge_audit::VolatileJournal;
     use footbridge_calls::provider::{InProcess, ToolContext, ToolDefinition, ToolResult};
     use footbridge_core::limits::Limits;
+
+    fn reason(error: &NotCalled) -> Reason {
+        let NotCalled::Failed(failure) = error else { panic!("{error}") };
+        failure.cause.reason()
+    }
 
     const OPERATOR: Operator = Operator::UnixPeer { uid: 7, pid: 9 };
 
@@ -146,7 +163,7 @@ mod tests {
         let policy = harness.policies().get("readonly").unwrap();
         let denied = OperatorCall { policy: Some(policy), ..of("say", "{}") };
         let error = harness.call(&OPERATOR, denied).await.unwrap_err();
-        assert_eq!(error.reason(), Some(Reason::DeniedByPolicy));
+        assert_eq!(reason(&error), Reason::DeniedByPolicy);
         harness.stop().await;
         let types = recorded(&journal, "type");
         assert!(types.iter().any(|one| one == "refused") && !types.iter().any(|one| one == "intent"), "{types:?}");
@@ -156,9 +173,9 @@ mod tests {
     async fn unknown_tools_and_bad_arguments_are_refused() {
         let (harness, journal) = harness();
         let unknown = harness.call(&OPERATOR, of("other", "{}")).await.unwrap_err();
-        assert_eq!(unknown.reason(), Some(Reason::UnknownTool));
+        assert_eq!(reason(&unknown), Reason::UnknownTool);
         let unfit = harness.call(&OPERATOR, of("say", r#"{"n": "one"}"#)).await.unwrap_err();
-        assert_eq!(unfit.reason(), Some(Reason::InvalidArguments));
+        assert_eq!(reason(&unfit), Reason::InvalidArguments);
         assert!(harness.call(&OPERATOR, of("say", r#"{"n": 1, "n": 2}"#)).await.is_err());
         assert!(harness.sessions().is_empty());
         harness.stop().await;

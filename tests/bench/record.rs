@@ -25,7 +25,8 @@ use footbridge_calls::{
     call::Stages,
     request::{CallRequest, Target},
     resolve::Resolver,
-    session::{Session, SessionSpec},
+    session::SessionSpec,
+    sessions::Sessions,
     upstream::{Guard, Upstream},
 };
 use footbridge_core::{
@@ -114,10 +115,11 @@ impl Bench {
         let resolver = Resolver::new(upstream.catalogues().clone(), calls.clone(), edge.parsed_bytes);
         let token = new_token()?;
         let limits = Limits { calls, edge, ..Limits::default() };
-        let session = Session::new(SessionSpec::new("bench".parse()?, &token, policy), limits, budget.share());
-        let peer = Peer::Unix { uid: 0, pid: None };
-        let principal = authenticate(&Arc::new(session), &peer, token.expose().as_bytes()).map_err(|_| "not let in")?;
         let approvals = Approvals::new(Vec::new(), audit.clone());
+        let sessions = Sessions::new(approvals.clone(), limits, budget);
+        let open = sessions.open(SessionSpec::new("bench".parse()?, &token, policy), Vec::new(), ())?;
+        let peer = Peer::Unix { uid: 0, pid: None };
+        let principal = authenticate(open.session(), &peer, token.expose().as_bytes()).map_err(|_| "not let in")?;
         Ok(Self { stages: Stages { resolver, approvals, audit: audit.clone(), upstream }, audit, principal })
     }
 
@@ -160,7 +162,7 @@ async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Fa
     let reply = stages
         .call(principal.clone(), request, &footbridge_calls::watcher::Watcher::silent(), &CancellationToken::new())
         .await;
-    reply.into_answer().map(|_| ()).map_err(|error| error.message.into())
+    reply.into_answer().map(|_| ()).map_err(|failure| format!("{:?}", failure.cause).into())
 }
 
 /// A policy of 100 rules, of which none is about what is called here but the last.

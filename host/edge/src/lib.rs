@@ -25,6 +25,8 @@ mod requests;
 #[cfg(test)]
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, atomic::AtomicU64};
 

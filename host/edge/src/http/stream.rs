@@ -190,6 +190,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         if matches!(done, Poll::Ready(Ok(()))) && this.phase.get() == ANSWERED {
             this.phase.set(IDLE);
             this.reading.as_mut().reset(Instant::now() + this.idle_time);
+            // hyper may have asked for the next request already, and asks again only once it is woken.
+            let _wakes_it = this.reading.as_mut().poll(cx);
         }
         this.after_write(cx, done)
     }

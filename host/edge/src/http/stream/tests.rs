@@ -98,3 +98,22 @@ async fn an_answer_that_is_read_byte_by_byte_ends_the_connection() {
     drop(stream);
     reader.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_never_waited_for_its_request_is_idle_after_its_answer_too() {
+    let (mut stream, mut theirs) = pair();
+    theirs.write_all(b"head").await.unwrap();
+    stream.read_u8().await.unwrap();
+    stream.phase().busy();
+    stream.phase().answered();
+    let (start, mut flushed) = (Instant::now(), false);
+    let woken = std::future::poll_fn(|cx| {
+        if flushed {
+            return Poll::Ready(());
+        }
+        flushed = Pin::new(&mut stream).poll_flush(cx).is_ready();
+        Poll::Pending
+    });
+    tokio::time::timeout(Duration::from_secs(600), woken).await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 60, "whoever reads is told when its time is over");
+}

@@ -1,0 +1,80 @@
+//! A second dialect, which shows that one needs no second copy of anything: `POST /plain/SERVER/TOOL` with the
+//! arguments as the body. The raw result is the answer; errors and events are lines of text.
+
+use bytes::Bytes;
+use footbridge_proto::json;
+use http::{Response, StatusCode, request::Parts};
+
+use crate::{
+    dialect::{Action, Dialect, Encoder, Found, ReadRequest},
+    http::{
+        head,
+        refusal::Refusal,
+        response::{Pieces, typed},
+    },
+};
+use footbridge_calls::{
+    provider::CallEvent,
+    resolve::{CallRequest, Target},
+};
+
+/// The dialect.
+pub(super) struct Plain;
+
+/// Writes for any of its requests: nothing of them is repeated.
+struct PlainEncoder;
+
+impl Dialect for Plain {
+    fn has_path(&self, path: &str) -> bool {
+        path.starts_with("/plain/")
+    }
+
+    fn read(&self, head: &Parts, body: &Bytes, depth: usize) -> ReadRequest {
+        let named = head::path(head).strip_prefix("/plain/").and_then(|path| path.split_once('/'));
+        let arguments = json::check(body, depth).ok().and_then(|text| serde_json::from_str(text).ok());
+        let (Some((server, tool)), Some(arguments)) = (named, arguments) else {
+            return ReadRequest::Answered(line(StatusCode::BAD_REQUEST, "not /plain/SERVER/TOOL with a body of JSON"));
+        };
+        let call = CallRequest {
+            server: server.to_owned(),
+            target: Target::Tool(tool.to_owned()),
+            arguments: Some(arguments),
+            held: None,
+        };
+        ReadRequest::Asked { action: Action::Call(call), encoder: Box::new(PlainEncoder) }
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Response<Pieces> {
+        line(refusal.status(), refusal.message())
+    }
+}
+
+impl Encoder for PlainEncoder {
+    fn whole(&self, answer: Found) -> Response<Pieces> {
+        match answer {
+            Ok(text) => typed(StatusCode::OK, "application/json", text.get().to_owned().into()),
+            Err(failure) => line(StatusCode::CONFLICT, &failure.to_string()),
+        }
+    }
+
+    fn event(&self, event: &CallEvent) -> Bytes {
+        let text = match event {
+            CallEvent::Progress { progress, .. } => format!("progress {progress}"),
+            CallEvent::Log { message, .. } => format!("log {}", message.escape_debug()),
+            CallEvent::Approval(event) => format!("approval {}", event.state),
+        };
+        format!("data: {text}\n\n").into()
+    }
+
+    fn last_event(&self, answer: Found) -> Pieces {
+        let text = match answer {
+            Ok(text) => text.get().replace(['\r', '\n'], " "),
+            Err(failure) => format!("error: {failure}"),
+        };
+        format!("data: {text}\n\n").into()
+    }
+}
+
+fn line(status: StatusCode, text: &str) -> Response<Pieces> {
+    typed(status, "text/plain", format!("error: {text}\n").into())
+}

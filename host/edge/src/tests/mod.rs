@@ -20,14 +20,7 @@ use crate::{
     bridge::Bridge,
     listener::{Listen, Listeners},
 };
-use footbridge_calls::{
-    approval::Approvals,
-    call::Stages,
-    provider::{Guard, InProcess, ToolContext, ToolDefinition, ToolResult, Upstream},
-    record::Audit,
-    resolve::Resolver,
-    session::{Session, SessionSpec},
-};
+use footbridge_calls::{approval::Approvals, call::Stages, upstream::{Guard, Upstream}, provider::{InProcess, ToolContext, ToolDefinition, ToolResult}, record::Audit, resolve::Resolver, session::{Session, SessionSpec}};
 use footbridge_core::{budget::Budget, gate::Policy, limits::Limits, random::new_token, redact::Redactor};
 use plain::Plain;
 

@@ -13,10 +13,7 @@ use crate::{
         response::{Pieces, typed},
     },
 };
-use footbridge_calls::{
-    provider::CallEvent,
-    resolve::{CallRequest, Target},
-};
+use footbridge_calls::{events::CallEvent, request::{CallRequest, Target}};
 
 /// The dialect.
 pub(super) struct Plain;

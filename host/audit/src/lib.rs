@@ -5,10 +5,10 @@
 //! nothing for granted and shares no code that writes.
 
 mod chain;
+mod chain_writer;
 mod head;
 mod heads;
 mod journal;
-mod pen;
 pub mod private_folder;
 mod queue;
 pub mod read;

@@ -17,14 +17,14 @@ use crate::{
 };
 use footbridge_calls::approval::Approvals;
 
-struct OfRun {
+struct RunHandler {
     approvals: Approvals,
     /// Whether others than the person in front of the run may answer.
     others: bool,
     overseen: Overseen,
 }
 
-impl Handler for OfRun {
+impl Handler for RunHandler {
     async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
         if !self.others && matches!(request, ControlRequest::AllowApproval(_) | ControlRequest::DenyApproval(_)) {
             let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \
@@ -46,17 +46,17 @@ impl Handler for OfRun {
 }
 
 /// A control socket that is served.
-pub(super) struct Answering {
+pub(super) struct RunControl {
     shutdown: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Answering {
+impl RunControl {
     /// Binds it in the run's folder and serves it. With `others`, people answer over it.
     pub(super) fn start(folder: &RunFolder, harness: &Harness, others: bool) -> Result<Self, ControlError> {
         let control = Control::bind(&control::in_folder(folder.path()))?;
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let of_run = OfRun { approvals: harness.approvals().clone(), others, overseen: harness.overseen() };
+        let of_run = RunHandler { approvals: harness.approvals().clone(), others, overseen: harness.overseen() };
         tasks.spawn(control.serve(Arc::new(of_run), shutdown.clone()));
         Ok(Self { shutdown, tasks })
     }

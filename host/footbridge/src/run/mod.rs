@@ -23,7 +23,7 @@ use crate::{
     store::Store,
 };
 use ask::Person;
-use control::Answering;
+use control::RunControl;
 use folder::{RunFolder, Tools};
 use footbridge_audit::Recorder;
 use footbridge_calls::{pins::Pins, session::SessionSpec};
@@ -128,7 +128,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let pins = Some(Pins::in_store(store.clone()));
     let harness = Harness::start(run.config, recorder, Launcher::Kept { helper: None }, pins)
         .context("cannot write the record")?;
-    let answering = Answering::start(&folder, &harness, others)?;
+    let answering = RunControl::start(&folder, &harness, others)?;
     if person || others {
         harness.approvals().people_answer();
     }

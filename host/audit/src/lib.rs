@@ -5,11 +5,11 @@
 //! nothing for granted and shares no code that writes.
 
 mod chain;
+mod chain_writer;
 mod head;
 mod heads;
 mod journal;
 pub mod lock_file;
-mod pen;
 pub mod private_folder;
 mod queue;
 pub mod read;

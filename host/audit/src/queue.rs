@@ -93,15 +93,15 @@ impl Queue {
 
     /// Queues an outcome. It is written whatever it takes.
     pub(super) fn push_outcome(&self, outcome: &OutcomeRecord) -> oneshot::Receiver<()> {
-        self.insist(Record::outcome(outcome), Part::Outcome)
+        self.push_unrefusable(Record::outcome(outcome), Part::Outcome)
     }
 
     /// Queues a record that must not be lost. It is written whatever it takes, and nothing is admitted before.
     pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
-        self.insist(record, Part::Other)
+        self.push_unrefusable(record, Part::Other)
     }
 
-    fn insist(&self, record: Record, part: Part) -> oneshot::Receiver<()> {
+    fn push_unrefusable(&self, record: Record, part: Part) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
         let mut state = self.lock();
         state.outcomes.push_back(Entry { record, part, written });

@@ -22,7 +22,7 @@ use std::{
 
 use super::{
     chain::Chain,
-    pen::Pen,
+    chain_writer::ChainWriter,
     queue::{Entry, Part, Queue},
     record::{OutcomeRecord, Record},
     recorder::Recorder,
@@ -53,11 +53,12 @@ impl Writer {
             None => random_text::<12>().map_err(io::Error::other)?,
         };
         let (heads, sync) = (recorder.take_heads()?, recorder.settings().sync);
-        let mut pen = Pen::new(recorder.journal, Chain::new(chain), heads, limits.outcome_reserve as u64);
-        pen.begin(sync)?;
-        let clerk = Clerk { pen, sync, open: 0, counted: Instant::now() };
+        let mut chain_writer =
+            ChainWriter::new(recorder.journal, Chain::new(chain), heads, limits.outcome_reserve as u64);
+        chain_writer.begin(sync)?;
+        let writer = WriterThread { chain_writer, sync, open: 0, counted: Instant::now() };
         let theirs = Arc::clone(&queue);
-        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.run(&theirs))?;
+        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&theirs))?;
         Ok((Self { queue: Arc::clone(&queue), thread: Some(thread) }, queue))
     }
 
@@ -80,8 +81,8 @@ impl Drop for Writer {
 }
 
 /// What the thread owns.
-struct Clerk {
-    pen: Pen,
+struct WriterThread {
+    chain_writer: ChainWriter,
     sync: bool,
     /// Intents without an outcome: each has room reserved.
     open: u64,
@@ -104,7 +105,7 @@ impl Work {
     }
 }
 
-impl Clerk {
+impl WriterThread {
     fn run(mut self, queue: &Queue) {
         loop {
             let work = self.next(queue);
@@ -112,10 +113,10 @@ impl Clerk {
             self.write_limited(queue, work.limited);
             self.write(queue, work.outcomes, work.refusable);
             if closed {
-                return self.pen.finish(self.open);
+                return self.chain_writer.finish(self.open);
             }
-            if self.pen.head_is_due()
-                && let Err(error) = self.pen.commit(&[], Some(self.open))
+            if self.chain_writer.head_is_due()
+                && let Err(error) = self.chain_writer.commit(&[], Some(self.open))
             {
                 tracing::error!(%error, "a head cannot be recorded");
             }
@@ -132,7 +133,7 @@ impl Clerk {
             let due = COUNTED_EVERY.saturating_sub(self.counted.elapsed());
             let count_now = !state.limited.is_empty() && (due.is_zero() || state.closed);
             let idle = state.refusable.is_empty() && state.outcomes.is_empty();
-            if count_now || state.closed || !idle || self.pen.head_is_due() {
+            if count_now || state.closed || !idle || self.chain_writer.head_is_due() {
                 let refusable = state.refusable.len().min(BATCH);
                 let outcomes = state.outcomes.len().min(BATCH);
                 return Work {
@@ -143,7 +144,7 @@ impl Clerk {
                     pushed: queue.pushed(),
                 };
             }
-            let head = self.pen.head_wait();
+            let head = self.chain_writer.head_wait();
             let count = (!state.limited.is_empty()).then_some(due);
             state = match head.into_iter().chain(count).min() {
                 None => queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -156,18 +157,23 @@ impl Clerk {
     fn write(&mut self, queue: &Queue, outcomes: Vec<Entry>, refusable: Vec<Entry>) {
         if !outcomes.is_empty() {
             let records: Vec<&Record> = outcomes.iter().map(|entry| &entry.record).collect();
-            if self.insist(queue, records.len(), |pen| pen.append(&records)) {
+            if self.retry_until_done(queue, records.len(), |chain_writer| chain_writer.append(&records)) {
                 self.outcomes_are_written(outcomes);
             }
         }
         self.write_refusable(queue, refusable);
-        self.insist(queue, 0, Pen::sync);
+        self.retry_until_done(queue, 0, ChainWriter::sync);
     }
 
     /// Tries until it is done; meanwhile nothing new is admitted. False where the harness ends before.
-    fn insist(&mut self, queue: &Queue, records: usize, attempt: impl Fn(&mut Pen) -> io::Result<()>) -> bool {
+    fn retry_until_done(
+        &mut self,
+        queue: &Queue,
+        records: usize,
+        attempt: impl Fn(&mut ChainWriter) -> io::Result<()>,
+    ) -> bool {
         let (mut failed, mut closing) = (false, None);
-        while let Err(error) = attempt(&mut self.pen) {
+        while let Err(error) = attempt(&mut self.chain_writer) {
             failed = true;
             tracing::error!(%error, records, "what happened cannot be recorded; no call is admitted until it is");
             let mut state = queue.lock();
@@ -202,7 +208,7 @@ impl Clerk {
         let line =
             |((session, reason), count): (&(String, &'static str), &u64)| Record::limited(session, reason, *count);
         let records: Vec<Record> = limited.iter().map(line).collect();
-        if let Err(error) = self.pen.commit(&records.iter().collect::<Vec<_>>(), Some(self.open)) {
+        if let Err(error) = self.chain_writer.commit(&records.iter().collect::<Vec<_>>(), Some(self.open)) {
             tracing::error!(%error, "counted refusals cannot be recorded");
             let mut state = queue.lock();
             if !state.closed {
@@ -218,7 +224,7 @@ impl Clerk {
         }
         let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
         let intents = count_intents(&entries);
-        if let Err(error) = self.pen.commit(&records, Some(self.open + intents)) {
+        if let Err(error) = self.chain_writer.commit(&records, Some(self.open + intents)) {
             tracing::error!(%error, calls = intents, "calls are refused: they cannot be recorded");
             return;
         }

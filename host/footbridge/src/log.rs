@@ -15,7 +15,11 @@ static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 /// Starts to log on standard error; `FOOTBRIDGE_LOG` says what, and otherwise this.
 pub fn start(default: &str) {
     let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Clean(io::stderr())).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| RedactingWriter(io::stderr()))
+        .with_ansi(false)
+        .init();
 }
 
 /// From now on, takes these values out of what is logged.
@@ -38,15 +42,15 @@ const MOST_HELD: usize = 64 * 1024;
 
 /// As long as this lives, lines wait; then they are written.
 #[derive(Debug)]
-pub(crate) struct Held(());
+pub(crate) struct HeldLines(());
 
 /// Holds the lines that are logged from now on.
-pub(crate) fn hold() -> Held {
+pub(crate) fn hold() -> HeldLines {
     held().get_or_insert_default();
-    Held(())
+    HeldLines(())
 }
 
-impl Drop for Held {
+impl Drop for HeldLines {
     fn drop(&mut self) {
         // Without a standard error there is nobody to tell.
         let _ = io::stderr().write_all(&held().take().unwrap_or_default().whole());
@@ -75,9 +79,9 @@ fn held() -> MutexGuard<'static, Option<Lines>> {
 }
 
 /// Takes secrets out of each line before it is written. The formatter writes a line at once.
-struct Clean<W>(W);
+struct RedactingWriter<W>(W);
 
-impl<W: Write> Write for Clean<W> {
+impl<W: Write> Write for RedactingWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
         let text = clean(&String::from_utf8_lossy(line), &secrets);
@@ -114,13 +118,13 @@ mod tests {
         let _alone = one_at_a_time();
         let mut out = Vec::new();
         let waiting = hold();
-        Clean(&mut out).write_all(b"held\n").unwrap();
-        Clean(&mut out).write_all(&vec![b'x'; MOST_HELD]).unwrap();
-        Clean(&mut out).write_all(b"after\n").unwrap();
+        RedactingWriter(&mut out).write_all(b"held\n").unwrap();
+        RedactingWriter(&mut out).write_all(&vec![b'x'; MOST_HELD]).unwrap();
+        RedactingWriter(&mut out).write_all(b"after\n").unwrap();
         let whole = held().replace(Lines::default()).unwrap().whole();
         assert_eq!(whole, b"held\n(2 lines of the log were lost meanwhile)\n", "and no more than a few");
         drop(waiting);
-        Clean(&mut out).write_all(b"free\n").unwrap();
+        RedactingWriter(&mut out).write_all(b"free\n").unwrap();
         assert_eq!(out, b"free\n");
     }
 
@@ -135,7 +139,7 @@ mod tests {
     fn a_line_is_written_without_the_tokens_in_it() {
         let _alone = one_at_a_time();
         let mut out = Vec::new();
-        Clean(&mut out).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
+        RedactingWriter(&mut out).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
         assert!(!String::from_utf8(out).unwrap().contains("xxx"));
     }
 }

@@ -53,11 +53,11 @@ impl Isolation {
             | CloneFlags::CLONE_NEWNET
     }
 
-    /// Furnishes the namespaces, as their first process, and becomes the caller's user in them.
+    /// Sets the namespaces up, as their first process, and becomes the caller's user in them.
     pub(crate) fn enter(&self) -> Result<(), StartRefusal> {
         // The first namespace needs a user 0, or the kernel mounts no /dev/pts for it.
         identity::map(0, self.uid, 0, self.gid).map_err(StartRefusal::io_at(Step::Identity))?;
-        mounts::furnish(self)?;
+        mounts::build_view(self)?;
         let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
         any.and_then(sys::bring_loopback_up).map_err(StartRefusal::at(Step::Loopback))?;
         nix::sched::unshare(CloneFlags::CLONE_NEWUSER).map_err(StartRefusal::at(Step::Namespaces))?;

@@ -10,8 +10,8 @@
 //!
 //! It refuses to know what the program is for.
 
-mod afterwards;
 mod channel;
+mod cleanup;
 mod command;
 mod confine;
 mod exec;

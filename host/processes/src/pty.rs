@@ -4,17 +4,17 @@
 //! Bytes are carried both ways, the window's size follows, and the local terminal is raw meanwhile so that every key,
 //! Ctrl-C included, goes to the command.
 //!
-//! A [`Visitor`] can have the local terminal for a while: then nothing is carried, what the command writes backs up in
+//! A [`Borrower`] can have the local terminal for a while: then nothing is carried, what the command writes backs up in
 //! its own terminal, and afterwards it has its screen and modes again (`modes`).
 //!
-//! States: found, attached (raw), visited (raw, and marked so), restored. It is restored by the end of
+//! States: found, attached (raw), lent (raw, and marked so), restored. It is restored by the end of
 //! [`Attached::carry`], by dropping it, by a panic anywhere, and by [`restore`] for exits that drop nothing; the keeper
 //! does it when the harness is killed. Failure paths: a side that closes ends its direction only; what the command
-//! wrote before it ended is still shown; a visitor for whom the terminal is gone is not let in again.
+//! wrote before it ended is still shown; a borrower for whom the terminal is gone is not let in again.
 
+mod lend;
 mod modes;
 mod stop;
-mod visit;
 
 use std::future::Future;
 use std::io;
@@ -35,9 +35,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::keeper::ProgramStream;
 use crate::sys;
 use crate::terminal::{raw, restore_to, window};
+pub use lend::{BorrowedTerminal, Borrower, NoBorrower};
 use modes::Modes;
 use stop::{Event, Events};
-pub use visit::{Nobody, Visited, Visitor};
 
 /// One read from either side.
 const CHUNK: usize = 16 * 1024;
@@ -148,13 +148,13 @@ impl Attached {
     /// Carries bytes both ways until `ended` is ready and everything that the command wrote is shown; then restores the
     /// local terminal.
     pub async fn carry<T>(self, ended: impl Future<Output = T>) -> Result<T, TerminalError> {
-        self.carry_with(&mut Nobody, ended).await
+        self.carry_with(&mut NoBorrower, ended).await
     }
 
-    /// As [`Self::carry`], with a visitor. Without keys from the local terminal there is none.
+    /// As [`Self::carry`], with a borrower. Without keys from the local terminal there is none.
     pub async fn carry_with<T>(
         self,
-        visitor: &mut impl Visitor,
+        borrower: &mut impl Borrower,
         ended: impl Future<Output = T>,
     ) -> Result<T, TerminalError> {
         let mut events = Events::listen(self.raw.is_some()).map_err(TerminalError::Watch)?;
@@ -162,7 +162,7 @@ impl Attached {
         self.resize();
         let modes = Mutex::new(Modes::default());
         let note = |bytes: &[u8]| modes.lock().unwrap_or_else(PoisonError::into_inner).feed(bytes);
-        let (mut keys_go, mut output_comes, mut visits) = (self.raw.is_some(), true, self.raw.is_some());
+        let (mut keys_go, mut output_comes, mut lends) = (self.raw.is_some(), true, self.raw.is_some());
         // Until then the window is a row smaller, for the command's screen to be drawn again.
         let mut smaller_until = None;
         let mut ended = pin!(ended);
@@ -188,13 +188,13 @@ impl Attached {
                 }
                 _closed = &mut keys, if keys_go => keys_go = false,
                 _closed = &mut output, if output_comes => output_comes = false,
-                () = visitor.wants(), if visits => tokio::select! {
+                () = borrower.wants(), if lends => tokio::select! {
                     value = &mut ended => {
                         let _given_back_or_too_slow = timeout(LAST_OUTPUT, self.give_back(&modes)).await;
                         break value;
                     }
-                    visit = self.visit(visitor, &modes, &mut events) => {
-                        visits = visit.is_ok();
+                    used = self.lend(borrower, &modes, &mut events) => {
+                        lends = used.is_ok();
                         smaller_until = self.draw_again(&modes);
                     }
                 },

@@ -13,7 +13,7 @@ use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::write;
 
 /// See [`mark`].
-const VISITED: OFlag = OFlag::O_APPEND;
+const LENT: OFlag = OFlag::O_APPEND;
 
 /// Gives the terminal back where there is nobody whose modes would have to be set again.
 pub(crate) const LEAVE: &str = "\x18\x1b\\\x1b[0m\x1b[2J\x1b[<u\x1b[?1049l\x1b[?25h";
@@ -28,9 +28,9 @@ pub(crate) fn raw(before: &Termios, ends_lines: bool) -> Termios {
     raw
 }
 
-/// Gives a terminal these settings back if it is raw, and takes it off the screen of a visitor.
+/// Gives a terminal these settings back if it is raw, and takes it off the screen of a borrower.
 pub(crate) fn restore_to(terminal: &OwnedFd, before: &Termios) {
-    if fcntl(terminal, FcntlArg::F_GETFL).is_ok_and(|flags| OFlag::from_bits_retain(flags).contains(VISITED)) {
+    if fcntl(terminal, FcntlArg::F_GETFL).is_ok_and(|flags| OFlag::from_bits_retain(flags).contains(LENT)) {
         let _terminal_may_be_gone = write(terminal, LEAVE.as_bytes());
         let _it_is_only_for_us = mark(terminal, false);
     }
@@ -40,10 +40,10 @@ pub(crate) fn restore_to(terminal: &OwnedFd, before: &Termios) {
     }
 }
 
-/// Notes whether a visitor has the terminal, where the keeper finds it though this process is killed: as a flag of the
+/// Notes whether a borrower has the terminal, where the keeper finds it though this process is killed: as a flag of the
 /// opened file, which both share and nobody else has. For a terminal it means nothing.
-pub(crate) fn mark(terminal: &OwnedFd, visited: bool) -> nix::Result<()> {
+pub(crate) fn mark(terminal: &OwnedFd, lent: bool) -> nix::Result<()> {
     let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
-    flags.set(VISITED, visited);
+    flags.set(LENT, lent);
     fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
 }

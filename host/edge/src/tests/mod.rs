@@ -60,7 +60,7 @@ fn stages(limits: &Limits, budget: &Budget, tools: InProcess) -> Stages {
     let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
     let upstream = Upstream::new(Arc::new(tools), guard);
     let audit = Audit::start(VolatileJournal::default(), Redactor::default(), limits.audit.clone()).unwrap();
-    let resolver = Resolver::new(upstream.clone(), limits.calls.clone(), limits.edge.parsed_bytes);
+    let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
     Stages { resolver, approvals: Approvals::new(Vec::new(), audit.clone()), audit, upstream }
 }
 
@@ -70,10 +70,11 @@ impl World {
         let (budget, token) = (Budget::new(limits.edge.held_bytes), new_token().unwrap());
         let stages = stages(&limits, &budget, tools(sender));
         let bridge = Bridge { list_wait: limits.calls.list_wait };
-        let edge = Edge::speaking(vec![Arc::new(bridge), Arc::new(Plain)], stages, &limits, Vec::new());
+        let edge = Edge::speaking(vec![Arc::new(bridge), Arc::new(Plain)], stages.clone(), &limits, Vec::new());
         let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
         let connections = Arc::new(Connections::new(&limits.edge).share(8));
-        let session = Arc::new(Session::new(spec, limits, budget.share()));
+        let sessions = Sessions::new(stages.approvals.clone(), limits.clone(), budget);
+        let session = Arc::clone(sessions.open(spec, Vec::new(), ()).unwrap().session());
         let anywhere = Listen::at("tcp:127.0.0.1:0".parse().unwrap());
         let listener = Listeners::default().bind(&anywhere).unwrap();
         let Endpoint::Tcp(bound) = listener.endpoint().unwrap() else { panic!("another kind of endpoint") };
@@ -132,8 +133,8 @@ async fn a_call_is_answered_in_the_way_of_its_dialect() {
 async fn what_is_refused_is_told_in_the_way_of_its_dialect() {
     let mut world = World::start();
     for (line, body, status, text) in [
-        ("POST /plain/maths/no", "{}", "409 Conflict", "error: Tool \"no\" not found on server \"maths\"\n"),
-        ("POST /plain/no/double", "{}", "409 Conflict", "error: Server \"no\" not found"),
+        ("POST /plain/maths/no", "{}", "409 Conflict", "error: unknown_tool\n"),
+        ("POST /plain/no/double", "{}", "409 Conflict", "error: unknown_server\n"),
         ("POST /plain/maths/double", "{", "400 Bad Request", "error: not /plain/SERVER/TOOL with a body of JSON\n"),
         ("GET /plain/maths/double", "", "405 Method Not Allowed", "error: Only POST accepted\n"),
         ("POST /plain", "{}", "404 Not Found", "{\"error\":\"Not found\"}"),

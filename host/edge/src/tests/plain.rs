@@ -50,8 +50,12 @@ impl Encoder for PlainEncoder {
     fn whole(&self, answer: Found) -> Response<Pieces> {
         match answer {
             Ok(text) => typed(StatusCode::OK, "application/json", text.get().to_owned().into()),
-            Err(failure) => line(StatusCode::CONFLICT, &failure.to_string()),
+            Err(failure) => line(StatusCode::CONFLICT, failure.cause.reason().as_str()),
         }
+    }
+
+    fn checked(&self, checked: Checked) -> Box<RawValue> {
+        raw(&checked.decision.as_str())
     }
 
     fn event(&self, event: &CallEvent) -> Bytes {
@@ -66,7 +70,7 @@ impl Encoder for PlainEncoder {
     fn last_event(&self, answer: Found) -> Pieces {
         let text = match answer {
             Ok(text) => text.get().replace(['\r', '\n'], " "),
-            Err(failure) => format!("error: {failure}"),
+            Err(failure) => format!("error: {}", failure.cause.reason().as_str()),
         };
         format!("data: {text}\n\n").into()
     }

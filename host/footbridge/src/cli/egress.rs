@@ -15,15 +15,15 @@ use footbridge_core::{
 use footbridge_mcp::TransportSpec;
 
 /// What can be reached under one policy.
-pub(super) struct Seen {
+pub(super) struct ReachReport {
     policy: String,
-    servers: Vec<Reached>,
+    servers: Vec<ServerReach>,
     hidden: Vec<String>,
     unknown: Vec<(String, String)>,
 }
 
 /// One server, as far as the session sees it.
-struct Reached {
+struct ServerReach {
     name: String,
     /// Whether it is over the network itself, so that everything it is sent leaves this machine.
     remote: bool,
@@ -42,10 +42,10 @@ struct Tool {
 }
 
 /// Looks at all servers that the policy does not hide.
-pub(super) async fn look(config: Config, rules: SessionRules) -> Seen {
+pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
     let remote = |spec: &footbridge_mcp::ServerSpec| !matches!(spec.transport, TransportSpec::Stdio(_));
     let specs: Vec<(String, bool)> = config.servers.iter().map(|spec| (spec.name.to_string(), remote(spec))).collect();
-    let mut seen = Seen {
+    let mut seen = ReachReport {
         policy: rules.policy().name().to_owned(),
         servers: Vec::new(),
         hidden: specs.iter().map(|(name, _)| name).filter(|name| !rules.shows_server(name)).cloned().collect(),
@@ -62,7 +62,7 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> Seen {
     seen
 }
 
-fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalogue) -> Reached {
+fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalogue) -> ServerReach {
     let view = catalogue.seen_by(rules, &name);
     let tools = view.tools().map(|tool| {
         let subject = rules.tool(&name, tool.name(), tool.effects());
@@ -73,7 +73,7 @@ fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalog
     let prompts = view.prompts().map(|prompt| prompt.name());
     let prompts = prompts.flat_map(|prompt| [Subject::prompt(&name, prompt), Subject::completion(&name, prompt)]);
     let prompts = together(rules, prompts.filter(|subject| rules.shows(subject)));
-    Reached {
+    ServerReach {
         tools: tools.collect(),
         hidden_tools: catalogue.tools().len() - view.tools().len(),
         resources,
@@ -96,31 +96,31 @@ fn together<'a>(rules: &SessionRules, subjects: impl Iterator<Item = Subject<'a>
 
 /// What can become of a call, for the headings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CallOutlook {
     Free,
     Sometimes,
     Asked,
     Never,
 }
 
-fn way(outlook: &[Decision]) -> Way {
+fn way(outlook: &[Decision]) -> CallOutlook {
     let can = |decision| outlook.contains(&decision);
     match (can(Decision::Allow), can(Decision::Ask), can(Decision::Deny)) {
-        (true, false, false) => Way::Free,
-        (true, ..) => Way::Sometimes,
-        (false, true, _) => Way::Asked,
-        (false, false, _) => Way::Never,
+        (true, false, false) => CallOutlook::Free,
+        (true, ..) => CallOutlook::Sometimes,
+        (false, true, _) => CallOutlook::Asked,
+        (false, false, _) => CallOutlook::Never,
     }
 }
 
-const HEADINGS: [(Way, &str); 4] = [
-    (Way::Free, "Without asking anyone it can call"),
-    (Way::Sometimes, "Depending on the arguments, without asking anyone, it can call"),
-    (Way::Asked, "If a person agrees, it can call"),
-    (Way::Never, "It can never call"),
+const HEADINGS: [(CallOutlook, &str); 4] = [
+    (CallOutlook::Free, "Without asking anyone it can call"),
+    (CallOutlook::Sometimes, "Depending on the arguments, without asking anyone, it can call"),
+    (CallOutlook::Asked, "If a person agrees, it can call"),
+    (CallOutlook::Never, "It can never call"),
 ];
 
-impl Seen {
+impl ReachReport {
     /// Whether every server could be looked at.
     pub(super) fn is_whole(&self) -> bool {
         self.unknown.is_empty()
@@ -155,14 +155,14 @@ impl Seen {
 
     /// The sentence that matters.
     fn summary(&self) -> String {
-        let outside = |server: &Reached, tool: &Tool| server.remote || tool.effects.has(Effect::Egress);
-        let count = |wanted: &dyn Fn(Way) -> bool| {
+        let outside = |server: &ServerReach, tool: &Tool| server.remote || tool.effects.has(Effect::Egress);
+        let count = |wanted: &dyn Fn(CallOutlook) -> bool| {
             let tools = self.servers.iter().flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
             tools.filter(|(server, tool)| outside(server, tool) && wanted(way(&tool.outlook))).count()
         };
-        let free = count(&|way| matches!(way, Way::Free | Way::Sometimes));
-        let asked = count(&|way| way == Way::Asked);
-        let free_of = |outlook: &dyn Fn(&Reached) -> bool| self.servers.iter().any(outlook);
+        let free = count(&|way| matches!(way, CallOutlook::Free | CallOutlook::Sometimes));
+        let asked = count(&|way| way == CallOutlook::Asked);
+        let free_of = |outlook: &dyn Fn(&ServerReach) -> bool| self.servers.iter().any(outlook);
         let allows = |outlook: &Option<Vec<Decision>>| outlook.as_ref().is_some_and(|it| it.contains(&Decision::Allow));
         let reads = free_of(&|server| allows(&server.resources));
         let gets = free_of(&|server| allows(&server.prompts));
@@ -191,7 +191,7 @@ impl Seen {
     }
 
     pub(super) fn json(&self) -> String {
-        let servers: Vec<Value> = self.servers.iter().map(Reached::json).collect();
+        let servers: Vec<Value> = self.servers.iter().map(ServerReach::json).collect();
         let unknown: Vec<&String> = self.unknown.iter().map(|(name, _)| name).collect();
         let all = json!({
             "policy": self.policy, "servers": servers, "hiddenServers": self.hidden, "notLookedAt": unknown,
@@ -200,8 +200,8 @@ impl Seen {
     }
 }
 
-impl Reached {
-    fn lines(&self, which: Way) -> Vec<String> {
+impl ServerReach {
+    fn lines(&self, which: CallOutlook) -> Vec<String> {
         let tools: Vec<&Tool> = self.tools.iter().filter(|tool| way(&tool.outlook) == which).collect();
         let others = [(&self.resources, "its resources"), (&self.prompts, "its prompts and their completions")];
         let others: Vec<&str> = others

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 /// All that are idle. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Idle(Arc<Mutex<Silent>>);
+pub(super) struct IdleConnections(Arc<Mutex<IdleList>>);
 
 #[derive(Debug, Default)]
-struct Silent {
+struct IdleList {
     /// By when they fell silent.
     waiting: BTreeMap<u64, CancellationToken>,
     next: u64,
@@ -20,21 +20,21 @@ struct Silent {
 
 /// A connection that is idle for as long as it has this.
 #[derive(Debug)]
-pub(super) struct Silence {
-    all: Idle,
+pub(super) struct IdleConnection {
+    all: IdleConnections,
     since: u64,
     gives_way: CancellationToken,
 }
 
-impl Idle {
+impl IdleConnections {
     /// From now on a connection is idle.
-    pub(super) fn begin(&self) -> Silence {
+    pub(super) fn begin(&self) -> IdleConnection {
         let gives_way = CancellationToken::new();
         let mut silent = self.lock();
         let since = silent.next;
         silent.next += 1;
         silent.waiting.insert(since, gives_way.clone());
-        Silence { all: self.clone(), since, gives_way }
+        IdleConnection { all: self.clone(), since, gives_way }
     }
 
     /// Has the one give way that is idle for longest. False where none is.
@@ -43,19 +43,19 @@ impl Idle {
         oldest.inspect(|(_, gives_way)| gives_way.cancel()).is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Silent> {
+    fn lock(&self) -> MutexGuard<'_, IdleList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Silence {
+impl IdleConnection {
     /// Returns once the connection has to give way.
     pub(super) async fn over(&self) {
         self.gives_way.cancelled().await;
     }
 }
 
-impl Drop for Silence {
+impl Drop for IdleConnection {
     fn drop(&mut self) {
         self.all.lock().waiting.remove(&self.since);
     }

@@ -28,7 +28,7 @@ const NAMESPACES: [&str; 3] = ["user", "pid", "net"];
 
 /// Where this process is.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
+pub(super) struct OwnProcess {
     uid: u32,
     pid: i32,
     namespaces: [(u64, u64); 3],
@@ -50,7 +50,7 @@ impl ControlPeer {
 
 /// Why a peer is not let in.
 #[derive(Debug)]
-pub(super) enum Stranger {
+pub(super) enum RefusedPeer {
     /// It is another user's process.
     User(u32),
     /// It is in another namespace of this kind.
@@ -61,7 +61,7 @@ pub(super) enum Stranger {
     Unknown(io::Error),
 }
 
-impl fmt::Display for Stranger {
+impl fmt::Display for RefusedPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User(uid) => write!(f, "it is a process of user {uid}"),
@@ -72,19 +72,19 @@ impl fmt::Display for Stranger {
     }
 }
 
-impl From<io::Error> for Stranger {
+impl From<io::Error> for RefusedPeer {
     fn from(error: io::Error) -> Self {
         Self::Unknown(error)
     }
 }
 
-impl From<Errno> for Stranger {
+impl From<Errno> for RefusedPeer {
     fn from(errno: Errno) -> Self {
         Self::Unknown(errno.into())
     }
 }
 
-impl Home {
+impl OwnProcess {
     /// Of this process.
     pub(super) fn find() -> io::Result<Self> {
         let (uid, pid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getpid().as_raw());
@@ -98,10 +98,10 @@ impl Home {
     }
 
     /// Checks the process that made a connection.
-    pub(super) fn check(&self, stream: &UnixStream) -> Result<ControlPeer, Stranger> {
+    pub(super) fn check(&self, stream: &UnixStream) -> Result<ControlPeer, RefusedPeer> {
         let credentials = getsockopt(stream, sockopt::PeerCredentials)?;
         if credentials.uid() != self.uid {
-            return Err(Stranger::User(credentials.uid()));
+            return Err(RefusedPeer::User(credentials.uid()));
         }
         let pid = credentials.pid();
         let gone = || io::Error::other("the process has ended or is not visible here");
@@ -113,8 +113,8 @@ impl Home {
         }
         let different = NAMESPACES.iter().zip(self.namespaces.iter().zip(&theirs)).find(|(_, (a, b))| a != b);
         match different {
-            Some((namespace, _)) => Err(Stranger::Elsewhere { pid, namespace }),
-            None if is_ours => Err(Stranger::Ours { pid }),
+            Some((namespace, _)) => Err(RefusedPeer::Elsewhere { pid, namespace }),
+            None if is_ours => Err(RefusedPeer::Ours { pid }),
             None => Ok(ControlPeer { uid: self.uid, pid }),
         }
     }
@@ -122,7 +122,7 @@ impl Home {
 
 /// A handle on the process that connected. Before Linux 6.5 the kernel gives none, and the one of its id is taken:
 /// that is another only if it ended and its id was used again since it connected, a moment ago.
-fn holder(stream: &UnixStream, pid: i32) -> Result<Option<ProcessHandle>, Stranger> {
+fn holder(stream: &UnixStream, pid: i32) -> Result<Option<ProcessHandle>, RefusedPeer> {
     if pid <= 0 {
         return Ok(None);
     }
@@ -149,7 +149,7 @@ mod tests {
     #[tokio::test]
     async fn this_very_process_is_let_in_and_a_child_or_another_namespace_or_user_is_not() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let home = Home::find().unwrap();
+        let home = OwnProcess::find().unwrap();
         assert_eq!(home.check(&ours).unwrap(), ControlPeer { uid: home.uid, pid: home.pid });
         for (at, name) in NAMESPACES.iter().enumerate() {
             let mut other = home.clone();
@@ -157,9 +157,9 @@ mod tests {
             assert!(other.check(&ours).unwrap_err().to_string().contains(&format!("another {name} namespace")));
         }
         // To whoever started this process it is one of their own.
-        let parent = Home { pid: nix::unistd::getppid().as_raw(), ..home.clone() };
-        assert!(matches!(parent.check(&ours).unwrap_err(), Stranger::Ours { pid } if pid == home.pid));
-        let other = Home { uid: home.uid + 1, ..home };
-        assert!(matches!(other.check(&ours).unwrap_err(), Stranger::User(_)));
+        let parent = OwnProcess { pid: nix::unistd::getppid().as_raw(), ..home.clone() };
+        assert!(matches!(parent.check(&ours).unwrap_err(), RefusedPeer::Ours { pid } if pid == home.pid));
+        let other = OwnProcess { uid: home.uid + 1, ..home };
+        assert!(matches!(other.check(&ours).unwrap_err(), RefusedPeer::User(_)));
     }
 }

@@ -28,8 +28,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    idle::{Idle, Silence},
-    peer::{Home, Stranger},
+    idle::{IdleConnection, IdleConnections},
+    peer::{OwnProcess, RefusedPeer},
     wire::{ControlRequest, MAX_REQUEST, Refusal, RefusalKind},
 };
 use footbridge_audit::private_folder::{FolderError, make_private};
@@ -63,7 +63,7 @@ pub trait Handler: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Control {
     listener: Listener,
-    home: Home,
+    home: OwnProcess,
 }
 
 /// Why there can be no control socket.
@@ -89,7 +89,7 @@ impl Control {
     /// # Errors
     /// [`ControlError`].
     pub fn bind(path: &Path) -> Result<Self, ControlError> {
-        let home = Home::find()?;
+        let home = OwnProcess::find()?;
         for folder in [path.parent().and_then(Path::parent), path.parent()].into_iter().flatten() {
             make_private(folder)?;
         }
@@ -99,7 +99,7 @@ impl Control {
 
     /// Answers until `shutdown`.
     pub async fn serve(self, handler: Arc<impl Handler>, shutdown: CancellationToken) {
-        let room = Room { places: Arc::new(Semaphore::new(MAX_REQUESTS)), idle: Idle::default(), shutdown };
+        let room = Room { places: Arc::new(Semaphore::new(MAX_REQUESTS)), idle: IdleConnections::default(), shutdown };
         let mut clients = JoinSet::new();
         let mut refused = 0_u64;
         let accept_pause = AcceptPause::new("commands");
@@ -128,7 +128,7 @@ impl Control {
                     if refused.is_power_of_two() {
                         tracing::warn!(%stranger, count = refused, "refused a connection to the control socket");
                     }
-                    if matches!(stranger, Stranger::Ours { .. }) {
+                    if matches!(stranger, RefusedPeer::Ours { .. }) {
                         let _peer_may_be_gone = turn_away(stream);
                     }
                     continue;
@@ -160,7 +160,7 @@ impl Control {
 struct Room {
     /// For requests that are carried out.
     places: Arc<Semaphore>,
-    idle: Idle,
+    idle: IdleConnections,
     shutdown: CancellationToken,
 }
 
@@ -168,7 +168,7 @@ struct Room {
 const GIVE_WAY: Duration = Duration::from_millis(100);
 
 /// Waits until there is room for one more connection; false where none of those that there are gives way.
-async fn make_room(clients: &mut JoinSet<()>, idle: &Idle) -> bool {
+async fn make_room(clients: &mut JoinSet<()>, idle: &IdleConnections) -> bool {
     while clients.try_join_next().is_some() {}
     while clients.len() >= MAX_CONNECTIONS {
         if !idle.close_oldest() {
@@ -185,7 +185,7 @@ async fn converse(
     (stream, peer): (UnixStream, ControlPeer),
     handler: &impl Handler,
     room: &Room,
-    mut silence: Silence,
+    mut silence: IdleConnection,
 ) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
@@ -263,7 +263,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_does_not_give_way_keeps_no_other_out() {
-        let (mut clients, idle) = (JoinSet::new(), Idle::default());
+        let (mut clients, idle) = (JoinSet::new(), IdleConnections::default());
         for n in 0..MAX_CONNECTIONS {
             let silence = idle.begin();
             clients.spawn(async move {

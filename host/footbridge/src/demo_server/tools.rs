@@ -9,7 +9,7 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::{Arguments, Wrong},
+    arguments::{Arguments, BadArgument},
     clock::{self, Clock},
     notes::{self, Notes},
     weather,
@@ -46,7 +46,12 @@ pub(super) enum Done {
 ///
 /// # Errors
 /// What is wrong with the arguments; nothing was done then.
-pub(super) fn call(name: &str, mut args: Arguments, notes: &mut Notes, clock: &impl Clock) -> Result<Done, Wrong> {
+pub(super) fn call(
+    name: &str,
+    mut args: Arguments,
+    notes: &mut Notes,
+    clock: &impl Clock,
+) -> Result<Done, BadArgument> {
     let done = match name {
         "get_weather" => {
             let (city, units) = (args.text("city", MAX_CITY)?, args.word("units", &weather::UNITS)?);

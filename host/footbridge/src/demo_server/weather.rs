@@ -17,16 +17,16 @@ const CONDITIONS: [&str; 6] = ["sunny", "partly cloudy", "overcast", "light rain
 /// The one city has no weather.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("No weather for {SUNKEN}: it lies under water. Try one of: {}.", CITIES.join(", "))]
-pub(super) struct UnderWater;
+pub(super) struct NoWeatherThere;
 
 /// The weather in a city.
 ///
 /// # Errors
-/// [`UnderWater`].
-pub(super) fn weather(city: &str, units: &str) -> Result<Value, UnderWater> {
+/// [`NoWeatherThere`].
+pub(super) fn weather(city: &str, units: &str) -> Result<Value, NoWeatherThere> {
     let city = city.trim();
     if city.to_lowercase() == SUNKEN.to_lowercase() {
-        return Err(UnderWater);
+        return Err(NoWeatherThere);
     }
     let seed = seed(city);
     let snows = seed % 6 == 5;

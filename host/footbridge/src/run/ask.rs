@@ -12,18 +12,18 @@ use std::{
 use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
-    approvers::prompt::{Place, Prompt, Step, Word},
+    approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step},
     log, report,
 };
 use footbridge_calls::{
     approval::{Answer, ApprovalInfo, Approvals},
     operator::Operator,
 };
-use footbridge_processes::pty::{self, Visited};
+use footbridge_processes::pty::{self, BorrowedTerminal};
 use pace::Pace;
 
 /// What the terminal shows, where others answer too.
-const HERE: Place = Place { name: "footbridge run", leave: "later", stop: Some("stop"), others: true };
+const HERE: PromptContext = PromptContext { name: "footbridge run", leave: "later", stop: Some("stop"), others: true };
 
 /// How long the operator's command may answer before the person is asked as well: a quick one takes no keys away.
 const COMMAND_FIRST: Duration = Duration::from_secs(1);
@@ -34,11 +34,11 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// Asks on the terminal of the run.
 pub(super) struct Person {
     approvals: Approvals,
-    place: Place,
+    place: PromptContext,
     changed: watch::Receiver<u64>,
     pace: Pace,
     /// What the harness logs would be drawn over the question.
-    held: Option<log::Held>,
+    held: Option<log::HeldLines>,
 }
 
 impl Person {
@@ -46,7 +46,7 @@ impl Person {
     pub(super) fn new(approvals: &Approvals, others: bool) -> Self {
         let settle = if approvals.asks_approvers() { COMMAND_FIRST } else { SETTLE };
         let pace = Pace::new(settle, !others);
-        let place = Place { others, ..HERE };
+        let place = PromptContext { others, ..HERE };
         Self { approvals: approvals.clone(), place, changed: approvals.watch(), pace, held: None }
     }
 
@@ -64,18 +64,18 @@ impl Person {
     }
 
     /// Does what a key came to.
-    fn does(&mut self, step: Step, prompt: &mut Prompt, terminal: &Visited<'_>) -> io::Result<Then> {
+    fn does(&mut self, step: Step, prompt: &mut Prompt, terminal: &BorrowedTerminal<'_>) -> io::Result<AfterKey> {
         match step {
             Step::Nothing => {}
             Step::Turned => terminal.forget_keys()?,
             Step::Leave => {
                 self.pace.leave(prompt.waiting(), Instant::now());
-                return Ok(Then::Leave);
+                return Ok(AfterKey::Leave);
             }
             Step::Stop => {
                 terminal.interrupt();
                 self.pace.leave(prompt.waiting(), Instant::now());
-                return Ok(Then::Leave);
+                return Ok(AfterKey::Leave);
             }
             Step::Whole(id) => {
                 prompt.whole(self.whole(&id));
@@ -84,35 +84,35 @@ impl Person {
                 let answered = self.answer(&id, word);
                 let step = prompt.answered(&id, word, answered, Instant::now());
                 self.does(step, prompt, terminal)?;
-                return Ok(Then::Answered);
+                return Ok(AfterKey::Answered);
             }
         }
-        Ok(Then::Stay)
+        Ok(AfterKey::Stay)
     }
 
     fn whole(&self, id: &str) -> anyhow::Result<String> {
         Ok(self.approvals.show(id.parse()?)?.arguments)
     }
 
-    fn answer(&self, id: &str, word: Word) -> anyhow::Result<()> {
+    fn answer(&self, id: &str, word: PromptAnswer) -> anyhow::Result<()> {
         let answer = match word {
-            Word::Allow { remember } => Answer::Allow { remember },
-            Word::Deny => Answer::Deny,
+            PromptAnswer::Allow { remember } => Answer::Allow { remember },
+            PromptAnswer::Deny => Answer::Deny,
         };
         let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
         Ok(self.approvals.answer(id.parse()?, answer, &operator, "terminal of run")?)
     }
 }
 
-/// What a key came to for the visit.
+/// What a key came to for the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum AfterKey {
     Stay,
     Answered,
     Leave,
 }
 
-impl pty::Visitor for Person {
+impl pty::Borrower for Person {
     async fn wants(&mut self) {
         self.held = None;
         loop {
@@ -129,7 +129,7 @@ impl pty::Visitor for Person {
         }
     }
 
-    async fn uses(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
+    async fn uses(&mut self, terminal: &BorrowedTerminal<'_>) -> io::Result<()> {
         self.held = Some(log::hold());
         let used = self.asks(terminal).await;
         if used.is_err() {
@@ -142,7 +142,7 @@ impl pty::Visitor for Person {
 
 impl Person {
     /// Asks until nothing waits any more, or the person leaves.
-    async fn asks(&mut self, terminal: &Visited<'_>) -> io::Result<()> {
+    async fn asks(&mut self, terminal: &BorrowedTerminal<'_>) -> io::Result<()> {
         let left = self.pace.opened(Instant::now());
         let mut prompt = Prompt::new(self.place, Instant::now());
         let (mut drawn, mut answered) = (String::new(), false);
@@ -164,9 +164,9 @@ impl Person {
                 keys = terminal.keys() => for key in keys? {
                     let step = prompt.feed(key, Instant::now());
                     match self.does(step, &mut prompt, terminal)? {
-                        Then::Leave => return Ok(()),
-                        Then::Answered => answered = true,
-                        Then::Stay => {}
+                        AfterKey::Leave => return Ok(()),
+                        AfterKey::Answered => answered = true,
+                        AfterKey::Stay => {}
                     }
                 },
                 () = self.change() => {}

@@ -13,21 +13,21 @@ use crate::{
 use footbridge_calls::approval::Approvals;
 
 /// Answers commands of a run.
-pub(super) struct OfRun {
+pub(super) struct RunHandler {
     approvals: Approvals,
     /// Whether others than the person in front of the run may answer.
     others: bool,
     overseen: Overseen,
 }
 
-impl OfRun {
+impl RunHandler {
     /// With `others`, people answer over the control socket.
     pub(super) fn new(harness: &Harness, others: bool) -> Self {
         Self { approvals: harness.approvals().clone(), others, overseen: harness.overseen() }
     }
 }
 
-impl Handler for OfRun {
+impl Handler for RunHandler {
     async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
         if !self.others && matches!(request, ControlRequest::AllowApproval(_) | ControlRequest::DenyApproval(_)) {
             let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \

@@ -24,13 +24,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 const WAITING: usize = 16;
 
 /// What brings signals to one container; dropping it ends its task.
-pub(super) struct Delivery {
+pub(super) struct SignalDelivery {
     queue: mpsc::Sender<Signal>,
     failed: mpsc::Receiver<Signal>,
     _task: JoinSet<()>,
 }
 
-impl Delivery {
+impl SignalDelivery {
     /// To the container of this name; `env` is that of the engine's client.
     pub(super) fn to(engine: Engine, name: String, env: Vec<(OsString, OsString)>) -> Self {
         let (queue, mut signals) = mpsc::channel(WAITING);

@@ -22,7 +22,7 @@ use crate::{
     control,
 };
 use ask::Person;
-use commands::OfRun;
+use commands::RunHandler;
 use folder::{RunFolder, Tools};
 use footbridge_calls::session::SessionSpec;
 use footbridge_core::{
@@ -122,7 +122,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let socket = control::in_folder(folder.path());
     let Started { harness, mut rest } =
         composition::start(Wanted { config: run.config, state: &folders.state, socket: &socket }).await?;
-    rest.answer(Arc::new(OfRun::new(&harness, others)));
+    rest.answer(Arc::new(RunHandler::new(&harness, others)));
     let asking = run.policy.name().to_owned();
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
     let person = person.then(|| Person::new(harness.approvals(), others));

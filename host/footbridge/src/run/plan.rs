@@ -15,7 +15,7 @@ use footbridge_proto::{
     vars,
 };
 
-use super::{Run, delivery::Delivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
+use super::{Run, delivery::SignalDelivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
 use footbridge_processes::{
     keeper::KeptCommand,
     sandbox::{
@@ -119,7 +119,7 @@ impl Plan<'_> {
             }
             (Choice::Container { engine, image }, Endpoint::Unix(_)) => {
                 let client = clients_environment(self.names, self.env)?;
-                delivery = Some(Delivery::to(engine.clone(), folder.unique(), client.clone()));
+                delivery = Some(SignalDelivery::to(engine.clone(), folder.unique(), client.clone()));
                 self.container(engine, image, client, (folder, guest))?
             }
             _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),

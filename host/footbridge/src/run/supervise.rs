@@ -5,7 +5,7 @@ use std::io::PipeReader;
 use nix::sys::signal::Signal;
 use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
 
-use super::{ask::Person, delivery::Delivery};
+use super::{ask::Person, delivery::SignalDelivery};
 use footbridge_processes::{
     keeper::{Kept, KeptCommand, ProgramStream, SpawnError},
     pty::Local,
@@ -19,7 +19,7 @@ pub(super) struct Prepared {
     /// Where the sandbox says that the command's init runs, if it says so.
     pub(super) ready: Option<PipeReader>,
     /// How signals reach it, where that is not by its keeper.
-    pub(super) delivery: Option<Delivery>,
+    pub(super) delivery: Option<SignalDelivery>,
 }
 
 /// Starts the command, passes signals on, and waits until nothing of it is left.
@@ -99,7 +99,7 @@ async fn wait(
     kept: &mut Kept,
     signals: &mut Signals,
     early: Option<Signal>,
-    mut delivery: Option<Delivery>,
+    mut delivery: Option<SignalDelivery>,
 ) -> anyhow::Result<i32> {
     let mut next = early;
     loop {
@@ -116,7 +116,7 @@ async fn wait(
     }
 }
 
-async fn undelivered(delivery: &mut Option<Delivery>) -> Signal {
+async fn undelivered(delivery: &mut Option<SignalDelivery>) -> Signal {
     match delivery {
         Some(delivery) => delivery.failed().await,
         None => std::future::pending().await,

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use footbridge_processes::pty::{Visited, Visitor};
+use footbridge_processes::pty::{BorrowedTerminal, Borrower};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,14 +24,14 @@ pub(super) async fn guest() -> Option<Guest> {
     Some(Guest(tokio::net::UnixStream::connect(path).await.unwrap()))
 }
 
-impl Visitor for Guest {
+impl Borrower for Guest {
     async fn wants(&mut self) {
         if self.0.read_u8().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    async fn uses(&mut self, terminal: &Visited<'_>) -> std::io::Result<()> {
+    async fn uses(&mut self, terminal: &BorrowedTerminal<'_>) -> std::io::Result<()> {
         terminal.write("visitor comes\r\n").await?;
         loop {
             tokio::select! {

@@ -85,7 +85,7 @@ fn showing(path: &Path) -> impl FnOnce(Errno) -> StartRefusal {
 }
 
 /// Builds the view, as the first process of new namespaces.
-pub(super) fn furnish(isolation: &Isolation) -> Result<(), StartRefusal> {
+pub(super) fn build_view(isolation: &Isolation) -> Result<(), StartRefusal> {
     nix::unistd::chdir("/").map_err(StartRefusal::at(Step::Propagation))?;
     mount_plain(None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)
         .map_err(StartRefusal::at(Step::Propagation))?;

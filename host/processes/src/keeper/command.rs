@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::KEEPER;
-use super::order::{Afterwards, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
+use super::order::{Cleanup, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
 use super::{Kept, SpawnError, channel};
 use crate::isolation::Isolation;
 use crate::sys::{self, Inherited};
@@ -58,7 +58,7 @@ impl KeptCommand {
             isolation: None,
             target: Target::Group,
             confined: false,
-            afterwards: None,
+            cleanup: None,
         };
         let helper = PathBuf::from("/proc/self/exe");
         Self { helper, order, streams: Default::default(), local_terminal: None, more: Vec::new() }
@@ -133,8 +133,8 @@ impl KeptCommand {
 
     /// A command that the keeper runs when the program ends, however it does, before it kills what is left: for
     /// programs that have others run what matters, out of reach.
-    pub fn afterwards(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
-        self.order.afterwards = words.split_first().map(|(program, args)| Afterwards {
+    pub fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
+        self.order.cleanup = words.split_first().map(|(program, args)| Cleanup {
             program: program.clone(),
             args: args.to_owned(),
             env: env.to_owned(),
@@ -150,11 +150,11 @@ impl KeptCommand {
         let (ours, keepers) = channel::pair().map_err(pipes)?;
         fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(pipes)?;
         let ours = sys::watched(ours).map_err(SpawnError::Pipes)?;
-        let wires = Wires::lay(self.streams).map_err(SpawnError::Pipes)?;
+        let pipes_of_streams = StreamPipes::open(self.streams).map_err(SpawnError::Pipes)?;
         let order = channel::file_of(&self.order).map_err(pipes)?;
-        let opening = Opening { streams: wires.slots, local_terminal: self.local_terminal.is_some() };
+        let opening = Opening { streams: pipes_of_streams.slots, local_terminal: self.local_terminal.is_some() };
         let mut descriptors: Vec<RawFd> = vec![order.as_raw_fd()];
-        let others = wires.given.iter().chain(&self.local_terminal).chain(&self.more);
+        let others = pipes_of_streams.given.iter().chain(&self.local_terminal).chain(&self.more);
         descriptors.extend(others.map(AsRawFd::as_raw_fd));
         channel::send(&ours, &opening, &descriptors).map_err(pipes)?;
         let keeper = tokio::process::Command::new(&self.helper)
@@ -167,8 +167,8 @@ impl KeptCommand {
             .process_group(0)
             .spawn()
             .map_err(SpawnError::Keeper)?;
-        drop((order, wires.given, self.more));
-        let [stdin, stdout, stderr] = wires.ends;
+        drop((order, pipes_of_streams.given, self.more));
+        let [stdin, stdout, stderr] = pipes_of_streams.ends;
         let mut kept = Kept {
             stdin: stdin.and_then(End::sender),
             stdout: stdout.and_then(End::receiver),
@@ -233,16 +233,16 @@ impl End {
 }
 
 /// Both ends of the three streams.
-struct Wires {
+struct StreamPipes {
     slots: [Slot; 3],
     given: Vec<OwnedFd>,
     ends: [Option<End>; 3],
 }
 
-impl Wires {
-    fn lay(streams: [ProgramStream; 3]) -> io::Result<Self> {
-        let mut wires = Self { slots: [Slot::Given; 3], given: Vec::new(), ends: [None, None, None] };
-        let places = wires.slots.iter_mut().zip(&mut wires.ends);
+impl StreamPipes {
+    fn open(streams: [ProgramStream; 3]) -> io::Result<Self> {
+        let mut pipes_of_streams = Self { slots: [Slot::Given; 3], given: Vec::new(), ends: [None, None, None] };
+        let places = pipes_of_streams.slots.iter_mut().zip(&mut pipes_of_streams.ends);
         for ((number, stream), (slot, end)) in streams.into_iter().enumerate().zip(places) {
             let given = match stream {
                 ProgramStream::Terminal => {
@@ -265,9 +265,9 @@ impl Wires {
                     }
                 }
             };
-            wires.given.push(given);
+            pipes_of_streams.given.push(given);
         }
-        Ok(wires)
+        Ok(pipes_of_streams)
     }
 }
 

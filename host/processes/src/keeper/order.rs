@@ -36,7 +36,7 @@ pub(super) enum Target {
 
 /// A command that is run when the program ends, however it does.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Afterwards {
+pub(super) struct Cleanup {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -54,7 +54,7 @@ pub(super) struct Order {
     pub(super) target: Target,
     /// Whether it gets a domain of its own, as far as the kernel has one.
     pub(super) confined: bool,
-    pub(super) afterwards: Option<Afterwards>,
+    pub(super) cleanup: Option<Cleanup>,
 }
 
 /// The first message, with the order's file, the given streams, the local terminal, and then what else the program

@@ -27,9 +27,9 @@ use crate::refusal::{StartRefusal, Step};
 use crate::sys::{self, Inherited};
 use crate::terminal::window;
 
-/// What the child has in hand besides the order.
+/// The descriptors that the child has besides the order.
 #[derive(Debug)]
-pub(super) struct Hands<'a> {
+pub(super) struct ChildDescriptors<'a> {
     /// Reports go here; only the one that carries the terminal comes from the child.
     pub(super) channel: &'a OwnedFd,
     /// Where a refusal goes: its other end is held by the keeper alone, so that it also tells when that is gone.
@@ -45,23 +45,23 @@ pub(super) struct Hands<'a> {
 }
 
 /// Becomes the program, or says why not.
-pub(super) fn become_program(order: &Order, hands: Hands<'_>) -> Result<Infallible, StartRefusal> {
+pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -> Result<Infallible, StartRefusal> {
     setsid().map_err(StartRefusal::at(Step::Session))?;
     if let Some(isolation) = &order.isolation {
         isolation.enter()?;
     }
-    place_streams(&hands, order.target)?;
+    place_streams(&descriptors, order.target)?;
     enter_folder(order)?;
     restore(&order.inherited)?;
     sys::close_on_exec_above_stderr().map_err(StartRefusal::at(Step::Descriptors))?;
     if order.isolation.is_some() {
         Isolation::give_up_privileges()?;
     }
-    pass_on(&hands.more)?;
+    pass_on(&descriptors.more)?;
     if order.confined {
         Confinement::here().enter()?;
     }
-    tie_to_keeper(hands.refusals)?;
+    tie_to_keeper(descriptors.refusals)?;
     let program = order.program.to_string_lossy().into_owned();
     Err(StartRefusal::at(Step::Program(program))(execute(order)))
 }
@@ -87,12 +87,12 @@ fn pass_on(more: &[OwnedFd]) -> Result<(), StartRefusal> {
     Ok(())
 }
 
-fn place_streams(hands: &Hands<'_>, target: Target) -> Result<(), StartRefusal> {
-    let needs_terminal = hands.streams.contains(&Slot::Terminal);
-    let own = || own_terminal(hands, target).map_err(StartRefusal::at(Step::Terminal));
+fn place_streams(descriptors: &ChildDescriptors<'_>, target: Target) -> Result<(), StartRefusal> {
+    let needs_terminal = descriptors.streams.contains(&Slot::Terminal);
+    let own = || own_terminal(descriptors, target).map_err(StartRefusal::at(Step::Terminal));
     let terminal = if needs_terminal { Some(own()?) } else { None };
-    let mut given = hands.given.iter();
-    for (number, slot) in hands.streams.iter().enumerate() {
+    let mut given = descriptors.given.iter();
+    for (number, slot) in descriptors.streams.iter().enumerate() {
         let source = match slot {
             Slot::Given => given.next(),
             Slot::Terminal => terminal.as_ref(),
@@ -111,19 +111,19 @@ fn place_streams(hands: &Hands<'_>, target: Target) -> Result<(), StartRefusal> 
 /// A new terminal, the controlling one of this session unless a child shall have it; its other end goes to the harness.
 ///
 /// It is made here, not in the harness, so that in a sandbox it belongs to the sandbox's own /dev/pts.
-fn own_terminal(hands: &Hands<'_>, target: Target) -> nix::Result<OwnedFd> {
+fn own_terminal(descriptors: &ChildDescriptors<'_>, target: Target) -> nix::Result<OwnedFd> {
     let master: PtyMaster = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
     unlockpt(&master)?;
     let name = ptsname_r(&master)?;
     let slave = open(Path::new(&name), OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC, Mode::empty())?;
-    if let Some(local) = hands.local_terminal {
+    if let Some(local) = descriptors.local_terminal {
         tcsetattr(&slave, SetArg::TCSANOW, &tcgetattr(local)?)?;
         window::copy(local, &slave)?;
     }
     if target != Target::Child {
         sys::take_controlling_terminal(&slave)?;
     }
-    channel::send(hands.channel, &Report::Terminal, &[master.as_raw_fd()])?;
+    channel::send(descriptors.channel, &Report::Terminal, &[master.as_raw_fd()])?;
     Ok(slave)
 }
 

@@ -19,8 +19,8 @@ use nix::unistd::{ForkResult, Pid, dup2_stdin, pipe2, read};
 
 use super::channel;
 use super::finish::{Ending, children_of, end_all, reap};
-use super::order::{Afterwards, Opening, Order, Report, Request, Slot, Target};
-use super::program::{Hands, become_program};
+use super::order::{Cleanup, Opening, Order, Report, Request, Slot, Target};
+use super::program::{ChildDescriptors, become_program};
 use crate::isolation::Isolation;
 use crate::refusal::{StartRefusal, Step};
 use crate::sys;
@@ -39,7 +39,7 @@ pub(super) fn keep() -> i32 {
 struct Keeper {
     program: Pid,
     target: Target,
-    afterwards: Option<Afterwards>,
+    cleanup: Option<Cleanup>,
     channel: OwnedFd,
     signals: SignalFd,
     /// Open until the program runs.
@@ -75,9 +75,15 @@ fn start() -> nix::Result<Keeper> {
             drop(starting);
             let local_terminal = local_terminal.as_ref();
             let more = descriptors.collect();
-            let hands =
-                Hands { channel: &channel, refusals: &refusals, streams: opening.streams, given, local_terminal, more };
-            let Err(refusal) = become_program(&order, hands);
+            let ours = ChildDescriptors {
+                channel: &channel,
+                refusals: &refusals,
+                streams: opening.streams,
+                given,
+                local_terminal,
+                more,
+            };
+            let Err(refusal) = become_program(&order, ours);
             refuse(&refusal, refusals)
         }
         Ok(ForkResult::Parent { child }) => {
@@ -85,8 +91,8 @@ fn start() -> nix::Result<Keeper> {
             set_dumpable(false)?;
             let local_terminal = local_terminal.and_then(|fd| tcgetattr(&fd).ok().map(|state| (fd, state)));
             let starting = Some(File::from(starting));
-            let Order { target, afterwards, .. } = order;
-            Ok(Keeper { program: child, target, afterwards, channel, signals, starting, local_terminal })
+            let Order { target, cleanup, .. } = order;
+            Ok(Keeper { program: child, target, cleanup, channel, signals, starting, local_terminal })
         }
         Err(refusal) => {
             let _harness_may_be_gone = channel::send(&channel, &Report::Refused(refusal), &[]);
@@ -133,11 +139,11 @@ impl Keeper {
 
     /// Leaves nothing behind; says how the program ended if it did so meanwhile.
     fn end(&self, has_ended: bool) -> Option<Ending> {
-        let ordered = self.afterwards.as_ref().and_then(|afterwards| {
+        let ordered = self.cleanup.as_ref().and_then(|cleanup| {
             if !has_ended {
                 let _it_may_just_have = kill(self.program, Signal::SIGTERM);
             }
-            afterwards.run(self.program, &self.signals)
+            cleanup.run(self.program, &self.signals)
         });
         end_all(self.program, &self.signals).or(ordered)
     }

@@ -81,7 +81,7 @@ impl Events {
 
 impl Attached {
     /// Restores the terminal and stops this process. When it goes on, [`Event::Continued`] is next. `modes` are the
-    /// command's, unless a visitor has the screen.
+    /// command's, unless a borrower has the screen.
     pub(super) fn stop(&self, modes: Option<&Mutex<Modes>>) {
         let terminal = self.local.get_ref();
         let taken = modes.map(|modes| modes.lock().unwrap_or_else(PoisonError::into_inner).taken(None));
@@ -113,7 +113,7 @@ impl Attached {
     /// Gives the command its screen again after a stop.
     pub(super) async fn give_back_again(&self, modes: &Mutex<Modes>) -> io::Result<()> {
         let given_back = modes.lock().unwrap_or_else(PoisonError::into_inner).given_back();
-        // As if a visitor had been there.
+        // As if a borrower had been there.
         let text = [format!("{ALTERNATE}\x1b[>0u").into_bytes(), given_back].concat();
         write_all(&self.local, &text, |_| ()).await
     }

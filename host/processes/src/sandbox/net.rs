@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use crate::isolation::Isolation;
 use crate::keeper::{Kept, KeptCommand};
 
-/// Hidden always: doors out of the sandbox that stand open for the caller's own user.
+/// Hidden always: what would do things outside the sandbox for the caller's own user.
 ///
 /// The device lets a process pose as a virtual machine and so get round the refusal of AF_VSOCK. Behind each socket is
 /// a service that runs what it is told, outside. A socket that is a container's only link to an engine can still be
-/// reached under another name: this closes the usual doors, not every one.
-const DOORS: [&str; 8] = [
+/// reached under another name: this hides the usual ones, not every one.
+const HIDDEN_ALWAYS: [&str; 8] = [
     "/dev/vhost-vsock",
     "/run/containerd/containerd.sock",
     "/run/crio/crio.sock",
@@ -46,10 +46,10 @@ pub struct View {
 }
 
 impl View {
-    /// What shows as empty where it exists: what is asked for, and the usual doors out.
+    /// What shows as empty where it exists: what is asked for, and what always is.
     pub(super) fn all_hidden_files(&self) -> Vec<OsString> {
         let mut all = strings(&self.hidden_files);
-        all.extend(DOORS.map(OsString::from));
+        all.extend(HIDDEN_ALWAYS.map(OsString::from));
         all.extend(multiplexers(nix::unistd::geteuid().as_raw()));
         all
     }

@@ -29,7 +29,7 @@ const SMALLEST: (u16, u16) = (4, 20);
 
 /// Where a person is asked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PromptContext {
     /// The command that asks.
     pub(crate) name: &'static str,
     /// The word that leaves without an answer.
@@ -42,7 +42,7 @@ pub(crate) struct Place {
 
 /// An answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum PromptAnswer {
     /// Yes; to a server's question, with the defaults of its fields.
     Allow {
         /// And the same call again.
@@ -52,7 +52,7 @@ pub(crate) enum Word {
     Deny,
 }
 
-impl Word {
+impl PromptAnswer {
     fn as_str(self) -> &'static str {
         match self {
             Self::Allow { remember: false } => "allow",
@@ -76,13 +76,13 @@ pub(crate) enum Step {
     /// Get the whole arguments of this approval for [`Prompt::whole`].
     Whole(String),
     /// Answer this approval, and say how that went by [`Prompt::answered`].
-    Answer(String, Word),
+    Answer(String, PromptAnswer),
 }
 
 /// What is on the screen, and what was typed.
 #[derive(Debug)]
 pub(crate) struct Prompt {
-    place: Place,
+    place: PromptContext,
     typing: Typing,
     page: Page,
     waiting: Vec<ApprovalInfo>,
@@ -95,7 +95,7 @@ pub(crate) struct Prompt {
 
 impl Prompt {
     /// Nothing is shown, and nothing counts for a moment.
-    pub(crate) fn new(place: Place, now: Instant) -> Self {
+    pub(crate) fn new(place: PromptContext, now: Instant) -> Self {
         let (typing, page) = (Typing::new(now), Page::default());
         Self { place, typing, page, waiting: Vec::new(), shown: None, drawn: true, note: String::new() }
     }
@@ -159,9 +159,9 @@ impl Prompt {
                 return self.turn_to(next, now);
             }
             "all" => return Step::Whole(id),
-            "allow" => return Step::Answer(id, Word::Allow { remember: false }),
-            "remember" => return Step::Answer(id, Word::Allow { remember: true }),
-            "deny" => return Step::Answer(id, Word::Deny),
+            "allow" => return Step::Answer(id, PromptAnswer::Allow { remember: false }),
+            "remember" => return Step::Answer(id, PromptAnswer::Allow { remember: true }),
+            "deny" => return Step::Answer(id, PromptAnswer::Deny),
             other => self.note = format!("\"{other}\" is no answer: type \"help\" for the words, in small letters"),
         }
         Step::Nothing
@@ -176,7 +176,13 @@ impl Prompt {
     }
 
     /// Notes what became of an answer. The call is shown no more: what waits next comes by [`Self::update`].
-    pub(crate) fn answered(&mut self, id: &str, word: Word, got: Result<(), impl Display>, now: Instant) -> Step {
+    pub(crate) fn answered(
+        &mut self,
+        id: &str,
+        word: PromptAnswer,
+        got: Result<(), impl Display>,
+        now: Instant,
+    ) -> Step {
         self.note = got.map_or_else(|why| why.to_string(), |()| format!("{id}: {}", word.as_str()));
         self.waiting.retain(|one| one.id != id);
         self.turn_to(None, now)

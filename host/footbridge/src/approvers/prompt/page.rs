@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Place, WORDS,
+    PromptContext, WORDS,
     show::{self, wrap},
 };
 use footbridge_calls::approval::ApprovalInfo;
@@ -57,7 +57,7 @@ impl Page {
     }
 
     /// What there is to show.
-    pub(super) fn lines(&self, place: &Place, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
+    pub(super) fn lines(&self, place: &PromptContext, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
         let name = place.name;
         let Some(one) = shown else {
             let lines = vec!["nothing waits for an answer".to_owned()];
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_megabyte_of_arguments_pushes_nothing_off_the_screen() {
         let one = info("ap-0000000000000001");
-        let place = Place { name: "x", leave: "later", stop: None, others: true };
+        let place = PromptContext { name: "x", leave: "later", stop: None, others: true };
         let mut page = Page::default();
         page.show_all("x\u{1b}\n".repeat(1 << 19));
         let lines = page.lines(&place, Some(&one), 3).fit(24, 80);

@@ -6,7 +6,7 @@ use footbridge_proto::text::needs_escape;
 
 use super::{show::tests::info, *};
 
-const HERE: Place = Place { name: "here", leave: "later", stop: Some("stop"), others: true };
+const HERE: PromptContext = PromptContext { name: "here", leave: "later", stop: Some("stop"), others: true };
 const LONG: Duration = Duration::from_secs(1);
 
 /// Types, and gives what came of it.
@@ -24,9 +24,11 @@ fn asked(ids: &[&str], now: Instant) -> Prompt {
 #[test]
 fn a_word_answers_the_call_that_is_shown() {
     let start = Instant::now();
-    for (word, answer) in
-        [("allow", Word::Allow { remember: false }), ("remember", Word::Allow { remember: true }), ("deny", Word::Deny)]
-    {
+    for (word, answer) in [
+        ("allow", PromptAnswer::Allow { remember: false }),
+        ("remember", PromptAnswer::Allow { remember: true }),
+        ("deny", PromptAnswer::Deny),
+    ] {
         let mut prompt = asked(&["ap-1", "ap-2"], start);
         let typed = types(&mut prompt, &format!("{word}\r"), start + LONG);
         assert_eq!(typed, [Step::Answer("ap-1".into(), answer)]);
@@ -52,7 +54,7 @@ fn the_help_names_every_word_and_no_answer_is_given_to_it() {
     assert!(!text.contains("tool:"), "{text}");
     assert_eq!(types(&mut prompt, "deny\r", start + LONG), [], "the call is not on the screen");
     assert!(prompt.text(None).contains("type \"deny\" again") && prompt.text(None).contains("tool:"));
-    assert_eq!(types(&mut prompt, "deny\r", start + LONG), [Step::Answer("ap-1".into(), Word::Deny)]);
+    assert_eq!(types(&mut prompt, "deny\r", start + LONG), [Step::Answer("ap-1".into(), PromptAnswer::Deny)]);
 }
 
 #[test]
@@ -65,8 +67,8 @@ fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
     assert_eq!(types(&mut prompt, "w\rallow\r", start + LONG), []);
     let later = start + 2 * LONG;
     assert_eq!(types(&mut prompt, "w\r", later), [], "{prompt:?}");
-    assert_eq!(types(&mut prompt, "deny\r", later), [Step::Answer("ap-2".into(), Word::Deny)]);
-    assert_eq!(prompt.answered("ap-2", Word::Deny, Ok::<_, Infallible>(()), later), Step::Turned);
+    assert_eq!(types(&mut prompt, "deny\r", later), [Step::Answer("ap-2".into(), PromptAnswer::Deny)]);
+    assert_eq!(prompt.answered("ap-2", PromptAnswer::Deny, Ok::<_, Infallible>(()), later), Step::Turned);
     assert_eq!(prompt.update(Vec::new(), later), Step::Nothing);
     assert_eq!(types(&mut prompt, "allow\r", later + LONG), [], "nothing is shown");
 }
@@ -84,7 +86,7 @@ fn a_call_is_shown_once_the_terminal_has_it_and_not_before() {
     prompt.drawn(drawn + LONG);
     assert_eq!(
         types(&mut prompt, "deny\r", drawn + LONG),
-        [Step::Answer("ap-1".into(), Word::Deny)],
+        [Step::Answer("ap-1".into(), PromptAnswer::Deny)],
         "the same call again"
     );
 }
@@ -98,8 +100,8 @@ fn one_looks_at_them_in_turn_and_at_all_of_one() {
     assert!(prompt.text(Some((24, 80))).contains("page 1 of"));
     assert_eq!(types(&mut prompt, "next\r", start + LONG), [Step::Turned]);
     prompt.drawn(start + LONG);
-    assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), Word::Deny)]);
-    let step = prompt.answered("ap-2", Word::Deny, Err("it is \u{1b}[2J over"), start + 2 * LONG);
+    assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), PromptAnswer::Deny)]);
+    let step = prompt.answered("ap-2", PromptAnswer::Deny, Err("it is \u{1b}[2J over"), start + 2 * LONG);
     assert_eq!((step, prompt.waiting().collect::<Vec<_>>()), (Step::Turned, vec!["ap-1"]));
     assert!(prompt.text(None).contains("\\u{1b}[2J over"), "{:?}", prompt.text(None));
 }

@@ -16,7 +16,7 @@ use std::{
 
 use super::{list, show};
 use crate::{
-    approvers::prompt::{self, Prompt, Step, Word},
+    approvers::prompt::{self, Prompt, PromptAnswer, Step},
     control::{
         self,
         client::ControlClient,
@@ -83,7 +83,8 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
 }
 
 /// What the terminal shows.
-const HERE: prompt::Place = prompt::Place { name: "footbridge approvals", leave: "quit", stop: None, others: true };
+const HERE: prompt::PromptContext =
+    prompt::PromptContext { name: "footbridge approvals", leave: "quit", stop: None, others: true };
 
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
@@ -139,11 +140,11 @@ impl Watch<'_> {
             Step::Answer(id, word) => {
                 let by = By::Watch;
                 let answered = match word {
-                    Word::Allow { remember } => {
+                    PromptAnswer::Allow { remember } => {
                         let (fields, content) = (Vec::new(), None);
                         self.harnesses.ask(&AllowApproval { id: id.clone(), remember, by, fields, content })
                     }
-                    Word::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
+                    PromptAnswer::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
                 };
                 let step = self.prompt.answered(&id, word, answered.map(drop), Instant::now());
                 self.asked = None;

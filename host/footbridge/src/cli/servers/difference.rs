@@ -21,16 +21,16 @@ const FIRST: [&str; 6] = [SERVER, "title", "description", "inputSchema", "output
 
 /// Whether it is for a terminal that takes colours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paint(pub(super) bool);
+pub(super) struct Colours(pub(super) bool);
 
-impl Paint {
+impl Colours {
     fn line(self, colour: &str, text: &str) -> String {
         if self.0 { format!("\u{1b}[{colour}m{text}\u{1b}[0m\n") } else { format!("{text}\n") }
     }
 }
 
 /// All that is different; nothing for a pin without a change.
-pub(super) fn shown(pin: &StoredPin, paint: Paint) -> String {
+pub(super) fn shown(pin: &StoredPin, paint: Colours) -> String {
     let Some(changed) = &pin.changed else { return String::new() };
     let name = format!("{}/{}", Escaped(&pin.server), Escaped(&pin.tool));
     let mut text = paint.line("1", &name);
@@ -66,7 +66,7 @@ fn members(definition: &StoredDefinition) -> Map<String, Value> {
     all
 }
 
-fn member(old: Option<&Value>, new: Option<&Value>, paint: Paint, text: &mut String) {
+fn member(old: Option<&Value>, new: Option<&Value>, paint: Colours, text: &mut String) {
     let are_texts = [old, new].iter().flatten().all(|value| value.is_string());
     let written = |value: &Value| match value {
         Value::String(text) if are_texts => text.clone(),
@@ -135,7 +135,7 @@ mod tests {
 
     /// Without the head, whose digests say nothing to a reader.
     fn body(old: &Value, new: &Value) -> String {
-        shown(&pin(old, new), Paint(false)).lines().skip(3).map(|line| format!("{line}\n")).collect()
+        shown(&pin(old, new), Colours(false)).lines().skip(3).map(|line| format!("{line}\n")).collect()
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let evil = "fine\u{202e}txt\u{1b}[2J\u{9b}31m\r\nx/other\n  description:\n    +all is well\n\u{200b}\t";
         let old = json!({"tool": {"name": "t", "description": "fine"}});
         let new = json!({"tool": {"name": "t", "description": evil, "a\nb": {"\u{202e}": evil}}});
-        for paint in [Paint(false), Paint(true)] {
+        for paint in [Colours(false), Colours(true)] {
             let text = shown(&pin(&old, &new), paint);
             let colours = ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[0m"];
             let bare = colours.iter().fold(text.clone(), |text, colour| text.replace(colour, ""));
@@ -196,6 +196,6 @@ mod tests {
     #[test]
     fn a_pin_without_a_change_has_no_difference() {
         let same = StoredPin { changed: None, ..pin(&json!({}), &json!({})) };
-        assert_eq!(shown(&same, Paint(true)), "");
+        assert_eq!(shown(&same, Colours(true)), "");
     }
 }

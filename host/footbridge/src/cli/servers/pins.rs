@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     PinsArgs, PinsCommand, Which,
-    difference::{Paint, shown},
+    difference::{Colours, shown},
     harness_of, show,
 };
 use crate::{
@@ -149,7 +149,7 @@ fn diff(pins: &Pins, server: Option<&str>, tool: Option<String>, json: bool) -> 
 
 fn differences(found: &[StoredPin]) -> String {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let paint = Paint(std::io::stdout().is_terminal() && !no_colour);
+    let paint = Colours(std::io::stdout().is_terminal() && !no_colour);
     found.iter().map(|pin| shown(pin, paint)).collect::<Vec<_>>().join("\n")
 }
 

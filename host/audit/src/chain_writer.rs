@@ -1,4 +1,4 @@
-//! What puts records down: it numbers and chains them, adds heads that are due, and turns to the next file.
+//! What puts records down: it numbers and chains them, adds heads that are due, and goes on in the next file.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 /// A journal, the chain in it, and its heads.
-pub(super) struct Pen {
+pub(super) struct ChainWriter {
     journal: Box<dyn Journal>,
     chain: Chain,
     heads: Option<Heads>,
@@ -22,7 +22,7 @@ pub(super) struct Pen {
     unsynced: bool,
 }
 
-impl Pen {
+impl ChainWriter {
     pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
         Self { journal, chain, heads, each, begun: None, unsynced: false }
     }
@@ -63,7 +63,7 @@ impl Pen {
     pub(super) fn commit(&mut self, records: &[&Record], open: Option<u64>) -> io::Result<()> {
         let room = open.map(|open| open * self.each);
         if let Some(room) = room {
-            self.turn_the_page(room);
+            self.rotate(room);
         }
         let mut draft = draft(&self.chain, self.begun.as_ref(), records);
         let (mut head, end) = (None, draft.end());
@@ -112,7 +112,7 @@ impl Pen {
     }
 
     /// Goes on in the next file where this one is full. Where that fails, this one is used on.
-    fn turn_the_page(&mut self, room: u64) {
+    fn rotate(&mut self, room: u64) {
         match self.journal.next_file(room) {
             Ok(Some(file)) => self.begun = Some(file),
             Ok(None) => {}

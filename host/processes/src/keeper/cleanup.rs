@@ -11,7 +11,7 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
 use super::finish::{Ending, LONGEST_PAUSE, end_all, none_left_within, pause};
-use super::order::Afterwards;
+use super::order::Cleanup;
 
 /// How long the command may take. A healthy engine needs a tenth of a second.
 const COMMAND: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ const COMMAND: Duration = Duration::from_secs(20);
 /// How long the engine's helpers have to end by themselves.
 const HELPERS: Duration = Duration::from_secs(5);
 
-impl Afterwards {
+impl Cleanup {
     /// Has everything ended in order; says how the program ended if it did so meanwhile.
     pub(super) fn run(&self, program: Pid, signals: &SignalFd) -> Option<Ending> {
         self.run_command(signals);

@@ -27,36 +27,36 @@ use crate::terminal::{mark, window};
 const SMALLER: Duration = Duration::from_millis(150);
 
 /// Somebody who uses the local terminal now and then.
-pub trait Visitor {
+pub trait Borrower {
     /// Waits until it wants the terminal. Dropped and called again at any time.
     fn wants(&mut self) -> impl Future<Output = ()>;
     /// Uses it until it is done, or fails because the terminal is gone. Dropped when the command ends meanwhile.
-    fn uses(&mut self, terminal: &Visited<'_>) -> impl Future<Output = io::Result<()>>;
+    fn uses(&mut self, terminal: &BorrowedTerminal<'_>) -> impl Future<Output = io::Result<()>>;
 }
 
-/// No visitor.
+/// Nobody who borrows it.
 #[derive(Debug)]
-pub struct Nobody;
+pub struct NoBorrower;
 
-impl Visitor for Nobody {
+impl Borrower for NoBorrower {
     async fn wants(&mut self) {
         std::future::pending().await
     }
 
-    async fn uses(&mut self, _: &Visited<'_>) -> io::Result<()> {
+    async fn uses(&mut self, _: &BorrowedTerminal<'_>) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// The local terminal as a visitor has it: raw, with a clean screen.
+/// The local terminal as a borrower has it: raw, with a clean screen.
 #[derive(Debug)]
-pub struct Visited<'a> {
+pub struct BorrowedTerminal<'a> {
     local: &'a AsyncFd<OwnedFd>,
     command: &'a AsyncFd<OwnedFd>,
     resized: Notify,
 }
 
-impl Visited<'_> {
+impl BorrowedTerminal<'_> {
     /// Waits for keys.
     ///
     /// # Errors
@@ -104,20 +104,20 @@ impl Visited<'_> {
 }
 
 impl Attached {
-    /// Lets a visitor have the terminal, until it is done. When this is dropped, [`Self::give_back`] is still to come.
-    pub(super) async fn visit(
+    /// Lets a borrower have the terminal, until it is done. When this is dropped, [`Self::give_back`] is still to come.
+    pub(super) async fn lend(
         &self,
-        visitor: &mut impl Visitor,
+        borrower: &mut impl Borrower,
         modes: &Mutex<Modes>,
         events: &mut Events,
     ) -> io::Result<()> {
         mark(self.local.get_ref(), true)?;
         tcflush(&self.local, FlushArg::TCIFLUSH)?;
         let taken = || modes.lock().unwrap_or_else(PoisonError::into_inner).taken(window::size(&self.local));
-        let visited = Visited { local: &self.local, command: &self.command, resized: Notify::new() };
+        let lent = BorrowedTerminal { local: &self.local, command: &self.command, resized: Notify::new() };
         let used = async {
-            visited.write(&taken()).await?;
-            visitor.uses(&visited).await
+            lent.write(&taken()).await?;
+            borrower.uses(&lent).await
         };
         let mut used = std::pin::pin!(used);
         let used = loop {
@@ -134,12 +134,12 @@ impl Attached {
                         Event::Continued => {
                             mark(self.local.get_ref(), true)?;
                             if events.went_on() {
-                                visited.write(&format!("{}{}", stop::ALTERNATE, taken())).await?;
+                                lent.write(&format!("{}{}", stop::ALTERNATE, taken())).await?;
                             }
-                            visited.forget_keys()?;
+                            lent.forget_keys()?;
                         }
                     }
-                    visited.resized.notify_one();
+                    lent.resized.notify_one();
                 }
             }
         };

@@ -1,8 +1,8 @@
 //! A session: one sandbox, its token, its policy, and how much of the harness it takes.
 //!
 //! A session outlives connections; nothing of it hangs on one. States: open, then ended, for good: revoked, expired, or
-//! because what it was for is gone or done. Its token may be replaced any number of times while it is open. What changes a session
-//! is apart from it, in `control`: the table of sessions alone has that.
+//! because what it was for is gone or done. Its token may be replaced any number of times while it is open. What changes
+//! a session is apart from it, in `control`: the table of sessions alone has that.
 
 mod control;
 mod deadline;

@@ -1,6 +1,6 @@
 //! What is needed of the place that keeps signed heads of the record: to hand them to it, and to forget those of a chain
-//! that was removed on purpose. They are read by [`StoreKind::read_heads`](super::StoreKind::read_heads), which opens nothing
-//! to write.
+//! that was removed on purpose. They are read by
+//! [`StoreKind::read_heads`](super::StoreKind::read_heads), which opens nothing to write.
 
 use futures::future::BoxFuture;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use chrono::{SecondsFormat, Utc};
 
-use super::record::Record;
+use super::record::{Place, Record};
 use footbridge_core::digest::{Digest, digest_text};
 
 /// Where a chain ends.
@@ -65,7 +65,8 @@ impl Draft<'_> {
     pub(super) fn add(&mut self, record: &Record) {
         let seq = self.end.seq + 1;
         let genesis = self.end.hash.is_none().then_some(self.chain.id.as_str());
-        let text = record.line(seq, self.end.hash.map(digest_text), genesis, &self.time, self.mono);
+        let prev = self.end.hash.map(digest_text);
+        let text = record.line(&Place { seq, prev, genesis, time: &self.time, mono: self.mono });
         self.end = End { seq, hash: Some(Digest::of(text.trim_end_matches('\n'))) };
         self.text.push_str(&text);
     }

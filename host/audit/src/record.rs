@@ -133,15 +133,21 @@ pub(super) struct Place<'r> {
     pub(super) time: &'r str,
     /// Microseconds since the chain began, by a clock that is never set.
     pub(super) mono: u64,
+}
+
+/// A line without the fields of its record.
+#[derive(Serialize)]
+struct Line<'r> {
+    #[serde(flatten)]
+    place: &'r Place<'r>,
     #[serde(rename = "type")]
-    pub(super) kind: &'static str,
+    kind: &'static str,
 }
 
 impl Record {
     /// The whole line, with its line break.
-    pub(super) fn line(&self, seq: u64, prev: Option<String>, genesis: Option<&str>, time: &str, mono: u64) -> String {
-        let place = Place { seq, prev, genesis, time, mono, kind: self.kind };
-        let mut json = serde_json::to_string(&place).unwrap_or_default();
+    pub(super) fn line(&self, place: &Place<'_>) -> String {
+        let mut json = serde_json::to_string(&Line { place, kind: self.kind }).unwrap_or_default();
         // One object of the members of both.
         if let Some(fields) = self.fields.strip_prefix('{').filter(|fields| *fields != "}") {
             json.pop();
@@ -163,12 +169,14 @@ mod tests {
     fn nothing_in_a_line_steers_a_terminal_and_it_reads_back() {
         let name = "a\u{1b}[2J\u{9b}\u{202e}\u{e0041}\nb";
         let record = Record::new("refused", &json!({"id": "x", "name": name}));
-        let text = record.line(1, None, Some("c"), "1970-01-01T00:00:00Z", 7);
+        let text =
+            record.line(&Place { seq: 1, prev: None, genesis: Some("c"), time: "1970-01-01T00:00:00Z", mono: 7 });
         assert!(!text.trim_end().chars().any(needs_escape), "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((value["name"].as_str(), value["type"].as_str()), (Some(name), Some("refused")));
         assert_eq!((&value["genesis"], &value["mono"]), (&"c".into(), &7.into()));
-        let empty = Record::new("nothing", &json!({})).line(1, None, None, "t", 0);
+        let empty =
+            Record::new("nothing", &json!({})).line(&Place { seq: 1, prev: None, genesis: None, time: "t", mono: 0 });
         assert_eq!(empty, "{\"seq\":1,\"time\":\"t\",\"mono\":0,\"type\":\"nothing\"}\n");
     }
 }

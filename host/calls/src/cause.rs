@@ -10,7 +10,7 @@ use crate::{provider::NoAnswer, session::OverLimit};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// Why.
-    pub cause: Cause,
+    pub cause: Box<Cause>,
     /// The approval that it waited for, or used.
     pub approval: Option<String>,
     /// The record of it.
@@ -19,7 +19,7 @@ pub struct Failure {
 
 impl From<Cause> for Failure {
     fn from(cause: Cause) -> Self {
-        Self { cause, approval: None, record: None }
+        Self { cause: Box::new(cause), approval: None, record: None }
     }
 }
 

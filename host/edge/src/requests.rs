@@ -9,7 +9,6 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use footbridge_proto::rpc::raw;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
 use tokio::{

@@ -1,8 +1,8 @@
 //! From a verdict to a [`Cleared`]: at once where the policy allows, and through a person where it says ask.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use super::{ApprovalId, Approvals, Asking, Key, Waiting, book::Asked};
+use super::ApprovalId;
 use crate::{
     cause::Cause,
     decide::{Verdict, denied},

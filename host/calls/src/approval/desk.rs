@@ -24,7 +24,6 @@ use super::{
     turns::Attendant,
     view,
 };
-use crate::approval::Approver;
 use crate::{
     operator::Operator,
     record::{ApprovalStep, Audit},
@@ -153,7 +152,7 @@ impl Approvals {
         }
     }
 
-    pub fn audit(&self) -> &Audit {
+    pub(crate) fn audit(&self) -> &Audit {
         &self.0.audit
     }
 

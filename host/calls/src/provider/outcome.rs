@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::Elicit;
 use crate::request::OutgoingRequest;
 use footbridge_core::names::ServerName;
-use footbridge_core::{budget::Held, catalogue::Catalogue, digest::Digest, limits::Limits};
+use footbridge_core::{budget::Held, catalogue::Catalogue, limits::Limits};
 
 /// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     auth::Principal,
     operator::Operator,
-    session::{Ended, OverLimit, SessionSpec},
+    session::{Ended, SessionSpec},
 };
 use footbridge_core::{
     digest::{Digest, digest_text},
@@ -67,12 +67,12 @@ impl Audit {
     }
 
     /// Records a step of an approval's life. Not waited for: nothing is admitted before it is written.
-    pub fn approval_step(&self, step: ApprovalStep) {
+    pub(crate) fn approval_step(&self, step: ApprovalStep) {
         self.trail.keep(Line::Approval(step.line(&self.redaction)).record());
     }
 
     /// Records that a grant is used. False if that is not durable in time: then it must not be.
-    pub async fn approval_used(&self, step: ApprovalStep) -> bool {
+    pub(crate) async fn approval_used(&self, step: ApprovalStep) -> bool {
         self.trail.note(Line::Approval(step.line(&self.redaction)).record()).await
     }
 

@@ -37,7 +37,7 @@ impl Resolver {
             let _taken = (own, parsed);
             read(&text)
         });
-        work.await.unwrap_or_else(|_| Err(Cause::Internal(Broken::Reading)))
+        work.await.unwrap_or(Err(Cause::Internal(Broken::Reading)))
     }
 }
 

@@ -10,14 +10,12 @@ mod unknown;
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
 use crate::cause::Cause;
 use crate::request::{CallRequest, Target};
 use crate::{auth::Principal, catalogues::Catalogues, request::OutgoingRequest, session::Reach};
 pub use arguments::checked;
 use footbridge_core::{
-    budget::{Budget, Held},
+    budget::Budget,
     catalogue::Catalogue,
     digest::Digest,
     gate::{Effects, SessionRules, Subject, Tested},

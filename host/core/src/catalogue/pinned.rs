@@ -7,7 +7,9 @@ use crate::gate::Effects;
 /// Members of a pinned definition: how the server is reached, what it said of the tool, and the text of what does not
 /// keep its value.
 pub const SERVER: &str = "server";
+/// What the server said of the tool.
 pub const TOOL: &str = "tool";
+/// The text of what does not keep its value.
 pub const VERBATIM: &str = "verbatim";
 
 /// How a server is reached: its command or its URL, without values of secrets. It is part of the definition of all of

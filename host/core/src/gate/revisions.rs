@@ -75,8 +75,11 @@ fn tests() -> Vec<Test> {
 }
 
 /// Changes of one part each.
-fn changes() -> Vec<Box<dyn Fn(&mut Parts)>> {
-    let mut all: Vec<Box<dyn Fn(&mut Parts)>> = vec![
+/// Changes one part.
+type Change = Box<dyn Fn(&mut Parts)>;
+
+fn changes() -> Vec<Change> {
+    let mut all: Vec<Change> = vec![
         Box::new(|parts| parts.name = "q"),
         Box::new(|parts| parts.rules.reverse()),
         Box::new(|parts| drop(parts.rules.pop())),

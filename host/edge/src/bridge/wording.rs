@@ -23,7 +23,7 @@ pub fn error_of(refusal: &Failure) -> ErrorObject {
     let mut error = of_cause(&refusal.cause);
     if let Some(approval) = &refusal.approval {
         error = error.with("approvalId", approval.as_str());
-        if let Cause::ApprovalRequired { until, grant_time } = &refusal.cause {
+        if let Cause::ApprovalRequired { until, grant_time } = &*refusal.cause {
             error.message = format!(
                 "This call waits for a person's approval, {approval}, until {until}. Wait for it with \"tool-cli wait \
                  {approval}\"; once it is allowed, make exactly the same call again within {grant_time:?}"
@@ -256,7 +256,7 @@ mod tests {
         let until = "2026-11-22T13:43:52Z".to_owned();
         let cause = Cause::ApprovalRequired { until, grant_time: std::time::Duration::from_secs(60) };
         let approval = Some("ap-0123456789abcdef".to_owned());
-        let error = error_of(&Failure { cause, approval, record: Some("r".to_owned()) });
+        let error = error_of(&Failure { cause: Box::new(cause), approval, record: Some("r".to_owned()) });
         assert_eq!(
             error.message,
             "This call waits for a person's approval, ap-0123456789abcdef, until 2026-11-22T13:43:52Z. Wait for it with \

@@ -2,6 +2,7 @@
 
 mod plain;
 
+use footbridge_calls::sessions::Sessions;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use footbridge_audit::VolatileJournal;
@@ -20,7 +21,15 @@ use crate::{
     bridge::Bridge,
     listener::{Listen, Listeners},
 };
-use footbridge_calls::{approval::Approvals, call::Stages, upstream::{Guard, Upstream}, provider::{InProcess, ToolContext, ToolDefinition, ToolResult}, record::Audit, resolve::Resolver, session::{Session, SessionSpec}};
+use footbridge_calls::{
+    approval::Approvals,
+    call::Stages,
+    provider::{InProcess, ToolContext, ToolDefinition, ToolResult},
+    record::Audit,
+    resolve::Resolver,
+    session::SessionSpec,
+    upstream::{Guard, Upstream},
+};
 use footbridge_core::{budget::Budget, gate::Policy, limits::Limits, random::new_token, redact::Redactor};
 use plain::Plain;
 

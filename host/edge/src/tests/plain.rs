@@ -2,8 +2,11 @@
 //! arguments as the body. The raw result is the answer; errors and events are lines of text.
 
 use bytes::Bytes;
+use footbridge_calls::call::Checked;
 use footbridge_proto::json;
+use footbridge_proto::rpc::raw;
 use http::{Response, StatusCode, request::Parts};
+use serde_json::value::RawValue;
 
 use crate::{
     dialect::{Action, Dialect, Encoder, Found, ReadRequest},
@@ -13,7 +16,10 @@ use crate::{
         response::{Pieces, typed},
     },
 };
-use footbridge_calls::{events::CallEvent, request::{CallRequest, Target}};
+use footbridge_calls::{
+    events::CallEvent,
+    request::{CallRequest, Target},
+};
 
 /// The dialect.
 pub(super) struct Plain;

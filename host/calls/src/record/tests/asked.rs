@@ -29,7 +29,7 @@ async fn loses_its_grant(fault: Fault, uses: usize) -> Cause {
     assert_eq!((ledger.approvals("granted").len(), ledger.approvals("used").len()), (2, uses + 1));
     assert_eq!(world.left_tags(), ["a"]);
     world.end().await;
-    error.cause
+    *error.cause
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ async fn a_call_whose_intent_cannot_be_written_does_not_leave() {
     journal.fault(Fault::All);
     let error = world.call(&audit, "a").await.unwrap_err();
     assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
-    assert_eq!(error.cause, Cause::NotRecorded);
+    assert_eq!(*error.cause, Cause::NotRecorded);
     let refused = world.call_tool(&audit, "none", "b").await;
     assert_eq!(reason(&refused), Some(Reason::AuditUnavailable), "a refusal is recorded too");
     journal.fault(Fault::Nothing);
@@ -66,7 +66,7 @@ async fn while_an_outcome_cannot_be_written_nothing_is_admitted() {
     let audit = Audit::start(journal.clone(), Redactor::default(), hasty()).unwrap();
     let error = world.call(&audit, "a").await.unwrap_err();
     assert_eq!(error.cause.reason(), Reason::OutcomeUnknown);
-    assert_eq!(error.cause, Cause::OutcomeNotRecorded);
+    assert_eq!(*error.cause, Cause::OutcomeNotRecorded);
     for tag in ["b", "c"] {
         assert_eq!(reason(&world.call(&audit, tag).await), Some(Reason::AuditUnavailable));
     }
@@ -199,7 +199,7 @@ async fn refusals_over_a_limit_share_one_line_a_second() {
     for n in 0..2_000 {
         let over = if n % 2 == 0 { OverLimit::Busy } else { OverLimit::Rate { retry_after_ms: 7 } };
         let error = audit.over_limit(&principal, over);
-        assert!(matches!(error.cause, Cause::OverLimit(_)), "{error:?}");
+        assert!(matches!(*error.cause, Cause::OverLimit(_)), "{error:?}");
     }
     audit.close();
     let at_most = 2 * (1 + start.elapsed().as_secs());

@@ -30,13 +30,7 @@ use crate::{
     upstream::{Executed, Guard, Upstream},
     watcher::Watcher,
 };
-use footbridge_core::{
-    budget::Budget,
-    gate::Policy,
-    limits::{CallLimits, Limits},
-    redact::Redactor,
-    secret::Secret,
-};
+use footbridge_core::{budget::Budget, gate::Policy, limits::CallLimits, redact::Redactor};
 
 /// Longer than anything takes here, on a busy machine.
 pub(super) const LONG: Duration = Duration::from_secs(30);

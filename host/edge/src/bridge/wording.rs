@@ -66,22 +66,11 @@ fn of_cause(cause: &Cause) -> ErrorObject {
 
 fn message_of(cause: &Cause) -> String {
     match cause {
-        Cause::UnknownServer { server, known } => {
-            format!("Server \"{}\" not found. Connected: {}", repeated(server), connected(known))
-        }
-        Cause::UnknownTool { server, tool, .. } => {
-            format!("Tool \"{}\" not found on server \"{server}\"", repeated(tool))
-        }
-        Cause::UnknownPrompt { server, prompt, .. } => {
-            format!("Prompt \"{}\" not found on server \"{server}\"", repeated(prompt))
-        }
-        Cause::UnknownResource { server, uri } => {
-            format!("Resource \"{}\" not found on server \"{server}\"", repeated(uri))
-        }
-        Cause::NotAsPinned { server, tool } => format!(
-            "Tool \"{tool}\" on server \"{server}\" is not what it was: its definition changed, and nobody accepted \
-             the change. It cannot be called until the operator does (footbridge servers pins)"
-        ),
+        Cause::UnknownServer { .. }
+        | Cause::UnknownTool { .. }
+        | Cause::UnknownPrompt { .. }
+        | Cause::UnknownResource { .. }
+        | Cause::NotAsPinned { .. } => of_names(cause),
         Cause::Unavailable(why) => why.clone(),
         Cause::Arguments { server, name, why } => bad_arguments(&format!("{server}/{name}"), why),
         Cause::PromptArguments { server, prompt, why } => {
@@ -124,6 +113,29 @@ fn message_of(cause: &Cause) -> String {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
         }
         Cause::NoAnswer { server, why } => format!("{}. {NOT_REPEATED_BLINDLY}", no_answer(server, *why)),
+        other => said_alike(other).to_owned(),
+    }
+}
+
+/// Of causes that are about names.
+fn of_names(cause: &Cause) -> String {
+    match cause {
+        Cause::UnknownServer { server, known } => {
+            format!("Server \"{}\" not found. Connected: {}", repeated(server), connected(known))
+        }
+        Cause::UnknownTool { server, tool, .. } => {
+            format!("Tool \"{}\" not found on server \"{server}\"", repeated(tool))
+        }
+        Cause::UnknownPrompt { server, prompt, .. } => {
+            format!("Prompt \"{}\" not found on server \"{server}\"", repeated(prompt))
+        }
+        Cause::UnknownResource { server, uri } => {
+            format!("Resource \"{}\" not found on server \"{server}\"", repeated(uri))
+        }
+        Cause::NotAsPinned { server, tool } => format!(
+            "Tool \"{tool}\" on server \"{server}\" is not what it was: its definition changed, and nobody accepted \
+             the change. It cannot be called until the operator does (footbridge servers pins)"
+        ),
         other => said_alike(other).to_owned(),
     }
 }

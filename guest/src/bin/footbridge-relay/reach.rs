@@ -94,11 +94,12 @@ impl Reach {
     }
 }
 
-/// Whether the error is one that passes when the harness or the virtual machine starts.
+/// Whether the error is one that passes when the harness or the virtual machine starts, or when connections end that
+/// hold the relay's own descriptors.
 fn may_pass(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, TimedOut};
     // Before Linux 5.6 a transport that is not there yet is ENETUNREACH.
-    let passing = [libc::ENODEV, libc::ENETUNREACH, libc::ENOENT, libc::EAGAIN];
+    let passing = [libc::ENODEV, libc::ENETUNREACH, libc::ENOENT, libc::EAGAIN, libc::EMFILE, libc::ENFILE];
     matches!(error.kind(), ConnectionRefused | ConnectionReset | TimedOut)
         || error.raw_os_error().is_some_and(|errno| passing.contains(&errno))
 }

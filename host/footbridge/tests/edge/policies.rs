@@ -135,7 +135,7 @@ fn a_call_that_is_denied_is_recorded_before_it_is_answered_and_goes_nowhere() {
 }
 
 #[test]
-fn a_check_says_what_a_call_would_hear_and_does_nothing() {
+fn a_check_says_what_a_call_would_hear_makes_none_and_is_recorded_where_it_is_refused() {
     let settings = |reveal: bool| {
         format!(
             "[policies.test]\nreveal_rules = {reveal}\n[[policies.test.rules]]\nid='small'\ndecision='allow'\n\
@@ -151,15 +151,23 @@ fn a_check_says_what_a_call_would_hear_and_does_nothing() {
     assert_eq!(check(&quiet, "two", json!({"n": 4}))["result"], json!({"decision": "deny"}));
     assert_eq!(check(&quiet, "one", json!({}))["result"], json!({"decision": "ask"}));
     let wrong = check(&quiet, "one", json!([]));
-    assert_eq!(wrong["error"]["data"], json!({"reason": "invalid_arguments"}), "{wrong}");
+    assert_eq!(wrong["error"]["data"]["reason"], "invalid_arguments", "{wrong}");
+    assert!(wrong["error"]["data"]["auditId"].is_string(), "{wrong}");
     assert_eq!(check(&quiet, "none", json!({}))["error"]["data"]["reason"], "unknown_tool");
     let open = World::with(has, &settings(true), "test");
     let told = json!({"decision": "allow", "policy": "test", "rule": "small"});
     assert_eq!(check(&open, "two", json!({"n": 3}))["result"], told);
     assert_eq!(check(&open, "one", json!({}))["result"], json!({"decision": "ask", "policy": "test"}));
-    for world in [&quiet, &open] {
+    for (world, unresolved) in [(&quiet, vec!["invalid_arguments", "unknown_tool"]), (&open, vec![])] {
         assert_eq!(world.called(), 0);
-        assert!(world.records().iter().all(|line| line["type"] != "refused" && line["type"] != "intent"));
+        let records = world.records();
+        assert!(records.iter().all(|line| line["type"] != "intent"));
+        let refused: Vec<&str> = records
+            .iter()
+            .filter(|line| line["type"] == "refused")
+            .filter_map(|line| line["reason"].as_str())
+            .collect();
+        assert_eq!(refused, unresolved, "what does not resolve is recorded as a call's is");
     }
     let info = quiet.asks("getBridgeInfo", &json!({}));
     assert!(info["result"]["operations"].as_array().unwrap().contains(&json!("checkCall")), "{info}");

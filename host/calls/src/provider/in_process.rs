@@ -36,7 +36,7 @@ type Handler = Arc<dyn Fn(&RawValue, ToolContext) -> BoxFuture<'static, ToolResu
 /// One server whose tools are functions of this process.
 ///
 /// ```
-/// use footbridge::{InProcess, ToolContext, ToolDefinition, ToolResult};
+/// use footbridge_calls::provider::{InProcess, ToolContext, ToolDefinition, ToolResult};
 /// use serde_json::{Value, json};
 ///
 /// let weather = InProcess::new("weather")
@@ -51,7 +51,7 @@ type Handler = Arc<dyn Fn(&RawValue, ToolContext) -> BoxFuture<'static, ToolResu
 ///         },
 ///     )
 ///     .build()?;
-/// # Ok::<(), footbridge::provider::BadTools>(())
+/// # Ok::<(), footbridge_calls::provider::BadTools>(())
 /// ```
 pub struct InProcess {
     names: Arc<[ServerName]>,

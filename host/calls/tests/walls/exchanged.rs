@@ -62,7 +62,7 @@ fn the_intent_of_a_call(mut admitted: Admitted, receipt: Receipt) {
     admitted.receipt = receipt; //~ E0616
 }
 
-fn who_can_be_asked(admitted: Admitted, elicitor: Elicitor) {
+fn who_can_be_asked(admitted: Admitted, elicitor: std::sync::Arc<dyn Elicit>) {
     let _ = admitted.with_elicitor(elicitor); //~ E0624
 }
 
@@ -70,7 +70,7 @@ fn what_is_sent(mut outgoing: Outgoing, request: OutgoingRequest) {
     outgoing.request = request; //~ E0616
 }
 
-fn who_can_be_asked_by_a_provider(outgoing: Outgoing, elicitor: Elicitor) {
+fn who_can_be_asked_by_a_provider(outgoing: Outgoing, elicitor: std::sync::Arc<dyn Elicit>) {
     let _ = outgoing.with_elicitor(elicitor); //~ E0624
 }
 

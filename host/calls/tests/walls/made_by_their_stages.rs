@@ -15,7 +15,9 @@ use footbridge_calls::admit::Receipt;
 use footbridge_calls::reply::Reply;
 use footbridge_core::limits::Limits;
 use footbridge_core::names::ServerName;
-use footbridge_proto::rpc::ErrorObject;
+use footbridge_calls::cause::Cause;
+use footbridge_calls::cause::Failure;
+use footbridge_calls::provider::RawResult;
 
 fn a_call_whose_grant_nobody_used_up(verdict: Verdict, approved: Approved) {
     let _ = Cleared::by(verdict, approved); //~ E0624
@@ -36,18 +38,10 @@ async fn an_admission_used_up_with_nothing_sent(admitted: Admitted) {
     let _ = Executed::by(admitted, |_| async { Outcome::Unknown(NoAnswer::Timeout) }).await; //~ E0624
 }
 
-fn a_refusal_without_a_record(error: ErrorObject) {
-    let _ = Reply::refusal(error); //~ E0624
+fn a_refusal_without_a_record(failure: Failure) {
+    let _ = Reply::refused(failure); //~ E0624
 }
 
-fn an_answer_without_a_record(receipt: &Receipt, outcome: Outcome) {
-    let _ = Reply::of(receipt, outcome); //~ E0624
-}
-
-fn a_result_kept_back_without_a_record(receipt: &Receipt) {
-    let _ = Reply::kept_back(receipt); //~ E0624
-}
-
-fn an_outcome_that_nobody_tried_to_record(receipt: &Receipt, outcome: &Outcome) {
-    let _ = Reply::unrecorded(receipt, outcome); //~ E0624
+fn an_answer_without_a_record(answer: Result<RawResult, Cause>) {
+    let _ = Reply::admitted(answer, "record"); //~ E0624
 }

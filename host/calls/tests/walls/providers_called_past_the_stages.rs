@@ -3,7 +3,7 @@
 use footbridge::Server;
 use footbridge::harness::Harness;
 use footbridge_calls::approval::Cleared;
-use footbridge_calls::provider::Elicit;
+use footbridge_calls::catalogues::Catalogues;
 use footbridge_calls::provider::CallContext;
 use footbridge_calls::provider::InProcess;
 use footbridge_calls::provider::Outgoing;
@@ -61,7 +61,7 @@ fn the_provider_behind_the_stage(upstream: &Upstream) {
 }
 
 fn the_provider_behind_the_names(resolver: &Resolver) {
-    let _ = &resolver.upstream; //~ E0616
+    let _ = &resolver.catalogues; //~ E0616
 }
 
 fn the_stage_of_a_harness(harness: &Harness) {
@@ -76,6 +76,6 @@ fn the_harness_of_a_server(server: &Server) {
     let _ = &server.harness; //~ E0616
 }
 
-fn the_approvals_behind_a_question(elicitor: &Elicitor) {
-    let _ = &elicitor.0; //~ E0616
+fn the_provider_behind_the_catalogues(catalogues: &Catalogues) {
+    let _ = &catalogues.provider; //~ E0616
 }

@@ -12,6 +12,7 @@ use footbridge_calls::auth::Principal;
 use footbridge_calls::auth::authenticate;
 use footbridge_calls::auth::Peer;
 use footbridge_calls::call::Stages;
+use footbridge_calls::cause::Failure;
 use footbridge_calls::decide::Verdict;
 use footbridge_calls::decide::decide;
 use footbridge_calls::events::CallEvent;
@@ -138,12 +139,12 @@ async fn answered_without_being_closed(audit: &Audit, executed: Executed) -> Rep
     //= audit.close_call(executed).await
 }
 
-async fn refused_unrecorded(audit: &Audit, unresolved: Unresolved) -> Reply {
+async fn refused_unrecorded(audit: &Audit, unresolved: Unresolved) -> Failure {
     unresolved //~ E0308
     //= audit.refuse(unresolved).await
 }
 
-async fn turned_down_unrecorded(audit: &Audit, denied: NotCleared) -> Reply {
+async fn turned_down_unrecorded(audit: &Audit, denied: NotCleared) -> Failure {
     denied //~ E0308
     //= audit.turn_down(denied).await
 }

@@ -34,7 +34,7 @@ fn the_request_of_a_call(call: ResolvedCall) {
 
 /// A refusal told to the guest and to no record.
 fn a_refusal(unresolved: Unresolved) {
-    let _ = unresolved.error; //~ E0616
+    let _ = unresolved.cause; //~ E0616
 }
 
 fn a_verdict(verdict: Verdict) {
@@ -51,7 +51,7 @@ fn a_call_that_waits(waiting: Waiting) {
 
 /// A denial told to the guest and to no record.
 fn a_denial(not_cleared: NotCleared) {
-    let _ = not_cleared.error; //~ E0616
+    let _ = not_cleared.cause; //~ E0616
 }
 
 fn the_verdict_of_a_denial(not_cleared: NotCleared) {

@@ -45,7 +45,7 @@ async fn one_grant_taken_twice(granted: Waiting) {
     let _ = granted.take().await; //~ E0382
 }
 
-async fn a_grant_taken_after_it_was_given_up(granted: Waiting, audit: &Audit, why: footbridge_proto::rpc::ErrorObject) {
+async fn a_grant_taken_after_it_was_given_up(granted: Waiting, audit: &Audit, why: footbridge_calls::cause::Cause) {
     let _ = audit.turn_down(granted.given_up(why)).await;
     let _ = granted.take().await; //~ E0382
 }

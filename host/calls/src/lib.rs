@@ -1,7 +1,7 @@
 //! The stages of a call, from whoever asks to the recorded answer: the only crate that makes what the next stage takes.
 //!
 //! A [`auth::Principal`] asks, [`resolve`] finds what is meant, [`decide`] gives a verdict, [`approval`] clears it,
-//! [`record`] admits it once that is on disk, [`provider::Upstream`] carries it out, and [`record`] gives the reply.
+//! [`admit`] admits it once that is on disk, [`upstream::Upstream`] carries it out, and `close` gives the [`reply`].
 //! [`call::Stages`] is the life of a call on one screen, and
 //! [`sessions::Sessions`] the table of who may call. What it needs of others it states as traits:
 //! [`provider::ToolProvider`], [`approval::Approver`], [`pins::PinStore`], and the journal of the record.

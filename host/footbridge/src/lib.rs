@@ -1,10 +1,11 @@
 //! The host side of Footbridge: holds MCP sessions and serves them to a sandbox through one port.
 //!
-//! A request goes one way through the stages, each a module: [`listener`], [`edge`] (head, then JSON-RPC), [`auth`],
-//! [`resolve`], [`gate`], [`approval`], [`audit`], [`provider`], [`audit`]. [`call`] shows the life of one call.
+//! The stages of a call are in `footbridge-calls`, what guests talk to in `footbridge-edge`, MCP servers in
+//! `footbridge-mcp`; here is what puts them together: configuration, [`store`], [`control`], [`harness`], [`run`],
+//! [`serve`] and the commands. It refuses to decide anything about a call.
 //!
 //! Other programs use it as a library: [`Server`] serves any [`ToolProvider`] on any listener and gives endpoint and
-//! token. [`InProcess`] is a provider of functions, [`servers::Servers`] one of MCP servers; `footbridge` itself is
+//! token. [`InProcess`] is a provider of functions, [`footbridge_mcp::Servers`] one of MCP servers; `footbridge` itself is
 //! the second behind the same stages.
 //!
 //! ```

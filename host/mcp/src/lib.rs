@@ -239,7 +239,7 @@ impl Servers {
     }
 }
 
-/// Says what of [`ProgramSpec::confine`] the kernel cannot do, if it is asked for.
+/// Says what of `confine` of a program the kernel cannot do, if it is asked for.
 fn note_gap(launcher: &Launcher, specs: &[ServerSpec]) {
     let confined = |spec: &ServerSpec| matches!(&spec.transport, TransportSpec::Stdio(program) if program.confine);
     if let Some(gap) = launcher.gap().filter(|_| specs.iter().any(confined)) {

@@ -46,7 +46,7 @@ pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Launcher {
-    /// Each under a keeper. The helper is a program that calls [`crate::hidden::dispatch`] first thing in its `main`;
+    /// Each under a keeper. The helper is a program that calls [`crate::keeper::become_one_if_told`] first thing in its `main`;
     /// without one it is this very program.
     Kept {
         /// See above.

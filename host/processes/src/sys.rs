@@ -40,7 +40,7 @@ pub struct Inherited {
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
 
 impl Inherited {
-    /// What was noted first in this process; [`crate::hidden::dispatch`] does it before anything is changed.
+    /// What was noted first in this process; [`crate::keeper::become_one_if_told`] does it before anything is changed.
     pub fn of_this_process() -> Self {
         *INHERITED.get_or_init(Self::read)
     }

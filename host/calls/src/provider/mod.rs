@@ -1,9 +1,9 @@
 //! What is behind the stages: anything that has tools and carries calls out.
 //!
-//! [`ToolProvider`] is what it has to be able to do. [`footbridge_mcp::Servers`] is one: MCP servers. [`InProcess`] has
+//! [`ToolProvider`] is what it has to be able to do. `Servers` of footbridge-mcp is one: MCP servers. [`InProcess`] has
 //! functions of this process, and [`Several`] makes one of many.
 //!
-//! [`Upstream`] is the stage in front of any of them: it alone takes an [`Admitted`](crate::admit::Admitted) apart, so
+//! [`Upstream`](crate::upstream::Upstream) is the stage in front of any of them: it alone takes an [`Admitted`](crate::admit::Admitted) apart, so
 //! no provider sees a call that was not admitted, nor one call twice. What holds for every provider is kept there: that
 //! a definition is what was pinned and still the one that was decided about, the limit on results, the budget, the
 //! time, and that a panic ends one call and no more.

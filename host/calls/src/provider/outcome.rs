@@ -9,7 +9,7 @@ use crate::request::OutgoingRequest;
 use footbridge_core::names::ServerName;
 use footbridge_core::{budget::Held, catalogue::Catalogue, limits::Limits};
 
-/// A call on its way out. It comes out of an [`Admitted`] and nowhere else, and using it uses it up.
+/// A call on its way out. It comes out of an [`Admitted`](crate::admit::Admitted) and nowhere else, and using it uses it up.
 #[derive(Debug)]
 pub struct Outgoing {
     server: ServerName,

@@ -19,7 +19,7 @@ pub(super) struct Settings {
     pub(super) edge: Edge,
     pub(super) audit: AuditSettings,
     pub(super) approval: Approval,
-    /// Read by itself: see [`super::policies`]. Here it is only known that it may be there.
+    /// Read by itself: see [`crate::config`]. Here it is only known that it may be there.
     #[serde(rename = "policies")]
     _policies: Table,
     /// The same.

@@ -95,7 +95,7 @@ impl KeptCommand {
         self
     }
 
-    /// The program that calls [`crate::hidden::dispatch`] first thing in its `main`; without it, this very one. A
+    /// The program that calls [`crate::keeper::become_one_if_told`] first thing in its `main`; without it, this very one. A
     /// program that only embeds this library names the installed `footbridge` here.
     pub fn helper(mut self, helper: impl Into<PathBuf>) -> Self {
         self.helper = helper.into();

@@ -44,7 +44,7 @@ impl Stages {
         watcher: &Watcher,
         cancel: &CancellationToken,
     ) -> Reply {
-        let servers = self.resolver.servers(&principal.session().reach());
+        let servers = self.resolver.servers(&principal.session().rules());
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let left = Unresolved::left(principal.clone(), &request);
         let place = tokio::select! {
@@ -117,7 +117,7 @@ impl Stages {
     /// # Errors
     /// What the call itself would be answered by then.
     pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<Checked, Failure> {
-        let servers = self.resolver.servers(&principal.session().reach());
+        let servers = self.resolver.servers(&principal.session().rules());
         let server = servers.iter().find(|name| name.as_str() == request.server);
         let entered = principal.session().enter(server).await;
         let _place = match entered {

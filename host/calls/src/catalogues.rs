@@ -1,15 +1,22 @@
-//! What servers offer, as far as it is what was pinned: what everybody but [`crate::pins`] looks at.
+//! What servers offer, as far as it is what was pinned, and what sessions may see of it.
 //!
 //! Failure paths, each with the text for the guest: the server is not there; its tools cannot be compared with their
 //! pins; the provider panics, or does not say what it offers in time.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use footbridge_core::{catalogue::Catalogue, names::ServerName, redact::Redactor};
+use footbridge_core::{catalogue::Offered, gate::SessionRules, names::ServerName, redact::Redactor};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::{
+    catalogue::{Vetted, Visible},
     pins::Pins,
     provider::{ToolProvider, Unavailable},
 };
@@ -23,6 +30,8 @@ pub struct Catalogues {
     provider: Arc<dyn ToolProvider>,
     redactor: Redactor,
     pins: Option<Pins>,
+    /// What came of what each server offered last, where there are no pins.
+    unpinned: Arc<Mutex<HashMap<ServerName, Arc<Vetted>>>>,
 }
 
 impl fmt::Debug for Catalogues {
@@ -35,7 +44,7 @@ impl Catalogues {
     /// Of this provider, whose texts lose the values of secrets here.
     #[must_use]
     pub fn new(provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        Self { provider, redactor, pins: None }
+        Self { provider, redactor, pins: None, unpinned: Arc::default() }
     }
 
     /// The same, which have only what is as it was pinned.
@@ -50,18 +59,42 @@ impl Catalogues {
         self.provider.servers()
     }
 
-    /// What a server offers now, as far as it is what was pinned. Waits up to `wait` while it is starting.
+    /// What a session with these rules may see of a server now. Waits up to `wait` while it is starting.
     ///
     /// # Errors
     /// [`Unavailable`] with the text for the guest.
-    pub async fn of(&self, server: &ServerName, wait: Duration) -> Result<Arc<Catalogue>, Unavailable> {
+    pub async fn visible(
+        &self,
+        server: &ServerName,
+        rules: &SessionRules,
+        wait: Duration,
+    ) -> Result<Visible, Unavailable> {
+        Ok(self.vetted(server, wait).await?.visible(rules))
+    }
+
+    /// What of an offer is as it was pinned.
+    ///
+    /// # Errors
+    /// [`Unavailable`] with the text for the guest, where it cannot be compared or pinned; the operator's is logged.
+    pub async fn vet(&self, server: &ServerName, offered: &Arc<Offered>) -> Result<Arc<Vetted>, Unavailable> {
+        if let Some(pins) = &self.pins {
+            return pins.vet(server, offered).await;
+        }
+        let mut unpinned = self.unpinned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = unpinned.get(server).filter(|last| last.is_of(offered)) {
+            return Ok(Arc::clone(last));
+        }
+        let vetted = Arc::new(Vetted::without_pins(server.clone(), offered));
+        unpinned.insert(server.clone(), Arc::clone(&vetted));
+        Ok(vetted)
+    }
+
+    /// What a server offers now, compared with its pins. Waits up to `wait` while it is starting.
+    pub(crate) async fn vetted(&self, server: &ServerName, wait: Duration) -> Result<Arc<Vetted>, Unavailable> {
         let vetted = AssertUnwindSafe(async {
             let offered = self.provider.catalogue(server, wait).await;
             let offered = offered.map_err(|why| why.scrubbed(&self.redactor))?;
-            match &self.pins {
-                Some(pins) => pins.vet(server, offered).await,
-                None => Ok(offered),
-            }
+            self.vet(server, &offered).await
         });
         match timeout(wait.saturating_add(GRACE), vetted.catch_unwind()).await {
             Ok(Ok(vetted)) => vetted,

@@ -4,11 +4,11 @@ use footbridge_audit::OutcomeRecord;
 
 use crate::{
     admit::Receipt,
+    catalogue::no_such_resource,
     cause::{Broken, Cause},
     provider::{NotSent, Outcome, RawResult},
     record::Audit,
     reply::Reply,
-    resolve::no_such_resource,
     upstream::Executed,
 };
 

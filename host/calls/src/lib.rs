@@ -12,6 +12,7 @@ pub mod admit;
 pub mod approval;
 pub mod auth;
 pub mod call;
+pub mod catalogue;
 pub mod catalogues;
 pub mod cause;
 mod close;

@@ -103,10 +103,10 @@ impl Upstream {
         let offered = tokio::select! {
             biased;
             () = cancel.cancelled() => return Outcome::NotSent(NotSent::Cancelled),
-            offered = self.catalogues.of(outgoing.server(), Duration::ZERO) => offered,
+            offered = self.catalogues.vetted(outgoing.server(), Duration::ZERO) => offered,
         };
         match offered {
-            Ok(catalogue) if !outgoing.is_current(&catalogue) => return Outcome::NotSent(NotSent::Changed),
+            Ok(vetted) if !outgoing.is_current(|name| vetted.tool(name)) => return Outcome::NotSent(NotSent::Changed),
             Ok(_) => {}
             Err(why) => return Outcome::NotSent(NotSent::Unavailable(why.to_string())),
         }

@@ -60,7 +60,7 @@ fn report(servers: &Servers) -> ServerReport {
 /// The process that the server started in a session of its own.
 async fn detached(servers: &Servers) -> i32 {
     let catalogue = servers.ready("x", LONG).await.unwrap().unwrap();
-    let name = catalogue.tools().next().unwrap().name().to_owned();
+    let name = catalogue.entries().tools().next().unwrap().name().to_owned();
     name.strip_prefix("pid").unwrap().parse().unwrap()
 }
 

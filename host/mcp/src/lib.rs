@@ -74,7 +74,7 @@ use footbridge_calls::{
 use footbridge_core::names::ServerName;
 
 use configured::ConfiguredServers;
-use footbridge_core::{budget::Budget, catalogue::Catalogue, limits::Limits, redact::Redactor};
+use footbridge_core::{budget::Budget, catalogue::Offered, limits::Limits, redact::Redactor};
 use provided::not_configured;
 use status::{Published, Shared};
 use supervisor::Command;
@@ -155,14 +155,14 @@ impl Servers {
     }
 
     /// What a server offers. Waits up to `wait` while it is starting; a stopped one is started.
-    pub async fn ready(&self, name: &str, wait: Duration) -> Option<Result<Arc<Catalogue>, Unavailable>> {
+    pub async fn ready(&self, name: &str, wait: Duration) -> Option<Result<Arc<Offered>, Unavailable>> {
         let handle = self.handle(name)?;
         Some(handle.ready(Instant::now() + wait).await)
     }
 
     /// What those servers offer that are ready. None is started for it.
     #[must_use]
-    pub fn offered(&self) -> Vec<(ServerName, Arc<Catalogue>)> {
+    pub fn offered(&self) -> Vec<(ServerName, Arc<Offered>)> {
         let current = self.inner.configured.current();
         let offered =
             current.servers.iter().map(|(name, handle)| (name, handle.shared.published.borrow().state.clone()));
@@ -222,8 +222,8 @@ impl Servers {
         };
         let Published { state, live, turn } = handle.shared.published.borrow().clone();
         // Once more: this is what the connection offers that the call goes to, and it waited for its place.
-        if let ServerState::Ready(catalogue) = &state
-            && !outgoing.is_current(catalogue)
+        if let ServerState::Ready(offered) = &state
+            && !outgoing.is_current(|tool| offered.entries().tool(tool))
         {
             return Outcome::NotSent(NotSent::Changed);
         }
@@ -264,7 +264,7 @@ async fn place(
 }
 
 impl Handle {
-    async fn ready(&self, deadline: Instant) -> Result<Arc<Catalogue>, Unavailable> {
+    async fn ready(&self, deadline: Instant) -> Result<Arc<Offered>, Unavailable> {
         let mut published = self.shared.published.subscribe();
         let first = published.borrow_and_update().clone();
         if let ServerState::Unavailable(_) = first.state {

@@ -21,7 +21,7 @@ use super::{
     pending_request::{Answer, PendingRequest},
 };
 use footbridge_core::{
-    catalogue::{BadEntry, Catalogue},
+    catalogue::{BadEntry, Offered},
     limits::ServerLimits,
 };
 
@@ -38,7 +38,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     /// What is usable.
-    pub(super) catalogue: Catalogue,
+    pub(super) catalogue: Offered,
     /// How many entries were left out.
     pub(super) left_out: usize,
     /// Why, for the first of them.
@@ -98,7 +98,7 @@ impl Kind {
 
 /// Lists everything that the server says it has.
 pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
-    let mut listed = Listed { catalogue: Catalogue::of(Arc::clone(&live.origin)), ..Listed::default() };
+    let mut listed = Listed { catalogue: Offered::of(Arc::clone(&live.origin)), ..Listed::default() };
     let (tools, resources, prompts) = live.peer.peer_info().map_or((true, false, false), |info| {
         let can = &info.capabilities;
         (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::{Outcome, Outgoing, Servers, Unavailable};
 use footbridge_calls::provider::{CallContext, ToolProvider};
-use footbridge_core::catalogue::Catalogue;
+use footbridge_core::catalogue::Offered;
 use footbridge_core::names::ServerName;
 
 impl ToolProvider for Servers {
@@ -18,7 +18,7 @@ impl ToolProvider for Servers {
         &'a self,
         server: &'a ServerName,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         Box::pin(async move { self.ready(server.as_str(), wait).await.unwrap_or_else(|| Err(not_configured(server))) })
     }
 

@@ -8,7 +8,7 @@ use super::{
     listing::{self, ListError, Listed},
     live::Live,
 };
-use footbridge_core::{catalogue::Catalogue, limits::ServerLimits};
+use footbridge_core::{catalogue::Entries, limits::ServerLimits};
 
 /// Notices of changed listings that come together are answered by one listing.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ impl Pace {
 }
 
 /// How many tools are in one of two catalogues only, or have another definition.
-pub(super) fn changed_tools(before: &Catalogue, now: &Catalogue) -> usize {
+pub(super) fn changed_tools(before: &Entries, now: &Entries) -> usize {
     let same = now.tools().filter(|tool| before.tool(tool.name()).is_some_and(|old| old.digest() == tool.digest()));
     let kept = same.count();
     let both = now.tools().filter(|tool| before.tool(tool.name()).is_some()).count();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 
 use super::{ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, stderr::StderrRing};
-use footbridge_core::catalogue::{Catalogue, Origin};
+use footbridge_core::catalogue::{Offered, Origin};
 use footbridge_core::names::ServerName;
 
 /// Whether a server can be used.
@@ -14,7 +14,7 @@ pub enum ServerState {
     /// Not yet.
     Starting,
     /// Yes; what it offers.
-    Ready(Arc<Catalogue>),
+    Ready(Arc<Offered>),
     /// No; why, for the guest: no path, no address, no environment.
     Unavailable(Arc<str>),
 }

@@ -23,7 +23,7 @@ use super::{
     status::Shared,
     subscription::subscribe,
 };
-use footbridge_core::catalogue::Catalogue;
+use footbridge_core::catalogue::Offered;
 
 /// Longest detail that is kept and logged: part of it may be a server's own text.
 const DETAIL_BYTES: usize = 2_000;
@@ -49,7 +49,7 @@ pub(super) struct Supervisor {
     /// What the server was found to speak.
     pub(super) choice: ProtocolChoice,
     /// What it offered last, also before it ended.
-    pub(super) last: Option<Arc<Catalogue>>,
+    pub(super) last: Option<Arc<Offered>>,
 }
 
 /// Why a connection is over.
@@ -213,7 +213,9 @@ impl Supervisor {
     /// Publishes a listing that the server asked for, if it is another one than the last. Whether it is.
     fn listed_again(&mut self, listed: Result<Listed, ListError>, connection: &Connection) -> bool {
         match listed {
-            Ok(listed) if self.last.as_ref().is_some_and(|last| last.is_same_as(&listed.catalogue)) => {
+            Ok(listed)
+                if self.last.as_ref().is_some_and(|last| last.entries().is_same_as(listed.catalogue.entries())) =>
+            {
                 self.left_out(listed.left_out, listed.reasons);
                 false
             }
@@ -243,7 +245,7 @@ impl Supervisor {
         self.left_out(listed.left_out, listed.reasons);
         let catalogue = Arc::new(listed.catalogue);
         if let Some(last) = self.last.replace(Arc::clone(&catalogue)) {
-            let changed = changed_tools(&last, &catalogue);
+            let changed = changed_tools(last.entries(), catalogue.entries());
             if changed > 0 {
                 tracing::warn!(server = %self.shared.name, changed, "tools of an MCP server changed, came or went");
             }

@@ -82,8 +82,7 @@ impl Waiting {
     /// Whether its session's policy still says what it said when a person was asked.
     #[must_use]
     pub fn policy_is_current(&self) -> bool {
-        let reach = self.call().principal().session().reach();
-        reach.rules().policy().revision() == self.key.policy
+        self.call().principal().session().rules().policy().revision() == self.key.policy
     }
 
     /// Waits until there is a grant that it may take.

@@ -1,8 +1,8 @@
 //! Pins: what the definition of a tool was when it was seen first, or accepted last. Guests see and call no other.
 //!
-//! [`Pins::vet`] stands between a provider and everything that looks at what it offers. It pins what is new, and gives
-//! a catalogue in which a tool whose definition is another cannot be called; what its server says of it now shows to
-//! the operator alone. How the server is reached is part of each definition, so a server with another command is one
+//! [`Pins::vet`] makes what a provider offers into what may be looked at. It pins what is new, and gives a [`Vetted`] in
+//! which a tool whose definition is another cannot be called; what its server says of it now shows to the operator
+//! alone. How the server is reached is part of each definition, so a server with another command is one
 //! whose tools all changed.
 //!
 //! What was vetted is kept for as long as the server offers the same. A change of the pins by anybody, another harness
@@ -17,7 +17,7 @@ mod store;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -27,9 +27,9 @@ use tokio_util::task::TaskTracker;
 
 pub use store::{Compared, Definition, NoPins, PinStore};
 
-use crate::provider::Unavailable;
+use crate::{catalogue::Vetted, provider::Unavailable};
 use footbridge_core::{
-    catalogue::{Catalogue, ChangedTool},
+    catalogue::{ChangedTool, Offered},
     digest::Digest,
     names::ServerName,
 };
@@ -53,18 +53,17 @@ struct Inner {
 struct Slot {
     /// Held while it is compared: one after the other.
     turn: tokio::sync::Mutex<()>,
-    last: Mutex<Option<Vetted>>,
+    last: Mutex<Option<Looked>>,
     /// When the last comparison failed, if it did.
     failed: Mutex<Option<Instant>>,
 }
 
-/// What came of a catalogue.
+/// What came of the last look.
 #[derive(Clone)]
-struct Vetted {
-    of: Weak<Catalogue>,
-    seen: Arc<Catalogue>,
+struct Looked {
+    vetted: Arc<Vetted>,
     revision: i64,
-    looked: Instant,
+    at: Instant,
 }
 
 impl fmt::Debug for Pins {
@@ -84,13 +83,13 @@ impl Pins {
     ///
     /// # Errors
     /// [`Unavailable`] with the text for the guest, where it cannot be compared or pinned; the operator's is logged.
-    pub async fn vet(&self, server: &ServerName, offered: Arc<Catalogue>) -> Result<Arc<Catalogue>, Unavailable> {
+    pub async fn vet(&self, server: &ServerName, offered: &Arc<Offered>) -> Result<Arc<Vetted>, Unavailable> {
         let slot = self.slot(server);
-        if let Some(seen) = slot.still_good(&offered) {
-            return Ok(seen);
+        if let Some(vetted) = slot.still_good(offered) {
+            return Ok(vetted);
         }
         // In a task of its own, since whoever waits may give up: a commit that is dropped leaves a connection in doubt.
-        let compared = self.clone().compared(server.clone(), slot, offered);
+        let compared = self.clone().compared(server.clone(), slot, Arc::clone(offered));
         self.0.tasks.spawn(compared).await.unwrap_or_else(|_| Err(refused(server)))
     }
 
@@ -99,21 +98,21 @@ impl Pins {
         self,
         server: ServerName,
         slot: Arc<Slot>,
-        offered: Arc<Catalogue>,
-    ) -> Result<Arc<Catalogue>, Unavailable> {
+        offered: Arc<Offered>,
+    ) -> Result<Arc<Vetted>, Unavailable> {
         let came = Instant::now();
         let _turn = slot.turn.lock().await;
-        if let Some(seen) = slot.still_good(&offered) {
-            return Ok(seen);
+        if let Some(vetted) = slot.still_good(&offered) {
+            return Ok(vetted);
         }
         if slot.failed().is_some_and(|failed| failed >= came) {
             // While this one waited for its turn: a store that is locked must not make each of many wait in turn.
             return Err(refused(&server));
         }
         match self.look(&server, &slot, &offered).await {
-            Ok(seen) => {
+            Ok(vetted) => {
                 slot.set_failed(None);
-                Ok(seen)
+                Ok(vetted)
             }
             Err(error) => {
                 // Said once, not with each call.
@@ -133,31 +132,25 @@ impl Pins {
         Ok(self.0.store.pinned_digest(server, tool).await? == Some(digest))
     }
 
-    async fn look(&self, server: &ServerName, slot: &Slot, offered: &Arc<Catalogue>) -> Result<Arc<Catalogue>, NoPins> {
+    async fn look(&self, server: &ServerName, slot: &Slot, offered: &Arc<Offered>) -> Result<Arc<Vetted>, NoPins> {
         let store = &self.0.store;
-        let known = slot.last().filter(|vetted| vetted.is_of(offered));
+        let known = slot.last().filter(|last| last.vetted.is_of(offered));
         if let Some(known) = &known {
             let revision = store.pins_revision().await?;
             if revision == known.revision {
-                slot.set(Vetted { looked: Instant::now(), ..known.clone() });
-                return Ok(Arc::clone(&known.seen));
+                slot.set(Looked { at: Instant::now(), ..known.clone() });
+                return Ok(Arc::clone(&known.vetted));
             }
         }
-        let tools = offered.tools();
+        let tools = offered.entries().tools();
         let tools: Vec<Definition<'_>> =
             tools.map(|tool| Definition { tool: tool.name(), digest: tool.digest(), text: tool.pinned() }).collect();
         let compared = store.compare_pins(server, &tools, known.is_none()).await?;
-        say(server, &compared, known.map_or(0, |known| known.seen.changed().len()));
-        let seen = if compared.changed.is_empty() {
-            Arc::clone(offered)
-        } else {
-            let changed = compared.changed.into_iter();
-            let changed = changed.map(|(name, pin)| (name, Arc::new(ChangedTool::by_pin(&pin)))).collect();
-            Arc::new(offered.with_changed(changed))
-        };
-        let (of, looked) = (Arc::downgrade(offered), Instant::now());
-        slot.set(Vetted { of, seen: Arc::clone(&seen), revision: compared.revision, looked });
-        Ok(seen)
+        say(server, &compared, known.map_or(0, |known| known.vetted.changed().len()));
+        let changed = compared.changed.into_iter().map(|(name, pin)| (name, ChangedTool::by_pin(&pin)));
+        let vetted = Arc::new(Vetted::against_pins(server.clone(), offered, changed));
+        slot.set(Looked { vetted: Arc::clone(&vetted), revision: compared.revision, at: Instant::now() });
+        Ok(vetted)
     }
 
     fn slot(&self, server: &ServerName) -> Arc<Slot> {
@@ -168,13 +161,13 @@ impl Pins {
 
 impl Slot {
     /// What came of this catalogue, where nobody has to look again. A tool is refused only after a look.
-    fn still_good(&self, offered: &Arc<Catalogue>) -> Option<Arc<Catalogue>> {
-        let last = self.last()?;
-        let good = last.is_of(offered) && last.seen.changed().len() == 0 && last.looked.elapsed() < LOOK_AGAIN;
-        good.then_some(last.seen)
+    fn still_good(&self, offered: &Arc<Offered>) -> Option<Arc<Vetted>> {
+        let Looked { vetted, at, .. } = self.last()?;
+        let good = vetted.is_of(offered) && vetted.changed().len() == 0 && at.elapsed() < LOOK_AGAIN;
+        good.then_some(vetted)
     }
 
-    fn last(&self) -> Option<Vetted> {
+    fn last(&self) -> Option<Looked> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -187,15 +180,8 @@ impl Slot {
         std::mem::replace(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner), at)
     }
 
-    fn set(&self, vetted: Vetted) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(vetted);
-    }
-}
-
-impl Vetted {
-    /// The weak pointer keeps the place of what it pointed to, so no other catalogue can be there.
-    fn is_of(&self, offered: &Arc<Catalogue>) -> bool {
-        self.of.as_ptr() == Arc::as_ptr(offered)
+    fn set(&self, looked: Looked) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(looked);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::request::OutgoingRequest;
 use footbridge_core::names::{BadServerName, ServerName};
 use footbridge_core::{
     budget::{Budget, UNCOUNTED_BYTES},
-    catalogue::{BadEntry, Catalogue},
+    catalogue::{BadEntry, Offered},
     limits::ServerLimits,
     schema::BadSchema,
 };
@@ -55,7 +55,7 @@ type Handler = Arc<dyn Fn(&RawValue, ToolContext) -> BoxFuture<'static, ToolResu
 /// ```
 pub struct InProcess {
     names: Arc<[ServerName]>,
-    catalogue: Arc<Catalogue>,
+    catalogue: Arc<Offered>,
     handlers: BTreeMap<String, (Arc<str>, Handler)>,
     places: Semaphore,
     arguments: Budget,
@@ -152,12 +152,12 @@ impl InProcessBuilder {
     /// [`BadTools`], for the first that is wrong.
     pub fn build(self) -> Result<InProcess, BadTools> {
         let name: ServerName = self.name.parse().map_err(|bad| BadTools::Name(self.name.clone(), bad))?;
-        let (mut catalogue, mut handlers) = (Catalogue::default(), BTreeMap::new());
+        let (mut catalogue, mut handlers) = (Offered::default(), BTreeMap::new());
         for (definition, handler) in self.tools {
             let tool = definition.name().to_owned();
             let raw = definition.to_raw().map_err(|error| BadTools::Json(tool.clone(), error))?;
             catalogue.add_tool(&raw, &ServerLimits::default()).map_err(|bad| BadTools::Tool(tool.clone(), bad))?;
-            if let Some(Err(bad)) = catalogue.tool(&tool).map(|tool| tool.input_schema()) {
+            if let Some(Err(bad)) = catalogue.entries().tool(&tool).map(|tool| tool.input_schema()) {
                 return Err(BadTools::Schema(tool, bad.clone()));
             }
             handlers.insert(tool.clone(), (tool.into(), handler));
@@ -181,7 +181,7 @@ impl ToolProvider for InProcess {
         &'a self,
         server: &'a ServerName,
         _wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         let known = self.names.contains(server);
         let missing = || Unavailable::because(format!("Server \"{server}\" is not available: there is none"));
         std::future::ready(if known { Ok(Arc::clone(&self.catalogue)) } else { Err(missing()) }).boxed()

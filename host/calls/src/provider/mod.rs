@@ -28,7 +28,7 @@ pub use several::Several;
 pub use tool::{ToolContext, ToolDefinition, ToolResult};
 pub use unavailable::Unavailable;
 
-use footbridge_core::{catalogue::Catalogue, names::ServerName};
+use footbridge_core::{catalogue::Offered, names::ServerName};
 
 /// Servers with tools, by name.
 ///
@@ -46,7 +46,7 @@ pub trait ToolProvider: Send + Sync + 'static {
         &'a self,
         server: &'a ServerName,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>>;
+    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>>;
 
     /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
     /// server whose catalogue has resources or templates, a prompt only where the catalogue has it; for any other
@@ -70,7 +70,7 @@ impl<P: ToolProvider + ?Sized> ToolProvider for Arc<P> {
         &'a self,
         server: &'a ServerName,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         (**self).catalogue(server, wait)
     }
 

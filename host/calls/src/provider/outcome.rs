@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::Elicit;
 use crate::request::OutgoingRequest;
 use footbridge_core::names::ServerName;
-use footbridge_core::{budget::Held, catalogue::Catalogue, limits::Limits};
+use footbridge_core::{budget::Held, catalogue::Tool, limits::Limits};
 
 /// A call on its way out. It comes out of an [`Admitted`](crate::admit::Admitted) and nowhere else, and using it uses it up.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ impl Outgoing {
         (self.server, self.request)
     }
 
-    /// Whether a tool is still what the call was decided about.
+    /// Whether a tool is still what the call was decided about, as it is by its name now.
     #[must_use]
-    pub fn is_current(&self, catalogue: &Catalogue) -> bool {
+    pub fn is_current<'t>(&self, now: impl FnOnce(&str) -> Option<&'t Arc<Tool>>) -> bool {
         match &self.request {
             OutgoingRequest::CallTool { name, definition, .. } => {
-                catalogue.tool(name).is_some_and(|tool| tool.digest() == *definition)
+                now(name).is_some_and(|tool| tool.digest() == *definition)
             }
             _ => true,
         }

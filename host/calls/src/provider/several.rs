@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures::{FutureExt as _, future::BoxFuture};
 
 use super::{CallContext, NotSent, Outcome, Outgoing, ToolProvider, Unavailable};
-use footbridge_core::catalogue::Catalogue;
+use footbridge_core::catalogue::Offered;
 use footbridge_core::names::ServerName;
 
 /// Several providers as one. Of servers with one name the first counts.
@@ -44,7 +44,7 @@ impl ToolProvider for Several {
         &'a self,
         server: &'a ServerName,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         match self.part(server) {
             Ok(part) => part.catalogue(server, wait),
             Err(none) => std::future::ready(Err(none)).boxed(),

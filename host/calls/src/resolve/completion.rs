@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::{Found, no_such_resource, unknown::find_prompt};
+use super::Found;
+use crate::catalogue::{Visible, no_such_resource};
 use crate::cause::{Broken, Cause};
 use crate::request::{Completed, OutgoingRequest};
 use footbridge_core::{
-    catalogue::Catalogue,
     digest::Digest,
     gate::{SessionRules, Tested},
     names::ServerName,
@@ -50,17 +50,15 @@ struct Sent<'a> {
 ///
 /// # Errors
 /// Why not.
-pub(super) fn find(
-    catalogue: &Catalogue,
-    rules: &SessionRules,
-    server: &ServerName,
-    about: &Completed,
-) -> Result<(), Cause> {
+pub(super) fn find(visible: &Visible, rules: &SessionRules, about: &Completed) -> Result<(), Cause> {
+    let server = visible.server();
     let shown = rules.shows(&about.subject(server.as_str()));
     match about {
-        Completed::Prompt { name } if !shown => Err(super::unknown::no_such_prompt(catalogue, server, name)),
-        Completed::Prompt { name } => find_prompt(catalogue, server, name).map(drop),
-        Completed::Template { uri } if !shown || !catalogue.has_template(uri) => Err(no_such_resource(server, uri)),
+        Completed::Prompt { name } if !shown => Err(visible.no_such_prompt(name)),
+        Completed::Prompt { name } => visible.prompt(name).map(drop),
+        Completed::Template { uri } if !shown || !visible.entries().has_template(uri) => {
+            Err(no_such_resource(server, uri))
+        }
         Completed::Template { .. } => Ok(()),
     }
 }

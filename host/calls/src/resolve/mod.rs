@@ -6,24 +6,25 @@
 mod arguments;
 mod completion;
 mod prompt;
-mod unknown;
 
 use std::sync::Arc;
 
 use crate::cause::Cause;
 use crate::request::{CallRequest, Target};
-use crate::{auth::Principal, catalogues::Catalogues, request::OutgoingRequest, session::Reach};
+use crate::{
+    auth::Principal,
+    catalogue::{Visible, no_such_resource},
+    catalogues::Catalogues,
+    request::OutgoingRequest,
+};
 pub use arguments::checked;
 use footbridge_core::{
     budget::Budget,
-    catalogue::Catalogue,
     digest::Digest,
     gate::{Effects, SessionRules, Subject, Tested},
     limits::CallLimits,
     names::ServerName,
 };
-use unknown::find_prompt;
-pub use unknown::{find_tool, no_such_resource};
 
 /// A call whose names and arguments were found good. Only this stage makes one.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl ResolvedCall {
     /// Whether these are still the rules of its session: a reload may have come in between.
     #[must_use]
     pub fn is_by_current_rules(&self) -> bool {
-        Arc::ptr_eq(&self.rules, self.principal.session().reach().rules())
+        Arc::ptr_eq(&self.rules, &self.principal.session().rules())
     }
 
     /// What it is about, for rules.
@@ -147,8 +148,8 @@ impl Resolver {
     /// # Errors
     /// [`Unresolved`], for the audit stage.
     pub async fn resolve(&self, principal: Principal, request: CallRequest) -> Result<ResolvedCall, Box<Unresolved>> {
-        let reach = principal.session().reach();
-        match self.find(&principal, &reach, &request).await {
+        let rules = principal.session().rules();
+        match self.find(&principal, &rules, &request).await {
             Ok(found) => Ok(ResolvedCall {
                 principal,
                 server: found.server,
@@ -156,7 +157,7 @@ impl Resolver {
                 arguments: found.arguments,
                 argument_bytes: found.argument_bytes,
                 definition: found.definition,
-                rules: Arc::clone(reach.rules()),
+                rules,
                 effects: found.effects,
                 tested: found.tested,
             }),
@@ -167,10 +168,16 @@ impl Resolver {
         }
     }
 
-    async fn find(&self, principal: &Principal, reach: &Reach, request: &CallRequest) -> Result<Found, Cause> {
-        let (server, catalogue) = self.catalogue(reach, &request.server).await?;
+    async fn find(
+        &self,
+        principal: &Principal,
+        rules: &Arc<SessionRules>,
+        request: &CallRequest,
+    ) -> Result<Found, Cause> {
+        let visible = self.visible(rules, &request.server).await?;
+        let server = visible.server().clone();
         match &request.target {
-            Target::Resource(uri) if !catalogue.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
+            Target::Resource(uri) if !visible.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
             Target::Resource(uri) => Ok(Found {
                 server,
                 arguments: Digest::of(uri),
@@ -181,20 +188,20 @@ impl Resolver {
                 tested: Tested::default(),
             }),
             Target::Tool(name) => {
-                let tool = Arc::clone(find_tool(&catalogue, &server, name)?);
-                let (rules, label) = (Arc::clone(reach.rules()), (server.clone(), name.as_str()));
+                let tool = Arc::clone(visible.tool(name)?);
+                let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
                 let depth = principal.session().limits().calls.argument_depth;
                 let read = move |text: &str| checked(&rules, server, &tool, depth, text);
                 self.read_arguments(principal, label, request.arguments.as_deref(), read).await
             }
             Target::Prompt(name) => {
-                let prompt = Arc::clone(find_prompt(&catalogue, &server, name)?);
-                let (rules, label) = (Arc::clone(reach.rules()), (server.clone(), name.as_str()));
+                let prompt = Arc::clone(visible.prompt(name)?);
+                let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
                 self.read_arguments(principal, label, request.arguments.as_deref(), read).await
             }
             Target::Completion(about) => {
-                completion::find(&catalogue, reach.rules(), &server, about)?;
+                completion::find(&visible, rules, about)?;
                 let (label, asked) = ((server.clone(), about.name()), about.clone());
                 let read = move |text: &str| completion::checked(server, asked, text);
                 self.read_arguments(principal, label, request.arguments.as_deref(), read).await
@@ -202,35 +209,30 @@ impl Resolver {
         }
     }
 
-    /// The servers that a session may know of, by name.
+    /// The servers that a session with these rules may know of, by name.
     #[must_use]
-    pub fn servers(&self, reach: &Reach) -> Vec<ServerName> {
-        self.catalogues.servers().iter().filter(|name| reach.rules().shows_server(name.as_str())).cloned().collect()
+    pub fn servers(&self, rules: &SessionRules) -> Vec<ServerName> {
+        self.catalogues.servers().iter().filter(|name| rules.shows_server(name.as_str())).cloned().collect()
     }
 
-    /// The catalogue of a server, as a session may see it.
+    /// What a session with these rules may see of a server.
     ///
     /// # Errors
     /// There is no such server, or it does not run.
-    pub async fn catalogue(&self, reach: &Reach, server: &str) -> Result<(ServerName, Arc<Catalogue>), Cause> {
-        let names = self.servers(reach);
+    pub async fn visible(&self, rules: &SessionRules, server: &str) -> Result<Visible, Cause> {
+        let names = self.servers(rules);
         let known = names.iter().find(|name| name.as_str() == server).cloned();
         let unknown = || Cause::UnknownServer { server: server.to_owned(), known: names };
         let name = known.ok_or_else(unknown)?;
-        match self.catalogues.of(&name, self.limits.server_wait).await {
-            Ok(catalogue) => {
-                let seen = reach.view(&name, &catalogue);
-                Ok((name, seen))
-            }
-            Err(why) => Err(Cause::Unavailable(why.to_string())),
-        }
+        let visible = self.catalogues.visible(&name, rules, self.limits.server_wait).await;
+        visible.map_err(|why| Cause::Unavailable(why.to_string()))
     }
 
     /// Whether the tool of a call is still the one that it was resolved to.
     pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
         let Some(definition) = call.definition() else { return true };
         let (_, name) = call.request().named();
-        let now = self.catalogues.of(call.server(), self.limits.server_wait).await;
+        let now = self.catalogues.vetted(call.server(), self.limits.server_wait).await;
         // Of a server that is not there nothing can be said; the call ends where it would be sent.
         now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
     }

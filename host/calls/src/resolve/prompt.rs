@@ -62,13 +62,13 @@ mod tests {
     use serde_json::{json, value::RawValue};
 
     use super::*;
-    use footbridge_core::{catalogue::Catalogue, limits::ServerLimits};
+    use footbridge_core::{catalogue::Offered, limits::ServerLimits};
 
     fn fits(arguments: Value, text: &str) -> Result<BTreeMap<String, String>, BadPromptArguments> {
-        let mut catalogue = Catalogue::default();
+        let mut catalogue = Offered::default();
         let raw = RawValue::from_string(json!({"name": "p", "arguments": arguments}).to_string()).unwrap();
         catalogue.add_prompt(raw, &ServerLimits::default()).unwrap();
-        fitting(catalogue.prompt("p").unwrap(), text)
+        fitting(catalogue.entries().prompt("p").unwrap(), text)
     }
 
     #[test]

@@ -3,9 +3,14 @@
 
 use std::sync::{Arc, PoisonError};
 
-use footbridge_core::{budget, digest::Digest, gate::Policy, limits::Limits};
+use footbridge_core::{
+    budget,
+    digest::Digest,
+    gate::{Policy, SessionRules},
+    limits::Limits,
+};
 
-use super::{Key, LifeControl, Reach, Session, SessionSpec, Shown};
+use super::{Key, LifeControl, Session, SessionSpec, Shown};
 
 /// A session that was made, and what changes it.
 #[derive(Debug)]
@@ -38,10 +43,10 @@ impl SessionControl {
     /// looked up and what was allowed stay so.
     pub(crate) fn set_policy(&self, policy: Arc<Policy>) {
         let session = &self.session;
-        if session.reach().rules().policy().revision() == policy.revision() {
+        if session.rules().policy().revision() == policy.revision() {
             return;
         }
-        let reach = Arc::new(Reach::new(policy, &session.spec.labels));
-        *session.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
+        let rules = Arc::new(SessionRules::new(policy, &session.spec.labels));
+        *session.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 }

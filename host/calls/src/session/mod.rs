@@ -9,7 +9,6 @@ mod deadline;
 mod ended;
 mod life;
 mod over;
-mod reach;
 mod spec;
 mod spending;
 
@@ -35,13 +34,13 @@ pub use ended::Ended;
 use footbridge_core::{
     budget,
     digest::Digest,
+    gate::SessionRules,
     limits::Limits,
     names::{ServerName, SessionName},
 };
 pub use life::Life;
 pub(crate) use life::LifeControl;
 pub use over::OverLimit;
-pub use reach::Reach;
 pub use spec::SessionSpec;
 pub use spending::{BytesUsed, Exceeded};
 
@@ -56,7 +55,7 @@ pub struct Session {
     life: Life,
     limits: Arc<Limits>,
     bytes: budget::Share,
-    reach: RwLock<Arc<Reach>>,
+    rules: RwLock<Arc<SessionRules>>,
     arguments: BytesUsed,
     results: BytesUsed,
     rate: DefaultDirectRateLimiter,
@@ -98,7 +97,7 @@ impl Session {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
             life,
-            reach: RwLock::new(Arc::new(Reach::new(Arc::clone(&spec.policy), &spec.labels))),
+            rules: RwLock::new(Arc::new(SessionRules::new(Arc::clone(&spec.policy), &spec.labels))),
             arguments: BytesUsed::default(),
             results: BytesUsed::default(),
             bytes,
@@ -132,8 +131,8 @@ impl Session {
 
     /// What it may see and call, as it is now.
     #[must_use]
-    pub fn reach(&self) -> Arc<Reach> {
-        Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn rules(&self) -> Arc<SessionRules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Bytes of arguments that its calls had.

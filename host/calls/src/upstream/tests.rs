@@ -1,7 +1,7 @@
 //! What the stage holds every provider to.
 
 use crate::provider::Unavailable;
-use footbridge_core::catalogue::Catalogue;
+use footbridge_core::catalogue::Offered;
 use footbridge_core::names::ServerName;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,7 +62,7 @@ fn tools() -> InProcessBuilder {
 
 async fn outgoing(upstream: &Stage, tool: &str, arguments: &Value) -> Outgoing {
     let server: ServerName = "x".parse().unwrap();
-    let definition = upstream.catalogues().of(&server, LONG).await.unwrap().tool(tool).unwrap().digest();
+    let definition = upstream.catalogues().vetted(&server, LONG).await.unwrap().tool(tool).unwrap().digest();
     let arguments = serde_json::value::to_raw_value(arguments).unwrap();
     let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers: false };
     Outgoing::new(server, request, Arc::clone(&upstream.limits))
@@ -195,7 +195,7 @@ async fn several_providers_are_one_and_the_first_of_a_name_counts() {
     let names: Vec<String> = upstream.catalogues().servers().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["b", "x"]);
     assert_eq!(value(call(&upstream, "say", json!({})).await)["content"][0]["text"], "first");
-    let unknown = upstream.catalogues().of(&"c".parse().unwrap(), LONG).await.unwrap_err();
+    let unknown = upstream.catalogues().vetted(&"c".parse().unwrap(), LONG).await.unwrap_err();
     assert!(unknown.to_string().contains("\"c\""), "{unknown}");
 }
 
@@ -207,7 +207,7 @@ impl ToolProvider for Odd {
         ["x".parse().unwrap()].into()
     }
 
-    fn catalogue<'a>(&'a self, _: &'a ServerName, _: Duration) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    fn catalogue<'a>(&'a self, _: &'a ServerName, _: Duration) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         match self.0 {
             "panics" => panic!("as asked"),
             "hangs" => Box::pin(std::future::pending()),

@@ -7,31 +7,31 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-fn add(catalogue: &mut Catalogue, text: &str) -> Result<(), BadEntry> {
+fn add(catalogue: &mut Offered, text: &str) -> Result<(), BadEntry> {
     catalogue.add_tool(&raw(text), &ServerLimits::default())
 }
 
 #[test]
 fn a_bad_tool_is_left_out_and_the_others_stay() {
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = Offered::default();
     assert_eq!(add(&mut catalogue, r#"{"inputSchema":{}}"#), Err(BadEntry::NoKey("name")));
     assert_eq!(add(&mut catalogue, "7"), Err(BadEntry::NoKey("name")));
     assert_eq!(add(&mut catalogue, r#"{"name":"a"}"#), Err(BadEntry::NoSchema));
     assert!(matches!(add(&mut catalogue, r#"{"name":"a","name":"b","inputSchema":{}}"#), Err(BadEntry::Json(_))));
     assert_eq!(add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#), Ok(()));
     assert_eq!(add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#), Err(BadEntry::Repeated));
-    assert_eq!(catalogue.tools().len(), 1);
+    assert_eq!(catalogue.entries().tools().len(), 1);
 }
 
 #[test]
 fn unknown_members_reach_describe_tool_after_the_known_ones() {
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = Offered::default();
     add(
         &mut catalogue,
         r#"{"_meta":{"x":123456789012345678901234567890},"title":"T","name":"a","outputSchema":{"type":"object"},"inputSchema":{}}"#,
     )
     .unwrap();
-    let tool = catalogue.tool("a").unwrap();
+    let tool = catalogue.entries().tool("a").unwrap();
     assert_eq!(
         tool.definition().get(),
         r#"{"name":"a","description":"(no description)","inputSchema":{},"outputSchema":{"type":"object"},"_meta":{"x":123456789012345678901234567890},"title":"T"}"#
@@ -71,26 +71,20 @@ fn numbers_that_no_value_keeps_are_told_apart_by_their_digits() {
 #[test]
 fn how_a_server_is_reached_is_part_of_each_definition() {
     let of = |command: &str| {
-        let mut catalogue = Catalogue::of(Arc::new(Origin::new(serde_json::json!({ "command": command }))));
+        let mut catalogue = Offered::of(Arc::new(Origin::new(serde_json::json!({ "command": command }))));
         add(&mut catalogue, r#"{"name":"a","inputSchema":{}}"#).unwrap();
-        catalogue.tool("a").unwrap().pinned().to_owned()
+        catalogue.entries().tool("a").unwrap().pinned().to_owned()
     };
     assert_eq!(of("x"), r#"{"server":{"command":"x"},"tool":{"inputSchema":{},"name":"a"}}"#);
     assert_ne!(of("x"), of("y"));
 }
 
 #[test]
-fn a_changed_tool_is_among_the_changed_alone_and_hidden_by_what_it_was() {
-    let mut catalogue = Catalogue::default();
-    for tool in [r#"{"name":"a","inputSchema":{}}"#, r#"{"name":"b","inputSchema":{}}"#] {
-        add(&mut catalogue, tool).unwrap();
-    }
+fn a_changed_tool_is_known_by_its_pin_and_the_worst_is_assumed_of_one_that_cannot_be_read() {
     let pin = r#"{"tool":{"name":"a","annotations":{"readOnlyHint":true,"openWorldHint":false},"outputSchema":{}}}"#;
     let changed = ChangedTool::by_pin(pin);
     assert_eq!((changed.effects().words(), changed.is_structured()), (vec!["read"], true));
     assert_eq!(ChangedTool::by_pin("rubbish").effects().words(), ["write", "destructive", "egress"]);
-    let seen = catalogue.with_changed([("a".to_owned(), Arc::new(changed))].into());
-    assert!(seen.tool("a").is_none() && seen.is_changed("a") && seen.tool("b").is_some() && !seen.is_changed("b"));
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl SessionRules {
 
     /// Whether resources of a server may be hidden.
     #[must_use]
-    pub(crate) fn hides_resources_of(&self, server: &str) -> bool {
+    pub fn hides_resources_of(&self, server: &str) -> bool {
         let about = |rule: &Rule| rule.says == Says::Hide && rule.is_about_server(server) && rule.is_about_resources();
         self.hides && self.rules().any(|(_, rule)| about(rule))
     }

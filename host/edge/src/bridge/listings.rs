@@ -13,8 +13,7 @@ use futures::future::join_all;
 use serde_json::value::RawValue;
 
 use crate::dialect::Found;
-use footbridge_calls::{auth::Principal, call::Stages, request::repeated, resolve::find_tool};
-use footbridge_core::{catalogue::Catalogue, names::ServerName};
+use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, request::repeated};
 
 /// `getBridgeInfo`.
 pub(super) fn info() -> Box<RawValue> {
@@ -23,11 +22,11 @@ pub(super) fn info() -> Box<RawValue> {
 
 /// `listServers`: those that are starting get a moment, all at once.
 pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Duration) -> Box<RawValue> {
-    let reach = &principal.session().reach();
-    let names = stages.resolver.servers(reach);
+    let rules = &principal.session().rules();
+    let names = stages.resolver.servers(rules);
     let entries = names.iter().map(|name| async move {
-        match stages.upstream.catalogues().of(name, wait).await {
-            Ok(catalogue) => server_entry(name, &reach.view(name, &catalogue)),
+        match stages.upstream.catalogues().visible(name, rules, wait).await {
+            Ok(visible) => server_entry(&visible),
             Err(why) => ServerEntry {
                 name: name.to_string(),
                 tool_count: 0,
@@ -39,11 +38,12 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Durati
     raw(&ServerList { servers: join_all(entries).await })
 }
 
-fn server_entry(name: &ServerName, catalogue: &Catalogue) -> ServerEntry {
+fn server_entry(visible: &Visible) -> ServerEntry {
+    let tools = visible.entries().tools();
     ServerEntry {
-        name: name.to_string(),
-        tool_count: catalogue.tools().len() + catalogue.changed().len(),
-        examples: catalogue.tools().take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
+        name: visible.server().to_string(),
+        tool_count: tools.len() + visible.changed().len(),
+        examples: tools.take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
         status: None,
     }
 }
@@ -53,18 +53,18 @@ const CHANGED: &str = "(unavailable: its definition changed, and the operator ha
 
 /// `listTools`.
 pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
-    Ok(raw(&ToolList { server: name.to_string(), tools: entries(&catalogue) }))
+    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    Ok(raw(&ToolList { server: visible.server().to_string(), tools: entries(&visible) }))
 }
 
 /// What a listing shows of the tools of a server, sorted by name.
-pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
-    let usable = catalogue.tools().map(|tool| ToolEntry {
+pub(super) fn entries(visible: &Visible) -> Vec<ToolEntry> {
+    let usable = visible.entries().tools().map(|tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
         has_structured_output: tool.is_structured(),
     });
-    let changed = catalogue.changed().map(|(name, tool)| ToolEntry {
+    let changed = visible.changed().map(|(name, tool)| ToolEntry {
         name: name.to_owned(),
         description: CHANGED.to_owned(),
         has_structured_output: tool.is_structured(),
@@ -76,29 +76,29 @@ pub(super) fn entries(catalogue: &Catalogue) -> Vec<ToolEntry> {
 
 /// `describeTool`.
 pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, tool: &str) -> Found {
-    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
-    Ok(find_tool(&catalogue, &name, tool)?.definition().to_owned())
+    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    Ok(visible.tool(tool)?.definition().to_owned())
 }
 
 /// `listResources`.
 pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
-    let resources = catalogue.resources().map(|(_, raw)| raw.to_owned()).collect();
-    Ok(raw(&ResourceList { server: name.to_string(), resources }))
+    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    let resources = visible.entries().resources().map(|(_, raw)| raw.to_owned()).collect();
+    Ok(raw(&ResourceList { server: visible.server().to_string(), resources }))
 }
 
 /// `listResourceTemplates`.
 pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
-    let templates = catalogue.templates().map(|(_, raw)| raw.to_owned()).collect();
-    Ok(raw(&TemplateList { server: name.to_string(), templates }))
+    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    let templates = visible.entries().templates().map(|(_, raw)| raw.to_owned()).collect();
+    Ok(raw(&TemplateList { server: visible.server().to_string(), templates }))
 }
 
 /// `listPrompts`.
 pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let (name, catalogue) = stages.resolver.catalogue(&principal.session().reach(), server).await?;
-    let prompts = catalogue.prompts().map(|prompt| prompt.definition().to_owned()).collect();
-    Ok(raw(&PromptList { server: name.to_string(), prompts }))
+    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    let prompts = visible.entries().prompts().map(|prompt| prompt.definition().to_owned()).collect();
+    Ok(raw(&PromptList { server: visible.server().to_string(), prompts }))
 }
 
 /// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.

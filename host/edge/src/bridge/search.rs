@@ -3,7 +3,7 @@
 //! A word is found where its letters stand, in upper or lower case. Tools are ordered by how many of the words their
 //! name has, then by how many their description has, then by server and name: the same question has the same answer.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use footbridge_proto::{
     rpc::raw,
@@ -14,15 +14,11 @@ use futures::future::join_all;
 use super::listings::entries;
 use crate::dialect::Found;
 use footbridge_calls::cause::{Broken, Cause, Failure};
-use footbridge_calls::{auth::Principal, call::Stages};
-use footbridge_core::{catalogue::Catalogue, names::ServerName};
+use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible};
 
 /// How many words of a query are looked for, and of how many bytes it is read: each word goes over all descriptions.
 const MAX_WORDS: usize = 16;
 const MAX_QUERY: usize = 1024;
-
-/// A server and what the session may see of it.
-type Within = Vec<(ServerName, Arc<Catalogue>)>;
 
 /// Where to search: in one server, or in all that are ready; those that are starting get a moment, all at once.
 pub(super) async fn within(
@@ -30,22 +26,22 @@ pub(super) async fn within(
     principal: &Principal,
     server: Option<&str>,
     wait: Duration,
-) -> Result<Within, Failure> {
-    let reach = &principal.session().reach();
+) -> Result<Vec<Visible>, Failure> {
+    let rules = &principal.session().rules();
     if let Some(server) = server {
-        return Ok(vec![stages.resolver.catalogue(reach, server).await?]);
+        return Ok(vec![stages.resolver.visible(rules, server).await?]);
     }
-    let asked = stages.resolver.servers(reach).into_iter().map(|name| async move {
-        let catalogue = stages.upstream.catalogues().of(&name, wait).await.ok()?;
-        let seen = reach.view(&name, &catalogue);
-        Some((name, seen))
-    });
+    let asked = stages
+        .resolver
+        .servers(rules)
+        .into_iter()
+        .map(|name| async move { stages.upstream.catalogues().visible(&name, rules, wait).await.ok() });
     Ok(join_all(asked).await.into_iter().flatten().collect())
 }
 
 /// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
 /// there may be megabytes of descriptions.
-pub(super) async fn tools(principal: &Principal, query: String, within: Within, limit: usize) -> Found {
+pub(super) async fn tools(principal: &Principal, query: String, within: Vec<Visible>, limit: usize) -> Found {
     let turn = principal.session().turn().await;
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -54,15 +50,15 @@ pub(super) async fn tools(principal: &Principal, query: String, within: Within, 
     work.await.map_err(|_| Cause::Internal(Broken::Searching).into())
 }
 
-fn best(query: &str, within: &[(ServerName, Arc<Catalogue>)], limit: usize) -> Vec<FoundTool> {
+fn best(query: &str, within: &[Visible], limit: usize) -> Vec<FoundTool> {
     let query = query[..query.floor_char_boundary(MAX_QUERY)].to_lowercase();
     let words: BTreeSet<&str> = query.split_whitespace().take(MAX_WORDS).collect();
     let mut found = Vec::new();
-    for (server, catalogue) in within {
-        for tool in entries(catalogue) {
+    for visible in within {
+        for tool in entries(visible) {
             let rank = rank(&words, &tool);
             if rank != (0, 0) {
-                found.push((Reverse(rank), FoundTool { server: server.to_string(), tool }));
+                found.push((Reverse(rank), FoundTool { server: visible.server().to_string(), tool }));
             }
         }
     }
@@ -85,16 +81,25 @@ mod tests {
     use serde_json::{json, value::RawValue};
 
     use super::*;
-    use footbridge_core::limits::ServerLimits;
+    use std::sync::Arc;
 
-    fn server(name: &str, tools: &[(&str, &str)]) -> (ServerName, Arc<Catalogue>) {
-        let mut catalogue = Catalogue::default();
+    use footbridge_calls::catalogue::Vetted;
+    use footbridge_core::{
+        catalogue::Offered,
+        gate::{Policy, SessionRules},
+        limits::ServerLimits,
+        names::Labels,
+    };
+
+    fn server(name: &str, tools: &[(&str, &str)]) -> Visible {
+        let mut offered = Offered::default();
         for (name, description) in tools {
             let tool = json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
             let tool = RawValue::from_string(tool.to_string()).unwrap();
-            catalogue.add_tool(&tool, &ServerLimits::default()).unwrap();
+            offered.add_tool(&tool, &ServerLimits::default()).unwrap();
         }
-        (name.parse().unwrap(), Arc::new(catalogue))
+        let rules = SessionRules::new(Policy::open(), &Labels::default());
+        Vetted::without_pins(name.parse().unwrap(), &Arc::new(offered)).visible(&rules)
     }
 
     fn names(query: &str, limit: usize) -> Vec<String> {

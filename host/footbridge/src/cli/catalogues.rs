@@ -1,16 +1,13 @@
 //! What the configured servers offer, for commands that ask what a policy makes of it.
 //!
 //! The servers are started, listed and ended again. One that cannot be looked at is given with the reason; it fails
-//! nothing else. No policy is known here.
+//! nothing else. No policy and no pin is known here.
 
 use std::sync::Arc;
 
 use crate::config::Config;
-use footbridge_calls::{
-    provider::Unavailable,
-    upstream::{Guard, Upstream},
-};
-use footbridge_core::{budget::Budget, catalogue::Catalogue, names::ServerName, redact::Redactor};
+use footbridge_calls::provider::{ToolProvider as _, Unavailable};
+use footbridge_core::{budget::Budget, catalogue::Offered, names::ServerName, redact::Redactor};
 use footbridge_mcp::{ServerSpec, Servers, ServersContext, tls};
 use footbridge_processes::launch::Launcher;
 
@@ -18,21 +15,19 @@ use footbridge_processes::launch::Launcher;
 pub(super) async fn catalogues(
     config: Config,
     wanted: impl Fn(&ServerSpec) -> bool,
-) -> Vec<(ServerName, Result<Arc<Catalogue>, Unavailable>)> {
+) -> Vec<(ServerName, Result<Arc<Offered>, Unavailable>)> {
     tls::install();
     let Config { servers, limits, gathered, .. } = config;
     let budget = Budget::new(limits.edge.held_bytes);
     let wait = limits.servers.start_time + limits.servers.list_time;
     let redactor = Redactor::new(&gathered.secrets);
-    let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
     let context =
         ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None }, elicitation: false };
     let specs = servers.into_iter().filter(wanted).collect();
-    let upstream = Upstream::new(Arc::new(Servers::start(specs, context)), guard);
-    let catalogues = upstream.catalogues();
-    let names = catalogues.servers();
-    let looked = names.iter().map(|name| async { (name.clone(), catalogues.of(name, wait).await) });
+    let servers = Servers::start(specs, context);
+    let names = servers.servers();
+    let looked = names.iter().map(|name| async { (name.clone(), servers.catalogue(name, wait).await) });
     let all = futures::future::join_all(looked).await;
-    upstream.shutdown().await;
+    servers.shutdown().await;
     all
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::catalogues::catalogues;
 use crate::{config::Config, report};
 use footbridge_core::{
-    catalogue::Catalogue,
+    catalogue::Offered,
     gate::{Decision, Effect, Effects, SessionRules, Subject},
 };
 use footbridge_mcp::TransportSpec;
@@ -51,19 +51,19 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
         hidden: specs.iter().map(|(name, _)| name).filter(|name| !rules.shows_server(name)).cloned().collect(),
         unknown: Vec::new(),
     };
-    for (name, catalogue) in catalogues(config, |spec| rules.shows_server(spec.name.as_str())).await {
+    for (name, offered) in catalogues(config, |spec| rules.shows_server(spec.name.as_str())).await {
         let name = name.to_string();
         let remote = specs.iter().any(|(other, remote)| *other == name && *remote);
-        match catalogue {
-            Ok(catalogue) => seen.servers.push(reached(&rules, name, remote, &catalogue)),
+        match offered {
+            Ok(offered) => seen.servers.push(reached(&rules, name, remote, &offered)),
             Err(why) => seen.unknown.push((name, why.to_string())),
         }
     }
     seen
 }
 
-fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalogue) -> ServerReach {
-    let view = catalogue.seen_by(rules, &name);
+fn reached(rules: &SessionRules, name: String, remote: bool, offered: &Offered) -> ServerReach {
+    let view = offered.entries().seen_by(rules, &name);
     let tools = view.tools().map(|tool| {
         let subject = rules.tool(&name, tool.name(), tool.effects());
         Tool { name: tool.name().to_owned(), effects: subject.effects(), outlook: rules.outlook(&subject) }
@@ -75,7 +75,7 @@ fn reached(rules: &SessionRules, name: String, remote: bool, catalogue: &Catalog
     let prompts = together(rules, prompts.filter(|subject| rules.shows(subject)));
     ServerReach {
         tools: tools.collect(),
-        hidden_tools: catalogue.tools().len() - view.tools().len(),
+        hidden_tools: offered.entries().tools().len() - view.tools().len(),
         resources,
         prompts,
         name,

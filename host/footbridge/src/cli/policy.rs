@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 
 use super::{Files, NoConfiguration, catalogues::catalogues, egress, label, load_config};
 use crate::{config::Config, report};
-use footbridge_calls::resolve::{checked, find_tool};
+use footbridge_calls::resolve::checked;
 use footbridge_core::gate::{Decision, Effects, SessionRules};
 use footbridge_edge::error_of;
 use footbridge_processes::sys;
@@ -144,12 +144,16 @@ impl Asked {
             return Ok(Answer { decision: Word::Hide, rule: Some(rule.id.to_string()), effects: None });
         }
         let looked = catalogues(config, |spec| spec.name.as_str() == self.server).await;
-        let (server, catalogue) = looked.into_iter().next().context("the server is not there any more")?;
-        let catalogue = catalogue.map_err(|why| anyhow::anyhow!("{why}"))?;
-        let tool = find_tool(&catalogue, &server, &self.tool).map_err(|error| {
-            let known: Vec<&str> = catalogue.tools().map(|tool| tool.name()).collect();
-            let error = error_of(&error.into());
-            NoSuchCall(format!("{}; there are: {}", error.message, known.join(", ")))
+        let (server, offered) = looked.into_iter().next().context("the server is not there any more")?;
+        let offered = offered.map_err(|why| anyhow::anyhow!("{why}"))?;
+        let entries = offered.entries();
+        let tool = entries.tool(&self.tool).ok_or_else(|| {
+            let known: Vec<&str> = entries.tools().map(|tool| tool.name()).collect();
+            NoSuchCall(format!(
+                "Tool \"{}\" not found on server \"{server}\"; there are: {}",
+                self.tool,
+                known.join(", ")
+            ))
         })?;
         let subject = rules.tool(server.as_str(), tool.name(), tool.effects());
         let effects = Some(subject.effects());

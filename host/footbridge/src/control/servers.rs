@@ -45,14 +45,14 @@ impl Overseen {
             ServerState::Starting => ("starting", None),
             ServerState::Unavailable(why) => ("unavailable", Some(why.to_string())),
             ServerState::Ready(offered) => {
-                tools = offered.tools().len();
+                tools = offered.entries().tools().len();
                 let vetted = match &self.pins {
-                    Some(pins) => pins.vet(&report.name, offered).await,
-                    None => Ok(offered),
+                    Some(pins) => pins.vet(&report.name, &offered).await.map(Some),
+                    None => Ok(None),
                 };
                 match vetted {
-                    Ok(seen) => {
-                        changed.extend(seen.changed().map(|(name, _)| name.to_owned()));
+                    Ok(vetted) => {
+                        changed.extend(vetted.iter().flat_map(|vetted| vetted.changed().map(str::to_owned)));
                         ("ready", None)
                     }
                     Err(why) => ("unavailable", Some(why.to_string())),

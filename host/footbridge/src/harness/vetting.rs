@@ -14,7 +14,7 @@ pub(crate) async fn watch(pins: Pins, servers: Servers, end: CancellationToken) 
             changes.borrow_and_update();
             for (server, offered) in servers.offered() {
                 // What fails is logged there, and tried again when it is used.
-                let _vetted = pins.vet(&server, offered).await;
+                let _vetted = pins.vet(&server, &offered).await;
             }
             if changes.changed().await.is_err() {
                 return;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use footbridge_core::{catalogue::Catalogue, limits::ServerLimits};
+use footbridge_core::{catalogue::Offered, limits::ServerLimits};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::world::{ANSWER, World};
@@ -36,7 +36,7 @@ decision = "allow"
 
 /// A server `s` with these prompts, each of which takes a city, and may take a day; and `none` without any.
 fn world(prompts: &[&str]) -> World {
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = Offered::default();
     for name in prompts {
         let prompt = json!({"name": name, "title": "T", "description": "D", "_meta": {"n": 1},
             "arguments": [{"name": "city", "required": true}, {"name": "day"}]});

@@ -19,7 +19,7 @@ use footbridge_calls::{
 };
 use footbridge_core::names::ServerName;
 use footbridge_core::{
-    catalogue::Catalogue,
+    catalogue::Offered,
     limits::{Limits, ServerLimits},
 };
 use futures::future::BoxFuture;
@@ -39,7 +39,7 @@ pub(crate) const ANSWER: &str = r#"{"content":[{"type":"text","text":"done"}]}"#
 
 struct Fixed {
     names: Arc<[ServerName]>,
-    all: BTreeMap<ServerName, Arc<Catalogue>>,
+    all: BTreeMap<ServerName, Arc<Offered>>,
     called: Arc<AtomicUsize>,
 }
 
@@ -47,8 +47,8 @@ fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).unwrap()
 }
 
-fn catalogue(tools: &[(&str, &str)], resources: &[&str]) -> Arc<Catalogue> {
-    let (limits, mut catalogue) = (ServerLimits::default(), Catalogue::default());
+fn catalogue(tools: &[(&str, &str)], resources: &[&str]) -> Arc<Offered> {
+    let (limits, mut catalogue) = (ServerLimits::default(), Offered::default());
     for (name, annotations) in tools {
         let annotations: Value = serde_json::from_str(annotations).unwrap();
         let tool = json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations});
@@ -72,7 +72,7 @@ impl ToolProvider for Fixed {
         &'a self,
         server: &'a ServerName,
         _: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         Box::pin(async { Ok(Arc::clone(&self.all[server])) })
     }
 
@@ -109,7 +109,7 @@ pub(crate) struct World {
 impl World {
     /// With the policy `test` of these settings, or one that is built in.
     pub(crate) fn with(has: Has<'_>, settings: &str, policy: &str) -> Self {
-        let all: BTreeMap<ServerName, Arc<Catalogue>> = has
+        let all: BTreeMap<ServerName, Arc<Offered>> = has
             .iter()
             .map(|(server, tools, resources)| (server.parse().unwrap(), catalogue(tools, resources)))
             .collect();
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Over servers that offer this.
-    pub(crate) fn over(all: BTreeMap<ServerName, Arc<Catalogue>>, settings: &str, policy: &str) -> Self {
+    pub(crate) fn over(all: BTreeMap<ServerName, Arc<Offered>>, settings: &str, policy: &str) -> Self {
         let called = Arc::new(AtomicUsize::new(0));
         let provider = Fixed { names: all.keys().cloned().collect(), all, called: Arc::clone(&called) };
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -27,7 +27,7 @@ use super::*;
 /// Offers a catalogue, and keeps the one call that comes.
 struct Keeps {
     server: ServerName,
-    catalogue: Arc<Catalogue>,
+    catalogue: Arc<Offered>,
     kept: Mutex<Option<oneshot::Sender<Outgoing>>>,
 }
 
@@ -36,7 +36,7 @@ impl ToolProvider for Keeps {
         [self.server.clone()].into()
     }
 
-    fn catalogue<'a>(&'a self, _: &'a ServerName, _: Duration) -> BoxFuture<'a, Result<Arc<Catalogue>, Unavailable>> {
+    fn catalogue<'a>(&'a self, _: &'a ServerName, _: Duration) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         Box::pin(async { Ok(Arc::clone(&self.catalogue)) })
     }
 
@@ -53,7 +53,7 @@ pub(super) async fn admitted(
     server: &str,
     target: Target,
     arguments: &Value,
-    by: Arc<Catalogue>,
+    by: Arc<Offered>,
 ) -> Outgoing {
     let limits = servers.inner.context.limits.clone();
     let budget = Budget::new(1 << 30);
@@ -98,14 +98,14 @@ pub(super) async fn outgoing_to(server: &str, servers: &Servers, tool: &str, arg
 }
 
 /// A catalogue in which a tool is another than any server's.
-pub(super) fn unlike(tool: &str) -> Arc<Catalogue> {
+pub(super) fn unlike(tool: &str) -> Arc<Offered> {
     let tool = json!({"name": tool, "description": "another", "inputSchema": {"type": "object"}});
     Arc::new(about(|catalogue, limits| catalogue.add_tool(&entry(&tool), limits)))
 }
 
 /// A catalogue of what is added.
-pub(super) fn about<E: std::fmt::Debug>(add: impl FnOnce(&mut Catalogue, &ServerLimits) -> Result<(), E>) -> Catalogue {
-    let mut catalogue = Catalogue::default();
+pub(super) fn about<E: std::fmt::Debug>(add: impl FnOnce(&mut Offered, &ServerLimits) -> Result<(), E>) -> Offered {
+    let mut catalogue = Offered::default();
     add(&mut catalogue, &ServerLimits::default()).unwrap();
     catalogue
 }

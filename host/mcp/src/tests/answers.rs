@@ -10,7 +10,7 @@ use super::{admitted::unlike, *};
 #[tokio::test]
 async fn the_recorded_servers_answer_as_recorded() {
     let servers = Stage::with(stdio("x", &["vectors", "weather"])).ready().await;
-    let names: Vec<_> = catalogue(&servers).await.tools().map(|tool| tool.name().to_owned()).collect();
+    let names: Vec<_> = catalogue(&servers).await.entries().tools().map(|tool| tool.name().to_owned()).collect();
     assert_eq!(names, ["alerts", "check_weather"]);
     let answer = raw(call(&servers, "check_weather", json!({"city": "Zürich"})).await);
     assert_eq!(
@@ -48,7 +48,7 @@ async fn unknown_members_and_big_integers_cross_byte_for_byte() {
 async fn a_resource_is_read_and_one_without_a_uri_is_left_out() {
     let servers = Stage::of("ok").ready().await;
     let catalogue = catalogue(&servers).await;
-    assert_eq!(catalogue.resources().map(|(uri, _)| uri).collect::<Vec<_>>(), ["test:one"]);
+    assert_eq!(catalogue.entries().resources().map(|(uri, _)| uri).collect::<Vec<_>>(), ["test:one"]);
     assert_eq!(report(&servers).left_out, 1);
     let target = Target::Resource("test:one".to_owned());
     let outgoing = admitted(&servers, "x", target, &json!({}), catalogue).await;

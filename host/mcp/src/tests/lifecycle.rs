@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn names(catalogue: &Arc<Catalogue>) -> Vec<&str> {
-    catalogue.tools().map(|tool| tool.name()).collect()
+fn names(catalogue: &Arc<Offered>) -> Vec<&str> {
+    catalogue.entries().tools().map(|tool| tool.name()).collect()
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn a_change_of_the_listing_is_taken_over() {
     let servers = Stage::of("list-changed").ready().await;
     assert_eq!(text(call(&servers, "grow", json!({})).await), "grown");
     let mut published = servers.handle("x").unwrap().shared.published.subscribe();
-    let grown = published.wait_for(|now| matches!(&now.state, ServerState::Ready(c) if c.tools().len() == 2));
+    let grown = published.wait_for(|now| matches!(&now.state, ServerState::Ready(c) if c.entries().tools().len() == 2));
     tokio::time::timeout(LONG, grown).await.unwrap().unwrap();
     servers.shutdown().await;
 }
@@ -74,7 +74,9 @@ async fn a_listing_that_did_not_change_is_not_published_again() {
     raw(call(&servers, "nudge", json!({})).await);
     let changed = published.wait_for(|now| now.turn > before);
     let now = tokio::time::timeout(LONG, changed).await.unwrap().unwrap().clone();
-    assert!(matches!(&now.state, ServerState::Ready(now) if now.tools().len() == 2 && first.tools().len() == 1));
+    assert!(
+        matches!(&now.state, ServerState::Ready(now) if now.entries().tools().len() == 2 && first.entries().tools().len() == 1)
+    );
     assert_eq!(now.turn, before + 1, "the listing in between was the same");
     servers.shutdown().await;
 }

@@ -109,7 +109,7 @@ fn with_env(mut spec: ServerSpec, name: &str, value: &str) -> ServerSpec {
     spec
 }
 
-async fn catalogue(servers: &Servers) -> Arc<Catalogue> {
+async fn catalogue(servers: &Servers) -> Arc<Offered> {
     servers.ready("x", LONG).await.unwrap().unwrap()
 }
 

@@ -21,20 +21,26 @@ async fn got(servers: &Servers, name: &str, arguments: &str) -> Outcome {
 async fn usable_prompts_are_listed_and_the_rest_left_out() {
     let servers = Stage::of("prompts").ready().await;
     let offered = catalogue(&servers).await;
-    assert!(offered.prompts().map(|prompt| prompt.name()).eq(["cut", "env", "grow", "refused", "rubbish", "told"]));
-    let told = offered.prompt("told").unwrap();
+    assert!(
+        offered
+            .entries()
+            .prompts()
+            .map(|prompt| prompt.name())
+            .eq(["cut", "env", "grow", "refused", "rubbish", "told"])
+    );
+    let told = offered.entries().prompt("told").unwrap();
     assert!(told.definition().get().contains(r#""title":"Told""#));
     let takes: Vec<_> = told.arguments().iter().map(|argument| (argument.name.as_str(), argument.required)).collect();
     assert_eq!(takes, [("a", true), ("b", false)]);
     assert_eq!(report(&servers).left_out, 6, "{:?}", report(&servers).left_out_reasons);
-    assert_eq!(offered.tools().len(), 1, "and they take no tools with them");
+    assert_eq!(offered.entries().tools().len(), 1, "and they take no tools with them");
     servers.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_server_that_announces_no_prompts_is_not_asked_for_any() {
     let servers = Stage::of("ok").ready().await;
-    assert_eq!(catalogue(&servers).await.prompts().len(), 0);
+    assert_eq!(catalogue(&servers).await.entries().prompts().len(), 0);
     assert_eq!(report(&servers).left_out, 1, "a resource");
     servers.shutdown().await;
 }
@@ -67,7 +73,7 @@ async fn prompts_are_listed_again_when_the_server_says_that_they_changed() {
     let before = turn(&servers);
     raw(got(&servers, "grow", "{}").await);
     ready_again(&servers, before).await;
-    assert!(catalogue(&servers).await.prompt("grown0").is_some());
+    assert!(catalogue(&servers).await.entries().prompt("grown0").is_some());
     servers.shutdown().await;
 }
 

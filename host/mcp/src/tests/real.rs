@@ -34,7 +34,8 @@ async fn real_servers_list_answer_and_end() {
         let began = std::time::Instant::now();
         let servers = Stage::with(spec(&entry)).start();
         let found = servers.ready("x", LONG).await.unwrap();
-        let shown = found.map(|c| (c.tools().len(), c.resources().len(), c.templates().len()));
+        let shown =
+            found.map(|c| (c.entries().tools().len(), c.entries().resources().len(), c.entries().templates().len()));
         let report = report(&servers);
         println!("{entry}\n  {shown:?} (tools, resources, templates) in {:?}", began.elapsed());
         println!(

@@ -68,7 +68,7 @@ async fn a_crashed_server_starts_again_at_its_next_use_and_no_call_is_repeated()
 }
 
 /// Waits until the end was noticed, then uses the server.
-async fn catalogue_after_end(servers: &Servers) -> Arc<Catalogue> {
+async fn catalogue_after_end(servers: &Servers) -> Arc<Offered> {
     let mut published = servers.handle("x").unwrap().shared.published.subscribe();
     published.wait_for(|now| !matches!(now.state, ServerState::Ready(_))).await.unwrap();
     catalogue(servers).await

@@ -11,9 +11,10 @@ use footbridge_calls::{
 };
 use footbridge_core::{
     budget::Budget,
-    catalogue::{Catalogue, Origin},
+    catalogue::{Offered, Origin},
+    gate::{Policy, SessionRules},
     limits::ServerLimits,
-    names::ServerName,
+    names::{Labels, ServerName},
     redact::Redactor,
 };
 
@@ -23,8 +24,8 @@ fn x() -> ServerName {
     "x".parse().unwrap()
 }
 
-fn offered(command: &str, tools: &[Value]) -> Arc<Catalogue> {
-    let mut catalogue = Catalogue::of(Arc::new(Origin::new(json!({ "command": command }))));
+fn offered(command: &str, tools: &[Value]) -> Arc<Offered> {
+    let mut catalogue = Offered::of(Arc::new(Origin::new(json!({ "command": command }))));
     for tool in tools {
         let raw = RawValue::from_string(tool.to_string()).unwrap();
         catalogue.add_tool(&raw, &ServerLimits::default()).unwrap();
@@ -67,10 +68,14 @@ impl World {
     }
 }
 
+fn open() -> SessionRules {
+    SessionRules::new(Policy::open(), &Labels::default())
+}
+
 /// The tools that can be called, and those that changed.
-async fn seen(pins: &Pins, offered: &Arc<Catalogue>) -> (Vec<String>, Vec<String>) {
-    let seen = pins.vet(&x(), Arc::clone(offered)).await.unwrap();
-    let tools = seen.tools().map(|tool| tool.name().to_owned()).collect();
+async fn seen(pins: &Pins, offered: &Arc<Offered>) -> (Vec<String>, Vec<String>) {
+    let seen = pins.vet(&x(), offered).await.unwrap().visible(&open());
+    let tools = seen.entries().tools().map(|tool| tool.name().to_owned()).collect();
     (tools, seen.changed().map(|(name, _)| name.to_owned()).collect())
 }
 
@@ -207,7 +212,7 @@ async fn a_server_with_ever_other_tools_is_refused_before_it_fills_the_disk() {
     for listing in 0..4 {
         assert_eq!(seen(&pins, &offered("c", &many(listing * 2_000))).await.0.len(), 2_000);
     }
-    let error = pins.vet(&x(), offered("c", &many(8_000))).await.unwrap_err().to_string();
+    let error = pins.vet(&x(), &offered("c", &many(8_000))).await.unwrap_err().to_string();
     assert!(error.contains("Server \"x\" is not available") && error.contains("ask the operator"), "{error}");
     assert_eq!(world.store.pins(None).await.unwrap().len(), 8_000, "nothing of it is there");
     assert_eq!(seen(&pins, &offered("c", &many(0))).await.0.len(), 2_000, "what was pinned is still good");
@@ -224,7 +229,7 @@ async fn a_server_whose_definitions_grow_is_refused_before_they_fill_the_disk() 
     for name in ["a", "b"] {
         assert_eq!(seen(&pins, &offered("c", &[long(name)])).await.1, [name]);
     }
-    let error = pins.vet(&x(), offered("c", &[long("c")])).await.unwrap_err().to_string();
+    let error = pins.vet(&x(), &offered("c", &[long("c")])).await.unwrap_err().to_string();
     assert!(error.contains("Server \"x\" is not available"), "{error}");
     let changed = world.store.pins(None).await.unwrap();
     assert_eq!(changed.iter().map(|pin| pin.changed.is_some()).collect::<Vec<_>>(), [true, true, false]);
@@ -252,7 +257,7 @@ async fn a_store_that_is_locked_for_good_refuses_and_recovers() {
     let a = offered("c", &[tool("a", "1")]);
     let began = tokio::time::Instant::now();
     let x = x();
-    let all = futures::future::join_all((0..8).map(|_| pins.vet(&x, Arc::clone(&a)))).await;
+    let all = futures::future::join_all((0..8).map(|_| pins.vet(&x, &a))).await;
     assert!(all.iter().all(Result::is_err));
     assert!(began.elapsed() < Duration::from_secs(15), "they wait together: {:?}", began.elapsed());
     sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await.unwrap();
@@ -283,9 +288,9 @@ async fn a_store_that_is_locked_costs_no_more_than_the_server_has() {
     let upstream = Upstream::new(Arc::new(tools), guard);
     let upstream = upstream.pinned(Some(Pins::in_store(store)));
     let (server, began) = ("x".parse().unwrap(), tokio::time::Instant::now());
-    let error = upstream.catalogues().of(&server, Duration::ZERO).await.unwrap_err().to_string();
+    let error = upstream.catalogues().visible(&server, &open(), Duration::ZERO).await.unwrap_err().to_string();
     assert!(error.contains("not available") && error.contains("try again"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     sqlx::raw_sql("ROLLBACK").execute(&mut *holds).await.unwrap();
-    upstream.catalogues().of(&server, Duration::from_secs(30)).await.unwrap();
+    upstream.catalogues().visible(&server, &open(), Duration::from_secs(30)).await.unwrap();
 }

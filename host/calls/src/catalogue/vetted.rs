@@ -1,0 +1,162 @@
+//! What a server offers, compared with its pins.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use footbridge_core::{
+    catalogue::{ChangedTool, Entries, Offered, Tool},
+    digest::Digest,
+    gate::SessionRules,
+    names::ServerName,
+};
+
+use super::visible::{Changed, Visible};
+
+/// Most views that are kept. Sessions of one policy that differ in labels which no rule asks for share one.
+const KEPT: usize = 64;
+
+/// What of a server's offer is as it was pinned, and what is not. It is made by [`Pins`](crate::pins::Pins), or by
+/// [`Vetted::without_pins`]. What is in it shows to nobody but by way of a session's rules, as a [`Visible`].
+#[derive(Debug)]
+pub struct Vetted {
+    server: ServerName,
+    /// What it is of; kept by nobody here, so that what is not offered any more can go.
+    of: Weak<Offered>,
+    entries: Arc<Entries>,
+    /// Tools that are not what was pinned, by what was: they are not among the others.
+    changed: Arc<Changed>,
+    /// By the rules: made once for all sessions that see the same, and gone with this.
+    views: Mutex<HashMap<Digest, Visible>>,
+}
+
+impl Vetted {
+    /// All that is offered, compared with no pins: for a harness that has none, and for an operator's look at what is
+    /// there.
+    #[must_use]
+    pub fn without_pins(server: ServerName, offered: &Arc<Offered>) -> Self {
+        Self::against_pins(server, offered, [])
+    }
+
+    /// What is offered, in which these tools cannot be called.
+    pub(crate) fn against_pins(
+        server: ServerName,
+        offered: &Arc<Offered>,
+        changed: impl IntoIterator<Item = (String, ChangedTool)>,
+    ) -> Self {
+        let changed: Changed = changed.into_iter().map(|(name, tool)| (name.into(), tool)).collect();
+        Self {
+            server,
+            of: Arc::downgrade(offered),
+            entries: offered.entries().without_tools(|name| changed.contains_key(name)),
+            changed: Arc::new(changed),
+            views: Mutex::default(),
+        }
+    }
+
+    /// Whether it came of this. The weak pointer keeps the place of what it pointed to, so no other can be there.
+    pub(crate) fn is_of(&self, offered: &Arc<Offered>) -> bool {
+        self.of.as_ptr() == Arc::as_ptr(offered)
+    }
+
+    /// The names of the tools whose definition is not the one that was pinned. They cannot be called.
+    pub fn changed(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.changed.keys().map(|name| &**name)
+    }
+
+    /// The tool with exactly this name, to be compared with what a call was decided about.
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.entries.tool(name)
+    }
+
+    /// What these rules leave to be seen of it, as if there were no more.
+    #[must_use]
+    pub fn visible(&self, rules: &SessionRules) -> Visible {
+        let server = || self.server.clone();
+        if !rules.hides() {
+            return Visible::new(server(), Arc::clone(&self.entries), Arc::clone(&self.changed), false);
+        }
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = views.get(&rules.digest()) {
+            return view.clone();
+        }
+        let name = self.server.as_str();
+        let mut changed = Arc::clone(&self.changed);
+        if !changed.is_empty() {
+            Arc::make_mut(&mut changed).retain(|tool, was| rules.shows(&rules.tool(name, tool, was.effects())));
+        }
+        let entries = self.entries.seen_by(rules, name);
+        let view = Visible::new(server(), entries, changed, rules.hides_resources_of(name));
+        if views.len() >= KEPT {
+            views.clear();
+        }
+        views.insert(rules.digest(), view.clone());
+        view
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use footbridge_core::{gate::Policy, limits::ServerLimits, names::Labels, policy_file::policies_of};
+    use serde_json::value::RawValue;
+
+    fn rules(text: &str, team: &str) -> SessionRules {
+        let policies = policies_of(text).unwrap();
+        SessionRules::new(policies.get("p").unwrap(), &Labels::from([("team".to_owned(), team.to_owned())]))
+    }
+
+    fn offered() -> Arc<Offered> {
+        let mut offered = Offered::default();
+        for name in ["a", "b"] {
+            let tool = format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#);
+            offered.add_tool(&RawValue::from_string(tool).unwrap(), &ServerLimits::default()).unwrap();
+        }
+        Arc::new(offered)
+    }
+
+    fn unpinned(server: &str) -> Vetted {
+        Vetted::without_pins(server.parse().unwrap(), &offered())
+    }
+
+    const HIDES: &str = "[[policies.p.rules]]\ntool = 'a'\nserver = 's'\ndecision = 'hide'\nlabels = { team = 'x*' }\n";
+
+    #[test]
+    fn whoever_sees_the_same_shares_it_and_it_goes_with_its_catalogue() {
+        let (all, other) = (unpinned("s"), unpinned("other"));
+        let seen = all.visible(&rules(HIDES, "x1"));
+        assert!(seen.entries().tool("a").is_none() && seen.entries().tool("b").is_some());
+        let is_whole = |of: &Vetted, seen: &Visible| Arc::ptr_eq(&of.entries, seen.entries());
+        assert!(Arc::ptr_eq(seen.entries(), all.visible(&rules(HIDES, "x2")).entries()), "the same rules are for both");
+        assert!(is_whole(&all, &all.visible(&rules(HIDES, "y"))), "nothing is hidden from this one");
+        assert!(is_whole(&other, &other.visible(&rules(HIDES, "x1"))), "nothing of this server is hidden");
+        let gone = Arc::downgrade(seen.entries());
+        drop((seen, all));
+        assert!(gone.upgrade().is_none(), "nobody holds what a server no longer offers");
+    }
+
+    #[test]
+    fn many_ways_to_see_it_are_not_all_kept() {
+        let all = unpinned("s");
+        for n in 0..3 * KEPT {
+            let rules = rules(&format!("{HIDES}[[policies.p.rules]]\ntool = 't{n}'\ndecision = 'deny'\n"), "x");
+            assert!(all.visible(&rules).entries().tool("a").is_none());
+        }
+        assert!(all.views.lock().unwrap().len() <= KEPT);
+    }
+
+    #[test]
+    fn a_changed_tool_is_among_the_changed_alone_and_hidden_by_what_it_was() {
+        let reads = r#"{"tool":{"name":"a","annotations":{"readOnlyHint":true,"openWorldHint":false}}}"#;
+        let changed = |pin: &str| [("a".to_owned(), ChangedTool::by_pin(pin))];
+        let vetted = |pin: &str| Vetted::against_pins("s".parse().unwrap(), &offered(), changed(pin));
+        let open = SessionRules::new(Policy::open(), &Labels::default());
+        let seen = vetted(reads).visible(&open);
+        assert!(seen.entries().tool("a").is_none() && seen.entries().tool("b").is_some());
+        assert_eq!(seen.changed().map(|(name, _)| name).collect::<Vec<_>>(), ["a"]);
+        let hides = rules("[[policies.p.rules]]\neffects = ['write']\ndecision = 'hide'\n", "x");
+        assert_eq!(vetted(reads).visible(&hides).changed().len(), 1);
+        assert_eq!(vetted("rubbish").visible(&hides).changed().len(), 0, "of a pin that says nothing the worst holds");
+    }
+}

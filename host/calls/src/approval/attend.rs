@@ -1,9 +1,10 @@
 //! The task of each approval while it is pending or granted: approvers are asked, and it ends in time
 //! though nobody looks.
 
+use std::ops::ControlFlow::{Break, Continue};
+
 use footbridge_proto::text::Escaped;
 use futures::{FutureExt as _, future::join_all};
-use tokio::time::sleep_until;
 
 use super::{Answer, ApprovalId, Approvals, Approver, NotAnswered, turns::Attendant, view};
 use crate::record::Audit;
@@ -26,20 +27,13 @@ impl Approvals {
     }
 
     async fn end_in_time(&self, id: ApprovalId) {
-        let mut changed = self.watch();
-        loop {
-            changed.borrow_and_update();
-            let until = self.with(|book, now| {
+        let until = || {
+            self.with(|book, now| {
                 book.sweep(now);
                 book.get(id).map(|entry| entry.until)
-            });
-            let Some(until) = until else { return };
-            tokio::select! {
-                () = sleep_until(until) => {}
-                // The sender is as old as this.
-                _ = changed.changed() => {}
-            }
-        }
+            })
+        };
+        self.look_until(|| until().map_or(Break(()), |until| Continue(Some(until)))).await;
     }
 
     /// Asks all of them at once. What still runs when it is decided is cut off; where all of them failed, and no person
@@ -95,14 +89,7 @@ impl Approvals {
 
     /// Waits until it is not pending any more.
     async fn decided(&self, id: ApprovalId) {
-        let mut changed = self.watch();
-        loop {
-            changed.borrow_and_update();
-            if self.with(|book, _| book.get(id).is_none_or(|entry| entry.granted.is_some())) {
-                return;
-            }
-            // The sender is as old as this.
-            let _ = changed.changed().await;
-        }
+        let pending = || self.with(|book, _| book.get(id).is_some_and(|entry| entry.granted.is_none()));
+        self.look_until(|| if pending() { Continue(None) } else { Break(()) }).await;
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::approval::Answer;
 use std::{
+    ops::ControlFlow::{self, Break, Continue},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +15,7 @@ use std::{
 use futures::future::BoxFuture;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep_until},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -137,17 +138,34 @@ impl Approvals {
     /// RFC 3339, until when that lasts. Nothing tells another session's approval from one that never was.
     pub async fn state(&self, session: &Session, id: ApprovalId, wait: Duration) -> Option<(State, Option<String>)> {
         let deadline = Instant::now() + wait;
-        let mut changed = self.0.changed.subscribe();
-        loop {
-            changed.borrow_and_update();
+        self.look_until(|| {
             let found = self.with(|book, now| book.state(now, session.serial(), id));
             let told = found.map(|(state, until)| (state, until.map(|until| view::time(view::wall(until)))));
-            if found.is_none_or(|(state, _)| state != State::Pending) {
-                return told;
-            }
-            match timeout_at(deadline, changed.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return told,
+            let pending = found.is_some_and(|(state, _)| state == State::Pending);
+            if pending && Instant::now() < deadline { Continue(Some(deadline)) } else { Break(told) }
+        })
+        .await
+    }
+
+    /// Looks now, after each change, and when what it waits for is due, until a look finds an end.
+    pub(super) async fn look_until<T>(&self, mut look: impl FnMut() -> ControlFlow<T, Option<Instant>>) -> T {
+        let mut changed = self.watch();
+        loop {
+            changed.borrow_and_update();
+            let due = match look() {
+                Break(end) => return end,
+                Continue(due) => due,
+            };
+            let in_time = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = in_time => {}
+                // The sender is as old as this.
+                _ = changed.changed() => {}
             }
         }
     }

@@ -9,14 +9,17 @@
 
 use crate::provider::Elicit;
 use crate::provider::Elicited;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    ops::ControlFlow::{Break, Continue},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use footbridge_proto::text::Escaped;
 use futures::future::BoxFuture;
-use tokio::{sync::Semaphore, time::sleep_until};
+use tokio::sync::Semaphore;
 
 use super::{
     ApprovalId, Approvals, Asking, ELICITATION, Key, State,
@@ -157,21 +160,15 @@ impl Elicitor {
     /// Waits for the answer and uses it up.
     async fn answered(&self, mut place: WaitersPlace, key: &Key) -> Elicited {
         let approvals = &self.approvals;
-        let mut changed = approvals.watch();
-        loop {
-            changed.borrow_and_update();
-            match place.look() {
-                (_, Turn::Ready) => break,
-                (_, Turn::Over(State::Denied)) => return Elicited::Decline,
-                (_, Turn::Over(_)) => return Elicited::Cancel,
-                (_, Turn::Wait(until)) => {
-                    tokio::select! {
-                        () = sleep_until(until) => {}
-                        // The sender is as old as this.
-                        _ = changed.changed() => {}
-                    }
-                }
-            }
+        let over = approvals.look_until(|| match place.look() {
+            (_, Turn::Ready) => Break(None),
+            (_, Turn::Over(state)) => Break(Some(state)),
+            (_, Turn::Wait(until)) => Continue(Some(until)),
+        });
+        match over.await {
+            None => {}
+            Some(State::Denied) => return Elicited::Decline,
+            Some(_) => return Elicited::Cancel,
         }
         let Ok(spare) = ApprovalId::new() else { return Elicited::Cancel };
         let Some((id, about, by)) = place.take(key, spare) else { return Elicited::Cancel };

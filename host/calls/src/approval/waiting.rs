@@ -1,8 +1,11 @@
 //! A call whose client waits for a person: until there is a grant, and taking it.
 
-use std::sync::Arc;
+use std::{
+    ops::ControlFlow::{Break, Continue},
+    sync::Arc,
+};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -90,31 +93,24 @@ impl Waiting {
     /// # Errors
     /// [`NotCleared`]: denied, expired, out of patience, or its client left.
     pub async fn granted(self, cancel: &CancellationToken, patience: &Patience) -> Result<Self, Box<NotCleared>> {
-        let mut changed = self.place.approvals.watch();
         let patient_until = patience.answer_after.map(|time| Instant::now() + time);
         let mut told = None;
-        loop {
-            changed.borrow_and_update();
-            let (id, until) = match self.place.look() {
-                (id, _) if cancel.is_cancelled() => return Err(Box::new(self.left(id))),
-                (_, Turn::Ready) => return Ok(self),
-                (id, Turn::Over(state)) => return Err(Box::new(self.ended(id, state))),
-                (id, Turn::Wait(until)) => (id, until),
-            };
-            if told != Some(id) {
-                told = Some(id);
+        let waited = self.place.approvals.look_until(|| {
+            let (id, turn) = self.place.look();
+            let Turn::Wait(until) = turn else { return Break((id, turn)) };
+            if told.replace(id) != Some(id) {
                 self.tell(&patience.watcher, id, until);
             }
-            let enough = patient_until.is_some_and(|end| end <= Instant::now());
-            if enough {
-                return Err(Box::new(self.promised(id, until)));
+            match patient_until {
+                Some(end) if end <= Instant::now() => Break((id, turn)),
+                end => Continue(Some(end.map_or(until, |end| end.min(until)))),
             }
-            tokio::select! {
-                () = sleep_until(patient_until.map_or(until, |end| end.min(until))) => {}
-                // The sender is as old as this.
-                _ = changed.changed() => {}
-                () = cancel.cancelled() => return Err(Box::new(self.left(id))),
-            }
+        });
+        match cancel.run_until_cancelled(waited).await {
+            None => Err(Box::new(self.given_up(Cause::Cancelled))),
+            Some((_, Turn::Ready)) => Ok(self),
+            Some((id, Turn::Over(state))) => Err(Box::new(self.ended(id, state))),
+            Some((id, Turn::Wait(until))) => Err(Box::new(self.promised(id, until))),
         }
     }
 
@@ -160,10 +156,6 @@ impl Waiting {
     fn ended(self, id: ApprovalId, state: State) -> NotCleared {
         let denied = state == State::Denied;
         self.refuse(id, if denied { Cause::DeniedByPerson } else { Cause::ApprovalExpired })
-    }
-
-    fn left(self, id: ApprovalId) -> NotCleared {
-        self.refuse(id, Cause::Cancelled)
     }
 
     fn promised(mut self, id: ApprovalId, until: Instant) -> NotCleared {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use footbridge_proto::{
-    rpc::{ErrorObject, raw},
+    rpc::{ErrorObject, RESULT_START, error_answer, raw, result_end},
     wire::CheckedCall,
 };
 use http::{Response, StatusCode};
@@ -29,16 +29,12 @@ impl RpcEncoder {
     }
 
     fn error_text(&self, error: &ErrorObject) -> String {
-        format!(r#"{{"jsonrpc":"2.0","error":{},"id":{}}}"#, raw(error).get(), self.id())
-    }
-
-    fn id(&self) -> &str {
-        self.id.as_deref().map_or("null", RawValue::get)
+        error_answer(self.id.as_deref(), error)
     }
 
     /// What stands before and after a result.
     fn around(&self) -> (Bytes, Bytes) {
-        (Bytes::from_static(br#"{"jsonrpc":"2.0","result":"#), format!(r#","id":{}}}"#, self.id()).into())
+        (Bytes::from_static(RESULT_START.as_bytes()), result_end(self.id.as_deref()).into())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use footbridge_proto::{
     json,
-    rpc::{ErrorCode, ErrorObject, Reason, raw},
+    rpc::{ErrorCode, ErrorObject, IncomingRequest, Reason, raw},
     wire::{MAX_SEARCH_LIMIT, SEARCH_LIMIT, method},
 };
 use serde::Deserialize;
@@ -41,23 +41,6 @@ pub(super) struct Parsed {
     pub(super) request: Result<Request, ErrorObject>,
 }
 
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow, default)]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<&'a RawValue>,
-    /// Kept apart from a missing one: `null` is no id either, but it was written.
-    #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
-}
-
-fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 #[derive(Deserialize, Default)]
 struct Params<'a> {
     #[serde(borrow, default)]
@@ -90,15 +73,14 @@ pub(super) fn parse(body: &[u8], depth: usize) -> Parsed {
         return Parsed { id: None, request: Err(envelope_error(ErrorCode::Parse, "Parse error")) };
     };
     let invalid = || envelope_error(ErrorCode::InvalidRequest, "Invalid Request");
-    let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
+    let envelope = match serde_json::from_str::<IncomingRequest<'_>>(text) {
         Ok(envelope) if text.trim_start().starts_with('{') => envelope,
         _ => return Parsed { id: None, request: Err(invalid()) },
     };
     let id = envelope.id.filter(|raw| is_id(raw)).map(ToOwned::to_owned);
     let bad_id = envelope.id.is_some() && id.is_none();
-    let method = string(envelope.method);
-    let request = match method {
-        Some(method) if string(envelope.jsonrpc).as_deref() == Some("2.0") && !bad_id => {
+    let request = match envelope.method() {
+        Some(method) if envelope.has_version() && !bad_id => {
             read_params(envelope.params).and_then(|params| request(&method, &params, id.is_some()))
         }
         _ => Err(invalid()),

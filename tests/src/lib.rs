@@ -17,6 +17,8 @@ mod daemon;
 mod engine;
 mod guest;
 mod host;
+#[path = "../terminal.rs"]
+mod local_terminal;
 pub mod microvm;
 mod person;
 pub mod processes;

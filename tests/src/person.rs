@@ -1,25 +1,20 @@
 //! A person in front of a terminal of 33 rows and 77 columns.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{Read, Write},
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::fs::OpenOptionsExt,
-    },
+    os::fd::{AsFd, OwnedFd},
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
 use nix::{
-    fcntl::OFlag,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    pty::{grantpt, posix_openpt, ptsname_r, unlockpt},
     sys::termios::{Termios, tcgetattr},
 };
 
-use crate::{PATIENCE, running::Running};
+use crate::{PATIENCE, local_terminal, running::Running};
 
 /// A person in front of a terminal.
 #[derive(Debug)]
@@ -34,25 +29,15 @@ impl Person {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it opens a terminal")]
     pub fn new() -> Self {
-        // Closed when a program starts: what other tests start at this moment must not hold it open.
-        let far_end = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
-        grantpt(&far_end).unwrap();
-        unlockpt(&far_end).unwrap();
-        let mut how = OpenOptions::new();
-        how.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits());
-        let terminal: OwnedFd = how.open(ptsname_r(&far_end).unwrap()).unwrap().into();
-        let mut size = Command::new("stty");
-        assert!(
-            size.args(["rows", "33", "cols", "77"]).stdin(terminal.try_clone().unwrap()).status().unwrap().success()
-        );
-        Self { far_end: OwnedFd::from(far_end).into(), terminal: Some(terminal), seen: String::new() }
+        let (far_end, terminal) = local_terminal::opened();
+        Self { far_end, terminal: Some(terminal), seen: String::new() }
     }
 
     /// Starts a command at this terminal, which becomes its controlling one.
     #[must_use]
     pub fn starts(&mut self, command: &Command) -> Running {
-        let mut here = Command::new("setsid");
-        here.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args()).env_clear();
+        let mut here = local_terminal::in_front();
+        here.arg(command.get_program()).args(command.get_args()).env_clear();
         here.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if let Some(folder) = command.get_current_dir() {
             here.current_dir(folder);

@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
 
+#[path = "../../../../tests/terminal.rs"]
+mod local_terminal;
 mod person;
 #[path = "../../../../tests/skipped.rs"]
 mod skipped;

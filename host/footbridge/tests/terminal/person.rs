@@ -1,17 +1,16 @@
 //! The person: holds the far end of the local terminal, types there and reads the screen.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::termios::{Termios, tcgetattr};
+
+use super::local_terminal;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 /// A person in front of a terminal of 33 rows and 77 columns.
@@ -25,18 +24,7 @@ pub(super) struct Person {
 
 impl Person {
     pub(super) fn sits_down() -> Self {
-        // Closed when a program starts: what other tests start at this moment must not hold it open.
-        let far_end = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
-        grantpt(&far_end).unwrap();
-        unlockpt(&far_end).unwrap();
-        let mut how = OpenOptions::new();
-        how.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits());
-        let terminal: OwnedFd = how.open(ptsname_r(&far_end).unwrap()).unwrap().into();
-        let mut size = Command::new("stty");
-        assert!(
-            size.args(["rows", "33", "cols", "77"]).stdin(terminal.try_clone().unwrap()).status().unwrap().success()
-        );
-        let far_end = OwnedFd::from(far_end).into();
+        let (far_end, terminal) = local_terminal::opened();
         Self { far_end, terminal: Some(terminal), seen: String::new(), visits: None }
     }
 
@@ -46,16 +34,9 @@ impl Person {
 
     /// Runs a harness here; `streams` are the numbers of those that are not the terminal, but a pipe.
     pub(super) fn runs(&self, sandbox: &str, script: &str, piped_stdout: bool) -> Child {
-        let mut command = Command::new("setsid");
+        let mut command = local_terminal::in_front();
         // As in life a shell leads the session; the terminal is hung up when it ends.
-        command.args([
-            "--ctty",
-            "--wait",
-            "sh",
-            "-c",
-            "\"$@\"; status=$?; [ -z \"$STAYS\" ] || read x; exit $status",
-            "sh",
-        ]);
+        command.args(["sh", "-c", "\"$@\"; status=$?; [ -z \"$STAYS\" ] || read x; exit $status", "sh"]);
         command.arg(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "as_harness", "--nocapture", "--quiet"]);
         command.env("STAYS", if script.contains("shell-stays") { "yes" } else { "" });

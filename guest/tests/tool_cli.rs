@@ -9,7 +9,7 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     os::unix::{fs::PermissionsExt, net::UnixListener},
-    process::Stdio,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -145,7 +145,10 @@ fn time_is_up_when_it_was_said_to_be() {
 fn an_interrupt_ends_with_130_and_closes_the_connection() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let child = bare(&CALL).env("TOOL_CLI_PORT", port).stderr(Stdio::piped()).spawn().unwrap();
+    // What is ignored stays ignored, and these tests may run where it is: in the background of a script.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_tool-cli")]).args(CALL).env_clear();
+    let child = command.env("TOOL_CLI_PORT", port).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut stream, _) = listener.accept().unwrap();
     let mut request = [0; 4096];
     assert!(stream.read(&mut request).unwrap() > 0);

@@ -65,7 +65,10 @@ impl Entries {
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tools.len() + self.resources.len() + self.templates.len() + self.prompts.len()
+        // Taken apart, so that the compiler asks for a kind of entry that comes to be: whether anything is hidden is
+        // known by this.
+        let Self { tools, resources, templates, prompts } = self;
+        tools.len() + resources.len() + templates.len() + prompts.len()
     }
 
     /// Whether there is none.

@@ -1,5 +1,5 @@
-//! Which store a state folder has: the one place that looks at that. Another kind is another variant, chosen in
-//! [`StoreKind::of`] by what the configuration says.
+//! Which store a state folder has: the one place that looks at that. There is one kind; another is another variant, and
+//! [`StoreKind::of`] is where a setting would choose it.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// That of a state folder. There is one kind so far.
+    /// That of a state folder.
     #[must_use]
     pub fn of(state: &Path) -> Self {
         Self::Sqlite(state.to_owned())

@@ -6,7 +6,7 @@
 //! RFC 8259. The scan builds no tree; what it holds is the names of the objects that are open.
 //!
 //! The canonical text is what an arguments digest covers: members sorted by code point, no white space, the fewest
-//! escapes, and numbers that keep their value ([`inexact_number`] finds those that would not).
+//! escapes, and numbers that keep their value ([`measured`] finds those that would not).
 //!
 //! Text that was read before, or need not be JSON, is looked over by [`Scanner`] and [`Tokens`].
 
@@ -54,24 +54,21 @@ pub fn check(bytes: &[u8], max_depth: usize) -> Result<&str, JsonError> {
     Ok(text)
 }
 
-/// How deep a checked text is nested: 0 for a bare number, 1 for `{}`.
-#[must_use]
-pub fn depth(checked: &str) -> usize {
-    scanned(checked).deepest
+/// What one look over a checked text finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured<'a> {
+    /// How deep it is nested: 0 for a bare number, 1 for `{}`.
+    pub depth: usize,
+    /// The first number that would not keep its value: an integer beyond 64 bits, or more digits than a double holds.
+    pub inexact: Option<&'a str>,
 }
 
-/// The first number of a checked text that would not keep its value: an integer beyond 64 bits, or more digits than
-/// a double holds.
+/// Looks over a text that passed [`check`]; of one that did not, what was seen up to there.
 #[must_use]
-pub fn inexact_number(checked: &str) -> Option<&str> {
-    scanned(checked).inexact.map(|(start, end)| &checked[start..end])
-}
-
-fn scanned(checked: &str) -> Scan<'_> {
+pub fn measured(checked: &str) -> Measured<'_> {
     let mut scan = Scan { text: checked, at: 0, depth: 0, deepest: 0, max_depth: usize::MAX, inexact: None };
-    // The text passed `check`; if it did not, what was seen so far is the answer.
-    let _ = scan.whole();
-    scan
+    let _seen_so_far = scan.whole();
+    Measured { depth: scan.deepest, inexact: scan.inexact.map(|(start, end)| &checked[start..end]) }
 }
 
 /// Sorts the members of every object by code point. Printed with `serde_json`, the result is the canonical text.
@@ -397,8 +394,8 @@ mod tests {
     #[test]
     fn of_two_shortest_texts_of_a_double_the_written_one_keeps_its_value() {
         assert_eq!(serde_json::json!(261_765_408_335_383.62).to_string(), "261765408335383.62");
-        assert_eq!(inexact_number("[261765408335383.62]"), None);
-        assert_eq!(inexact_number("[261765408335383.63]"), Some("261765408335383.63"));
+        assert_eq!(measured("[261765408335383.62]").inexact, None);
+        assert_eq!(measured("[261765408335383.63]").inexact, Some("261765408335383.63"));
     }
 
     #[test]
@@ -407,6 +404,7 @@ mod tests {
         assert!(check(nested(128).as_bytes(), MAX_BODY_DEPTH).is_ok());
         assert_eq!(error(&nested(129)), JsonError::TooDeep(128));
         assert_eq!(error(&"[".repeat(1_000_000)), JsonError::TooDeep(128));
+        let depth = |text| measured(text).depth;
         assert_eq!((depth("1"), depth("{}"), depth(r#"{"a":[1,[]],"b":{}}"#)), (0, 1, 3));
     }
 
@@ -459,7 +457,7 @@ mod tests {
             "0e99999",
             "5e-324",
         ] {
-            assert_eq!(inexact_number(text), None, "{text}");
+            assert_eq!(measured(text).inexact, None, "{text}");
         }
         for text in [
             "18446744073709551616",
@@ -470,9 +468,9 @@ mod tests {
             "1e-400",
             "1e99999999999999999999",
         ] {
-            assert_eq!(inexact_number(text), Some(text), "{text}");
+            assert_eq!(measured(text).inexact, Some(text), "{text}");
         }
-        assert_eq!(inexact_number(r#"{"a":[1,1e400]}"#), Some("1e400"));
+        assert_eq!(measured(r#"{"a":[1,1e400]}"#).inexact, Some("1e400"));
     }
 
     #[test]
@@ -508,12 +506,12 @@ mod tests {
         fn what_serde_prints_passes_and_keeps_its_numbers(value in any_json(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
             prop_assert_eq!(check(text.as_bytes(), 128), Ok(text.as_str()));
-            prop_assert_eq!(inexact_number(&text), None);
+            prop_assert_eq!(measured(&text).inexact, None);
         }
 
         #[test]
         fn what_passes_parses_and_the_canonical_text_is_a_fixed_point(text in r#"[\[\]{}",:0-9eE.\\u \-a]{0,24}"#) {
-            if check(text.as_bytes(), 128).is_ok() && inexact_number(&text).is_none() {
+            if check(text.as_bytes(), 128).is_ok() && measured(&text).inexact.is_none() {
                 let mut value: Value = serde_json::from_str(&text).unwrap();
                 sort_members(&mut value);
                 let canonical = value.to_string();
@@ -526,7 +524,7 @@ mod tests {
         #[test]
         fn any_bytes_end_in_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let ours = check(&bytes, 128).is_ok();
-            if ours { prop_assert!(serde_json::from_slice::<Value>(&bytes).is_ok() || inexact_number(std::str::from_utf8(&bytes).unwrap()).is_some()); }
+            if ours { prop_assert!(serde_json::from_slice::<Value>(&bytes).is_ok() || measured(std::str::from_utf8(&bytes).unwrap()).inexact.is_some()); }
         }
     }
 }

@@ -67,16 +67,7 @@ const HOUSE: House = House {
     columns: 100,
 };
 
-/// The host before it was several crates.
-const ONE_HOST: House =
-    House { host: &[Crate { folder: "host", package: "footbridge" }], database: "host/src/store", ..HOUSE };
-
 impl House {
-    /// The one above; with `FOOTBRIDGE_ONE_HOST` in the environment the host is one crate.
-    fn here() -> &'static Self {
-        if std::env::var_os("FOOTBRIDGE_ONE_HOST").is_some() { &ONE_HOST } else { &HOUSE }
-    }
-
     fn crates(&self) -> impl Iterator<Item = &Crate> {
         [&self.contract, &self.guest].into_iter().chain(self.host)
     }
@@ -89,17 +80,17 @@ fn tree() -> &'static Tree {
 
 fn sources() -> &'static Sources {
     static SOURCES: OnceLock<Sources> = OnceLock::new();
-    SOURCES.get_or_init(|| Sources::read(tree(), House::here()))
+    SOURCES.get_or_init(|| Sources::read(tree(), &HOUSE))
 }
 
 #[test]
 fn crates_depend_on_earlier_ones_only() {
-    none(&manifests::check(tree(), House::here()));
+    none(&manifests::check(tree(), &HOUSE));
 }
 
 #[test]
 fn every_module_is_found_and_understood() {
-    none(&sources().left_out(House::here()));
+    none(&sources().left_out(&HOUSE));
 }
 
 #[test]
@@ -109,7 +100,7 @@ fn modules_use_each_other_in_no_circle() {
 
 #[test]
 fn functions_fit_on_a_page() {
-    none(&functions::check(tree(), sources(), House::here()));
+    none(&functions::check(tree(), sources(), &HOUSE));
 }
 
 #[test]
@@ -134,5 +125,5 @@ fn what_the_compiler_cannot_check_is_in_files_named_sys() {
 
 #[test]
 fn the_database_is_named_in_the_store_alone() {
-    none(&words::database(tree(), House::here()));
+    none(&words::database(tree(), &HOUSE));
 }

@@ -119,9 +119,19 @@ impl Publisher {
         let (sender, receiver) = sync_channel(WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
         let theirs = Arc::clone(&left_out);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let handing_on = move || hand_on(&runtime, &receiver, sinks, &theirs);
+        let (built, is_built) = sync_channel(1);
+        let handing_on = move || {
+            // Made here: where a thread cannot be had, a runtime in the hands of another one could not be dropped.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| drop(built.send(Err(error))));
+            if let Ok(runtime) = runtime
+                && built.send(Ok(())).is_ok()
+            {
+                hand_on(&runtime, &receiver, sinks, &theirs);
+            }
+        };
         let thread = thread::Builder::new().name("audit-heads".to_owned()).spawn(handing_on)?;
+        is_built.recv().map_err(io::Error::other)??;
         Ok(Self { sender: Some(sender), thread: Some(thread), left_out })
     }
 

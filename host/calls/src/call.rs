@@ -44,11 +44,10 @@ impl Stages {
         watcher: &Watcher,
         cancel: &CancellationToken,
     ) -> Reply {
-        let servers = self.resolver.servers(&principal.session().rules());
-        let server = servers.iter().find(|name| name.as_str() == request.server);
+        let server = self.resolver.server(&principal.session().rules(), &request.server);
         let left = Unresolved::left(principal.clone(), &request);
         let place = tokio::select! {
-            entered = principal.session().enter(server) => match entered {
+            entered = principal.session().enter(server.as_ref()) => match entered {
                 Ok(place) => place,
                 Err(over) => return Reply::refused(self.audit.over_limit(&principal, over)),
             },
@@ -95,15 +94,11 @@ impl Stages {
         let granted = self.approvals.ask(question)?.granted(cancel, patience).await?;
         let call = granted.call();
         let session = call.principal().session();
-        let entered = tokio::select! {
-            entered = session.enter_again(Some(call.server())) => entered,
-            () = cancel.cancelled() => {
-                return Err(Box::new(granted.given_up(Cause::Cancelled)));
-            }
-        };
-        let place = match entered {
-            Ok(place) => place,
-            Err(over) => return Err(Box::new(granted.given_up(Cause::OverLimit(over)))),
+        let entered = cancel.run_until_cancelled(session.enter_again(Some(call.server()))).await;
+        let place = match entered.filter(|_| !cancel.is_cancelled()) {
+            Some(Ok(place)) => place,
+            Some(Err(over)) => return Err(Box::new(granted.given_up(Cause::OverLimit(over)))),
+            None => return Err(Box::new(granted.given_up(Cause::Cancelled))),
         };
         if !granted.policy_is_current() || !self.resolver.is_unchanged(call).await {
             return Err(Box::new(granted.given_up(Cause::ChangedWhileAsked)));
@@ -117,9 +112,8 @@ impl Stages {
     /// # Errors
     /// What the call itself would be answered by then.
     pub async fn check(&self, principal: Principal, request: CallRequest) -> Result<Checked, Failure> {
-        let servers = self.resolver.servers(&principal.session().rules());
-        let server = servers.iter().find(|name| name.as_str() == request.server);
-        let entered = principal.session().enter(server).await;
+        let server = self.resolver.server(&principal.session().rules(), &request.server);
+        let entered = principal.session().enter(server.as_ref()).await;
         let _place = match entered {
             Ok(place) => place,
             Err(over) => return Err(self.audit.over_limit(&principal, over)),

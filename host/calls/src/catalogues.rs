@@ -84,6 +84,8 @@ impl Catalogues {
         if let Some(last) = unpinned.get(server).filter(|last| last.is_of(offered)) {
             return Ok(Arc::clone(last));
         }
+        // Of servers that a reload took away nothing is kept.
+        unpinned.retain(|known, _| self.provider.servers().contains(known));
         let vetted = Arc::new(Vetted::without_pins(server.clone(), offered));
         unpinned.insert(server.clone(), Arc::clone(&vetted));
         Ok(vetted)

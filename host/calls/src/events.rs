@@ -94,16 +94,12 @@ struct Watched {
 }
 
 impl Events {
-    pub(super) fn new(watcher: Option<mpsc::Sender<CallEvent>>, redactor: &Redactor) -> Self {
+    /// To whoever watches, if anybody does. What this looks for is taken out of the texts.
+    #[must_use]
+    pub fn new(watcher: Option<mpsc::Sender<CallEvent>>, redactor: &Redactor) -> Self {
         let furthest = Mutex::new(f64::NEG_INFINITY);
         let watched = watcher.map(|watcher| Arc::new(Watched { watcher, redactor: redactor.clone(), furthest }));
         Self { watched }
-    }
-
-    /// Whether anybody watches.
-    #[must_use]
-    pub fn is_watched(&self) -> bool {
-        self.watched.is_some()
     }
 
     /// Tells how far the call is; what goes back is not told. A watcher that does not keep up misses some: progress is
@@ -125,12 +121,6 @@ impl Events {
         let message = short(redactor.scrub(message).into_owned());
         let _missed = watcher.try_send(CallEvent::Log { level, message });
     }
-
-    /// The watcher itself, for a provider that has done all this already.
-    #[must_use]
-    pub fn into_watcher(self) -> Option<mpsc::Sender<CallEvent>> {
-        self.watched.map(|watched| watched.watcher.clone())
-    }
 }
 
 /// Cuts a text to what an event may carry. Secrets are out of it before: half of one would not be found.
@@ -146,6 +136,20 @@ pub(crate) fn short(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_that_goes_back_is_not_passed_on() {
+        let (sender, mut receiver) = mpsc::channel(8);
+        let events = Events::new(Some(sender), &Redactor::default());
+        for progress in [1.0, 3.0, 2.0, f64::NAN, 4.0] {
+            events.progress(progress, None, None);
+        }
+        let mut seen = Vec::new();
+        while let Ok(CallEvent::Progress { progress, .. }) = receiver.try_recv() {
+            seen.push(progress);
+        }
+        assert_eq!(seen, [1.0, 3.0, 4.0]);
+    }
 
     #[test]
     fn texts_are_cut_between_characters() {

@@ -1,10 +1,10 @@
 //! What a call asks of a server: as a guest names it, and as it is sent.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use footbridge_core::{budget::Held, digest::Digest, gate::Subject};
+use footbridge_core::{budget::Held, catalogue::Tool, digest::Digest, gate::Subject};
 use serde_json::value::RawValue;
 
 /// What a guest asked to be sent to a server, as it wrote it.
@@ -158,6 +158,21 @@ impl OutgoingRequest {
     #[must_use]
     pub fn subject(&self) -> &str {
         self.named().1
+    }
+
+    /// The definition of its tool that the call was decided about; nothing else has one.
+    #[must_use]
+    pub fn definition(&self) -> Option<Digest> {
+        match self {
+            Self::CallTool { definition, .. } => Some(*definition),
+            Self::ReadResource { .. } | Self::GetPrompt { .. } | Self::Complete { .. } => None,
+        }
+    }
+
+    /// Whether its tool is still what the call was decided about, as it is by its name now.
+    #[must_use]
+    pub fn is_current<'t>(&self, now: impl FnOnce(&str) -> Option<&'t Arc<Tool>>) -> bool {
+        self.definition().is_none_or(|decided| now(self.subject()).is_some_and(|tool| tool.digest() == decided))
     }
 
     /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.

@@ -222,16 +222,20 @@ impl<F: Send + Sync + 'static> Sessions<F> {
     }
 
     async fn end_this(&self, name: &SessionName, control: &LifeControl, why: Ended) -> bool {
-        let first = control.end(why);
-        // Looked up now: it may have been opened since, and from here on cannot be.
-        let entry = self.entry(name).filter(|entry| entry.life.life().is(control.life()));
-        let Some(open) = entry.map(|entry| entry.open) else { return first };
-        if first {
-            if let Some(open) = &open {
-                self.0.approvals.end_session(open.session());
+        let (first, open) = {
+            // Under the lock: from here on it cannot be opened, and nobody else that ends it takes it out unrecorded.
+            let table = self.lock();
+            let first = control.end(why);
+            let entry = table.get(name).filter(|entry| entry.life.life().is(control.life()));
+            let Some(open) = entry.map(|entry| entry.open.clone()) else { return first };
+            if first {
+                if let Some(open) = &open {
+                    self.0.approvals.end_session(open.session());
+                }
+                self.0.approvals.audit().session_ended(name, why);
             }
-            self.0.approvals.audit().session_ended(name, why);
-        }
+            (first, open)
+        };
         // In a task of its own: whoever waits for it here may leave.
         let (sessions, name, life) = (self.clone(), name.clone(), control.life().clone());
         let free = async move { sessions.free(&name, &life, open).await };

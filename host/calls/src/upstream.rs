@@ -106,7 +106,9 @@ impl Upstream {
             offered = self.catalogues.vetted(outgoing.server(), Duration::ZERO) => offered,
         };
         match offered {
-            Ok(vetted) if !outgoing.is_current(|name| vetted.tool(name)) => return Outcome::NotSent(NotSent::Changed),
+            Ok(vetted) if !outgoing.request().is_current(|name| vetted.tool(name)) => {
+                return Outcome::NotSent(NotSent::Changed);
+            }
             Ok(_) => {}
             Err(why) => return Outcome::NotSent(NotSent::Unavailable(why.to_string())),
         }
@@ -199,7 +201,7 @@ impl Executed {
         Self { receipt, outcome: send(outgoing).await }
     }
 
-    /// For the audit stage, which turns it into a reply.
+    /// For `close`, which turns it into a reply.
     pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
         (self.receipt, self.outcome)
     }

@@ -6,6 +6,7 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -43,7 +44,7 @@ impl RunningCall {
     /// Starts a call in a task of these, for a client that takes such answers.
     pub(crate) fn start(
         tasks: &TaskTracker,
-        stages: Stages,
+        stages: Arc<Stages>,
         principal: Principal,
         request: CallRequest,
         accepts: Accepts,

@@ -3,6 +3,8 @@
 //! A dialect says which paths are its own, turns a head and a body into an [`Action`], and gives an [`Encoder`] that
 //! writes what comes of it. It never runs a call, holds no connection and counts no bytes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Response, request::Parts};
@@ -61,7 +63,7 @@ pub(crate) enum Action {
 }
 
 /// Looks something up for whoever asks.
-pub(crate) type Lookup = Box<dyn FnOnce(Stages, Principal) -> BoxFuture<'static, Found> + Send>;
+pub(crate) type Lookup = Box<dyn FnOnce(Arc<Stages>, Principal) -> BoxFuture<'static, Found> + Send>;
 
 /// What was found.
 pub(crate) type Found = Result<Box<RawValue>, Failure>;

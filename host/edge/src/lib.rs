@@ -75,7 +75,7 @@ impl Edge {
 
     fn speaking(dialects: Vec<Arc<dyn Dialect>>, stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
         let shared = Shared {
-            stages,
+            stages: Arc::new(stages),
             dialects,
             limits: limits.edge.clone(),
             allowed_hosts,

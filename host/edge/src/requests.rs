@@ -49,7 +49,7 @@ pub(crate) const LARGE_BODIES: usize = 2;
 
 /// What all requests share.
 pub(crate) struct Shared {
-    pub(crate) stages: Stages,
+    pub(crate) stages: Arc<Stages>,
     pub(crate) dialects: Vec<Arc<dyn Dialect>>,
     pub(crate) limits: EdgeLimits,
     /// Names besides loopback that a `Host` header may give.
@@ -177,7 +177,7 @@ impl Requests {
     }
 
     async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {
-        let stages = self.shared.stages.clone();
+        let stages = Arc::clone(&self.shared.stages);
         let answer = match action {
             Action::Call(call) => {
                 let call = CallRequest { held: Some(held), ..call };
@@ -194,7 +194,7 @@ impl Requests {
         live::whole(encoder, answer)
     }
 
-    async fn look_up(&self, stages: Stages, principal: Principal, lookup: Lookup) -> Answer {
+    async fn look_up(&self, stages: Arc<Stages>, principal: Principal, lookup: Lookup) -> Answer {
         self.session.list().map_err(Cause::OverLimit)?;
         let text = lookup(stages, principal).await?;
         // What is found may have megabytes, and its reader all the time in the world.

@@ -54,7 +54,7 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let store = StoreKind::of(state).open().await?;
     let control = Control::bind(socket)?;
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
-    let pins = Some(Pins::in_store(Arc::clone(&store)));
+    let pins = Some(Pins::in_store(Arc::clone(&store) as _));
     let asks_people = config.approval.watch.unwrap_or(true);
     let harness = Harness::start(config, recorder, Launcher::Kept { helper: None }, pins);
     let harness = harness.context("cannot write the record")?;

@@ -165,7 +165,7 @@ impl ServerBuilder {
     /// of [`InProcess`](crate::InProcess) change with the program and nobody else.
     #[must_use]
     pub fn pins(mut self, store: impl PinStore) -> Self {
-        self.pins = Some(Pins::in_store(store));
+        self.pins = Some(Pins::in_store(Arc::new(store)));
         self
     }
 

@@ -2,11 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says no more than that it failed, and where")]
 
-use std::{
-    path::PathBuf,
-    process::Command,
-    time::{Duration, Instant},
-};
+#[path = "../../../tests/misbehaving.rs"]
+mod misbehaving;
+
+use std::time::{Duration, Instant};
 
 use footbridge_core::{budget::Budget, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_mcp::{ProtocolChoice, ServerReport, ServerSpec, ServerState, Servers, ServersContext, TransportSpec};
@@ -18,17 +17,6 @@ use nix::{
 
 /// Longer than anything takes here, on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
-
-fn misbehaving_server() -> String {
-    let target: PathBuf = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().into();
-    let path = target.join("misbehaving-server");
-    if !path.exists() {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let build = ["build", "-q", "-p", "footbridge-tests", "--bin", "misbehaving-server"];
-        assert!(Command::new(cargo).args(build).status().unwrap().success());
-    }
-    path.into_os_string().into_string().unwrap()
-}
 
 async fn kept(command: &str, mode: &str) -> Servers {
     let path = std::env::var("PATH").unwrap_or_default();
@@ -71,7 +59,7 @@ fn runs(pid: i32) -> bool {
 
 #[tokio::test]
 async fn what_a_server_detached_ends_with_its_shutdown() {
-    let servers = kept(&misbehaving_server(), "forks-and-detaches").await;
+    let servers = kept(&misbehaving::program(), "forks-and-detaches").await;
     let pid = detached(&servers).await;
     assert!(runs(pid));
     servers.shutdown().await;
@@ -80,7 +68,7 @@ async fn what_a_server_detached_ends_with_its_shutdown() {
 
 #[tokio::test]
 async fn what_a_server_detached_ends_when_the_server_is_killed_and_it_starts_again() {
-    let servers = kept(&misbehaving_server(), "forks-and-detaches").await;
+    let servers = kept(&misbehaving::program(), "forks-and-detaches").await;
     let first = detached(&servers).await;
     let server = i32::try_from(report(&servers).pid.unwrap()).unwrap();
     kill(Pid::from_raw(server), Signal::SIGKILL).unwrap();
@@ -98,7 +86,7 @@ async fn what_a_server_detached_ends_when_the_server_is_killed_and_it_starts_aga
 
 #[tokio::test]
 async fn a_server_that_ignores_every_request_to_end_is_ended() {
-    let servers = kept(&misbehaving_server(), "ignores-eof-and-term").await;
+    let servers = kept(&misbehaving::program(), "ignores-eof-and-term").await;
     servers.ready("x", LONG).await.unwrap().unwrap();
     let pid = i32::try_from(report(&servers).pid.unwrap()).unwrap();
     let began = Instant::now();

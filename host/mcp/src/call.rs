@@ -17,11 +17,10 @@ use rmcp::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallEvent, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
+    Events, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
@@ -55,7 +54,7 @@ pub(super) async fn carry_out(
     outgoing: Outgoing,
     limits: &CallLimits,
     cancel: &CancellationToken,
-    events: Option<mpsc::Sender<CallEvent>>,
+    events: Events,
 ) -> Outcome {
     let times = Times { idle: limits.idle_time, total: limits.total_time };
     let elicitor = outgoing.elicitor().cloned();

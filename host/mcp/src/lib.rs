@@ -9,7 +9,7 @@
 //! that fails in any way is unavailable by name while the others answer. What servers write is raw JSON here and
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
-//! Where to look: `supervisor` (the states), `connection` (open and gone), `launch` (programs), `lines` (stdio),
+//! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
 //! `http`, `session_check`, `web`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw answers
 //! past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
 //! request), `elicitation` (their questions), `listing`, `relisting`, `restarts`, `ignored`, `stderr`, `configured`
@@ -67,7 +67,7 @@ pub use status::{ServerReport, ServerState};
 pub use footbridge_calls::provider::{Outcome, RawResult};
 
 use footbridge_calls::{
-    events::CallEvent,
+    events::Events,
     provider::{NoAnswer, NotSent, Outgoing, Unavailable},
     request::OutgoingRequest,
 };
@@ -206,12 +206,7 @@ impl Servers {
     }
 
     /// Sends what was admitted.
-    async fn send(
-        &self,
-        outgoing: Outgoing,
-        cancel: &CancellationToken,
-        events: Option<mpsc::Sender<CallEvent>>,
-    ) -> Outcome {
+    async fn send(&self, outgoing: Outgoing, cancel: &CancellationToken, events: Events) -> Outcome {
         let Some(handle) = self.handle(outgoing.server().as_str()) else {
             return Outcome::NotSent(NotSent::Unavailable(not_configured(outgoing.server()).to_string()));
         };
@@ -223,7 +218,7 @@ impl Servers {
         let Published { state, live, turn } = handle.shared.published.borrow().clone();
         // Once more: this is what the connection offers that the call goes to, and it waited for its place.
         if let ServerState::Ready(offered) = &state
-            && !outgoing.is_current(|tool| offered.entries().tool(tool))
+            && !outgoing.request().is_current(|tool| offered.entries().tool(tool))
         {
             return Outcome::NotSent(NotSent::Changed);
         }

@@ -20,6 +20,7 @@ use super::{
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
+use footbridge_calls::events::Events;
 use footbridge_core::{
     catalogue::{BadEntry, Offered},
     limits::ServerLimits,
@@ -147,7 +148,9 @@ async fn page(
 ) -> Result<Option<Box<RawValue>>, ListError> {
     let times = Times { idle: limits.list_time, total: limits.list_time };
     let what = kind.member();
-    match ask(live, kind.request(cursor), PendingRequest::new(None), times, &CancellationToken::new()).await {
+    match ask(live, kind.request(cursor), PendingRequest::new(Events::default()), times, &CancellationToken::new())
+        .await
+    {
         // Its part of the budget goes back here: the page is gone once it is read.
         Ended::Answered(Answer::Result(page, _)) => Ok(Some(page)),
         Ended::Answered(Answer::Error { code: METHOD_NOT_FOUND, .. }) => Ok(None),

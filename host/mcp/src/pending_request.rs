@@ -13,11 +13,10 @@ use std::sync::{
 };
 
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::CallEvent;
-use footbridge_calls::{pause::Pause, provider::Elicit};
+use footbridge_calls::{events::Events, pause::Pause, provider::Elicit};
 use footbridge_core::budget::Held;
 
 const WAITING: u8 = 0;
@@ -34,8 +33,7 @@ struct Inner {
     withdrawn: CancellationToken,
     answer: Mutex<Option<Answer>>,
     life: Notify,
-    furthest: Mutex<f64>,
-    events: Option<mpsc::Sender<CallEvent>>,
+    events: Events,
     arguments: Mutex<Option<Box<RawValue>>>,
     elicitor: Option<Arc<dyn Elicit>>,
     over: CancellationToken,
@@ -62,22 +60,17 @@ pub(super) enum Answer {
 
 impl PendingRequest {
     /// A pending request, of a request that has not left. Its progress goes to `events`.
-    pub(super) fn new(events: Option<mpsc::Sender<CallEvent>>) -> Self {
+    pub(super) fn new(events: Events) -> Self {
         Self::of_call(events, None, None)
     }
 
     /// A pending request, of a call with these arguments, and who can be asked while it runs.
-    pub(super) fn of_call(
-        events: Option<mpsc::Sender<CallEvent>>,
-        arguments: Option<Box<RawValue>>,
-        elicitor: Option<Arc<dyn Elicit>>,
-    ) -> Self {
+    pub(super) fn of_call(events: Events, arguments: Option<Box<RawValue>>, elicitor: Option<Arc<dyn Elicit>>) -> Self {
         Self(Arc::new(Inner {
             state: AtomicU8::new(WAITING),
             withdrawn: CancellationToken::new(),
             answer: Mutex::default(),
             life: Notify::new(),
-            furthest: Mutex::new(f64::NEG_INFINITY),
             events,
             arguments: Mutex::new(arguments),
             elicitor,
@@ -139,18 +132,10 @@ impl PendingRequest {
         self.0.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Notes progress: it keeps the request alive, and goes on to whoever watches unless it goes back.
-    pub(super) fn progressed(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+    /// Notes progress: it keeps the request alive, and goes on to whoever watches.
+    pub(super) fn progressed(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         self.0.life.notify_one();
-        let mut furthest = self.0.furthest.lock().unwrap_or_else(PoisonError::into_inner);
-        if !progress.is_finite() || progress <= *furthest {
-            return;
-        }
-        *furthest = progress;
-        if let Some(events) = &self.0.events {
-            // A watcher that does not keep up misses some: progress is worth nothing later.
-            let _missed = events.try_send(CallEvent::progress(progress, total, message));
-        }
+        self.0.events.progress(progress, total, message);
     }
 
     /// Waits for the next sign of life.
@@ -165,23 +150,9 @@ mod tests {
 
     #[test]
     fn a_request_leaves_or_is_withdrawn_but_never_both() {
-        let pending = PendingRequest::new(None);
+        let pending = PendingRequest::new(Events::default());
         assert!(pending.depart() && !pending.withdraw() && !pending.depart());
-        let pending = PendingRequest::new(None);
+        let pending = PendingRequest::new(Events::default());
         assert!(pending.withdraw() && pending.withdraw() && !pending.depart());
-    }
-
-    #[test]
-    fn progress_that_goes_back_is_not_passed_on() {
-        let (sender, mut receiver) = mpsc::channel(8);
-        let pending = PendingRequest::new(Some(sender));
-        for progress in [1.0, 3.0, 2.0, f64::NAN, 4.0] {
-            pending.progressed(progress, None, None);
-        }
-        let mut seen = Vec::new();
-        while let Ok(CallEvent::Progress { progress, .. }) = receiver.try_recv() {
-            seen.push(progress);
-        }
-        assert_eq!(seen, [1.0, 3.0, 4.0]);
     }
 }

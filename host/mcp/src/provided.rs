@@ -23,7 +23,7 @@ impl ToolProvider for Servers {
     }
 
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move { self.send(outgoing, &context.cancel, context.events.into_watcher()).await })
+        Box::pin(async move { self.send(outgoing, &context.cancel, context.events).await })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -175,7 +175,7 @@ impl Approvals {
     }
 
     /// Nothing of a session that ended is asked or granted any more.
-    pub fn end_session(&self, session: &Session) {
+    pub(crate) fn end_session(&self, session: &Session) {
         self.with(|book, _| book.end_session(session.serial()));
     }
 

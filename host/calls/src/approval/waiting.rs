@@ -106,7 +106,8 @@ impl Waiting {
                 end => Continue(Some(end.map_or(until, |end| end.min(until)))),
             }
         });
-        match cancel.run_until_cancelled(waited).await {
+        // Whoever left wins over an answer that came at the same moment: that grant stays for who asks again.
+        match cancel.run_until_cancelled(waited).await.filter(|_| !cancel.is_cancelled()) {
             None => Err(Box::new(self.given_up(Cause::Cancelled))),
             Some((_, Turn::Ready)) => Ok(self),
             Some((id, Turn::Over(state))) => Err(Box::new(self.ended(id, state))),
@@ -127,15 +128,14 @@ impl Waiting {
     /// # Errors
     /// [`NotCleared`] where it expired meanwhile, or its use cannot be recorded.
     pub async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
-        let id = self.place.look().0;
         let Ok(spare) = ApprovalId::new() else {
-            return Err(Box::new(self.refuse(id, Cause::Internal(Broken::Randomness))));
+            return Err(Box::new(self.given_up(Cause::Internal(Broken::Randomness))));
         };
-        let key = Key::of(&self.verdict);
-        let Some((id, about, by)) = self.place.take(&key, spare) else {
-            return Err(Box::new(self.ended(id, State::Expired)));
+        let Some((id, about, by)) = self.place.take(&self.key, spare) else {
+            return Err(Box::new(self.given_up(Cause::ApprovalExpired)));
         };
-        if !self.place.approvals.0.audit.approval_used(step(id, State::Used, &key, &about, Some(&by))).await {
+        let used = step(id, State::Used, &self.key, &about, Some(&by));
+        if !self.place.approvals.0.audit.approval_used(used).await {
             // The grant is lost, and the call is not made: never the other way round.
             return Err(Box::new(self.refuse(id, Cause::GrantNotRecorded)));
         }

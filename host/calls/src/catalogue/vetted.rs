@@ -22,7 +22,7 @@ const KEPT: usize = 64;
 #[derive(Debug)]
 pub struct Vetted {
     server: ServerName,
-    /// What it is of; kept by nobody here, so that what is not offered any more can go.
+    /// What it is of.
     of: Weak<Offered>,
     entries: Arc<Entries>,
     /// Tools that are not what was pinned, by what was: they are not among the others.

@@ -42,7 +42,7 @@ pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub struct Pins(Arc<Inner>);
 
 struct Inner {
-    store: Box<dyn PinStore>,
+    store: Arc<dyn PinStore>,
     /// Comparisons.
     tasks: TaskTracker,
     servers: Mutex<HashMap<ServerName, Arc<Slot>>>,
@@ -75,8 +75,8 @@ impl fmt::Debug for Pins {
 impl Pins {
     /// The pins of this store.
     #[must_use]
-    pub fn in_store(store: impl PinStore) -> Self {
-        Self(Arc::new(Inner { store: Box::new(store), tasks: TaskTracker::new(), servers: Mutex::default() }))
+    pub fn in_store(store: Arc<dyn PinStore>) -> Self {
+        Self(Arc::new(Inner { store, tasks: TaskTracker::new(), servers: Mutex::default() }))
     }
 
     /// What may be seen and called of what a server offers. What has no pin yet is pinned, also if this is dropped.

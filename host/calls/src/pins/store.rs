@@ -1,6 +1,6 @@
 //! What pins need of the place that keeps them. One in SQLite is in the binary; another is another implementation.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, fmt};
 
 use futures::future::BoxFuture;
 
@@ -46,25 +46,6 @@ pub trait PinStore: fmt::Debug + Send + Sync + 'static {
 
     /// The digest of what is pinned of a tool.
     fn pinned_digest<'a>(&'a self, server: &'a str, tool: &'a str) -> BoxFuture<'a, Result<Option<Digest>, NoPins>>;
-}
-
-impl<S: PinStore + ?Sized> PinStore for Arc<S> {
-    fn pins_revision(&self) -> BoxFuture<'_, Result<i64, NoPins>> {
-        (**self).pins_revision()
-    }
-
-    fn compare_pins<'a>(
-        &'a self,
-        server: &'a ServerName,
-        offered: &'a [Definition<'a>],
-        listed: bool,
-    ) -> BoxFuture<'a, Result<Compared, NoPins>> {
-        (**self).compare_pins(server, offered, listed)
-    }
-
-    fn pinned_digest<'a>(&'a self, server: &'a str, tool: &'a str) -> BoxFuture<'a, Result<Option<Digest>, NoPins>> {
-        (**self).pinned_digest(server, tool)
-    }
 }
 
 /// Pins could not be read or written. The text is the operator's.

@@ -61,28 +61,6 @@ pub trait ToolProvider: Send + Sync + 'static {
     }
 }
 
-impl<P: ToolProvider + ?Sized> ToolProvider for Arc<P> {
-    fn servers(&self) -> Arc<[ServerName]> {
-        (**self).servers()
-    }
-
-    fn catalogue<'a>(
-        &'a self,
-        server: &'a ServerName,
-        wait: Duration,
-    ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
-        (**self).catalogue(server, wait)
-    }
-
-    fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
-        (**self).call(outgoing, context)
-    }
-
-    fn shutdown(&self) -> BoxFuture<'_, ()> {
-        (**self).shutdown()
-    }
-}
-
 /// What goes with a call.
 #[derive(Debug, Clone)]
 pub struct CallContext {

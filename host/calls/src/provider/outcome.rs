@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::Elicit;
 use crate::request::OutgoingRequest;
 use footbridge_core::names::ServerName;
-use footbridge_core::{budget::Held, catalogue::Tool, limits::Limits};
+use footbridge_core::{budget::Held, limits::Limits};
 
 /// A call on its way out. It comes out of an [`Admitted`](crate::admit::Admitted) and nowhere else, and using it uses it up.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// For the audit stage, which makes admissions. The limits are those of the call's session.
+    /// For `admit`, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
         Self { server, request, limits, elicitor: None }
     }
@@ -57,17 +57,6 @@ impl Outgoing {
     #[must_use]
     pub fn into_parts(self) -> (ServerName, OutgoingRequest) {
         (self.server, self.request)
-    }
-
-    /// Whether a tool is still what the call was decided about, as it is by its name now.
-    #[must_use]
-    pub fn is_current<'t>(&self, now: impl FnOnce(&str) -> Option<&'t Arc<Tool>>) -> bool {
-        match &self.request {
-            OutgoingRequest::CallTool { name, definition, .. } => {
-                now(name).is_some_and(|tool| tool.digest() == *definition)
-            }
-            _ => true,
-        }
     }
 }
 

@@ -22,7 +22,7 @@ const TOO_MANY_QUESTIONS: &str = "too_many_questions";
 
 impl Audit {
     /// Records that a session begins. Not waited for: nothing is admitted before it is written.
-    pub fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
+    pub(crate) fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
         let line = SessionBegins {
             session: session.name.to_string(),
             policy: session.policy.name().to_owned(),
@@ -34,13 +34,13 @@ impl Audit {
     }
 
     /// Records that a session has one more listener.
-    pub fn session_listens(&self, session: &SessionName, listener: &Endpoint) {
+    pub(crate) fn session_listens(&self, session: &SessionName, listener: &Endpoint) {
         let line = SessionListens { session: session.to_string(), listener: listener.to_string() };
         self.trail.keep(Line::SessionListens(line).record());
     }
 
     /// Records that a session's token was replaced.
-    pub fn session_rotated(&self, session: &SessionName) {
+    pub(crate) fn session_rotated(&self, session: &SessionName) {
         self.trail.keep(Line::SessionRotated(SessionRotated { session: session.to_string() }).record());
     }
 
@@ -56,13 +56,13 @@ impl Audit {
     }
 
     /// Records that a session ended.
-    pub fn session_ended(&self, session: &SessionName, why: Ended) {
+    pub(crate) fn session_ended(&self, session: &SessionName, why: Ended) {
         let line = SessionEnded { session: session.to_string(), why: why.as_str() };
         self.trail.keep(Line::SessionEnded(line).record());
     }
 
     /// Whether records can be queued right now. Nobody is asked otherwise: what they answer could not be recorded.
-    pub fn takes_records(&self) -> bool {
+    pub(crate) fn takes_records(&self) -> bool {
         self.trail.takes_records()
     }
 
@@ -78,7 +78,7 @@ impl Audit {
 
     /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second
     /// too.
-    pub fn over_questions(&self, principal: &Principal) {
+    pub(crate) fn over_questions(&self, principal: &Principal) {
         self.trail.count(session_of(principal), TOO_MANY_QUESTIONS);
     }
 }

@@ -19,7 +19,7 @@ use redaction::Redaction;
 
 use crate::auth::Principal;
 
-/// The audit stage. Clones share one writer.
+/// The record, as the stages write it. Clones share one writer.
 #[derive(Clone)]
 pub struct Audit {
     pub(crate) trail: Trail,

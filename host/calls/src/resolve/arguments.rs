@@ -1,7 +1,10 @@
 //! Arguments: from what a guest wrote to their canonical text, checked against the tool's schema.
 
 use footbridge_proto::json;
-use serde_json::{Value, value::RawValue};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{Found, QUICK, Resolver};
 use crate::{
@@ -72,11 +75,10 @@ pub fn checked(
         (subject.effects(), rules.test(&subject, &value))
     };
     let broken = |_| Cause::Internal(Broken::Writing);
-    let canonical = RawValue::from_string(value.to_string()).map_err(broken)?;
+    let canonical = to_raw_value(&value).map_err(broken)?;
     Ok(Found {
         arguments: Digest::of(canonical.get()),
         argument_bytes: canonical.get().len(),
-        definition: Some(tool.digest()),
         request: OutgoingRequest::CallTool {
             name: tool.name().to_owned(),
             definition: tool.digest(),
@@ -94,10 +96,11 @@ fn parse_arguments(depth: usize, text: &str) -> Result<Value, BadArguments> {
     if !text.starts_with('{') {
         return Err(BadArguments::NotAnObject);
     }
-    if json::depth(text) > depth {
+    let measured = json::measured(text);
+    if measured.depth > depth {
         return Err(BadArguments::TooDeep(depth));
     }
-    if let Some(number) = json::inexact_number(text) {
+    if let Some(number) = measured.inexact {
         return Err(BadArguments::Inexact(number.chars().take(MAX_NUMBER).collect()));
     }
     let mut value: Value = serde_json::from_str(text).map_err(|_| BadArguments::NotAnObject)?;

@@ -75,7 +75,6 @@ pub(super) fn checked(server: ServerName, about: Completed, text: &str) -> Resul
     Ok(Found {
         arguments: Digest::of(params.get()),
         argument_bytes: params.get().len(),
-        definition: None,
         effects: about.subject(server.as_str()).effects(),
         tested: Tested::default(),
         request: OutgoingRequest::Complete { about, params },

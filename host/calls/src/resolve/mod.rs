@@ -1,7 +1,7 @@
 //! From names to a definition: the stage that turns a request into a call that could be made.
 //!
 //! Names are matched exactly, against what the session may see. What cannot be resolved is no early return to the
-//! guest: it is an [`Unresolved`], which only the audit stage turns into a reply.
+//! guest: it is an [`Unresolved`], which only the record turns into a reply.
 
 mod arguments;
 mod completion;
@@ -34,7 +34,6 @@ pub struct ResolvedCall {
     request: OutgoingRequest,
     arguments: Digest,
     argument_bytes: usize,
-    definition: Option<Digest>,
     rules: Arc<SessionRules>,
     effects: Effects,
     tested: Tested,
@@ -68,7 +67,7 @@ impl ResolvedCall {
     /// Digest of the tool's definition; nothing else has one.
     #[must_use]
     pub fn definition(&self) -> Option<Digest> {
-        self.definition
+        self.request.definition()
     }
 
     /// The session's rules that its names were looked up with, and that decide about it.
@@ -146,7 +145,7 @@ impl Resolver {
     /// Finds what a request names, and checks its arguments.
     ///
     /// # Errors
-    /// [`Unresolved`], for the audit stage.
+    /// [`Unresolved`], for the record.
     pub async fn resolve(&self, principal: Principal, request: CallRequest) -> Result<ResolvedCall, Box<Unresolved>> {
         let rules = principal.session().rules();
         match self.find(&principal, &rules, &request).await {
@@ -156,7 +155,6 @@ impl Resolver {
                 request: found.request,
                 arguments: found.arguments,
                 argument_bytes: found.argument_bytes,
-                definition: found.definition,
                 rules,
                 effects: found.effects,
                 tested: found.tested,
@@ -183,7 +181,6 @@ impl Resolver {
                 arguments: Digest::of(uri),
                 argument_bytes: uri.len(),
                 request: OutgoingRequest::ReadResource { uri: uri.clone() },
-                definition: None,
                 effects: Effects::of_reading(),
                 tested: Tested::default(),
             }),
@@ -215,26 +212,32 @@ impl Resolver {
         self.catalogues.servers().iter().filter(|name| rules.shows_server(name.as_str())).cloned().collect()
     }
 
+    /// The server of exactly this name, where a session with these rules may know of it.
+    #[must_use]
+    pub fn server(&self, rules: &SessionRules, name: &str) -> Option<ServerName> {
+        let found = self.catalogues.servers().iter().find(|server| server.as_str() == name).cloned();
+        found.filter(|server| rules.shows_server(server.as_str()))
+    }
+
     /// What a session with these rules may see of a server.
     ///
     /// # Errors
     /// There is no such server, or it does not run.
     pub async fn visible(&self, rules: &SessionRules, server: &str) -> Result<Visible, Cause> {
-        let names = self.servers(rules);
-        let known = names.iter().find(|name| name.as_str() == server).cloned();
-        let unknown = || Cause::UnknownServer { server: server.to_owned(), known: names };
-        let name = known.ok_or_else(unknown)?;
+        let unknown = || Cause::UnknownServer { server: server.to_owned(), known: self.servers(rules) };
+        let name = self.server(rules, server).ok_or_else(unknown)?;
         let visible = self.catalogues.visible(&name, rules, self.limits.server_wait).await;
         visible.map_err(|why| Cause::Unavailable(why.to_string()))
     }
 
     /// Whether the tool of a call is still the one that it was resolved to.
     pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
-        let Some(definition) = call.definition() else { return true };
-        let (_, name) = call.request().named();
+        if call.definition().is_none() {
+            return true;
+        }
         let now = self.catalogues.vetted(call.server(), self.limits.server_wait).await;
         // Of a server that is not there nothing can be said; the call ends where it would be sent.
-        now.map_or(true, |now| now.tool(name).is_some_and(|tool| tool.digest() == definition))
+        now.map_or(true, |now| call.request().is_current(|name| now.tool(name)))
     }
 }
 
@@ -249,7 +252,6 @@ pub struct Found {
     request: OutgoingRequest,
     arguments: Digest,
     argument_bytes: usize,
-    definition: Option<Digest>,
     /// What it can do.
     pub effects: Effects,
     /// The rules whose conditions hold of its arguments.

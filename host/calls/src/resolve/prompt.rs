@@ -35,7 +35,6 @@ pub(super) fn checked(rules: &SessionRules, server: ServerName, prompt: &Prompt,
     Ok(Found {
         arguments: Digest::of(canonical.get()),
         argument_bytes: canonical.get().len(),
-        definition: None,
         request: OutgoingRequest::GetPrompt { name: prompt.name().to_owned(), arguments: canonical },
         server,
         effects,

@@ -10,8 +10,23 @@ use footbridge_audit::VolatileJournal;
 use footbridge_core::{limits::AuditLimits, random::new_token, redact::Redactor};
 
 fn table() -> Sessions<()> {
-    let audit = Audit::start(VolatileJournal::new(), Redactor::default(), AuditLimits::default()).unwrap();
-    Sessions::new(Approvals::new(Vec::new(), audit), Limits::default(), Budget::new(1 << 20))
+    recorded().0
+}
+
+fn recorded() -> (Sessions<()>, VolatileJournal) {
+    let journal = VolatileJournal::new();
+    let audit = Audit::start(journal.clone(), Redactor::default(), AuditLimits::default()).unwrap();
+    (Sessions::new(Approvals::new(Vec::new(), audit), Limits::default(), Budget::new(1 << 20)), journal)
+}
+
+/// Types of the records of sessions, once everything is written.
+async fn types(sessions: &Sessions<()>, journal: &VolatileJournal) -> Vec<String> {
+    let audit = sessions.0.approvals.audit().clone();
+    tokio::task::spawn_blocking(move || audit.close()).await.unwrap();
+    let lines = journal.lines();
+    let values = lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].clone());
+    let types = values.filter_map(|value| Some(value.as_str()?.to_owned()));
+    types.filter(|kind| kind.starts_with("session")).collect()
 }
 
 fn name(text: &str) -> SessionName {
@@ -57,14 +72,33 @@ async fn one_that_is_held_keeps_its_name_and_its_end_when_it_opens() {
 
 #[tokio::test]
 async fn one_that_is_held_ends_like_any_other() {
-    let sessions = table();
+    let (sessions, journal) = recorded();
     let soon = SystemTime::now() + Duration::from_millis(50);
     let life = sessions.hold(&name("one"), Some(soon)).unwrap();
     life.cancelled().await;
     assert_eq!(life.ended(), Some(Ended::Expired));
     let other = sessions.hold(&name("two"), None).unwrap();
+    assert!(sessions.rotate(&name("two"), Digest::of("x")));
     assert!(sessions.end(&name("two"), Ended::Revoked).await && !sessions.end(&name("two"), Ended::Revoked).await);
     assert_eq!(other.ended(), Some(Ended::Revoked));
     sessions.stop().await;
     assert!(sessions.entry(&name("one")).is_none());
+    assert_eq!(types(&sessions, &journal).await, ["session_ended", "session_rotated", "session_ended"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn however_many_end_a_session_its_end_is_recorded_once() {
+    const TIMES: usize = 200;
+    let (sessions, journal) = recorded();
+    for _ in 0..TIMES {
+        sessions.hold(&name("one"), None).unwrap();
+        let enders = [Ended::Revoked, Ended::ProcessGone].map(|why| {
+            let sessions = sessions.clone();
+            tokio::spawn(async move { sessions.end(&name("one"), why).await })
+        });
+        let [one, two] = enders;
+        assert!(one.await.unwrap() != two.await.unwrap(), "one of them is the first");
+    }
+    sessions.stop().await;
+    assert_eq!(types(&sessions, &journal).await, vec!["session_ended"; TIMES]);
 }

@@ -23,6 +23,7 @@ pub struct Tool {
     name: String,
     description: Option<String>,
     structured: bool,
+    promoted: bool,
     definition: Box<RawValue>,
     pinned: Box<str>,
     digest: Digest,
@@ -93,6 +94,7 @@ impl Tool {
         let pinned = pinned_text(&given, origin);
         Ok(Self {
             structured: given.is_object("outputSchema"),
+            promoted: raw.get().contains(PROMOTED),
             definition: shown_definition(&given, description.as_deref()),
             digest: Digest::of(&pinned),
             pinned: pinned.into(),
@@ -130,7 +132,7 @@ impl Tool {
     /// Whether some of its arguments are repeated in HTTP headers, as the stateless revision has it.
     #[must_use]
     pub fn is_promoted(&self) -> bool {
-        self.definition.get().contains(PROMOTED)
+        self.promoted
     }
 
     /// The canonical text of its definition: all that its server said of it, and how that server is reached. This is
@@ -189,7 +191,7 @@ fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> String {
     let (mut tool, mut verbatim) = (Map::new(), Map::new());
     for (key, raw) in &given.0 {
         match serde_json::from_str(raw.get()) {
-            Ok(value) if json::inexact_number(raw.get()).is_none() => drop(tool.insert(key.clone(), value)),
+            Ok(value) if json::measured(raw.get()).inexact.is_none() => drop(tool.insert(key.clone(), value)),
             // Its value would not keep a number of it, and two texts would have one digest.
             _ => drop(verbatim.insert(key.clone(), raw.get().into())),
         }

@@ -13,7 +13,7 @@ mod rpc;
 mod search;
 pub(crate) mod wording;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, request::Parts};
@@ -66,8 +66,8 @@ impl Dialect for Bridge {
 }
 
 /// Answers a listing.
-async fn list(stages: Stages, principal: Principal, listing: Listing, wait: Duration) -> Found {
-    let (stages, principal) = (&stages, &principal);
+async fn list(stages: Arc<Stages>, principal: Principal, listing: Listing, wait: Duration) -> Found {
+    let (stages, principal) = (&*stages, &principal);
     match listing {
         Listing::BridgeInfo => Ok(listings::info()),
         Listing::AwaitApproval { id } => Ok(listings::approval(stages, principal, &id).await),

@@ -163,6 +163,39 @@ fn said_alike(cause: &Cause) -> &'static str {
         Cause::ApprovalExpired => {
             "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated"
         }
+        Cause::NotRecorded
+        | Cause::GrantNotRecorded
+        | Cause::KeptBack
+        | Cause::OutcomeNotRecorded
+        | Cause::AnswersUnread
+        | Cause::HarnessFailed => of_the_record(cause),
+        // Those with data of their own have their words above. All are named, so that a new one is not said like this.
+        Cause::Internal(Broken::Result)
+        | Cause::UnknownServer { .. }
+        | Cause::UnknownTool { .. }
+        | Cause::UnknownPrompt { .. }
+        | Cause::UnknownResource { .. }
+        | Cause::NotAsPinned { .. }
+        | Cause::Unavailable(_)
+        | Cause::Arguments { .. }
+        | Cause::PromptArguments { .. }
+        | Cause::CompletionArguments { .. }
+        | Cause::InvalidSchema { .. }
+        | Cause::ApprovalsPending(_)
+        | Cause::Policy { .. }
+        | Cause::DeniedBefore { .. }
+        | Cause::ApprovalRequired { .. }
+        | Cause::BudgetSpent(_)
+        | Cause::ServerError { .. }
+        | Cause::ResultTooLarge { .. }
+        | Cause::ServerBusy(_)
+        | Cause::NoAnswer { .. } => "The result could not be handed on",
+    }
+}
+
+/// Of causes that lie in the record, the budget or the harness itself.
+fn of_the_record(cause: &Cause) -> &'static str {
+    match cause {
         Cause::NotRecorded => "The call was not made: it cannot be recorded. Ask the operator; it can be repeated",
         Cause::GrantNotRecorded => {
             "The call was not made: the use of its approval cannot be recorded. Ask the operator"
@@ -176,10 +209,7 @@ fn said_alike(cause: &Cause) -> &'static str {
             "The call was made, but there is no room for its answer: answers of this session are unread. Do not \
              repeat it blindly"
         }
-        Cause::HarnessFailed => {
-            "Something failed in the harness; the call may have had its effect, do not repeat it blindly"
-        }
-        _ => "The result could not be handed on",
+        _ => "Something failed in the harness; the call may have had its effect, do not repeat it blindly",
     }
 }
 

@@ -41,7 +41,8 @@ impl Connections {
     /// The share of one more session, of at most so many, until it is dropped.
     #[must_use]
     pub fn share(&self, at_most: usize) -> ConnectionShare {
-        self.0.lock().sessions += 1;
+        // One that can use no place has none reserved either.
+        self.0.lock().sessions += usize::from(at_most > 0);
         ConnectionShare(Arc::new(Owned { all: Arc::clone(&self.0), at_most, used: Mutex::new(0) }))
     }
 }
@@ -98,7 +99,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.all.lock().sessions -= 1;
+        self.all.lock().sessions -= usize::from(self.at_most > 0);
     }
 }
 

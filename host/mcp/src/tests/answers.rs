@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use footbridge_calls::request::Target;
+use footbridge_calls::{events::CallEvent, request::Target};
 
 use super::{admitted::unlike, *};
 
@@ -29,7 +29,7 @@ async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
     let servers = Stage::of("ok").ready().await;
     let target = Target::Tool("echo".to_owned());
     let outgoing = admitted(&servers, "x", target, &json!({}), unlike("echo")).await;
-    let outcome = servers.send(outgoing, &CancellationToken::new(), None).await;
+    let outcome = servers.send(outgoing, &CancellationToken::new(), Events::default()).await;
     assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
     servers.shutdown().await;
 }
@@ -52,7 +52,7 @@ async fn a_resource_is_read_and_one_without_a_uri_is_left_out() {
     assert_eq!(report(&servers).left_out, 1);
     let target = Target::Resource("test:one".to_owned());
     let outgoing = admitted(&servers, "x", target, &json!({}), catalogue).await;
-    let read = servers.send(outgoing, &CancellationToken::new(), None).await;
+    let read = servers.send(outgoing, &CancellationToken::new(), Events::default()).await;
     assert!(raw(read).contains("what was read"));
     servers.shutdown().await;
 }
@@ -158,8 +158,13 @@ async fn progress_resets_the_idle_time_and_reaches_the_watcher_in_order() {
         .ready()
         .await;
     let (events, mut watched) = mpsc::channel(64);
-    let outcome =
-        servers.send(outgoing(&servers, "echo", json!({})).await, &CancellationToken::new(), Some(events)).await;
+    let outcome = servers
+        .send(
+            outgoing(&servers, "echo", json!({})).await,
+            &CancellationToken::new(),
+            Events::new(Some(events), &Redactor::default()),
+        )
+        .await;
     assert_eq!(text(outcome), "done at last");
     let mut seen = Vec::new();
     while let Some(CallEvent::Progress { progress, message, .. }) = watched.recv().await {

@@ -220,7 +220,7 @@ async fn plain_http_to_another_machine_is_refused_before_anything_is_sent() {
 async fn leaving_a_call_over_http_tells_the_server() {
     let (server, servers) = ready(Trap::EndlessSse, |_| {}).await;
     let cancel = CancellationToken::new();
-    let sent = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, None);
+    let sent = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, Events::default());
     let leaves = async {
         while server.calls() == 0 {
             tokio::task::yield_now().await;

@@ -6,13 +6,15 @@ mod figures;
 mod http;
 mod http_server;
 mod lifecycle;
+#[path = "../../../../tests/misbehaving.rs"]
+mod misbehaving;
 mod prompts;
 mod real;
 mod replaced;
 mod trouble;
 
 use footbridge_processes::launch::ProgramSpec;
-use std::{path::PathBuf, process::Command, sync::OnceLock, time::Duration};
+use std::{sync::OnceLock, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -27,17 +29,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// The misbehaving server's program, built once if it is missing.
 fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let us = std::env::current_exe().unwrap();
-        let target: PathBuf = us.ancestors().nth(2).unwrap().into();
-        let path = target.join("misbehaving-server");
-        if !path.exists() {
-            let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-            let build = ["build", "-q", "-p", "footbridge-tests", "--bin", "misbehaving-server"];
-            assert!(Command::new(cargo).args(build).status().unwrap().success());
-        }
-        path.into_os_string().into_string().unwrap()
-    })
+    PROGRAM.get_or_init(misbehaving::program)
 }
 
 /// A stage of one server, named `x`, and what is set differently for it.
@@ -130,7 +122,7 @@ async fn unavailable(servers: &Servers) -> String {
 }
 
 async fn call(servers: &Servers, tool: &str, arguments: Value) -> Outcome {
-    servers.send(outgoing(servers, tool, arguments).await, &CancellationToken::new(), None).await
+    servers.send(outgoing(servers, tool, arguments).await, &CancellationToken::new(), Events::default()).await
 }
 
 async fn echo(servers: &Servers) -> Outcome {

@@ -14,7 +14,7 @@ async fn get(servers: &Servers, name: &str, arguments: &str) -> Outgoing {
 }
 
 async fn got(servers: &Servers, name: &str, arguments: &str) -> Outcome {
-    servers.send(get(servers, name, arguments).await, &CancellationToken::new(), None).await
+    servers.send(get(servers, name, arguments).await, &CancellationToken::new(), Events::default()).await
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_completion_says_what_it_is_about_and_is_asked_only_of_servers_that_co
         let target = Target::Completion(Completed::Prompt { name: "told".to_owned() });
         let by = Arc::new(about(|catalogue, limits| catalogue.add_prompt(entry(&prompt), limits)));
         let outgoing = admitted(&servers, "x", target, &said, by).await;
-        let outcome = servers.send(outgoing, &CancellationToken::new(), None).await;
+        let outcome = servers.send(outgoing, &CancellationToken::new(), Events::default()).await;
         if completes {
             let result: Value = serde_json::from_str(&raw(outcome)).unwrap();
             assert_eq!(result["completion"]["hasMore"], true);

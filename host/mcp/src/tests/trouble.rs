@@ -100,7 +100,7 @@ async fn silence_is_a_timeout_and_the_server_is_told() {
     assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let never_sent = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, None).await;
+    let never_sent = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, Events::default()).await;
     assert!(matches!(never_sent, Outcome::NotSent(NotSent::Cancelled)));
     servers.shutdown().await;
     let seen = std::fs::read_to_string(&record).unwrap();
@@ -121,8 +121,14 @@ async fn a_caller_that_leaves_cancels_upstream() {
         watched.recv().await;
         cancel.cancel();
     };
-    let (outcome, ()) =
-        tokio::join!(servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, Some(events)), leaves);
+    let (outcome, ()) = tokio::join!(
+        servers.send(
+            outgoing(&servers, "echo", json!({})).await,
+            &cancel,
+            Events::new(Some(events), &Redactor::default())
+        ),
+        leaves
+    );
     assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Cancelled)));
     servers.shutdown().await;
 }
@@ -150,12 +156,12 @@ async fn floods_of_progress_requests_and_errors_do_not_slow_a_neighbour() {
             for n in 0..20 {
                 let asked = outgoing_to("y", &servers, "echo", json!({"n": n})).await;
                 let began = std::time::Instant::now();
-                raw(servers.send(asked, &CancellationToken::new(), None).await);
+                raw(servers.send(asked, &CancellationToken::new(), Events::default()).await);
                 assert!(began.elapsed() < Duration::from_secs(10), "{mode}");
             }
             cancel.cancel();
         };
-        let flooded = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, None);
+        let flooded = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, Events::default());
         let (_, ()) = tokio::join!(flooded, neighbour);
         servers.shutdown().await;
     }
@@ -186,7 +192,7 @@ async fn calls_beyond_the_places_of_a_server_are_busy() {
         .ready()
         .await;
     let cancel = CancellationToken::new();
-    let first = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, None);
+    let first = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, Events::default());
     let second = async {
         let outcome = echo(&servers).await;
         cancel.cancel();

@@ -50,12 +50,12 @@ impl World {
     }
 
     fn pins(&self) -> Pins {
-        Pins::in_store(self.store.clone())
+        Pins::in_store(Arc::new(self.store.clone()))
     }
 
     /// Another harness on the same store.
     async fn another(&self) -> Pins {
-        Pins::in_store(Store::open(self.folder.path()).await.unwrap())
+        Pins::in_store(Arc::new(Store::open(self.folder.path()).await.unwrap()))
     }
 
     /// Accepts whatever is offered of this tool now, as a command does.
@@ -286,7 +286,7 @@ async fn a_store_that_is_locked_costs_no_more_than_the_server_has() {
     let tools = InProcess::new("x").tool(ToolDefinition::new("say"), say).build().unwrap();
     let guard = Guard { budget: Budget::new(1 << 20), redactor: Redactor::default() };
     let upstream = Upstream::new(Arc::new(tools), guard);
-    let upstream = upstream.pinned(Some(Pins::in_store(store)));
+    let upstream = upstream.pinned(Some(Pins::in_store(Arc::new(store))));
     let (server, began) = ("x".parse().unwrap(), tokio::time::Instant::now());
     let error = upstream.catalogues().visible(&server, &open(), Duration::ZERO).await.unwrap_err().to_string();
     assert!(error.contains("not available") && error.contains("try again"), "{error}");

@@ -9,6 +9,9 @@ use footbridge_proto::{
     wire::MAX_REQUEST_BYTES,
 };
 
+/// When to come back to a bridge that has no place for a connection, and says no time.
+const NO_PLACE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Why a request brought no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -123,6 +126,17 @@ impl ClientError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.object()?.data.as_ref()?.get("retryAfterMs")?.as_u64().map(Duration::from_millis)
+    }
+
+    /// When to ask again, where the bridge says that nothing of the request was done and that waiting helps: it is over
+    /// its rate, busy, or has no place for the connection.
+    #[must_use]
+    pub fn come_back(&self) -> Option<Duration> {
+        match (self.reason(), self) {
+            (Some(Reason::RateLimited | Reason::Busy), _) => self.retry_after(),
+            (None, Self::Status { status: 503, error: None, .. }) => Some(NO_PLACE_PAUSE),
+            _ => None,
+        }
     }
 
     /// Whether what was asked may have happened all the same. If not, it can be asked again.

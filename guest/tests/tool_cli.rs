@@ -10,6 +10,7 @@ use std::{
     net::TcpListener,
     os::unix::{fs::PermissionsExt, net::UnixListener},
     process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -368,4 +369,77 @@ fn an_answer_in_chunks_is_read_whole() {
         out
     });
     assert_eq!(run(&mut tool_cli(&bridge, &CALL)).1, expected);
+}
+
+/// Says so many times that nothing was sent and when to come back, and then answers.
+fn busy_at_first(times: usize, reason: &'static str) -> Bridge {
+    let asked = AtomicUsize::new(0);
+    Bridge::raw(move |got| {
+        let answer = if asked.fetch_add(1, Ordering::SeqCst) < times {
+            json!({"error": {"code": -32002, "message": "no", "data": {"reason": reason, "retryAfterMs": 1}}})
+        } else {
+            json!({"result": {"content": [{"type": "text", "text": "done"}]}})
+        };
+        let mut answer = answer;
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = id_of(got);
+        ok(&answer)
+    })
+}
+
+#[test]
+fn a_bridge_that_is_busy_is_asked_again_when_it_said() {
+    for reason in ["busy", "rate_limited"] {
+        let bridge = busy_at_first(3, reason);
+        let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &CALL));
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "done\n", ""), "{reason}");
+        assert_eq!(bridge.got.lock().unwrap().len(), 4);
+    }
+    let asked = AtomicUsize::new(0);
+    let full = Bridge::raw(move |got| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => http(503, r#"{"error":"Too many connections"}"#),
+        _ => ok(&json!({"jsonrpc": "2.0", "result": {"servers": []}, "id": id_of(got)})),
+    });
+    assert_eq!(run(&mut tool_cli(&full, &[])).0, Some(0), "no place for one more connection");
+}
+
+#[test]
+fn a_bridge_that_stays_busy_is_left_when_time_is_up() {
+    let bridge = busy_at_first(usize::MAX, "busy");
+    let start = Instant::now();
+    let (code, _, stderr) = run(tool_cli(&bridge, &CALL).args(["--exit-codes", "--timeout", "300ms"]));
+    assert_eq!((code, stderr.as_str()), (Some(7), "Error: no\n"));
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    let asked = bridge.got.lock().unwrap().len();
+    assert!((3..60).contains(&asked), "pauses grow, and it was asked {asked} times");
+}
+
+#[test]
+fn what_may_have_happened_is_never_asked_again() {
+    for (code, reason) in [
+        (-32004, "outcome_unknown"),
+        (-32002, "too_large"),
+        (-32002, "budget_spent"),
+        (-32603, "provider_error"),
+        (-32002, "a word of a later version"),
+    ] {
+        let data = json!({"reason": reason, "retryAfterMs": 1});
+        let bridge = Bridge::error(json!({"code": code, "message": "no", "data": data}));
+        assert_eq!(run(&mut tool_cli(&bridge, &CALL)).0, Some(1), "{reason}");
+        assert_eq!(bridge.got.lock().unwrap().len(), 1, "{reason}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_busy_bridge() {
+    let (asked, seen) = std::sync::mpsc::channel();
+    let bridge = Bridge::raw(move |got| {
+        asked.send(()).unwrap();
+        let data = json!({"reason": "busy", "retryAfterMs": 20_000});
+        ok(&json!({"jsonrpc": "2.0", "error": {"code": -32002, "message": "no", "data": data}, "id": id_of(got)}))
+    });
+    let child = tool_cli(&bridge, &CALL).arg("--timeout=60s").stderr(Stdio::piped()).spawn().unwrap();
+    seen.recv().unwrap();
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(told(&child.wait_with_output().unwrap()).0, Some(130));
 }

@@ -246,6 +246,17 @@ fn a_loop_beyond_the_rate_is_slowed_and_loses_nothing() {
 }
 
 #[test]
+fn more_calls_at_once_than_have_a_place_are_all_made_in_the_end() {
+    let limits = "[limits.calls]\nin_flight_per_session = 1\nbusy_after = \"10ms\"\n";
+    let host = Host::with(&Servers::demo()).settings(limits);
+    let ran = host.runs_script(
+        "seq 24 | xargs -P8 -I{} tool-cli --timeout 300s demo count_slowly '{\"n\":1,\"stepMs\":50}' >/dev/null; echo $?",
+    );
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "0\n"), "{}", ran.stderr);
+    assert_eq!(host.record().iter().filter(|line| line["type"] == "intent").count(), 24, "none was made twice");
+}
+
+#[test]
 fn what_does_not_fit_about_arguments_is_said_line_by_line() {
     let host = Host::with(&Servers::demo());
     let ran = host.runs_script("tool-cli demo get_weather '{\"town\":\"Bern\"}'");

@@ -9,6 +9,7 @@ mod args;
 mod failure;
 mod layout;
 mod output;
+mod pauses;
 mod progress;
 mod render;
 mod show;

@@ -1,6 +1,7 @@
 //! Doing one step: ask the bridge, check the answer's shape, print it.
 
 use std::{
+    hash::{BuildHasher as _, RandomState},
     io::{self, Read},
     thread,
     time::{Duration, Instant},
@@ -13,10 +14,7 @@ use footbridge_guest::{
     },
     client::{CallParams, parse_result},
 };
-use footbridge_proto::{
-    rpc::Reason,
-    wire::{MAX_REQUEST_BYTES, method},
-};
+use footbridge_proto::wire::{MAX_REQUEST_BYTES, method};
 use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
@@ -28,6 +26,7 @@ use crate::{
     failure::Failure,
     layout,
     output::{self, OutFile},
+    pauses::Pauses,
     progress::Line,
     render::Rendered,
     show,
@@ -54,7 +53,8 @@ Options:
   --out FILE        write the result to FILE; a single image, audio or blob as its bytes
   --json            print the raw result on one line, and errors as JSON on stderr
   --timeout TIME    5s, 500ms or a number of seconds; 30s by default, at most 300s. A call may take longer as long
-                    as the bridge says every 15s that it still runs: then only silence is measured
+                    as the bridge says every 15s that it still runs: then only silence is measured. A bridge that
+                    is busy or over its rate is asked again for as long
   --no-wait         if a person has to be asked first, fail at once and name the approval
   --exit-codes      tell failures apart by exit status (also TOOL_CLI_EXIT_CODES=1)
   -h, --help        show this, and the servers if a bridge answers
@@ -153,6 +153,11 @@ fn is_call(method: &str) -> bool {
     matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::AWAIT_APPROVAL)
 }
 
+/// Bits that no other process has: the standard library takes its keys from the system.
+fn at_random() -> u64 {
+    RandomState::new().hash_one(())
+}
+
 /// The client, and how results are printed.
 struct Asked {
     client: Client,
@@ -172,9 +177,10 @@ impl Asked {
         Ok((raw, result))
     }
 
-    /// Asks, and asks again where the bridge says that it is over its rate and when to come back: nothing was sent
-    /// then, and a loop in a script need not know of rates. All within the timeout.
+    /// Asks, and asks again where the bridge says that nothing was sent on and when to come back: a loop in a script, or
+    /// many at once, need not know of rates and places. What may have happened is never asked again.
     fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+        let mut pauses = Pauses::default();
         loop {
             let answer = if is_call(method) {
                 let mut line = Line::new(self.json);
@@ -183,10 +189,11 @@ impl Asked {
                 self.client.request(method, params)
             };
             let error = match answer {
-                Err(error) if error.reason() == Some(Reason::RateLimited) => error,
-                other => return other,
+                Err(error) => error,
+                Ok(raw) => return Ok(raw),
             };
-            match error.retry_after().filter(|pause| Instant::now() + *pause < self.deadline) {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            match error.come_back().and_then(|told| pauses.next(told, left, at_random())) {
                 Some(pause) => thread::sleep(pause),
                 None => return Err(error),
             }

@@ -443,3 +443,28 @@ fn an_interrupt_ends_the_wait_for_a_busy_bridge() {
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
     assert_eq!(told(&child.wait_with_output().unwrap()).0, Some(130));
 }
+
+#[test]
+fn a_deep_result_takes_no_memory_for_its_indentation() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out").display().to_string();
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    // As deep as a result may be, and wide: 100 times as large once it is indented.
+    let wide = format!("{}{}1{}", "[".repeat(125), "1,".repeat(200_000), "]".repeat(125));
+    for (json, raw) in [(deep, true), (wide, false)] {
+        let text = format!(r#"{{"content":[],"structuredContent":{{"a":{json}}}}}"#);
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{text}}}"#);
+        let bridge = Bridge::raw(move |_| http(200, &answer));
+        for to in ["/dev/null", file.as_str()] {
+            let limited = "ulimit -v 131072; exec \"$0\" s t {} >\"$1\"";
+            let mut command = std::process::Command::new("/bin/sh");
+            command.args(["-c", limited, env!("CARGO_BIN_EXE_tool-cli"), to]).env_clear().stdin(Stdio::null());
+            command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_TOKEN", TOKEN);
+            let (code, _, stderr) = run(&mut command);
+            assert_eq!(code, Some(0), "{to} {stderr}");
+        }
+        let printed = fs::read_to_string(&file).unwrap();
+        assert_eq!(printed.lines().count() == 1, raw, "{} bytes", printed.len());
+        assert_eq!(printed.replace([' ', '\n'], ""), format!(r#"{{"a":{json}}}"#));
+    }
+}

@@ -12,7 +12,11 @@
 
 mod tokens;
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    hash::{BuildHasher as _, RandomState},
+};
 
 use serde_json::Value;
 
@@ -22,6 +26,8 @@ pub use tokens::{Part, Scanner, Tokens};
 pub const MAX_BODY_DEPTH: usize = 128;
 /// Deepest nesting of the arguments of a call.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
+/// Deepest nesting of a result: many parsers go no deeper, and what indents one writes its depth on every line.
+pub const MAX_RESULT_DEPTH: usize = 128;
 
 /// Why a text is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,9 +55,17 @@ pub enum JsonError {
 /// [`JsonError`], the first thing that is wrong.
 pub fn check(bytes: &[u8], max_depth: usize) -> Result<&str, JsonError> {
     let text = std::str::from_utf8(bytes).map_err(|_| JsonError::NotUtf8)?;
-    let mut scan = Scan { text, at: 0, depth: 0, deepest: 0, max_depth, inexact: None };
-    scan.whole()?;
+    Scan::new(text, max_depth).whole()?;
     Ok(text)
+}
+
+/// Checks what a server gave, which goes on as it is: as [`check`], but half a surrogate pair in a text is no reason to
+/// refuse all of it.
+///
+/// # Errors
+/// [`JsonError`], the first thing that is wrong.
+pub fn check_result(text: &str, max_depth: usize) -> Result<(), JsonError> {
+    Scan { takes_half_pairs: true, ..Scan::new(text, max_depth) }.whole()
 }
 
 /// What one look over a checked text finds.
@@ -66,7 +80,7 @@ pub struct Measured<'a> {
 /// Looks over a text that passed [`check`]; of one that did not, what was seen up to there.
 #[must_use]
 pub fn measured(checked: &str) -> Measured<'_> {
-    let mut scan = Scan { text: checked, at: 0, depth: 0, deepest: 0, max_depth: usize::MAX, inexact: None };
+    let mut scan = Scan::new(checked, usize::MAX);
     let _seen_so_far = scan.whole();
     Measured { depth: scan.deepest, inexact: scan.inexact.map(|(start, end)| &checked[start..end]) }
 }
@@ -90,18 +104,29 @@ struct Scan<'a> {
     deepest: usize,
     max_depth: usize,
     inexact: Option<(usize, usize)>,
+    takes_half_pairs: bool,
+    hasher: RandomState,
 }
 
-/// What the scan is inside of. The names seen so far belong to the object.
-enum Open<'a> {
+/// What the scan is inside of. The names seen so far belong to the object; of each only a hash is kept, since there may
+/// be millions. Its key is random, so that nobody can make two names that are taken for one.
+enum Open {
     Array,
-    Object(std::collections::HashSet<Cow<'a, str>>),
+    Object(HashSet<u64>),
 }
+
+/// Where halves of surrogate pairs stand meanwhile: characters that no text has a use for.
+const HALF_PAIRS: u32 = 0xf_0000;
 
 impl<'a> Scan<'a> {
+    fn new(text: &'a str, max_depth: usize) -> Self {
+        let hasher = RandomState::new();
+        Self { text, at: 0, depth: 0, deepest: 0, max_depth, inexact: None, takes_half_pairs: false, hasher }
+    }
+
     /// One value and nothing after it. A loop with a stack of its own: nesting costs heap, not stack.
     fn whole(&mut self) -> Result<(), JsonError> {
-        let mut open: Vec<Open<'a>> = Vec::new();
+        let mut open: Vec<Open> = Vec::new();
         loop {
             self.space();
             if let Some(container) = self.value_start()? {
@@ -125,11 +150,11 @@ impl<'a> Scan<'a> {
     }
 
     /// Consumes a scalar, or the opening bracket of a container.
-    fn value_start(&mut self) -> Result<Option<Open<'a>>, JsonError> {
+    fn value_start(&mut self) -> Result<Option<Open>, JsonError> {
         match self.peek() {
             Some(b'{') => {
                 self.at += 1;
-                Ok(Some(Open::Object(std::collections::HashSet::new())))
+                Ok(Some(Open::Object(HashSet::new())))
             }
             Some(b'[') => {
                 self.at += 1;
@@ -145,7 +170,7 @@ impl<'a> Scan<'a> {
     }
 
     /// After an opening bracket: true if the container closed at once, false if a value comes next.
-    fn container_start(&mut self, open: &mut Vec<Open<'a>>) -> Result<bool, JsonError> {
+    fn container_start(&mut self, open: &mut Vec<Open>) -> Result<bool, JsonError> {
         self.space();
         match (open.last_mut(), self.peek()) {
             (Some(Open::Array), Some(b']')) | (Some(Open::Object(_)), Some(b'}')) => {
@@ -160,7 +185,7 @@ impl<'a> Scan<'a> {
     }
 
     /// After a value: closes containers, and says whether another value comes.
-    fn after_value(&mut self, open: &mut Vec<Open<'a>>) -> Result<bool, JsonError> {
+    fn after_value(&mut self, open: &mut Vec<Open>) -> Result<bool, JsonError> {
         loop {
             self.space();
             match (open.last_mut(), self.peek()) {
@@ -184,10 +209,10 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn member_name(&mut self, names: &mut std::collections::HashSet<Cow<'a, str>>) -> Result<(), JsonError> {
+    fn member_name(&mut self, names: &mut HashSet<u64>) -> Result<(), JsonError> {
         let start = self.at;
         let name = self.string()?;
-        if !names.insert(name) {
+        if !names.insert(self.hasher.hash_one(name)) {
             return Err(JsonError::DuplicateName(start));
         }
         self.space();
@@ -208,7 +233,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn word(&mut self, word: &str) -> Result<Option<Open<'a>>, JsonError> {
+    fn word(&mut self, word: &str) -> Result<Option<Open>, JsonError> {
         if !self.text[self.at..].starts_with(word) {
             return Err(JsonError::Syntax(self.at));
         }
@@ -273,15 +298,23 @@ impl<'a> Scan<'a> {
         if !(0xd800..0xe000).contains(&unit) {
             return char::from_u32(unit).ok_or(JsonError::Syntax(start));
         }
+        let after = self.at;
         if unit >= 0xdc00 || !self.text[self.at..].starts_with("\\u") {
-            return Err(JsonError::LoneSurrogate(start));
+            return self.half_pair(unit, (start, after));
         }
         self.at += 2;
         let low = self.hex4()?;
         if !(0xdc00..0xe000).contains(&low) {
-            return Err(JsonError::LoneSurrogate(start));
+            return self.half_pair(unit, (start, after));
         }
         char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00)).ok_or(JsonError::LoneSurrogate(start))
+    }
+
+    /// Half of a surrogate pair, from where it starts to where it ends.
+    fn half_pair(&mut self, unit: u32, (start, end): (usize, usize)) -> Result<char, JsonError> {
+        self.at = end;
+        let stands_for = char::from_u32(HALF_PAIRS + unit - 0xd800).filter(|_| self.takes_half_pairs);
+        stands_for.ok_or(JsonError::LoneSurrogate(start))
     }
 
     fn hex4(&mut self) -> Result<u32, JsonError> {
@@ -389,6 +422,19 @@ mod tests {
         assert_eq!(error(r#"["\udc00"]"#), JsonError::LoneSurrogate(2));
         assert_eq!(check(b"\"\xff\"", 1), Err(JsonError::NotUtf8));
         assert!(check(br#"[{"a":1},{"a":1},"\ud83d\ude00"]"#, 128).is_ok());
+    }
+
+    #[test]
+    fn half_a_pair_in_a_result_is_passed_over_and_all_else_is_not() {
+        let result = |text: &str| check_result(text, MAX_RESULT_DEPTH);
+        for text in [r#"["\ud800"]"#, r#"["\ud800\u0041","\udc00x"]"#, r#"{"\ud800":1,"\udc00":2,"\ufffd":3}"#] {
+            assert_eq!(result(text), Ok(()), "{text}");
+        }
+        assert_eq!(result(r#"{"\ud800":1,"\ud800":2}"#), Err(JsonError::DuplicateName(12)));
+        assert_eq!(result(r#"{"a":[{"b":1,"b":2}]}"#), Err(JsonError::DuplicateName(13)));
+        let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert_eq!(result(&nested(MAX_RESULT_DEPTH)), Ok(()));
+        assert_eq!(result(&nested(MAX_RESULT_DEPTH + 1)), Err(JsonError::TooDeep(MAX_RESULT_DEPTH)));
     }
 
     #[test]

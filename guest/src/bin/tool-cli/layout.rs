@@ -4,68 +4,81 @@
 //! Numbers keep the text they came with, so none loses digits; strings get the fewest escapes, as the public client
 //! prints them. It takes no stack for nesting. The text must be JSON (it comes out of a `RawValue`).
 
-use footbridge_proto::json::{Part, Tokens};
+use std::fmt;
+
+use footbridge_proto::json::{MAX_RESULT_DEPTH, Part, Scanner, Tokens};
 use serde_json::value::RawValue;
 
-/// Two blanks a level, a member a line, empty containers as `{}` and `[]`.
-pub(crate) fn indented(raw: &RawValue) -> String {
-    lay_out(raw.get(), true)
+/// Two blanks a level, a member a line, empty containers as `{}` and `[]`. It is written as it is made: indentation may
+/// be many times the text. What is nested deeper than any result may be is written as it came.
+pub(crate) fn write_indented(raw: &RawValue, out: &mut dyn fmt::Write) -> fmt::Result {
+    match is_deep(raw.get()) {
+        true => out.write_str(raw.get()),
+        false => lay_out(raw.get(), true, out),
+    }
 }
 
 /// No white space at all.
 pub(crate) fn one_line(raw: &RawValue) -> String {
-    lay_out(raw.get(), false)
+    let mut out = String::with_capacity(raw.get().len());
+    // Nothing fails in memory.
+    let _ = lay_out(raw.get(), false, &mut out);
+    out
 }
 
-fn lay_out(text: &str, indent: bool) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 4);
+fn is_deep(text: &str) -> bool {
+    let mut scanner = Scanner::default();
+    text.bytes().any(|byte| {
+        scanner.step(byte);
+        scanner.depth() > MAX_RESULT_DEPTH
+    })
+}
+
+fn lay_out(text: &str, indent: bool, out: &mut dyn fmt::Write) -> fmt::Result {
     let mut depth = 0_usize;
-    let line = |out: &mut String, depth: usize| {
-        if indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n("  ", depth));
-        }
+    let line = |out: &mut dyn fmt::Write, depth: usize| match indent {
+        true => write!(out, "\n{:1$}", "", depth * 2),
+        false => Ok(()),
     };
     let mut tokens = Tokens::of(text).peekable();
     while let Some((kind, place)) = tokens.next() {
         let token = &text[place];
         match kind {
             Part::Open => {
-                out.push_str(token);
+                out.write_str(token)?;
                 if let Some((_, close)) = tokens.next_if(|(kind, _)| *kind == Part::Close) {
-                    out.push_str(&text[close]);
+                    out.write_str(&text[close])?;
                 } else {
                     depth += 1;
-                    line(&mut out, depth);
+                    line(out, depth)?;
                 }
             }
             Part::Close => {
                 depth = depth.saturating_sub(1);
-                line(&mut out, depth);
-                out.push_str(token);
+                line(out, depth)?;
+                out.write_str(token)?;
             }
             Part::Comma => {
-                out.push(',');
-                line(&mut out, depth);
+                out.write_str(",")?;
+                line(out, depth)?;
             }
-            Part::Colon => out.push_str(if indent { ": " } else { ":" }),
-            Part::StringStart => push_string(&mut out, token),
-            _ => out.push_str(token),
+            Part::Colon => out.write_str(if indent { ": " } else { ":" })?,
+            Part::StringStart => write_string(out, token)?,
+            _ => out.write_str(token)?,
         }
     }
-    out
+    Ok(())
 }
 
 /// A string with the fewest escapes; one that no Unicode text can hold (half a surrogate pair) stays as it is.
-fn push_string(out: &mut String, quoted: &str) {
+fn write_string(out: &mut dyn fmt::Write, quoted: &str) -> fmt::Result {
     if !quoted.contains('\\') {
-        out.push_str(quoted);
-        return;
+        return out.write_str(quoted);
     }
     let plain: Option<String> = serde_json::from_str(quoted).ok();
     match plain.and_then(|text| serde_json::to_string(&text).ok()) {
-        Some(text) => out.push_str(&text),
-        None => out.push_str(quoted),
+        Some(text) => out.write_str(&text),
+        None => out.write_str(quoted),
     }
 }
 
@@ -75,6 +88,20 @@ mod tests {
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn indented(raw: &RawValue) -> String {
+        let mut out = String::new();
+        write_indented(raw, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn what_is_nested_deeper_than_a_result_may_be_stays_as_it_is() {
+        let nested = |n: usize| format!("{}{}", "[ ".repeat(n), "]".repeat(n));
+        let (deepest, deeper) = (nested(MAX_RESULT_DEPTH), nested(MAX_RESULT_DEPTH + 1));
+        assert_eq!(indented(&raw(&deepest)).lines().count(), 2 * MAX_RESULT_DEPTH - 1);
+        assert_eq!(indented(&raw(&deeper)), deeper);
     }
 
     #[test]

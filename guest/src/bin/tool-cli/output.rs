@@ -5,6 +5,7 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     fs::{self, File, OpenOptions},
     io::{self, IsTerminal, Write},
     os::unix::fs::PermissionsExt,
@@ -26,16 +27,101 @@ pub(crate) fn on_terminal() -> bool {
 
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_with(|out| out.write_str(text))
+}
+
+/// Prints what is written, as it is written.
+pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), Failure> {
     let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
-    let done = if on_terminal() { write!(stdout, "{}", EscapedLines(text)) } else { stdout.write_all(text.as_bytes()) };
+    let done = Sink::write(&mut stdout, on_terminal(), write);
     done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(Failure::Stdout)
 }
 
 /// Prints to standard error. Where that fails there is nobody left to tell.
 pub(crate) fn print_error(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let _ =
-        if stderr.is_terminal() { write!(stderr, "{}", EscapedLines(text)) } else { stderr.write_all(text.as_bytes()) };
+    print_error_with(|out| out.write_str(text));
+}
+
+/// As [`print_error`], what is written, as it is written.
+pub(crate) fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
+    let stderr = io::stderr().lock();
+    let escape = stderr.is_terminal();
+    let mut stderr = io::BufWriter::with_capacity(16 << 10, stderr);
+    let _ = Sink::write(&mut stderr, escape, write).and_then(|()| stderr.flush());
+}
+
+/// Text on its way out, escaped for a terminal, and what went wrong.
+struct Sink<'w, W> {
+    out: &'w mut W,
+    escape: bool,
+    failed: Option<io::Error>,
+}
+
+impl<'w, W: Write> Sink<'w, W> {
+    fn write(
+        out: &'w mut W,
+        escape: bool,
+        write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+    ) -> io::Result<()> {
+        let mut sink = Sink { out, escape, failed: None };
+        let done = write(&mut sink);
+        match sink.failed {
+            Some(error) => Err(error),
+            None => done.map_err(io::Error::other),
+        }
+    }
+}
+
+impl<W: Write> fmt::Write for Sink<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let done = match self.escape {
+            true => write!(self.out, "{}", EscapedLines(text)),
+            false => self.out.write_all(text.as_bytes()),
+        };
+        done.map_err(|error| {
+            self.failed = Some(error);
+            fmt::Error
+        })
+    }
+}
+
+/// Counts what goes through it.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// What a file gets.
+pub(crate) enum FileContent<'c> {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Text, as it is written.
+    Text(&'c dyn Fn(&mut dyn fmt::Write) -> fmt::Result),
+}
+
+impl FileContent<'_> {
+    /// Puts it down, and says how many bytes it has.
+    fn put(&self, file: &mut File) -> io::Result<u64> {
+        let mut out = Counted { out: io::BufWriter::with_capacity(64 << 10, file), bytes: 0 };
+        match self {
+            Self::Bytes(bytes) => out.write_all(bytes)?,
+            Self::Text(write) => Sink::write(&mut out, false, write)?,
+        }
+        out.flush()?;
+        Ok(out.bytes)
+    }
 }
 
 /// A file that could be written when it was tried.
@@ -68,13 +154,14 @@ impl OutFile {
         &self.path
     }
 
-    /// Writes all of it. An interrupt waits until that is done, so that no half file stays behind.
-    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+    /// Writes all of it, and says how many bytes that is. An interrupt waits until that is done, so that no half file
+    /// stays behind.
+    pub(crate) fn write(self, content: &FileContent<'_>) -> Result<u64, Failure> {
         let interrupt = SigSet::from(Signal::SIGINT);
         let _ = interrupt.thread_block();
         let done = match &self.way {
-            Way::Replace { target, mode } => replace(target, *mode, bytes),
-            Way::InPlace => File::create(&self.path).and_then(|mut file| file.write_all(bytes)),
+            Way::Replace { target, mode } => replace(target, *mode, content),
+            Way::InPlace => File::create(&self.path).and_then(|mut file| content.put(&mut file)),
         };
         let _ = interrupt.thread_unblock();
         done.map_err(|source| Failure::Out { path: self.path, source, then: AFTER })
@@ -123,12 +210,13 @@ fn beside(target: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-fn replace(target: &Path, mode: Option<u32>, bytes: &[u8]) -> io::Result<()> {
+fn replace(target: &Path, mode: Option<u32>, content: &FileContent<'_>) -> io::Result<u64> {
     let (temporary, mut file) = beside(target)?;
-    let done = file
-        .write_all(bytes)
-        .and_then(|()| mode.map_or(Ok(()), |mode| file.set_permissions(fs::Permissions::from_mode(mode))))
-        .and_then(|()| fs::rename(&temporary, target));
+    let done = content.put(&mut file).and_then(|bytes| {
+        mode.map_or(Ok(()), |mode| file.set_permissions(fs::Permissions::from_mode(mode)))?;
+        fs::rename(&temporary, target)?;
+        Ok(bytes)
+    });
     if done.is_err() {
         let _ = fs::remove_file(&temporary);
     }

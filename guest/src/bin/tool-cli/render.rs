@@ -3,7 +3,10 @@
 //! In a pipe and in a file a block is its text, or its JSON indented, as recorded. On a terminal an image, audio or
 //! blob is one line. A result that is exactly one of these goes into a file as its bytes.
 
+use std::fmt;
+
 use footbridge_guest::answers::{Block, CallResult, Content, Data, DecodeError, ResourceContents, decode};
+use footbridge_proto::text::Escaped;
 use serde_json::value::RawValue;
 
 use crate::layout;
@@ -42,35 +45,45 @@ impl Rendered {
         Self { parts }
     }
 
-    /// What is printed, without the last line's end; empty when there is nothing to print.
-    pub(crate) fn text(&self, on_terminal: bool) -> String {
-        self.lines(on_terminal).join("\n")
-    }
-
-    /// One text a part.
-    pub(crate) fn lines(&self, on_terminal: bool) -> Vec<String> {
-        self.parts.iter().map(|part| part.text(on_terminal)).collect()
-    }
-
-    /// What a file gets.
-    pub(crate) fn bytes(&self) -> Result<Vec<u8>, DecodeError> {
+    /// Whether there is nothing to print.
+    pub(crate) fn is_empty(&self) -> bool {
         match self.parts.as_slice() {
-            [Part::Data { base64, .. }] => decode(base64),
-            _ => Ok(self.text(false).into_bytes()),
+            [] => true,
+            [Part::Text(text)] => text.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Writes what is printed, without the last line's end.
+    pub(crate) fn write(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (at, part) in self.parts.iter().enumerate() {
+            if at > 0 {
+                out.write_str("\n")?;
+            }
+            part.write(on_terminal, out)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes that a file gets, where the result is nothing but one image, audio or blob.
+    pub(crate) fn only_data(&self) -> Option<Result<Vec<u8>, DecodeError>> {
+        match self.parts.as_slice() {
+            [Part::Data { base64, .. }] => Some(decode(base64)),
+            _ => None,
         }
     }
 }
 
 impl Part {
-    fn text(&self, on_terminal: bool) -> String {
+    fn write(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
         match self {
-            Self::Text(text) => text.clone(),
-            Self::Json(json) => layout::indented(json),
+            Self::Text(text) => out.write_str(text),
+            Self::Json(json) => layout::write_indented(json, out),
             Self::Data { kind, base64, .. } if on_terminal => {
                 let data = base64.trim_ascii().trim_end_matches('=');
-                format!("[{kind}, {} bytes: use --out FILE]", data.len() * 3 / 4)
+                write!(out, "[{}, {} bytes: use --out FILE]", Escaped(kind), data.len() * 3 / 4)
             }
-            Self::Data { json, .. } => layout::indented(json),
+            Self::Data { json, .. } => layout::write_indented(json, out),
         }
     }
 }
@@ -94,7 +107,7 @@ fn content(raw: Box<RawValue>, several: bool) -> Part {
     match (content.text, content.blob) {
         (Some(text), _) if several => {
             let kind = content.mime_type.as_deref().unwrap_or("text");
-            Part::Text(format!("# {} ({kind})\n{text}", content.uri))
+            Part::Text(format!("# {} ({})\n{text}", Escaped(&content.uri), Escaped(kind)))
         }
         (Some(text), _) => Part::Text(text),
         (None, Some(base64)) => Part::Data { kind: named("blob", content.mime_type), base64, json: raw },
@@ -114,37 +127,43 @@ mod tests {
         Rendered::call(serde_json::from_str(text).unwrap())
     }
 
+    fn text(rendered: &Rendered, on_terminal: bool) -> String {
+        let mut out = String::new();
+        rendered.write(on_terminal, &mut out).unwrap();
+        out
+    }
+
     const IMAGE: &str = r#"{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}"#;
 
     #[test]
     fn an_image_is_a_line_on_a_terminal_and_json_in_a_pipe() {
-        assert_eq!(call(IMAGE).text(true), "[image image/png, 8 bytes: use --out FILE]");
-        assert!(call(IMAGE).text(false).starts_with("{\n  \"type\": \"image\",\n  \"data\": \"iVBOR"));
+        assert_eq!(text(&call(IMAGE), true), "[image image/png, 8 bytes: use --out FILE]");
+        assert!(text(&call(IMAGE), false).starts_with("{\n  \"type\": \"image\",\n  \"data\": \"iVBOR"));
     }
 
     #[test]
     fn a_file_gets_the_bytes_of_a_single_image_and_the_text_of_all_else() {
-        assert_eq!(call(IMAGE).bytes().unwrap(), b"\x89PNG\r\n\x1a\n");
+        assert_eq!(call(IMAGE).only_data().unwrap().unwrap(), b"\x89PNG\r\n\x1a\n");
         let two = r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"eA=="}]}"#;
-        assert_eq!(call(two).bytes().unwrap(), b"a\n{\n  \"type\": \"image\",\n  \"data\": \"eA==\"\n}");
+        assert!(call(two).only_data().is_none());
+        assert_eq!(text(&call(two), false), "a\n{\n  \"type\": \"image\",\n  \"data\": \"eA==\"\n}");
         let blob = r#"{"contents":[{"uri":"u:x","blob":"eA"}]}"#;
-        assert_eq!(Rendered::resource(serde_json::from_str(blob).unwrap()).bytes().unwrap(), b"x");
-        assert!(call(r#"{"content":[{"type":"audio","data":"%"}]}"#).bytes().is_err());
+        assert_eq!(Rendered::resource(serde_json::from_str(blob).unwrap()).only_data().unwrap().unwrap(), b"x");
+        assert!(call(r#"{"content":[{"type":"audio","data":"%"}]}"#).only_data().unwrap().is_err());
     }
 
     #[test]
     fn blocks_of_odd_shapes_are_printed_as_they_are() {
         let odd = r#"{"content":[7,{"type":"text"},{"type":"new","x":1},{"no":"type"}]}"#;
-        assert_eq!(call(odd).lines(false).len(), 4);
-        assert_eq!(call(odd).lines(false)[0], "7");
+        assert!(text(&call(odd), false).starts_with("7\n{\n  \"type\": \"text\"\n}\n{"), "{}", text(&call(odd), false));
     }
 
     #[test]
     fn parts_of_a_resource_are_named_where_there_are_several() {
         let two = r#"{"contents":[{"uri":"a:1","text":"x"},{"uri":"a:2","mimeType":"t/p","text":"y"}]}"#;
-        assert_eq!(
-            Rendered::resource(serde_json::from_str(two).unwrap()).text(false),
-            "# a:1 (text)\nx\n# a:2 (t/p)\ny"
-        );
+        let resource = |text: &str| Rendered::resource(serde_json::from_str(text).unwrap());
+        assert_eq!(text(&resource(two), false), "# a:1 (text)\nx\n# a:2 (t/p)\ny");
+        let forged = r#"{"contents":[{"uri":"a:1\n# a:3 (text)","text":"x"},{"uri":"a:2","mimeType":"t\np","text":"y"}]}"#;
+        assert_eq!(text(&resource(forged), false), "# a:1\\n# a:3 (text) (text)\nx\n# a:2 (t\\np)\ny");
     }
 }

@@ -1,12 +1,16 @@
 //! Listings and schemas as text, in the columns that scripts know.
 //!
 //! The layout of servers, tools and a tool in full is the recorded one of the public command; nothing may come before
-//! its columns, and more may follow them.
+//! its columns, and more may follow them. What a server says takes one line where an item does: a line break in a name
+//! would pass for another item.
 
 use std::fmt::Write as _;
 
 use footbridge_guest::answers::{ListedServers, ListedTools, ResourceSummary, ToolDescription};
-use footbridge_proto::wire::NO_DESCRIPTION;
+use footbridge_proto::{
+    text::{Escaped, SafeJson},
+    wire::NO_DESCRIPTION,
+};
 use serde_json::{Map, Value};
 
 /// Column width of a server's name.
@@ -22,10 +26,10 @@ pub(crate) fn servers(list: &ListedServers) -> String {
     for server in &list.servers {
         let mut line = format!("  {} {} tool(s)", padded(&server.name, SERVER_WIDTH), server.tool_count);
         if !server.examples.is_empty() {
-            let _ = write!(line, " (e.g. {})", server.examples.join(", "));
+            let _ = write!(line, " (e.g. {})", Escaped(&server.examples.join(", ")));
         }
         if let Some(status) = &server.status {
-            let _ = write!(line, " [{status}]");
+            let _ = write!(line, " [{}]", Escaped(status));
         }
         out.push_str(&line);
         out.push('\n');
@@ -36,13 +40,13 @@ pub(crate) fn servers(list: &ListedServers) -> String {
 
 pub(crate) fn tools(server: &str, list: &ListedTools) -> String {
     if list.tools.is_empty() {
-        return format!("{server} — no tools\n");
+        return format!("{} — no tools\n", Escaped(server));
     }
-    let mut out = format!("{server} — {} tool(s):\n", list.tools.len());
+    let mut out = format!("{} — {} tool(s):\n", Escaped(server), list.tools.len());
     for tool in &list.tools {
         let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION);
         let badge = if tool.has_structured_output { " [json]" } else { "" };
-        let _ = writeln!(out, "  {} {description}{badge}", padded(&tool.name, TOOL_WIDTH));
+        let _ = writeln!(out, "  {} {}{badge}", padded(&tool.name, TOOL_WIDTH), Escaped(description));
     }
     out.push_str("\nUse: tool-cli <server> <tool> for full schema\n");
     out
@@ -50,30 +54,31 @@ pub(crate) fn tools(server: &str, list: &ListedTools) -> String {
 
 pub(crate) fn tool(server: &str, name: &str, tool: &ToolDescription) -> String {
     let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION);
-    let mut out = format!("{} — {description}\n\nInput schema:\n{}", tool.name, schema(&tool.input_schema));
+    let mut out = format!("{} — {description}\n\nInput schema:\n{}", Escaped(&tool.name), schema(&tool.input_schema));
     if let Some(output) = tool.output_schema.as_ref().filter(|schema| !schema.is_null()) {
         let _ = write!(out, "\nOutput schema (structured JSON output):\n{}", schema(output));
     }
     if let Some(annotations) = tool.annotations.as_ref().filter(|annotations| !annotations.is_empty()) {
         out.push_str("\nAnnotations:\n");
         for (key, value) in annotations {
-            let _ = writeln!(out, "  {key}: {value}");
+            let _ = writeln!(out, "  {}: {}", Escaped(key), SafeJson(&value.to_string()));
         }
     }
+    let (server, name) = (Escaped(server), Escaped(name));
     let _ = writeln!(out, "\nUse: tool-cli {server} {name} '{{\"key\":\"value\"}}' to call");
     out
 }
 
 pub(crate) fn resources(server: &str, what: &str, list: &[ResourceSummary]) -> String {
     if list.is_empty() {
-        return format!("{server} — no {what}s\n");
+        return format!("{} — no {what}s\n", Escaped(server));
     }
-    let mut out = format!("{server} — {} {what}(s):\n", list.len());
+    let mut out = format!("{} — {} {what}(s):\n", Escaped(server), list.len());
     for item in list {
-        let name = item.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-        let kind = item.mime_type.as_ref().map_or_else(String::new, |kind| format!(" [{kind}]"));
-        let description = item.description.as_ref().map_or_else(String::new, |text| format!(" — {text}"));
-        let _ = writeln!(out, "  {}{name}{kind}{description}", item.uri);
+        let name = item.name.as_ref().map_or_else(String::new, |name| format!(" ({})", Escaped(name)));
+        let kind = item.mime_type.as_ref().map_or_else(String::new, |kind| format!(" [{}]", Escaped(kind)));
+        let description = item.description.as_ref().map_or_else(String::new, |text| format!(" — {}", Escaped(text)));
+        let _ = writeln!(out, "  {}{name}{kind}{description}", Escaped(&item.uri));
     }
     out
 }
@@ -91,8 +96,9 @@ fn schema(schema: &Value) -> String {
         let required = required.is_some_and(|names| names.iter().any(|n| n == name));
         let required = if required { ", required" } else { "" };
         let description = property.get("description").and_then(Value::as_str).filter(|text| !text.is_empty());
-        let description = description.map_or_else(String::new, |text| format!(": {text}"));
-        let _ = writeln!(out, "  {name} ({}{required}){description}", type_name(property));
+        let description = description.map_or_else(String::new, |text| format!(": {}", Escaped(text)));
+        let (name, kind) = (Escaped(name), type_name(property));
+        let _ = writeln!(out, "  {name} ({}{required}){description}", Escaped(&kind));
     }
     out
 }
@@ -107,6 +113,7 @@ fn type_name(property: &Value) -> String {
 
 /// Padded with blanks to a width in UTF-16 units, as JavaScript's `padEnd` counts.
 fn padded(name: &str, width: usize) -> String {
+    let name = Escaped(name).to_string();
     let missing = width.saturating_sub(name.encode_utf16().count());
     format!("{name}{}", " ".repeat(missing))
 }
@@ -126,6 +133,20 @@ mod tests {
         let list = r#"{"servers":[{"name":"s","toolCount":0,"examples":[],"status":"unavailable","new":1}]}"#;
         let text = servers(&serde_json::from_str(list).unwrap());
         assert!(text.contains("  s                    0 tool(s) [unavailable]\n"), "{text}");
+    }
+
+    #[test]
+    fn a_line_break_forges_no_line() {
+        let list = r#"{"servers":[{"name":"a\n  b                    9 tool(s)","toolCount":1,"examples":["x\ny"],"status":"z\nz"}]}"#;
+        assert_eq!(servers(&serde_json::from_str(list).unwrap()).lines().count(), 4);
+        let list = r#"{"tools":[{"name":"a\u001b[2K\n","description":"x\n  forged                         does all"}]}"#;
+        let text = tools("s\n", &serde_json::from_str(list).unwrap());
+        assert!(text.lines().count() == 4 && text.contains(r"a\u{1b}[2K\n"), "{text}");
+        let list = r#"[{"uri":"a:b\n","name":"n\n","mimeType":"t\n","description":"d\u2028"}]"#;
+        let list: Vec<ResourceSummary> = serde_json::from_str(list).unwrap();
+        assert_eq!(resources("s", "resource", &list), "s — 1 resource(s):\n  a:b\\n (n\\n) [t\\n] — d\\u{2028}\n");
+        let property = r#"{"properties":{"a\n":{"type":"s\n","description":"d\n"}}}"#;
+        assert_eq!(schema(&serde_json::from_str(property).unwrap()), "  a\\n (s\\n): d\\n\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Doing one step: ask the bridge, check the answer's shape, print it.
 
 use std::{
+    fmt,
     hash::{BuildHasher as _, RandomState},
     io::{self, Read},
     thread,
@@ -25,7 +26,7 @@ use crate::{
     args::{Options, Step, Style},
     failure::Failure,
     layout,
-    output::{self, OutFile},
+    output::{self, FileContent, OutFile},
     pauses::Pauses,
     progress::Line,
     render::Rendered,
@@ -250,11 +251,12 @@ impl Asked {
             output::print(&(layout::one_line(raw) + "\n"))?;
             return Err(Failure::Tool);
         }
-        let lines = Rendered::call(result).lines(false);
-        if lines.is_empty() {
+        let rendered = Rendered::call(result);
+        if rendered.is_empty() {
             output::print_error("Error: the tool reported an error without a word\n");
+        } else {
+            output::print_error_with(|out| rendered.write(false, out).and_then(|()| out.write_str("\n")));
         }
-        lines.into_iter().for_each(|line| output::print_error(&(line + "\n")));
         Err(Failure::Tool)
     }
 
@@ -263,13 +265,21 @@ impl Asked {
             if self.json {
                 return output::print(&(layout::one_line(raw) + "\n"));
             }
-            let text = result.text(output::on_terminal());
-            return if text.is_empty() { Ok(()) } else { output::print(&(text + "\n")) };
+            if result.is_empty() {
+                return Ok(());
+            }
+            let on_terminal = output::on_terminal();
+            return output::print_with(|out| result.write(on_terminal, out).and_then(|()| out.write_str("\n")));
         };
-        let (path, bytes) = (file.path().display().to_string(), result.bytes()?);
-        file.write(&bytes)?;
+        let path = file.path().display().to_string();
+        let text = |out: &mut dyn fmt::Write| result.write(false, out);
+        let content = match result.only_data() {
+            Some(bytes) => FileContent::Bytes(bytes?),
+            None => FileContent::Text(&text),
+        };
+        let bytes = file.write(&content)?;
         output::print(&if self.json {
-            format!("{}\n", json!({ "written": path, "bytes": bytes.len() }))
+            format!("{}\n", json!({ "written": path, "bytes": bytes }))
         } else {
             format!("Written to: {path}\n")
         })

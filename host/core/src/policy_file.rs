@@ -1,12 +1,13 @@
 //! Policies as `footbridge.toml` has them, and from there to what the gate decides by.
 //!
 //! Every mistake is found here, at the start or at a reload: patterns that do not compile, conditions that say
-//! nothing, rules that can never match. A file with one of them is not used at all.
+//! nothing, rules that ask for what no call has. A file with one of them is not used at all. A rule that can never
+//! match since others take all its calls is none: whoever has to close everything in a hurry puts one rule in front.
 
 mod condition;
 mod words;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use footbridge_proto::text::needs_escape;
 use serde::{Deserialize, Deserializer};
@@ -28,11 +29,13 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct WrittenPolicies {
     /// Its policies.
-    pub policies: Vec<std::sync::Arc<Policy>>,
+    pub policies: Vec<Arc<Policy>>,
     /// What it says that tools can do.
     pub labelled: Vec<Labelled>,
     /// Every mistake in it.
     pub mistakes: Vec<Mistake>,
+    /// Rules that can never match, as others take all their calls.
+    pub notes: Vec<Mistake>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -104,7 +107,10 @@ pub fn read(file: File<'_>, table: &Table) -> WrittenPolicies {
     for (name, written) in policies {
         let reader = Reader { file, at: vec!["policies".to_owned(), name.clone()] };
         match reader.policy(&name, written) {
-            Ok(policy) => found.policies.push(policy),
+            Ok((policy, notes)) => {
+                found.policies.push(policy);
+                found.notes.extend(notes);
+            }
             Err(mistakes) => found.mistakes.extend(mistakes),
         }
     }
@@ -116,6 +122,7 @@ pub fn read(file: File<'_>, table: &Table) -> WrittenPolicies {
         }
     }
     found.mistakes.sort_by_key(|mistake| mistake.line);
+    found.notes.sort_by_key(|note| note.line);
     found
 }
 
@@ -142,7 +149,8 @@ impl Reader<'_> {
         }
     }
 
-    fn policy(&self, name: &str, written: Value) -> Result<std::sync::Arc<Policy>, Vec<Mistake>> {
+    /// A policy, and what is odd about its rules.
+    fn policy(&self, name: &str, written: Value) -> Result<(Arc<Policy>, Vec<Mistake>), Vec<Mistake>> {
         let written: WrittenPolicy = self.file.read(&self.at, self.table(written)?)?;
         let mut mistakes = Vec::new();
         if BUILT_IN.contains(&name) {
@@ -159,26 +167,34 @@ impl Reader<'_> {
         }
         // Compared only where all of them are there: their numbers are those of the file.
         if mistakes.is_empty() {
-            mistakes.extend(self.among(&rules));
+            mistakes.extend(self.named_twice(&rules));
         }
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
         let WrittenPolicy { reveal_rules, argument_bytes, result_bytes, .. } = written;
-        Ok(Policy::new(name, rules, PolicySettings { reveal_rules, argument_bytes, result_bytes }))
+        let notes = self.idle(&rules);
+        Ok((Policy::new(name, rules, PolicySettings { reveal_rules, argument_bytes, result_bytes }), notes))
     }
 
-    /// What is wrong with rules beside each other.
-    fn among(&self, rules: &[Rule]) -> Vec<Mistake> {
-        let at = |index: usize| self.below(&["rules", &index.to_string()]);
+    /// Rules with the name of another one.
+    fn named_twice(&self, rules: &[Rule]) -> Vec<Mistake> {
         let same = |index: &usize| rules[..*index].iter().any(|rule| rule.id == rules[*index].id);
         let twice = (0..rules.len()).filter(same);
-        let twice = twice.map(|index| at(index).wrong(format!("a rule before it is called {:?} too", rules[index].id)));
-        let never = never_match(rules).into_iter().map(|(index, by)| {
+        let wrong = |index: usize| {
+            let what = format!("a rule before it is called {:?} too", rules[index].id);
+            self.below(&["rules", &index.to_string()]).wrong(what)
+        };
+        twice.map(wrong).collect()
+    }
+
+    /// Rules that can never match beside the others.
+    fn idle(&self, rules: &[Rule]) -> Vec<Mistake> {
+        let note = |(index, by): (usize, usize)| {
             let taken = format!("rule {} ({:?}) decides about all that it is about", by + 1, rules[by].id);
-            at(index).wrong(format!("this rule can never match: {taken}"))
-        });
-        twice.chain(never).collect()
+            self.below(&["rules", &index.to_string()]).wrong(format!("this rule can never match: {taken}"))
+        };
+        never_match(rules).into_iter().map(note).collect()
     }
 
     fn rule(&self, index: usize, written: Value) -> Result<Rule, Vec<Mistake>> {
@@ -201,7 +217,7 @@ impl Reader<'_> {
         };
         let servers = patterns("server", &written.server, Of::Text);
         let names = patterns("tool", &written.tool, Of::Text).or(patterns("prompt", &written.prompt, Of::Text));
-        let uris = patterns("uri", &written.uri, Of::Path);
+        let uris = patterns("uri", &written.uri, Of::Uri);
         let effects = written.effects.as_ref().map(|effects| Effects::of(&effects.0));
         let kinds = self.kinds(&written).unwrap_or_else(|mistake| {
             mistakes.push(mistake);
@@ -253,7 +269,7 @@ impl Reader<'_> {
 
     fn globs(&self, patterns: &[String], of: Of) -> Result<Vec<Glob>, Vec<Mistake>> {
         let one = |pattern: &String| {
-            let pattern = if of == Of::Path { checked_path(pattern)? } else { pattern.clone() };
+            let pattern = if of == Of::Text { pattern.clone() } else { checked_path(pattern)? };
             Glob::new(&pattern, of)
         };
         let (good, bad): (Vec<_>, Vec<_>) = patterns.iter().map(one).partition(Result::is_ok);

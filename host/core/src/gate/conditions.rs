@@ -10,7 +10,10 @@ use footbridge_proto::text::needs_escape;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value, json};
 
-use super::globs::{self, Glob};
+use super::{
+    globs::{self, Glob},
+    uri::readings,
+};
 
 /// One condition: where to look, and what must hold there.
 #[derive(Debug, Clone)]
@@ -113,6 +116,26 @@ impl Condition {
             Test::Present(present) => ("present", json!(present)),
         };
         json!([at, word, what])
+    }
+
+    /// As [`Self::holds`], for a rule that closes: one reading of a path that it holds for is enough, decoded, without
+    /// blanks around it or what is behind `?`, `#` or `;`.
+    #[must_use]
+    pub fn holds_for_any_reading(&self, arguments: &Value) -> Option<bool> {
+        let (Test::Path(globs), Some(text)) = (&self.test, self.at.find(arguments).and_then(Value::as_str)) else {
+            return self.holds(arguments);
+        };
+        let each = readings(text).into_iter().filter(|reading| !reading.is_empty());
+        // The text itself first, which may be empty.
+        let mut all = path(globs, text);
+        for one in each.map(|reading| path(globs, &reading)) {
+            match one {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => all = all.filter(|held| *held),
+            }
+        }
+        all
     }
 
     /// Whether it holds; none where it cannot be evaluated.

@@ -9,13 +9,17 @@ use std::fmt;
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Value, json};
 
+use super::uri::spelling_of_pattern;
+
 /// What a pattern is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// Names and other texts.
     Text,
-    /// Paths and URIs.
+    /// Paths.
     Path,
+    /// URIs, which have many spellings.
+    Uri,
 }
 
 /// A pattern that compiled.
@@ -24,6 +28,8 @@ pub struct Glob {
     text: String,
     of: Of,
     how: How,
+    /// For URIs: the same pattern, in the one spelling that those have where they are stopped.
+    spelling: Option<Box<Glob>>,
 }
 
 #[derive(Clone)]
@@ -83,7 +89,17 @@ impl Glob {
                 How::Pattern(Pattern { ends: (start, end), matchers })
             }
         };
-        Ok(Self { text: text.to_owned(), of, how })
+        let spelling = match of {
+            Of::Uri => Some(Box::new(Self::new(&spelling_of_pattern(text), Of::Path)?)),
+            Of::Text | Of::Path => None,
+        };
+        Ok(Self { text: text.to_owned(), of, how, spelling })
+    }
+
+    /// Whether a URI in the one spelling is what the pattern says, in that spelling.
+    #[must_use]
+    pub(super) fn matches_spelling(&self, text: &str) -> bool {
+        self.spelling.as_deref().unwrap_or(self).matches(text)
     }
 
     /// Whether a text is what the pattern says.
@@ -118,7 +134,7 @@ impl Glob {
     pub(super) fn written(&self) -> Value {
         let of = match self.of {
             Of::Text => "text",
-            Of::Path => "path",
+            Of::Path | Of::Uri => "path",
         };
         json!([of, self.text])
     }
@@ -147,12 +163,12 @@ fn compile(text: &str, of: Of) -> Result<Vec<GlobMatcher>, BadGlob> {
     check_classes(text, of)?;
     let one = |text: &str| {
         let mut builder = GlobBuilder::new(text);
-        builder.literal_separator(of == Of::Path).backslash_escape(true).case_insensitive(false);
+        builder.literal_separator(of != Of::Text).backslash_escape(true).case_insensitive(false);
         let glob = builder.build().map_err(|bad| BadGlob::Syntax(text.to_owned(), bad.kind().to_string()))?;
         Ok(glob.compile_matcher())
     };
     let mut all = vec![one(text)?];
-    if let Some(itself) = text.strip_suffix(BELOW).filter(|itself| of == Of::Path && !itself.is_empty()) {
+    if let Some(itself) = text.strip_suffix(BELOW).filter(|itself| of != Of::Text && !itself.is_empty()) {
         all.push(one(itself)?);
     }
     Ok(all)
@@ -164,7 +180,7 @@ fn check_classes(text: &str, of: Of) -> Result<(), BadGlob> {
         match c {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            '[' if of == Of::Path => return Err(BadGlob::Class(text.to_owned())),
+            '[' if of != Of::Text => return Err(BadGlob::Class(text.to_owned())),
             '[' => inside = true,
             ']' => inside = false,
             _ if inside && !c.is_ascii() => return Err(BadGlob::NotAscii(text.to_owned())),

@@ -59,7 +59,8 @@ pub struct UnknownPolicy {
 pub(crate) const BUILT_IN: [&str; 3] = ["readonly", "ask", "open"];
 
 impl Policy {
-    /// A policy of these rules. Rules that can never match are for whoever reads them to refuse: see [`never_match`].
+    /// A policy of these rules. Rules that can never match are for whoever reads them to name: see
+    /// [`never_match`].
     #[must_use]
     pub fn new(name: &str, rules: Vec<Rule>, settings: PolicySettings) -> Arc<Self> {
         Arc::new(Self::of(name.into(), rules.into(), settings, Arc::default()))

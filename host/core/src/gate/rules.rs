@@ -223,11 +223,16 @@ impl Rule {
             })
     }
 
-    /// Whether its conditions hold. What cannot be evaluated fails a rule that opens, and holds for one that closes.
+    /// Whether its conditions hold. What cannot be evaluated fails a rule that opens, and holds for one that closes. For
+    /// any but a rule that allows, one reading of a path is enough.
     #[must_use]
     pub(crate) fn conditions_hold(&self, arguments: &Value) -> bool {
         let unknown = !self.opens();
-        self.conditions.iter().all(|condition| condition.holds(arguments).unwrap_or(unknown))
+        let holds = |condition: &Condition| match self.says.is_narrow() {
+            true => condition.holds(arguments),
+            false => condition.holds_for_any_reading(arguments),
+        };
+        self.conditions.iter().all(|condition| holds(condition).unwrap_or(unknown))
     }
 
     /// Whether it lets calls through, at once or after a person's word.

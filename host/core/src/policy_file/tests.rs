@@ -1,6 +1,26 @@
 //! Every mistake in a policy is found before the first call, with its line.
 
-use crate::policy_file::policies_of;
+use std::path::Path;
+
+use crate::{
+    gate::{Decision, SessionRules},
+    names::Labels,
+    policy_file::{policies_of, read},
+    settings_file::File,
+};
+
+/// What is odd about a text without a mistake.
+fn notes(text: &str) -> Vec<String> {
+    let file = File::new(Path::new("footbridge.toml"), text);
+    let found = read(file, &file.parse().unwrap());
+    assert_eq!(found.mistakes, [], "{text}");
+    found.notes.iter().map(ToString::to_string).collect()
+}
+
+/// A policy of rules, each its members on lines of their own.
+fn listed(rules: &[&str]) -> String {
+    rules.iter().map(|rule| format!("[[policies.p.rules]]\n{}\n", rule.replace("; ", "\n"))).collect()
+}
 
 fn mistakes(text: &str) -> Vec<String> {
     policies_of(text).err().unwrap_or_default().iter().map(ToString::to_string).collect()
@@ -119,18 +139,38 @@ fn what_can_never_match_is_a_mistake() {
         (&["decision='allow'; arguments=[{at='/x',path='/a//b'}]"], 2, "never matches"),
         (&["decision='allow'; id=''"], 2, "a rule's id"),
         (&["decision='allow'; tool='a'; id='x'", "decision='deny'; id='x'"], 4, "is called \"x\" too"),
-        (&["decision='allow'", "decision='deny'; tool='x'"], 3, "rule 1 (\"1\") decides"),
-        (&["decision='allow'; server='a*'", "decision='deny'; server='ab'; tool='x'"], 4, "can never match"),
-        (&["decision='deny'; effects=['write','read']", "decision='allow'; effects='write'"], 4, "can never match"),
-        (&["decision='allow'; tool='x'; arguments=[{at='/x',equals=1}]", "decision='hide'; tool='x*'"], 1, "rule 2"),
     ] {
-        let text: String =
-            rules.iter().map(|rule| format!("[[policies.p.rules]]\n{}\n", rule.replace("; ", "\n"))).collect();
+        let text = listed(rules);
         let found = mistakes(&text);
         assert!(found.len() == 1 && found[0].contains(part), "{text} {part}: {found:#?}");
         let at: usize = found[0].split(':').nth(1).unwrap().parse().unwrap();
         assert!(at >= line, "{text}: {found:?}");
     }
+}
+
+#[test]
+fn a_rule_that_others_leave_nothing_to_is_a_note() {
+    for (rules, line, part) in [
+        (&["decision='allow'", "decision='deny'; tool='x'"][..], 3, "rule 1 (\"1\") decides"),
+        (&["decision='allow'; server='a*'", "decision='deny'; server='ab'; tool='x'"], 4, "can never match"),
+        (&["decision='deny'; effects=['write','read']", "decision='allow'; effects='write'"], 4, "can never match"),
+        (&["decision='allow'; tool='x'; arguments=[{at='/x',equals=1}]", "decision='hide'; tool='x*'"], 1, "rule 2"),
+    ] {
+        let found = notes(&listed(rules));
+        assert!(found.len() == 1 && found[0].contains(part), "{rules:?} {part}: {found:#?}");
+        let at: usize = found[0].split(':').nth(1).unwrap().parse().unwrap();
+        assert!(at >= line, "{rules:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_rule_in_front_closes_everything_in_a_hurry() {
+    let frozen = listed(&["id='frozen'; decision='deny'", "decision='allow'; tool='x'", "decision='ask'"]);
+    assert_eq!(notes(&frozen).len(), 2, "{:?}", notes(&frozen));
+    let rules = SessionRules::new(policies_of(&frozen).unwrap().get("p").unwrap(), &Labels::new());
+    let subject = rules.tool("s", "x", crate::gate::Effects::of_reading());
+    let decided = rules.decide(&subject, &rules.test(&subject, &serde_json::json!({})));
+    assert_eq!((decided.decision, decided.rule.as_deref()), (Decision::Deny, Some("frozen")));
 }
 
 #[test]
@@ -143,8 +183,7 @@ fn rules_that_overlap_are_no_mistake() {
         &["decision='allow'; tool='a'; arguments=[{at='/x',equals=1}]", "decision='deny'; tool='a'"],
         &["decision='allow'; arguments=[{at='/x',equals=1}]", "decision='allow'; tool='a'", "decision='hide'"],
     ] {
-        let text: String =
-            rules.iter().map(|rule| format!("[[policies.p.rules]]\n{}\n", rule.replace("; ", "\n"))).collect();
-        assert_eq!(mistakes(&text), [""; 0], "{text}");
+        let text = listed(rules);
+        assert_eq!(notes(&text), [""; 0], "{text}");
     }
 }

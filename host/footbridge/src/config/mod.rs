@@ -53,7 +53,8 @@ pub struct Config {
     pub policies: Policies,
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over.
+    /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over, rules that can
+    /// never match.
     pub notes: Vec<Mistake>,
 }
 
@@ -184,6 +185,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
             let at = ["approval", "command"].map(str::to_owned);
             config.notes.extend(missing.map(|what| file.mistake(&at, what)));
+            config.notes.extend(found.notes);
             config.approval = approval;
             config.gathered.add(gathered);
             for policy in found.policies {

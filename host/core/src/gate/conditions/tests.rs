@@ -171,3 +171,18 @@ fn a_regex_cannot_escape_what_is_put_around_it() {
     }
     assert!(regex("(a{1000}){1000}", true).is_err(), "too large");
 }
+
+#[test]
+fn a_rule_that_closes_takes_a_path_in_every_reading() {
+    let condition = |pattern: &str| Condition::new(Pointer::new("/x").unwrap(), paths(&[pattern]));
+    let closes = |path: &str, pattern: &str| condition(pattern).holds_for_any_reading(&json!({ "x": path }));
+    for path in ["/etc/key ", " /etc/key", "/etc/key?", "/etc/key#a", "/etc/key;1", "/etc/%6bey", "/etc//key", "/etc/key/"] {
+        assert_eq!(closes(path, "/etc/key"), Some(true), "{path}");
+        assert_eq!(closes(path, "/etc/*"), Some(true), "{path}");
+    }
+    assert_eq!(closes("/srv/key", "/etc/*"), Some(false));
+    assert_eq!(closes("/srv/%2e%2e/etc/key", "/etc/*"), None, "it walks up");
+    assert_eq!(closes("", "/etc/*"), None);
+    // What opens takes the path as it stands.
+    assert_eq!(condition("/etc/key").holds(&json!({"x": "/etc/key#a"})), Some(false));
+}

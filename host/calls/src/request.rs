@@ -175,6 +175,11 @@ impl OutgoingRequest {
         self.definition().is_none_or(|decided| now(self.subject()).is_some_and(|tool| tool.digest() == decided))
     }
 
+    /// All that a guest says with it.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        [self.subject()].into_iter().chain(self.arguments().map(RawValue::get))
+    }
+
     /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.
     #[must_use]
     pub fn arguments(&self) -> Option<&RawValue> {

@@ -2,14 +2,19 @@
 //!
 //! Failure paths, each an outcome that is recorded: the server is not there or its tool changed (nothing is sent); the
 //! provider panics; it neither answers nor ends in time, or the harness ends first; its result is no object, too large,
-//! or finds no room.
+//! too deep, has a member twice, or finds no room.
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use footbridge_core::{budget::Budget, limits::CallLimits, redact::Redactor};
+use footbridge_proto::json::{self, MAX_RESULT_DEPTH};
+
+use footbridge_core::{budget::Budget, limits::CallLimits, names::ServerName, redact::Redactor};
 use futures::FutureExt as _;
 use serde_json::value::RawValue;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +28,12 @@ use crate::{
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Results beyond this are looked over on a thread that serves nobody else, bytes.
+const LARGE_RESULT: usize = 64 << 10;
+
+/// How many large results are looked over at a time: it takes memory for the names in them.
+const LARGE_AT_ONCE: usize = 2;
 
 /// JSON-RPC's code for an error inside a server.
 const INTERNAL_ERROR: i64 = -32603;
@@ -43,6 +54,7 @@ pub struct Upstream {
     provider: Arc<dyn ToolProvider>,
     guard: Arc<Guard>,
     catalogues: Catalogues,
+    large_results: Arc<Semaphore>,
     over: CancellationToken,
 }
 
@@ -57,7 +69,8 @@ impl Upstream {
     #[must_use]
     pub fn new(provider: Arc<dyn ToolProvider>, guard: Guard) -> Self {
         let catalogues = Catalogues::new(Arc::clone(&provider), guard.redactor.clone());
-        Self { provider, guard: Arc::new(guard), catalogues, over: CancellationToken::new() }
+        let large_results = Arc::new(Semaphore::new(LARGE_AT_ONCE));
+        Self { provider, guard: Arc::new(guard), catalogues, large_results, over: CancellationToken::new() }
     }
 
     /// The same, which offers only what is as it was pinned.
@@ -118,7 +131,9 @@ impl Upstream {
         let server = outgoing.server().clone();
         let limits = outgoing.limits();
         let pause = outgoing.elicitor().map(|elicitor| elicitor.pause().clone()).unwrap_or_default();
-        let events = Events::new(watcher, &self.guard.redactor);
+        // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
+        let redactor = self.guard.redactor.sparing(outgoing.request().texts());
+        let events = Events::new(watcher, &redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {
@@ -127,7 +142,7 @@ impl Upstream {
             why = self.overdue(limits.calls.total_time, &pause, cancel) => return Outcome::Unknown(why),
         };
         match ended {
-            Ok(outcome) => self.checked(outcome, &limits.calls).await,
+            Ok(outcome) => self.checked(outcome, &server, &redactor, &limits.calls).await,
             Err(_panic) => {
                 tracing::error!(%server, "a call panicked; it ended alone");
                 let message = format!(
@@ -152,14 +167,20 @@ impl Upstream {
     }
 
     /// What every provider's answer is held against.
-    async fn checked(&self, outcome: Outcome, limits: &CallLimits) -> Outcome {
-        let (redactor, limit) = (&self.guard.redactor, limits.result_bytes);
+    async fn checked(
+        &self,
+        outcome: Outcome,
+        server: &ServerName,
+        redactor: &Redactor,
+        limits: &CallLimits,
+    ) -> Outcome {
+        let limit = limits.result_bytes;
         match outcome {
             Outcome::Result(result) if result.text.get().len() > limit => Outcome::TooLarge { limit },
             Outcome::Result(result) if !result.text.get().starts_with('{') => Outcome::Unknown(NoAnswer::Unusable),
-            Outcome::Result(result) => match scrubbed(redactor, result) {
+            Outcome::Result(result) => match self.looked_over(result, server, redactor).await {
                 Ok(result) => self.held(result, limits.busy_after).await,
-                Err(why) => Outcome::Unknown(why),
+                Err(why) => why,
             },
             Outcome::ServerError { code, message } => {
                 Outcome::ServerError { code, message: redactor.scrub(&message).into_owned() }
@@ -169,6 +190,22 @@ impl Upstream {
             }
             other => other,
         }
+    }
+
+    /// A result as it is handed on, or what to say instead. A large one does not hold up the calls of others.
+    async fn looked_over(
+        &self,
+        result: RawResult,
+        server: &ServerName,
+        redactor: &Redactor,
+    ) -> Result<RawResult, Outcome> {
+        if result.text.get().len() <= LARGE_RESULT {
+            return look_over(result, server, redactor);
+        }
+        let _place = self.large_results.acquire().await;
+        let (server, redactor) = (server.clone(), redactor.clone());
+        let looked = tokio::task::spawn_blocking(move || look_over(result, &server, &redactor)).await;
+        looked.unwrap_or(Err(Outcome::Unknown(NoAnswer::Unusable)))
     }
 
     /// Takes the bytes of a result from the budget, unless its provider did.
@@ -205,6 +242,18 @@ impl Executed {
     pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
         (self.receipt, self.outcome)
     }
+}
+
+/// A result that readers take alike, without the values of secrets.
+fn look_over(result: RawResult, server: &ServerName, redactor: &Redactor) -> Result<RawResult, Outcome> {
+    if let Err(why) = json::check_result(result.text.get(), MAX_RESULT_DEPTH) {
+        let message = format!(
+            "The result of server \"{server}\" is refused: {why}. The call was made; do not repeat it blindly, ask for \
+             less or tell whoever wrote the server"
+        );
+        return Err(Outcome::ServerError { code: INTERNAL_ERROR, message });
+    }
+    scrubbed(redactor, result).map_err(Outcome::Unknown)
 }
 
 /// A result without the values of secrets. One that was a number leaves no JSON, and then there is no result.

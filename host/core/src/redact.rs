@@ -1,9 +1,13 @@
 //! Taking the values of configured secrets out of what servers say.
 //!
-//! A value is looked for as it stands and as JSON would write it. Values shorter than [`MIN_BYTES`] are not looked
+//! A value is looked for in all its [`spellings`], with one automaton. Values shorter than [`MIN_BYTES`] are not looked
 //! for: they would take ordinary words with them. What is a token by its looks is found by [`shapes`].
+//!
+//! A value that stands in the arguments of a call is left in its answer ([`Redactor::sparing`]): whoever sent it has it,
+//! and an echo that lacked it would tell a guess that it was right.
 
 pub mod shapes;
+mod spellings;
 
 use std::{
     borrow::Cow,
@@ -14,7 +18,7 @@ use std::{
     },
 };
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Match, MatchKind};
 
 use crate::secret::Secret;
 
@@ -28,15 +32,25 @@ pub const MARK: &str = "[redacted]";
 pub struct Redactor {
     known: Arc<RwLock<Known>>,
     replaced: Arc<AtomicU64>,
+    /// Which secrets are left where they are, by their number.
+    spared: Arc<[usize]>,
 }
 
 /// What is looked for.
 #[derive(Default)]
 struct Known {
+    /// In the order in which they were learnt, which is their number.
     secrets: Vec<Secret>,
-    finder: Option<Arc<AhoCorasick>>,
+    finder: Option<Arc<Finder>>,
     /// Bytes of the longest spelling of one.
     longest: usize,
+}
+
+/// All spellings of all secrets.
+struct Finder {
+    automaton: AhoCorasick,
+    /// The secret of each spelling.
+    owners: Vec<usize>,
 }
 
 /// The automaton's own text would spell the values out.
@@ -63,25 +77,42 @@ impl Redactor {
                 known.secrets.push(secret.clone());
             }
         }
-        let mut values = Vec::new();
-        for secret in &known.secrets {
-            values.push(secret.expose().to_owned());
-            values.extend(spellings(secret.expose()));
-        }
-        // The longest value wins where several start at one place.
-        values.sort_by_key(|v| std::cmp::Reverse(v.len()));
-        values.dedup();
-        if values.is_empty() {
-            return;
-        }
-        match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values) {
-            Ok(finder) => {
-                known.longest = values.first().map_or(0, String::len);
-                known.finder = Some(Arc::new(finder));
+        let owned = |(owner, secret): (usize, &Secret)| {
+            spellings::all(secret.expose()).into_iter().map(move |text| (text, owner)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(String, usize)> = known.secrets.iter().enumerate().flat_map(owned).collect();
+        // The longest first; what two secrets have in common is of the first of them.
+        all.sort_by(|(a, first), (b, second)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)).then(first.cmp(second)));
+        all.dedup_by(|(a, _), (b, _)| a == b);
+        let Some((longest, _)) = all.first() else { return };
+        let longest = longest.len();
+        let (texts, owners): (Vec<String>, Vec<usize>) = all.into_iter().unzip();
+        match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts) {
+            Ok(automaton) => {
+                known.longest = longest;
+                known.finder = Some(Arc::new(Finder { automaton, owners }));
             }
             // Only gigabytes of values get here.
             Err(error) => tracing::error!(%error, "values of new secrets are not taken out of what servers say"),
         }
+    }
+
+    /// The same, which leaves the values that stand in these texts, in any spelling: those of a call, for its answer.
+    #[must_use]
+    pub fn sparing<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let Some(finder) = self.finder() else { return self.clone() };
+        let found = texts.into_iter().flat_map(|text| finder.automaton.find_iter(text));
+        let mut spared: Vec<usize> = found.map(|found| finder.owners[found.pattern()]).collect();
+        if spared.is_empty() {
+            return self.clone();
+        }
+        spared.sort_unstable();
+        spared.dedup();
+        Self { spared: spared.into(), ..self.clone() }
+    }
+
+    fn finder(&self) -> Option<Arc<Finder>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).finder.clone()
     }
 
     /// The text without the values, which are counted; borrowed when there is none in it.
@@ -100,9 +131,9 @@ impl Redactor {
     /// A part of a text without the values, and where it ends. It starts and ends after a value that lies across its
     /// bounds, so that no part of one is left. Bounds are those of characters.
     pub fn scrub_part(&self, text: &str, part: std::ops::Range<usize>) -> (String, usize) {
-        let finder = self.known.read().unwrap_or_else(PoisonError::into_inner).finder.clone();
+        let finder = self.finder();
         let (mut out, mut done, mut end) = (String::new(), part.start, part.end);
-        for found in finder.iter().flat_map(|finder| finder.find_iter(text)) {
+        for found in finder.iter().flat_map(|finder| finder.found(text, &self.spared)) {
             if found.start() >= end {
                 break;
             }
@@ -125,17 +156,19 @@ impl Redactor {
     }
 
     fn replace<'t>(&self, text: &'t str, each: impl Fn()) -> Cow<'t, str> {
-        let finder = self.known.read().unwrap_or_else(PoisonError::into_inner).finder.clone();
-        let Some(finder) = finder else { return Cow::Borrowed(text) };
-        if !finder.is_match(text) {
+        let Some(finder) = self.finder() else { return Cow::Borrowed(text) };
+        let mut found = finder.found(text, &self.spared).peekable();
+        if found.peek().is_none() {
             return Cow::Borrowed(text);
         }
-        let mut out = String::with_capacity(text.len());
-        finder.replace_all_with(text, &mut out, |_, _, out| {
+        let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+        for one in found {
             each();
+            out.push_str(&text[done..one.start()]);
             out.push_str(MARK);
-            true
-        });
+            done = one.end();
+        }
+        out.push_str(&text[done..]);
         Cow::Owned(out)
     }
 
@@ -146,44 +179,20 @@ impl Redactor {
     }
 }
 
-/// The ways in which encoders write a text inside JSON: they differ in slashes, in what is not ASCII, and in what HTML
-/// would read.
-fn spellings(plain: &str) -> Vec<String> {
-    let quoted = serde_json::Value::from(plain).to_string();
-    let minimal = &quoted[1..quoted.len() - 1];
-    let mut found = vec![minimal.to_owned()];
-    for html in [false, true] {
-        for slash in [false, true] {
-            for upper in [false, true] {
-                found.push(minimal.chars().map(|c| spelled(c, (html, slash, upper))).collect());
-                found.push(minimal.chars().map(|c| spelled_ascii(c, (html, slash, upper))).collect());
-            }
-        }
+impl Finder {
+    /// Where values are, but for those that are spared. In one pass.
+    fn found<'f>(&'f self, text: &'f str, spared: &'f [usize]) -> impl Iterator<Item = Match> + 'f {
+        self.automaton.find_iter(text).filter(|found| !spared.contains(&self.owners[found.pattern()]))
     }
-    found
-}
-
-fn spelled(c: char, (html, slash, upper): (bool, bool, bool)) -> String {
-    match c {
-        '<' | '>' | '&' | '\'' if html => unit(u16::try_from(u32::from(c)).unwrap_or_default(), upper),
-        '/' if slash => "\\/".to_owned(),
-        c => c.to_string(),
-    }
-}
-
-fn spelled_ascii(c: char, how: (bool, bool, bool)) -> String {
-    if c.is_ascii() {
-        return spelled(c, how);
-    }
-    c.encode_utf16(&mut [0; 2]).iter().map(|code| unit(*code, how.2)).collect()
-}
-
-fn unit(code: u16, upper: bool) -> String {
-    if upper { format!("\\u{code:04X}") } else { format!("\\u{code:04x}") }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::{
+        Engine as _,
+        engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD},
+    };
+
     use super::*;
 
     #[test]
@@ -216,5 +225,54 @@ mod tests {
         redactor.learn([&Secret::new("new-secret"), &Secret::new("short")]);
         assert_eq!(clone.scrub("old-secret new-secret short"), "[redacted] [redacted] short");
         assert_eq!(redactor.replaced(), 2);
+    }
+
+    #[test]
+    fn a_value_is_found_in_its_usual_encodings() {
+        const VALUE: &str = "s3cr/et+v\u{e9}lue? 1";
+        let redactor = Redactor::new([&Secret::new(VALUE)]);
+        let encoded = |engine: &base64::engine::GeneralPurpose| engine.encode(VALUE);
+        let hex = |upper: bool| -> String {
+            VALUE.bytes().map(|b| if upper { format!("{b:02X}") } else { format!("{b:02x}") }).collect()
+        };
+        for text in [
+            encoded(&STANDARD),
+            encoded(&STANDARD_NO_PAD),
+            encoded(&URL_SAFE),
+            encoded(&URL_SAFE_NO_PAD),
+            encoded(&STANDARD).replace('/', "\\/"),
+            hex(false),
+            hex(true),
+            "s3cr%2Fet%2Bv%C3%A9lue%3F%201".to_owned(),
+            "s3cr%2fet%2bv%c3%a9lue%3f%201".to_owned(),
+            "s3cr/et%2Bv%C3%A9lue%3F%201".to_owned(),
+            "s3cr%2Fet%2Bv%C3%A9lue%3F+1".to_owned(),
+            "s3cr/et+v%C3%A9lue?%201".to_owned(),
+            VALUE.bytes().map(|b| format!("%{b:02X}")).collect(),
+            VALUE.encode_utf16().map(|code| format!("\\u{code:04x}")).collect(),
+        ] {
+            assert_eq!(redactor.scrub(&format!("<{text}>")), "<[redacted]>", "{text}");
+        }
+        for (before, after) in [("", ""), ("a", "b"), ("user:", ""), ("ab", "cd"), ("user:x", "\n")] {
+            let text = STANDARD.encode(format!("{before}{VALUE}{after}"));
+            let clean = redactor.scrub(&text);
+            let left = clean.replace(MARK, "").len();
+            assert!(clean.contains(MARK) && left <= (before.len() + after.len()) * 4 / 3 + 8, "{text} {clean}");
+        }
+        let quoted = Redactor::new([&Secret::new("pass\"word-1")]);
+        assert_eq!(quoted.scrub(r#"{"a":"{\"b\":\"pass\\\"word-1\"}"}"#), r#"{"a":"{\"b\":\"[redacted]\"}"}"#);
+    }
+
+    #[test]
+    fn what_a_call_itself_says_stays_in_its_answer_so_that_a_guess_is_not_answered() {
+        let redactor = Redactor::new([&Secret::new("the-first-secret"), &Secret::new("the-other-secret")]);
+        for said in [r#"{"guess":"the-first-secret"}"#.to_owned(), STANDARD.encode("xx the-first-secret")] {
+            let spares = redactor.sparing([said.as_str(), "nothing"]);
+            let answer = format!("{said} the-first-secret {} the-other-secret", STANDARD.encode("the-first-secret"));
+            let expected = answer.replace("the-other-secret", MARK);
+            assert_eq!(spares.scrub(&answer), expected);
+            assert_eq!(redactor.scrub("the-first-secret"), MARK, "only in that answer");
+        }
+        assert_eq!(redactor.sparing(["the-first-guess"]).scrub("the-first-secret"), MARK);
     }
 }

@@ -61,11 +61,14 @@ pub(super) async fn carry_out(
     if matches!(outgoing.request(), OutgoingRequest::Complete { .. }) && !completes(live) {
         return Outcome::not_offered(&live.name);
     }
+    // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
+    let redactor = live.interceptor.redactor().sparing(outgoing.request().texts());
     let Ok((request, arguments)) = to_wire(outgoing.into_parts().1) else {
         let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
         return Outcome::NotSent(NotSent::Unavailable(why));
     };
-    let ended = ask(live, request, PendingRequest::of_call(events, arguments, elicitor), times, cancel).await;
+    let pending = PendingRequest::of_call(events, arguments, elicitor, Some(redactor));
+    let ended = ask(live, request, pending, times, cancel).await;
     judge(ended, &live.name, limits.result_bytes)
 }
 

@@ -83,6 +83,11 @@ impl Interceptor {
         Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed: Notify::new() }
     }
 
+    /// What takes the values of secrets out of what the server says.
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// Whether the server is told that it may ask people.
     pub(super) fn takes_questions(&self) -> bool {
         self.takes_questions
@@ -215,13 +220,14 @@ impl Interceptor {
             out.push_back(message::typed(id, &text));
             return Kind::Answer;
         };
+        let redactor = pending.redactor().unwrap_or(&self.redactor);
         let answer = match (envelope.result, envelope.error) {
             (Some(result), None) => {
                 let start = result.get().as_ptr() as usize - text.as_ptr() as usize;
                 let end = start + result.get().len();
-                self.raw(text, start..end, held)
+                self.raw(text, start..end, held, redactor)
             }
-            (None, Some(error)) => self.error(error),
+            (None, Some(error)) => error_of(error, redactor),
             _ => Answer::Unusable,
         };
         out.push_back(match &answer {
@@ -233,10 +239,10 @@ impl Interceptor {
     }
 
     /// Cuts the result out of its message in place, without a second copy of it.
-    fn raw(&self, mut text: String, result: std::ops::Range<usize>, held: Option<Held>) -> Answer {
+    fn raw(&self, mut text: String, result: std::ops::Range<usize>, held: Option<Held>, redactor: &Redactor) -> Answer {
         text.truncate(result.end);
         text.drain(..result.start);
-        if let Cow::Owned(scrubbed) = self.redactor.scrub(&text) {
+        if let Cow::Owned(scrubbed) = redactor.scrub(&text) {
             text = scrubbed;
         }
         match RawValue::from_string(text) {
@@ -245,21 +251,6 @@ impl Interceptor {
                 self.ignored.ignore("a result that is no JSON without the values of configured secrets", b"");
                 Answer::Unusable
             }
-        }
-    }
-
-    fn error(&self, error: &RawValue) -> Answer {
-        match serde_json::from_str::<IncomingError>(error.get()) {
-            Ok(IncomingError { code, message }) => {
-                let mut message = self.redactor.scrub(&message).into_owned();
-                if message.len() > MAX_ERROR {
-                    let end = message.floor_char_boundary(MAX_ERROR);
-                    message.truncate(end);
-                    message.push_str(" [cut: the message is too long]");
-                }
-                Answer::Error { code, message }
-            }
-            Err(_) => Answer::Unusable,
         }
     }
 
@@ -287,6 +278,22 @@ impl Interceptor {
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error of the server, without the values of secrets and cut where it is long.
+fn error_of(error: &RawValue, redactor: &Redactor) -> Answer {
+    match serde_json::from_str::<IncomingError>(error.get()) {
+        Ok(IncomingError { code, message }) => {
+            let mut message = redactor.scrub(&message).into_owned();
+            if message.len() > MAX_ERROR {
+                let end = message.floor_char_boundary(MAX_ERROR);
+                message.truncate(end);
+                message.push_str(" [cut: the message is too long]");
+            }
+            Answer::Error { code, message }
+        }
+        Err(_) => Answer::Unusable,
     }
 }
 

@@ -127,7 +127,7 @@ mod tests {
         let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
         let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
         let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        call.extensions_mut().insert(PendingRequest::of_call(Events::default(), Some(raw(text)), None));
+        call.extensions_mut().insert(PendingRequest::of_call(Events::default(), Some(raw(text)), None, None));
         let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));
         let left = String::from_utf8(written(&message).unwrap()).unwrap();
         assert!(left.contains(&format!(r#""arguments":{text}"#)) && left.contains(r#""id":7"#), "{left}");

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use footbridge_calls::{events::Events, pause::Pause, provider::Elicit};
-use footbridge_core::budget::Held;
+use footbridge_core::{budget::Held, redact::Redactor};
 
 const WAITING: u8 = 0;
 const DEPARTED: u8 = 1;
@@ -36,6 +36,7 @@ struct Inner {
     events: Events,
     arguments: Mutex<Option<Box<RawValue>>>,
     elicitor: Option<Arc<dyn Elicit>>,
+    redactor: Option<Redactor>,
     over: CancellationToken,
 }
 
@@ -61,11 +62,17 @@ pub(super) enum Answer {
 impl PendingRequest {
     /// A pending request, of a request that has not left. Its progress goes to `events`.
     pub(super) fn new(events: Events) -> Self {
-        Self::of_call(events, None, None)
+        Self::of_call(events, None, None, None)
     }
 
-    /// A pending request, of a call with these arguments, and who can be asked while it runs.
-    pub(super) fn of_call(events: Events, arguments: Option<Box<RawValue>>, elicitor: Option<Arc<dyn Elicit>>) -> Self {
+    /// A pending request, of a call with these arguments, who can be asked while it runs, and what takes secrets out of
+    /// what is said about it.
+    pub(super) fn of_call(
+        events: Events,
+        arguments: Option<Box<RawValue>>,
+        elicitor: Option<Arc<dyn Elicit>>,
+        redactor: Option<Redactor>,
+    ) -> Self {
         Self(Arc::new(Inner {
             state: AtomicU8::new(WAITING),
             withdrawn: CancellationToken::new(),
@@ -74,6 +81,7 @@ impl PendingRequest {
             events,
             arguments: Mutex::new(arguments),
             elicitor,
+            redactor,
             over: CancellationToken::new(),
         }))
     }
@@ -81,6 +89,11 @@ impl PendingRequest {
     /// Who can be asked while it runs, if anybody.
     pub(super) fn elicitor(&self) -> Option<&Arc<dyn Elicit>> {
         self.0.elicitor.as_ref()
+    }
+
+    /// What takes secrets out of what is said about it, where that is its own.
+    pub(super) fn redactor(&self) -> Option<&Redactor> {
+        self.0.redactor.as_ref()
     }
 
     /// What holds its time while somebody is asked.

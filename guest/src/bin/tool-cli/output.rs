@@ -58,11 +58,7 @@ struct Sink<'w, W> {
 }
 
 impl<'w, W: Write> Sink<'w, W> {
-    fn write(
-        out: &'w mut W,
-        escape: bool,
-        write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
-    ) -> io::Result<()> {
+    fn write(out: &'w mut W, escape: bool, write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> io::Result<()> {
         let mut sink = Sink { out, escape, failed: None };
         let done = write(&mut sink);
         match sink.failed {

@@ -163,7 +163,8 @@ mod tests {
         let two = r#"{"contents":[{"uri":"a:1","text":"x"},{"uri":"a:2","mimeType":"t/p","text":"y"}]}"#;
         let resource = |text: &str| Rendered::resource(serde_json::from_str(text).unwrap());
         assert_eq!(text(&resource(two), false), "# a:1 (text)\nx\n# a:2 (t/p)\ny");
-        let forged = r#"{"contents":[{"uri":"a:1\n# a:3 (text)","text":"x"},{"uri":"a:2","mimeType":"t\np","text":"y"}]}"#;
+        let forged =
+            r#"{"contents":[{"uri":"a:1\n# a:3 (text)","text":"x"},{"uri":"a:2","mimeType":"t\np","text":"y"}]}"#;
         assert_eq!(text(&resource(forged), false), "# a:1\\n# a:3 (text) (text)\nx\n# a:2 (t\\np)\ny");
     }
 }

@@ -139,7 +139,8 @@ mod tests {
     fn a_line_break_forges_no_line() {
         let list = r#"{"servers":[{"name":"a\n  b                    9 tool(s)","toolCount":1,"examples":["x\ny"],"status":"z\nz"}]}"#;
         assert_eq!(servers(&serde_json::from_str(list).unwrap()).lines().count(), 4);
-        let list = r#"{"tools":[{"name":"a\u001b[2K\n","description":"x\n  forged                         does all"}]}"#;
+        let list =
+            r#"{"tools":[{"name":"a\u001b[2K\n","description":"x\n  forged                         does all"}]}"#;
         let text = tools("s\n", &serde_json::from_str(list).unwrap());
         assert!(text.lines().count() == 4 && text.contains(r"a\u{1b}[2K\n"), "{text}");
         let list = r#"[{"uri":"a:b\n","name":"n\n","mimeType":"t\n","description":"d\u2028"}]"#;

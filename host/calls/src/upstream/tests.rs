@@ -110,8 +110,23 @@ async fn results_are_held_to_the_limit_and_take_from_the_budget() {
 #[tokio::test]
 async fn values_of_secrets_are_taken_out_of_what_any_provider_says() {
     let upstream = upstream(tools().build().unwrap(), |_| {});
-    let said = value(call(&upstream, "say", json!({"text": "a very-secret-value"})).await);
-    assert_eq!(said["content"][0]["text"], "a [redacted]");
+    let tells = |text: &'static str| {
+        let tell = move |_: Value, _: ToolContext| async move { ToolResult::text(text) };
+        InProcess::new("x").tool(ToolDefinition::new("tell"), tell).build().unwrap()
+    };
+    for (text, expected) in [
+        ("a very-secret-value", "a [redacted]"),
+        ("dmVyeS1zZWNyZXQtdmFsdWU=", "[redacted]"),
+        ("766572792d7365637265742d76616c7565", "[redacted]"),
+    ] {
+        let said = value(call(&self::upstream(tells(text), |_| {}), "tell", json!({})).await);
+        assert_eq!(said["content"][0]["text"], expected, "{text}");
+    }
+    // Guesses: the answer to the right one is as the others'.
+    for guess in ["very-secret-guess", "very-secret-value"] {
+        let said = value(call(&upstream, "say", json!({ "text": guess })).await);
+        assert_eq!(said["content"][0]["text"], guess);
+    }
 }
 
 #[tokio::test]
@@ -240,6 +255,23 @@ async fn a_provider_that_fails_or_hangs_before_the_call_is_unavailable() {
             "{odd}: {outcome:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn what_readers_take_differently_is_an_error_of_the_provider() {
+    let deep: &'static str = Box::leak(format!("{{\"a\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)).into());
+    let large: &'static str = Box::leak(format!(r#"{{"a":1,"b":"{}","a":2}}"#, "x".repeat(200_000)).into());
+    for (odd, why) in [
+        (r#"{"contents":[],"contents":[1]}"#, "twice"),
+        (r#"{"contents":[{"text":"a","t\u0065xt":"b"}]}"#, "twice"),
+        (deep, "deeper than 128"),
+        (large, "twice"),
+    ] {
+        let outcome = read(odd).await;
+        let Outcome::ServerError { code: -32603, message } = &outcome else { panic!("{outcome:?}") };
+        assert!(message.contains(why) && message.contains("\"x\""), "{message}");
+    }
+    assert!(matches!(read(r#"{"contents":[{"text":"\ud800"}]}"#).await, Outcome::Result(_)));
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
 use super::policy::never_match;
+use super::*;
 use crate::{names::Labels, policy_file::policies_of};
 
 fn rules_with(text: &str, labels: &[(&str, &str)]) -> SessionRules {

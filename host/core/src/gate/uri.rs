@@ -307,7 +307,12 @@ mod tests {
             assert_eq!(both(uri, "file:///other/**"), (false, false), "{uri}");
             assert!(!both(uri, "file:///secret").1 && !both(uri, "http://secret/**").1, "{uri}");
         }
-        for uri in ["https://user@example.org/x", "https://example.org:443/x", "https://example.org./x", "https:/example.org/x"] {
+        for uri in [
+            "https://user@example.org/x",
+            "https://example.org:443/x",
+            "https://example.org./x",
+            "https:/example.org/x",
+        ] {
             assert_eq!(both(uri, "https://example.org/x"), (false, true), "{uri}");
             assert!(!both(uri, "https://example.com/**").1 && !both(uri, "https://org/**").1, "{uri}");
         }

@@ -108,7 +108,8 @@ impl Interceptor {
         let pending = progress.token().and_then(|token| self.waiting().tokens.get(&token).cloned());
         match pending {
             Some(pending) => {
-                let message = progress.message.as_deref().map(|message| self.redactor.scrub(message));
+                let redactor = pending.redactor().unwrap_or(&self.redactor);
+                let message = progress.message.as_deref().map(|message| redactor.scrub(message));
                 pending.progressed(progress.progress, progress.total, message.as_deref());
             }
             None => self.ignored.ignore("progress of nothing that runs", text.as_bytes()),

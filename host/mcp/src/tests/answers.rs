@@ -64,6 +64,10 @@ async fn values_of_secrets_are_taken_out_of_results() {
     let servers = stage.ready().await;
     let said = text(call(&servers, "env", json!({})).await);
     assert!(said.contains("API_KEY=[redacted]") && !said.contains("very-secret"), "{said}");
+    for guess in ["very-secret-guess", "very-secret-value"] {
+        let said = text(call(&servers, "echo", json!({ "text": guess })).await);
+        assert!(said.contains(guess), "the answer to the right guess is as the others': {said}");
+    }
     servers.shutdown().await;
 }
 

@@ -176,7 +176,9 @@ fn a_regex_cannot_escape_what_is_put_around_it() {
 fn a_rule_that_closes_takes_a_path_in_every_reading() {
     let condition = |pattern: &str| Condition::new(Pointer::new("/x").unwrap(), paths(&[pattern]));
     let closes = |path: &str, pattern: &str| condition(pattern).holds_for_any_reading(&json!({ "x": path }));
-    for path in ["/etc/key ", " /etc/key", "/etc/key?", "/etc/key#a", "/etc/key;1", "/etc/%6bey", "/etc//key", "/etc/key/"] {
+    for path in
+        ["/etc/key ", " /etc/key", "/etc/key?", "/etc/key#a", "/etc/key;1", "/etc/%6bey", "/etc//key", "/etc/key/"]
+    {
         assert_eq!(closes(path, "/etc/key"), Some(true), "{path}");
         assert_eq!(closes(path, "/etc/*"), Some(true), "{path}");
     }

@@ -1,11 +1,12 @@
-//! When something is over, however long the machine slept: a time of life goes on in suspend, and does not jump when
-//! somebody sets the clock.
+//! When something is over: after so long, time in which the machine slept included, or at a time of the clock on the
+//! wall, whichever is reached first. So a clock that is set back lengthens nothing, and one that was wrong and is put
+//! right, or jumps, ends what is over by it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Longest wait before the clock is read again: timers stand still in suspend.
+/// Longest wait before the clocks are read again: timers stand still in suspend, and know nothing of a clock that is set.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A point of time.
@@ -13,12 +14,20 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 pub struct Deadline {
     /// Since the machine was started.
     at: Duration,
+    /// By the clock on the wall.
+    by_wall: SystemTime,
 }
 
 impl Deadline {
-    /// So long from now; nothing where that is further than anybody counts.
-    pub fn after(left: Duration) -> Option<Self> {
-        now().checked_add(left).map(|at| Self { at })
+    /// At this time of the clock on the wall, and after as long as that is from now; nothing where that is further than
+    /// anybody counts.
+    pub fn at(by_wall: SystemTime) -> Option<Self> {
+        Self::of(by_wall, by_wall.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+
+    /// At this time of the clock on the wall, or after so long.
+    fn of(by_wall: SystemTime, left: Duration) -> Option<Self> {
+        since_start().checked_add(left).map(|at| Self { at, by_wall })
     }
 
     /// Whether it is over.
@@ -34,12 +43,13 @@ impl Deadline {
     }
 
     fn left(self) -> Duration {
-        self.at.saturating_sub(now())
+        let by_wall = self.by_wall.duration_since(SystemTime::now()).unwrap_or_default();
+        self.at.saturating_sub(since_start()).min(by_wall)
     }
 }
 
 /// Since the start of the machine, suspend included. Every Linux since 2.6.39 has this clock.
-fn now() -> Duration {
+fn since_start() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or(Duration::MAX)
 }
 
@@ -47,12 +57,20 @@ fn now() -> Duration {
 mod tests {
     use super::*;
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
     #[tokio::test]
-    async fn it_passes_once_its_time_is_there() {
-        let soon = Deadline::after(Duration::from_millis(20)).unwrap();
-        assert!(!Deadline::after(Duration::from_secs(3600)).unwrap().is_past());
+    async fn it_passes_once_its_time_is_there_by_either_clock() {
+        let soon = Deadline::at(SystemTime::now() + Duration::from_millis(20)).unwrap();
+        assert!(!Deadline::at(SystemTime::now() + HOUR).unwrap().is_past());
         soon.passed().await;
-        assert!(soon.is_past() && Deadline::after(Duration::ZERO).unwrap().is_past());
-        assert_eq!(Deadline::after(Duration::MAX), None);
+        assert!(soon.is_past() && Deadline::at(SystemTime::UNIX_EPOCH).unwrap().is_past());
+        // The clock on the wall was set on, or back, since.
+        let (set_on, set_back) = (SystemTime::now() - HOUR, SystemTime::now() + 24 * HOUR);
+        for jumped in [Deadline::of(set_on, HOUR).unwrap(), Deadline::of(set_back, Duration::ZERO).unwrap()] {
+            jumped.passed().await;
+            assert!(jumped.is_past());
+        }
+        assert_eq!(Deadline::of(set_back, Duration::MAX), None);
     }
 }

@@ -70,11 +70,10 @@ impl Life {
 pub(crate) struct LifeControl(Life);
 
 impl LifeControl {
-    /// One that begins now. A wall clock that is set meanwhile is nothing to it: its end is counted from here, suspend
-    /// included.
+    /// One that begins now, and ends at this time by the clock on the wall, or once as long has passed as that is from
+    /// now: what is reached first.
     pub(crate) fn new(expires: Option<SystemTime>) -> Self {
-        let left = expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
-        let until = left.and_then(Deadline::after);
+        let until = expires.and_then(Deadline::at);
         Self(Life(Arc::new(Inner { until, over: CancellationToken::new(), why: OnceLock::new() })))
     }
 

@@ -70,23 +70,28 @@ impl fmt::Display for SafeJson<'_> {
     }
 }
 
-/// Whether `c` may not reach a terminal as it is.
+/// Whether `c` may not reach a terminal as it is: what steers it, what reorders text, and all that Unicode calls
+/// ignorable by default (`Default_Ignorable_Code_Point`), which shows as nothing.
 #[must_use]
 pub fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{00ad}'                  // soft hyphen
-            | '\u{061c}'                // Arabic letter mark
-            | '\u{115f}' | '\u{1160}'   // Hangul fillers
-            | '\u{180e}'                // Mongolian vowel separator
-            | '\u{200b}'..='\u{200f}'   // zero width, left and right marks
-            | '\u{2028}'..='\u{202e}'   // line and paragraph separators, embeddings, overrides
-            | '\u{2060}'..='\u{206f}'   // word joiner, invisible operators, isolates
-            | '\u{3164}' | '\u{ffa0}'   // Hangul fillers
-            | '\u{fe00}'..='\u{fe0f}'   // variation selectors
-            | '\u{feff}'                // byte order mark
-            | '\u{fff9}'..='\u{fffb}'   // interlinear annotation
-            | '\u{e0000}'..='\u{e0fff}' // tags, more variation selectors
+            '\u{00ad}'                    // soft hyphen
+            | '\u{034f}'                  // combining grapheme joiner
+            | '\u{061c}'                  // Arabic letter mark
+            | '\u{115f}' | '\u{1160}'     // Hangul fillers
+            | '\u{17b4}' | '\u{17b5}'     // Khmer vowels that do not show
+            | '\u{180b}'..='\u{180f}'     // Mongolian variation selectors, vowel separator
+            | '\u{200b}'..='\u{200f}'     // zero width, left and right marks
+            | '\u{2028}'..='\u{202e}'     // line and paragraph separators, embeddings, overrides
+            | '\u{2060}'..='\u{206f}'     // word joiner, invisible operators, isolates
+            | '\u{3164}' | '\u{ffa0}'     // Hangul fillers
+            | '\u{fe00}'..='\u{fe0f}'     // variation selectors
+            | '\u{feff}'                  // byte order mark
+            | '\u{fff0}'..='\u{fffb}'     // kept for ignorables, interlinear annotation
+            | '\u{1bca0}'..='\u{1bca3}'   // shorthand format controls
+            | '\u{1d173}'..='\u{1d17a}'   // musical format controls
+            | '\u{e0000}'..='\u{e0fff}'   // tags, more variation selectors
         )
 }
 
@@ -98,6 +103,13 @@ mod tests {
     fn plain_text_of_any_script_stays() {
         for s in ["", "Zürich", "東京", "مرحبا", "🎈"] {
             assert_eq!(Escaped(s).to_string(), s);
+        }
+    }
+
+    #[test]
+    fn what_shows_as_nothing_is_escaped() {
+        for c in "\u{34f}\u{17b4}\u{17b5}\u{115f}\u{1160}\u{3164}\u{ffa0}\u{180b}\u{180f}\u{fe0f}\u{fff4}\u{1bca0}\u{1d17a}\u{e0041}\u{e0100}".chars() {
+            assert_eq!(Escaped(&format!("a{c}b")).to_string(), format!("a\\u{{{:x}}}b", u32::from(c)));
         }
     }
 

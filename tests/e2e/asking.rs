@@ -58,6 +58,50 @@ fn a_word_answers_and_what_was_typed_before_does_not() {
 }
 
 #[test]
+fn allow_counts_once_the_last_byte_was_on_the_screen() {
+    let host = asks();
+    let mut person = Person::new();
+    let text = format!("begin{}MIDDLE{}end", "a".repeat(1800), "b".repeat(1800));
+    let mut run = starts(&host, &mut person, &format!("{}; echo after-$?", adds(&text)));
+    person.sees("page 1 of 4");
+    person.sees("begin");
+    person.sees("bend\"}");
+    person.sees("Enter: next page");
+    assert!(!person.saw("MIDDLE"), "{person:?}");
+    person.reads();
+    // What is typed blindly shows one page more, and no more than that.
+    person.types("allow\r\r\r\r\r\r\r\rallow\r");
+    for page in 2..=4 {
+        person.sees(&format!("page {page} of 4"));
+        assert_eq!(host.pending(1).len(), 1, "page {page}: {person:?}");
+        person.types("allow\r");
+    }
+    person.sees(BACK);
+    person.sees("after-0");
+    assert!(person.saw("MIDDLE") && run.status().success(), "{person:?}");
+    assert_eq!(
+        steps(&host).iter().map(|(state, _)| state.as_str()).collect::<Vec<_>>(),
+        ["pending", "granted", "used"]
+    );
+}
+
+#[test]
+fn what_deceives_is_marked_on_the_screen() {
+    let host = asks();
+    let mut person = Person::new();
+    let mut run = starts(&host, &mut person, &format!("{}; echo after-$?", adds("p\u{430}ypal \u{34f} \u{5d0}")));
+    person.sees("p\\u{430}ypal \\u{34f} <rtl:\u{5d0}:rtl>");
+    person.sees("beware:");
+    person.sees("as the server says of itself");
+    person.reads();
+    person.types("allow please\r");
+    person.sees("\"allow please\" is none of the words");
+    person.types("deny\r");
+    person.sees("after-1");
+    assert!(run.status().success(), "{person:?}");
+}
+
+#[test]
 fn one_after_the_other_is_asked_and_an_answer_from_elsewhere_counts_too() {
     let host = asks();
     let mut person = Person::new();

@@ -25,8 +25,14 @@ pub struct ApprovalInfo {
     pub server: String,
     /// The tool's or prompt's name, or the resource's URI.
     pub name: String,
+    /// What its server says that the tool does, shortened; none of what is no tool's call, or where it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// What it can do.
     pub effects: Vec<String>,
+    /// Who says so of a tool: `server`, or `operator` where `[[effects]]` does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects_by: Option<String>,
     /// The policy that asks.
     pub policy: String,
     /// Digest of the tool's definition.
@@ -46,6 +52,9 @@ pub struct ApprovalInfo {
     pub asked: String,
     /// When it ends by itself, RFC 3339.
     pub expires: String,
+    /// Seconds until then.
+    #[serde(default)]
+    pub seconds_left: u64,
     /// Whether `footbridge approvals` may not answer it: only who sits in front of the run, or a command or webhook.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_answered_elsewhere: bool,

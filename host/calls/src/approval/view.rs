@@ -5,6 +5,7 @@ use std::{
     time::SystemTime,
 };
 
+use footbridge_proto::wire;
 use serde_json::{json, value::RawValue};
 
 use super::{ApprovalId, book::Entry, form::Form};
@@ -21,6 +22,9 @@ use footbridge_core::{budget::Held, names::Labels};
 const HEAD: usize = 2048;
 const TAIL: usize = 512;
 
+/// What is shown of a tool's description, bytes: enough to know what it does, and not enough to fill a screen.
+const DESCRIPTION: usize = 400;
+
 /// One question, with the raw arguments. It lives in memory only.
 #[derive(Debug)]
 pub(crate) struct Asking {
@@ -28,6 +32,8 @@ pub(crate) struct Asking {
     pub(super) labels: Labels,
     pub(super) peer: String,
     pub(super) effects: Vec<&'static str>,
+    /// What is said of the tool, shortened, and whether the operator says what effects it has.
+    pub(super) tool: Option<(Option<String>, bool)>,
     pub(super) policy: String,
     pub(super) arguments: Arc<str>,
     pub(super) asked: SystemTime,
@@ -42,7 +48,9 @@ pub(crate) struct Asking {
 impl Asking {
     pub(super) fn new(verdict: &Verdict, held: Held) -> Self {
         let (call, policy) = (verdict.call(), verdict.policy().name().to_owned());
-        Self::of(call.principal(), call.effects().words(), policy, arguments(call.request()).to_owned()).holding(held)
+        let tool = call.said_of_tool().map(|(description, by_operator)| (shortened(description), by_operator));
+        let arguments = arguments(call.request()).to_owned();
+        Self { tool, ..Self::of(call.principal(), call.effects().words(), policy, arguments) }.holding(held)
     }
 
     pub(super) fn of(principal: &Principal, effects: Vec<&'static str>, policy: String, arguments: String) -> Self {
@@ -51,6 +59,7 @@ impl Asking {
             labels: principal.session().spec().labels.clone(),
             peer: principal.peer().to_string(),
             effects,
+            tool: None,
             policy,
             arguments: arguments.into(),
             asked: SystemTime::now(),
@@ -87,6 +96,14 @@ fn arguments(request: &OutgoingRequest) -> &str {
     request.arguments().map_or(request.subject(), RawValue::get)
 }
 
+/// The beginning of a description; none where nothing is said.
+fn shortened(description: &str) -> Option<String> {
+    let said = (description != wire::NO_DESCRIPTION).then(|| description.trim())?;
+    let end = said.floor_char_boundary(DESCRIPTION);
+    let more = if end < said.len() { " ..." } else { "" };
+    Some(format!("{}{more}", &said[..end]))
+}
+
 /// RFC 3339 in UTC, to the second.
 pub(super) fn time(at: SystemTime) -> String {
     chrono::DateTime::<chrono::Utc>::from(at).to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
@@ -110,7 +127,9 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         kind: key.kind.to_owned(),
         server: key.server.clone(),
         name: repeated(&key.name).into_owned(),
+        description: about.tool.as_ref().and_then(|(description, _)| description.clone()),
         effects: about.effects.iter().map(|word| (*word).to_owned()).collect(),
+        effects_by: about.tool.as_ref().map(|(_, by_us)| if *by_us { "operator" } else { "server" }.to_owned()),
         policy: about.policy.clone(),
         definition: key.definition.map(|digest| format!("sha256:{digest}")),
         digest: format!("sha256:{}", key.arguments),
@@ -120,6 +139,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         question: about.form.as_ref().map(Form::info),
         asked: time(about.asked),
         expires: time(wall(entry.until)),
+        seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
         is_answered_elsewhere: false,
     }
 }
@@ -147,6 +167,14 @@ fn ends(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_description_is_shortened_and_says_so() {
+        assert_eq!(shortened(wire::NO_DESCRIPTION), None);
+        assert_eq!(shortened(" Adds. ").as_deref(), Some("Adds."));
+        let long = shortened(&"é".repeat(1000)).unwrap();
+        assert!(long.len() < DESCRIPTION + 8 && long.ends_with("é ..."));
+    }
 
     #[test]
     fn a_long_text_shows_its_ends_and_no_half_character() {

@@ -88,6 +88,7 @@ pub fn checked(
         server,
         effects,
         tested,
+        tool: None,
     })
 }
 

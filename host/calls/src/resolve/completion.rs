@@ -77,6 +77,7 @@ pub(super) fn checked(server: ServerName, about: Completed, text: &str) -> Resul
         argument_bytes: params.get().len(),
         effects: about.subject(server.as_str()).effects(),
         tested: Tested::default(),
+        tool: None,
         request: OutgoingRequest::Complete { about, params },
         server,
     })

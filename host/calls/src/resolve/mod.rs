@@ -20,6 +20,7 @@ use crate::{
 pub use arguments::checked;
 use footbridge_core::{
     budget::Budget,
+    catalogue::Tool,
     digest::Digest,
     gate::{Effects, SessionRules, Subject, Tested},
     limits::CallLimits,
@@ -37,6 +38,7 @@ pub struct ResolvedCall {
     rules: Arc<SessionRules>,
     effects: Effects,
     tested: Tested,
+    tool: Option<Arc<Tool>>,
 }
 
 impl ResolvedCall {
@@ -99,6 +101,14 @@ impl ResolvedCall {
         self.effects
     }
 
+    /// What its server says that the tool does, and whether the operator says what effects it has. Nothing else than
+    /// a tool has that.
+    #[must_use]
+    pub fn said_of_tool(&self) -> Option<(&str, bool)> {
+        let tool = self.tool.as_ref()?;
+        Some((tool.description(), self.rules.policy().labels(self.server.as_str(), tool.name())))
+    }
+
     /// The rules whose conditions hold of its arguments.
     #[must_use]
     pub fn tested(&self) -> &Tested {
@@ -158,6 +168,7 @@ impl Resolver {
                 rules,
                 effects: found.effects,
                 tested: found.tested,
+                tool: found.tool,
             }),
             Err(cause) => {
                 let CallRequest { server, target, .. } = request;
@@ -183,13 +194,16 @@ impl Resolver {
                 request: OutgoingRequest::ReadResource { uri: uri.clone() },
                 effects: Effects::of_reading(),
                 tested: Tested::default(),
+                tool: None,
             }),
             Target::Tool(name) => {
                 let tool = Arc::clone(visible.tool(name)?);
                 let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
                 let depth = principal.session().limits().calls.argument_depth;
-                let read = move |text: &str| checked(&rules, server, &tool, depth, text);
-                self.read_arguments(principal, label, request.arguments.as_deref(), read).await
+                let checking = Arc::clone(&tool);
+                let read = move |text: &str| checked(&rules, server, &checking, depth, text);
+                let found = self.read_arguments(principal, label, request.arguments.as_deref(), read).await?;
+                Ok(Found { tool: Some(tool), ..found })
             }
             Target::Prompt(name) => {
                 let prompt = Arc::clone(visible.prompt(name)?);
@@ -256,4 +270,6 @@ pub struct Found {
     pub effects: Effects,
     /// The rules whose conditions hold of its arguments.
     pub tested: Tested,
+    /// The tool that it calls.
+    tool: Option<Arc<Tool>>,
 }

@@ -39,6 +39,7 @@ pub(super) fn checked(rules: &SessionRules, server: ServerName, prompt: &Prompt,
         server,
         effects,
         tested,
+        tool: None,
     })
 }
 

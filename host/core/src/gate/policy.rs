@@ -132,9 +132,18 @@ impl Policy {
     /// What a tool can do: what the operator says, or else what its server says.
     #[must_use]
     pub fn effects(&self, server: &str, tool: &str, annotated: Effects) -> Effects {
+        self.label(server, tool).map_or(annotated, |label| label.effects)
+    }
+
+    /// Whether it is the operator who says what a tool can do, and not its server.
+    #[must_use]
+    pub fn labels(&self, server: &str, tool: &str) -> bool {
+        self.label(server, tool).is_some()
+    }
+
+    fn label(&self, server: &str, tool: &str) -> Option<&Labelled> {
         let meant = |patterns: &Option<Vec<Glob>>, text| patterns.as_ref().is_none_or(|all| globs::any(all, text));
-        let label = self.labelled.iter().find(|one| meant(&one.servers, server) && meant(&one.tools, tool));
-        label.map_or(annotated, |label| label.effects)
+        self.labelled.iter().find(|one| meant(&one.servers, server) && meant(&one.tools, tool))
     }
 
     /// The same policy where the operator says this of tools.

@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::watch, time::sleep_until};
+use tokio::{
+    sync::watch,
+    time::{sleep, sleep_until},
+};
 
 use crate::{
     approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step},
@@ -30,6 +33,9 @@ const COMMAND_FIRST: Duration = Duration::from_secs(1);
 
 /// How long a call waits in any case: what is withdrawn at once is not worth a prompt.
 const SETTLE: Duration = Duration::from_millis(300);
+
+/// How often it is looked how long is left.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// Asks on the terminal of the run.
 pub(super) struct Person {
@@ -76,9 +82,6 @@ impl Person {
                 terminal.interrupt();
                 self.pace.leave(prompt.waiting(), Instant::now());
                 return Ok(AfterKey::Leave);
-            }
-            Step::Whole(id) => {
-                prompt.whole(self.whole(&id));
             }
             Step::Answer(id, word) => {
                 let answered = self.answer(&id, word);
@@ -154,6 +157,9 @@ impl Person {
                 self.pace.closed(answered, Instant::now());
                 return Ok(());
             }
+            if let Some(id) = prompt.missing() {
+                prompt.whole(self.whole(&id));
+            }
             let text = prompt.text(terminal.size());
             if text != drawn {
                 terminal.write(&text).await?;
@@ -170,6 +176,8 @@ impl Person {
                     }
                 },
                 () = self.change() => {}
+                // It has less time left.
+                () = sleep(EVERY) => {}
                 // Some terminals move what is drawn.
                 () = terminal.resized() => drawn.clear(),
             }

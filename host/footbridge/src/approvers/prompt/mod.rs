@@ -2,11 +2,14 @@
 //!
 //! This is the whole of what is shown and of what keys mean, purely: `footbridge approvals watch` and `footbridge run`
 //! bring a terminal, the clock and whoever takes answers. What was typed before a call is shown, and in its first half
-//! second, counts for nothing; an answer is about the call that is on the screen and no other.
+//! second, counts for nothing; an answer is about the call that is on the screen and no other. A call that does not fit
+//! has pages, and nothing allows it before each of them was on the screen.
 //!
-//! States: nothing is shown; a call is shown. A call that ends elsewhere makes place for the next.
+//! States: nothing is shown; a call is shown, and of a long one its arguments are missing or there. A call that ends
+//! elsewhere makes place for the next.
 
 mod page;
+pub(crate) mod plain;
 pub(crate) mod show;
 
 use std::{fmt::Display, time::Instant};
@@ -14,13 +17,14 @@ use std::{fmt::Display, time::Instant};
 use footbridge_proto::text::Escaped;
 
 use footbridge_calls::approval::ApprovalInfo;
-use page::{Page, Typed, Typing};
+use page::{Pages, Typed, Typing, help};
+use show::{ApprovalLines, time_left, wrap};
 
 /// What the words of an answer mean, for a help text.
 pub(crate) const WORDS: &str = "  allow      this call, once
   remember   this call, and exactly the same one again in this session
   deny       this call
-  all        show its arguments in full; Enter goes from page to page
+  all        show all of it from the beginning; Enter goes from page to page
   next       look at the next one
   help       these words";
 
@@ -73,8 +77,6 @@ pub(crate) enum Step {
     Leave,
     /// Interrupt the command as a typed Ctrl-C would, and leave.
     Stop,
-    /// Get the whole arguments of this approval for [`Prompt::whole`].
-    Whole(String),
     /// Answer this approval, and say how that went by [`Prompt::answered`].
     Answer(String, PromptAnswer),
 }
@@ -84,7 +86,11 @@ pub(crate) enum Step {
 pub(crate) struct Prompt {
     place: PromptContext,
     typing: Typing,
-    page: Page,
+    pages: Pages,
+    /// Whether the words are shown in the call's place.
+    help: bool,
+    /// The whole arguments of the call that is shown, or why they are not to be had.
+    whole: Option<Result<String, String>>,
     waiting: Vec<ApprovalInfo>,
     /// The call that is on the screen.
     shown: Option<ApprovalInfo>,
@@ -96,14 +102,26 @@ pub(crate) struct Prompt {
 impl Prompt {
     /// Nothing is shown, and nothing counts for a moment.
     pub(crate) fn new(place: PromptContext, now: Instant) -> Self {
-        let (typing, page) = (Typing::new(now), Page::default());
-        Self { place, typing, page, waiting: Vec::new(), shown: None, drawn: true, note: String::new() }
+        Self {
+            place,
+            typing: Typing::new(now),
+            pages: Pages::default(),
+            help: false,
+            whole: None,
+            waiting: Vec::new(),
+            shown: None,
+            drawn: true,
+            note: String::new(),
+        }
     }
 
     /// Takes what waits for an answer now, the oldest first.
     pub(crate) fn update(&mut self, waiting: Vec<ApprovalInfo>, now: Instant) -> Step {
         self.waiting = waiting;
-        if self.shown.as_ref().is_some_and(|shown| self.waiting.iter().any(|one| one.id == shown.id)) {
+        let same = |one: &&ApprovalInfo| self.shown.as_ref().is_some_and(|shown| one.id == shown.id);
+        if let Some(shown) = self.waiting.iter().find(same).cloned() {
+            // It has less time left.
+            self.shown = Some(shown);
             return Step::Nothing;
         }
         self.turn_to(self.waiting.first().cloned(), now)
@@ -115,10 +133,16 @@ impl Prompt {
             return Step::Nothing;
         }
         self.typing = Typing::new(now);
-        self.page = Page::default();
+        (self.pages, self.help, self.whole) = (Pages::default(), false, None);
         self.shown = next;
         self.drawn = false;
         Step::Turned
+    }
+
+    /// Which call is shown without its whole arguments: they have to be brought by [`Self::whole`] before it is drawn.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let shown = self.shown.as_ref().filter(|one| !one.tail.is_empty() && one.question.is_none());
+        shown.filter(|_| self.whole.is_none()).map(|one| one.id.clone())
     }
 
     /// Takes that the terminal has taken what [`Self::text`] gave. A new call is on the screen only from now on,
@@ -127,6 +151,9 @@ impl Prompt {
     pub(crate) fn drawn(&mut self, now: Instant) {
         if !std::mem::replace(&mut self.drawn, true) {
             self.typing = Typing::new(now);
+        }
+        if !self.help {
+            self.pages.drawn();
         }
     }
 
@@ -147,32 +174,52 @@ impl Prompt {
         let id = shown.id.clone();
         self.note.clear();
         // An answer is about what is on the screen: from the help a word leads back to it.
-        let helped = self.page.leave_help();
+        let helped = std::mem::take(&mut self.help);
         match word {
             "" if helped => {}
-            "" => self.page.turn(),
-            "help" => self.page.show_help(),
+            "" => self.pages.turn(),
+            "help" => self.help = true,
             "allow" | "remember" | "deny" if helped => self.note = format!("type \"{word}\" again, for this call"),
             "next" => {
                 let at = self.waiting.iter().position(|one| one.id == id).map_or(0, |at| at + 1);
                 let next = self.waiting.get(at).or(self.waiting.first()).cloned();
                 return self.turn_to(next, now);
             }
-            "all" => return Step::Whole(id),
-            "allow" => return Step::Answer(id, PromptAnswer::Allow { remember: false }),
-            "remember" => return Step::Answer(id, PromptAnswer::Allow { remember: true }),
+            "all" => self.pages.turn_to_all(),
             "deny" => return Step::Answer(id, PromptAnswer::Deny),
-            other => self.note = format!("\"{other}\" is no answer: type \"help\" for the words, in small letters"),
+            "allow" | "remember" => return self.allow(id, word == "remember"),
+            other => self.note = format!("\"{other}\" is none of the words: {}", self.words()),
         }
         Step::Nothing
     }
 
-    /// Shows the whole arguments, or why they are not to be had.
-    pub(crate) fn whole(&mut self, got: Result<String, impl Display>) {
-        match got {
-            Ok(arguments) => self.page.show_all(arguments),
-            Err(why) => self.note = why.to_string(),
+    /// Allows it, if all of it was on the screen.
+    fn allow(&mut self, id: String, remember: bool) -> Step {
+        if let Some(Err(why)) = &self.whole {
+            self.note = format!("it cannot be allowed here, since its arguments are not to be had: {why}");
+            return Step::Nothing;
         }
+        match self.pages.left().filter(|_| self.missing().is_none()) {
+            Some(0) => Step::Answer(id, PromptAnswer::Allow { remember }),
+            left => {
+                self.pages.turn_to_unseen();
+                let left = left.unwrap_or_default();
+                self.note = format!("not allowed yet: of {left} of its pages, this is the first that was not shown");
+                Step::Nothing
+            }
+        }
+    }
+
+    /// The words that are an answer, or lead on.
+    fn words(&self) -> String {
+        let stop = self.place.stop.map(|stop| format!(", {stop}")).unwrap_or_default();
+        format!("allow, deny, remember, all, next, help, {}{stop}", self.place.leave)
+    }
+
+    /// Takes the whole arguments of the call that [`Self::missing`] names, or why they are not to be had.
+    pub(crate) fn whole(&mut self, got: Result<String, impl Display>) {
+        self.pages = Pages::default();
+        self.whole = Some(got.map_err(|why| why.to_string()));
     }
 
     /// Notes what became of an answer. The call is shown no more: what waits next comes by [`Self::update`].
@@ -194,22 +241,52 @@ impl Prompt {
     }
 
     /// The screen, for a terminal in which a line ends with CR and LF. All that guests and servers wrote is escaped.
-    pub(crate) fn text(&self, size: Option<(u16, u16)>) -> String {
+    pub(crate) fn text(&mut self, size: Option<(u16, u16)>) -> String {
         let (rows, columns) = size.unwrap_or((24, 80));
         let (rows, columns) = (usize::from(rows.max(SMALLEST.0)), usize::from(columns.max(SMALLEST.1)));
-        let mut text = "\x1b[2J\x1b[H".to_owned();
-        for line in self.page.lines(&self.place, self.shown.as_ref(), self.waiting.len()).fit(rows - 2, columns) {
-            text.push_str(&line);
-            text.push_str("\r\n");
-        }
         let cut = |text: &str| text.chars().take(columns - 1).collect::<String>();
-        let note = Escaped(&self.note).to_string();
+        // But for the heading, the note and the line that is typed on.
+        let (head, lines) = self.lines(rows - 3, columns);
+        let mut text = format!("\x1b[2J\x1b[H{}\r\n", cut(&head));
+        lines.iter().for_each(|line| text.push_str(&format!("{line}\r\n")));
+        let note = Escaped(&self.note()).to_string();
         text.push_str(&format!("\x1b[{};1H{}", rows - 1, cut(&note)));
-        let stop = self.place.stop.map(|stop| format!(", {stop}")).unwrap_or_default();
-        let words =
-            format!("allow, deny, remember, all, next, help, {}{stop}> {}", self.place.leave, self.typing.text());
+        let words = format!("{}> {}", self.words(), self.typing.text());
         text.push_str(&format!("\x1b[{rows};1H{}", cut(&words)));
         text
+    }
+
+    /// A heading, and what is below it.
+    fn lines(&mut self, rows: usize, columns: usize) -> (String, Vec<String>) {
+        let name = self.place.name;
+        let Some(one) = &self.shown else {
+            return (name.to_owned(), vec!["nothing waits for an answer".to_owned()]);
+        };
+        if self.help {
+            let lines = help(&self.place).iter().flat_map(|line| wrap(line, columns)).take(rows).collect();
+            return (format!("{name}: the words"), lines);
+        }
+        let all = self.whole.as_ref().and_then(|whole| whole.as_deref().ok());
+        let all = all.or(one.tail.is_empty().then_some(&*one.head));
+        self.pages.lay(|| ApprovalLines::of(one, all, self.place.others), rows, columns);
+        let mut head = format!("{name}: {} waiting, {}", self.waiting.len(), time_left(one.seconds_left));
+        let (lines, at, of) = self.pages.shown();
+        if of > 1 {
+            head.push_str(&format!(", page {at} of {of}"));
+        }
+        (head, lines.to_vec())
+    }
+
+    /// What is said below a call: of what was typed last, or else of what is not read yet.
+    fn note(&self) -> String {
+        match self.pages.left() {
+            _ if !self.note.is_empty() => self.note.clone(),
+            Some(left @ 1..) if self.pages.shown().2 > 1 && !self.help => {
+                let others = left - 1;
+                format!("Enter: next page; allow counts once {others} more were shown")
+            }
+            _ => String::new(),
+        }
     }
 }
 

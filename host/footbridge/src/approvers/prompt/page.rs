@@ -1,12 +1,12 @@
-//! Which part of a call is on the screen, and the word that is being typed, so that deceit and haste can be tested.
+//! Which part of a call is on the screen and which parts have been, and the word that is being typed, so that deceit and
+//! haste can be tested.
 
 use std::time::{Duration, Instant};
 
 use super::{
     PromptContext, WORDS,
-    show::{self, wrap},
+    show::{ApprovalLines, wrap},
 };
-use footbridge_calls::approval::ApprovalInfo;
 
 /// How long nothing that is typed counts once a call is shown.
 const DEAF: Duration = Duration::from_millis(500);
@@ -18,81 +18,71 @@ const LONGEST_CODING: usize = 10;
 /// Longest word.
 const MAX_WORD: usize = 32;
 
-/// Which part of a call is shown.
+/// A call laid out for a screen: its pages, and which of them have been on it. On a screen of another size they begin
+/// anew: no part of them is where it was.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    number: usize,
-    all: Option<String>,
-    /// Whether the words are shown in its place.
-    help: bool,
+pub(super) struct Pages {
+    size: (usize, usize),
+    pages: Vec<Vec<String>>,
+    seen: Vec<bool>,
+    at: usize,
 }
 
-/// Lines to show, and which page of them.
-#[derive(Debug)]
-pub(super) struct Lines {
-    pub(super) head: String,
-    pub(super) lines: Vec<String>,
-    pub(super) page: usize,
-}
+impl Pages {
+    /// Lays it out for so many rows and columns, unless it is already. Several pages are the one with both ends, and
+    /// then all of it from the beginning.
+    pub(super) fn lay(&mut self, lines: impl FnOnce() -> ApprovalLines, rows: usize, columns: usize) {
+        if self.size == (rows, columns) && !self.pages.is_empty() {
+            return;
+        }
+        let lines = lines();
+        let wrapped: Vec<String> = lines.all().flat_map(|line| wrap(line, columns)).collect();
+        let first = if wrapped.len() > rows { lines.first_page(rows, columns) } else { None };
+        let pages: Vec<_> = first.into_iter().chain(wrapped.chunks(rows.max(1)).map(<[String]>::to_vec)).collect();
+        *self = Self { size: (rows, columns), seen: vec![false; pages.len()], pages, at: 0 };
+    }
 
-impl Page {
-    /// The next one, and after the last the first.
+    /// What is on the screen, and which page of how many that is, from 1.
+    pub(super) fn shown(&self) -> (&[String], usize, usize) {
+        (self.pages.get(self.at).map_or(&[], Vec::as_slice), self.at + 1, self.pages.len())
+    }
+
+    /// The page that is shown is on the screen.
+    pub(super) fn drawn(&mut self) {
+        if let Some(seen) = self.seen.get_mut(self.at) {
+            *seen = true;
+        }
+    }
+
+    /// How many have not been on the screen, if it is laid out at all.
+    pub(super) fn left(&self) -> Option<usize> {
+        (!self.pages.is_empty()).then(|| self.seen.iter().filter(|seen| !**seen).count())
+    }
+
+    /// The next one, and after the last the first. One that is not drawn yet is not passed over.
     pub(super) fn turn(&mut self) {
-        self.number += 1;
-    }
-
-    /// Shows all of the arguments.
-    pub(super) fn show_all(&mut self, arguments: String) {
-        *self = Self { number: 0, all: Some(arguments), help: false };
-    }
-
-    /// Shows what the words mean, until the next one.
-    pub(super) fn show_help(&mut self) {
-        self.help = true;
-    }
-
-    /// Shows the call again. Whether the words were shown.
-    pub(super) fn leave_help(&mut self) -> bool {
-        std::mem::take(&mut self.help)
-    }
-
-    /// What there is to show.
-    pub(super) fn lines(&self, place: &PromptContext, shown: Option<&ApprovalInfo>, waiting: usize) -> Lines {
-        let name = place.name;
-        let Some(one) = shown else {
-            let lines = vec!["nothing waits for an answer".to_owned()];
-            return Lines { head: name.to_owned(), lines, page: 0 };
-        };
-        if self.help {
-            let stop = place.stop.map(|stop| format!("  {stop:<10} interrupts the command, as Ctrl-C would"));
-            let leave = format!("  {:<10} leaves without an answer, as Ctrl-C does", place.leave);
-            let lines = WORDS.lines().map(str::to_owned).chain([leave]).chain(stop);
-            let end = "Enter alone turns pages, and from here leads back to the call.".to_owned();
-            return Lines { head: format!("{name}: the words"), lines: lines.chain([end]).collect(), page: 0 };
+        if self.seen.get(self.at) == Some(&true) {
+            self.at = (self.at + 1) % self.pages.len();
         }
-        let mut lines = show::fields(one, place.others);
-        match &self.all {
-            Some(all) => lines.push(show::whole(all)),
-            None => lines.extend(show::ends(one)),
-        }
-        Lines { head: format!("{name}: {waiting} waiting"), lines, page: self.number }
+    }
+
+    /// The first one that was not on the screen.
+    pub(super) fn turn_to_unseen(&mut self) {
+        self.at = self.seen.iter().position(|seen| !seen).unwrap_or(self.at);
+    }
+
+    /// Where all of it begins.
+    pub(super) fn turn_to_all(&mut self) {
+        self.at = usize::from(self.pages.len() > 1);
     }
 }
 
-impl Lines {
-    /// Cut to a screen: the heading, a part of the lines, and where it is.
-    pub(super) fn fit(&self, rows: usize, columns: usize) -> Vec<String> {
-        let wrapped: Vec<String> = self.lines.iter().flat_map(|line| wrap(line, columns)).collect();
-        let pages: Vec<&[String]> = wrapped.chunks(rows.saturating_sub(1).max(1)).collect();
-        let at = self.page % pages.len().max(1);
-        let head = match pages.len() {
-            0 | 1 => self.head.clone(),
-            more => format!("{}, page {} of {more}", self.head, at + 1),
-        };
-        let mut out = wrap(&head, columns).into_iter().take(1).collect::<Vec<_>>();
-        out.extend(pages.get(at).into_iter().flat_map(|page| page.iter().cloned()));
-        out
-    }
+/// What the words mean, a line each.
+pub(super) fn help(place: &PromptContext) -> Vec<String> {
+    let stop = place.stop.map(|stop| format!("  {stop:<10} interrupts the command, as Ctrl-C would"));
+    let leave = format!("  {:<10} leaves without an answer, as Ctrl-C does", place.leave);
+    let end = "Enter alone turns pages, and from here leads back to the call.".to_owned();
+    WORDS.lines().map(str::to_owned).chain([leave]).chain(stop).chain([end]).collect()
 }
 
 /// What a key came to.
@@ -137,11 +127,11 @@ impl Typing {
             b'\r' | b'\n' => return Typed::Word(std::mem::take(&mut self.word)),
             8 | 127 => drop(self.word.pop()),
             21 => self.word.clear(),
-            // Capitals are shown as they are, so that one sees why they are no answer.
-            b'a'..=b'z' | b'A'..=b'Z' if self.word.len() < MAX_WORD => self.word.push(char::from(key)),
+            // What is typed is shown as it is, so that one sees why it is no answer.
+            b' '..=b'~' if self.word.len() < MAX_WORD => self.word.push(char::from(key)),
             // Anything else makes it no word at all: keys of a paste or of an escape sequence are no answer.
             _ => {
-                self.word.clear();
+                self.word.truncate(MAX_WORD - 1);
                 self.word.push('?');
             }
         }
@@ -180,17 +170,41 @@ mod tests {
         assert!(!types(&mut Typing::new(start), &long, later).contains(&Typed::Word("a".repeat(100))));
     }
 
+    fn laid(arguments: &str, rows: usize) -> Pages {
+        let mut pages = Pages::default();
+        pages.lay(|| ApprovalLines::of(&info("ap-0000000000000001"), Some(arguments), true), rows, 80);
+        pages
+    }
+
     #[test]
     fn a_megabyte_of_arguments_pushes_nothing_off_the_screen() {
-        let one = info("ap-0000000000000001");
-        let place = PromptContext { name: "x", leave: "later", stop: None, others: true };
-        let mut page = Page::default();
-        page.show_all("x\u{1b}\n".repeat(1 << 19));
-        let lines = page.lines(&place, Some(&one), 3).fit(24, 80);
+        let mut pages = laid(&"x\u{1b}\n".repeat(1 << 19), 24);
+        let (lines, at, all) = pages.shown();
         assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 80));
-        assert!(lines[0].contains("3 waiting, page 1 of"), "{}", lines[0]);
+        assert!(at == 1 && all > 100, "{at} of {all}");
         assert!(lines.iter().any(|line| line.starts_with("tool:")) && !lines.concat().contains('\u{1b}'));
-        page.turn();
-        assert!(page.lines(&place, Some(&one), 3).fit(24, 80)[0].contains("page 2 of"));
+        pages.drawn();
+        pages.turn();
+        assert_eq!(pages.shown().1, 2);
+    }
+
+    #[test]
+    fn all_of_it_is_on_the_pages_and_none_is_passed_over() {
+        let arguments: String = (0..900).map(|number| format!("<{number}>")).collect();
+        let mut pages = laid(&arguments, 12);
+        let (count, mut text) = (pages.shown().2, String::new());
+        for left in (0..count).rev() {
+            pages.turn();
+            pages.turn();
+            assert_eq!(pages.left(), Some(left + 1), "what is not drawn was not seen");
+            text.push_str(&pages.shown().0.concat());
+            pages.drawn();
+            assert_eq!(pages.left(), Some(left));
+            pages.turn_to_unseen();
+        }
+        let text: String = text.chars().filter(|c| !" |".contains(*c)).collect();
+        assert!((0..900).all(|number| text.contains(&format!("<{number}>"))), "{text}");
+        pages.lay(|| ApprovalLines::of(&info("ap-1"), Some(&arguments), true), 13, 80);
+        assert!(pages.left() > Some(1), "on another screen it begins anew");
     }
 }

@@ -1,8 +1,7 @@
-//! One approval as people see it, line by line. All that guests and servers wrote is escaped, and stays right of the
-//! column of our labels.
+//! One approval as people see it, line by line: first what is asked, with its arguments, then what is said of it, and
+//! digests last. All that guests and servers wrote is escaped and marked, and stays right of the column of our labels.
 
-use footbridge_proto::text::Escaped;
-
+use super::plain::{Marks, plain};
 use footbridge_calls::approval::{ApprovalInfo, QuestionInfo};
 
 /// Columns of our labels.
@@ -12,22 +11,19 @@ const LABEL: usize = 12;
 /// be a line of ours.
 const BLANKS: usize = 16;
 
-/// What others wrote, on one line: escaped, and long runs of blanks as their number.
+/// What others wrote, on one line: marked where it is not what it looks like, and long runs of blanks as their number.
 pub(crate) fn words(text: &str) -> String {
     let mut out = String::new();
-    let mut blanks = String::new();
-    let is_blank =
-        |c: char| c.is_whitespace() || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}');
-    for c in Escaped(text).to_string().chars().map(Some).chain([None]) {
-        if let Some(blank) = c.filter(|c| is_blank(*c)) {
-            blanks.push(blank);
+    let mut blanks = 0;
+    for c in plain(text).chars().map(Some).chain([None]) {
+        if c == Some(' ') {
+            blanks += 1;
             continue;
         }
-        match blanks.chars().count() {
+        match std::mem::take(&mut blanks) {
             many @ BLANKS.. => out.push_str(&format!("<{many} blanks>")),
-            _ => out.push_str(&blanks),
+            few => out.extend(std::iter::repeat_n(' ', few)),
         }
-        blanks.clear();
         out.extend(c);
     }
     out
@@ -57,25 +53,90 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     out
 }
 
-/// What is always shown of one, line by line. Our own lines come before those in which a server speaks.
-/// `others` says whether `footbridge approvals` answers it.
-pub(crate) fn fields(one: &ApprovalInfo, others: bool) -> Vec<String> {
-    let labels = one.labels.iter().map(|(key, value)| format!(" {}={}", words(key), words(value)));
-    let what = if one.question.is_some() { "question" } else { "arguments" };
-    let mut lines = vec![
-        line("approval", &format!("{} ({})", words(&one.id), words(&one.state))),
-        line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
-        line("peer", &words(&one.peer)),
-        line("server", &words(&one.server)),
-        line(named(&one.kind), &words(&one.name)),
-        line("effects", &words(&one.effects.join(", "))),
-        line("policy", &words(&one.policy)),
-        line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
-        line("expires", &words(&one.expires)),
-        line(what, &format!("{} bytes, {}", one.bytes, words(&one.digest))),
-    ];
-    lines.extend(one.question.iter().flat_map(|question| asked(question, others.then_some(&one.id))));
+/// One approval, line by line: what is asked, what the tool does, who asks, and digests. Only our lines begin at the
+/// left edge. Without the whole `arguments` there are their ends. `others` says whether `footbridge approvals` answers.
+#[derive(Debug)]
+pub(crate) struct ApprovalLines {
+    /// Which tool of which server, or what else.
+    what: Vec<String>,
+    /// The arguments, or what a server asks.
+    arguments: Vec<String>,
+    /// What is said of it.
+    said: Vec<String>,
+    /// Who asks, until when, and what exactly by digests.
+    rest: Vec<String>,
+}
+
+impl ApprovalLines {
+    /// Of an approval.
+    pub(crate) fn of(one: &ApprovalInfo, arguments: Option<&str>, others: bool) -> Self {
+        let labels = one.labels.iter().map(|(key, value)| format!(" {}={}", words(key), words(value)));
+        let digest = if one.question.is_some() { "question" } else { "arguments" };
+        Self {
+            what: vec![line("server", &words(&one.server)), line(named(&one.kind), &words(&one.name))],
+            arguments: match (&one.question, arguments) {
+                (Some(question), _) => asked(question, others.then_some(&one.id)),
+                (None, Some(all)) => vec![line("arguments", &words(all))],
+                (None, None) => ends(one),
+            },
+            said: said(one, arguments),
+            rest: vec![
+                line("expires", &words(&one.expires)),
+                line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
+                line("peer", &words(&one.peer)),
+                line("policy", &words(&one.policy)),
+                line("approval", &format!("{} ({})", words(&one.id), words(&one.state))),
+                line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
+                line("digest", &format!("{}, of {} bytes of {digest}", words(&one.digest), one.bytes)),
+            ],
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
+        [&self.what, &self.arguments, &self.said, &self.rest].into_iter().flatten()
+    }
+
+    /// The first page of several, of so many rows: what is asked, both ends of the arguments, and what is said of it.
+    /// None where there are too few rows for that.
+    pub(crate) fn first_page(&self, rows: usize, columns: usize) -> Option<Vec<String>> {
+        let wrapped = |lines: &[String]| lines.iter().flat_map(|line| wrap(line, columns)).collect::<Vec<_>>();
+        let part = (rows / 4).max(3);
+        let (what, said) = (fit(wrapped(&self.what), part, columns), fit(wrapped(&self.said), part, columns));
+        let left = rows.checked_sub(what.len() + said.len()).filter(|left| *left >= 3)?;
+        Some([what, fit(wrapped(&self.arguments), left, columns), said].concat())
+    }
+}
+
+/// Both ends of too many lines, and between them how many are left out.
+fn fit(mut lines: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
+    let Some(out) = lines.len().checked_sub(rows).filter(|out| *out > 0) else { return lines };
+    let head = rows / 2;
+    let between = format!("[{} more lines]", out + 1);
+    lines.splice(head..head + out + 1, wrap(&between, columns).into_iter().take(1));
     lines
+}
+
+/// What is said of a call: what to beware of in it, what its tool does, and what that has for effects.
+fn said(one: &ApprovalInfo, arguments: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let question = one.question.as_ref().map(question_marks).unwrap_or_default();
+    let texts = [&*one.server, &one.name, arguments.unwrap_or(&one.head), &one.tail];
+    let marks = texts.into_iter().map(Marks::of).fold(question, Marks::and);
+    lines.extend(marks.warning().map(|warning| line("beware", &warning)));
+    lines.extend(one.description.iter().map(|text| line("says", &format!("\"{}\"", words(text)))));
+    let by = match one.effects_by.as_deref() {
+        Some("operator") => " (as footbridge.toml says)",
+        Some(_) => " (as the server says of itself)",
+        None => "",
+    };
+    lines.push(line("effects", &format!("{}{by}", words(&one.effects.join(", ")))));
+    lines
+}
+
+fn question_marks(question: &QuestionInfo) -> Marks {
+    // All of its texts, as its JSON has them; the characters that JSON escapes are shown escaped as well.
+    serde_json::to_string(question).map(|text| Marks::of(&text)).unwrap_or_default()
 }
 
 /// What a call of this kind names. A question of a server is about the tool that it runs.
@@ -124,24 +185,25 @@ fn asked(question: &QuestionInfo, id: Option<&String>) -> Vec<String> {
     lines
 }
 
-/// The arguments as they are shown at first: of long ones, their ends.
-pub(crate) fn ends(one: &ApprovalInfo) -> Vec<String> {
-    if one.question.is_some() {
-        // It is shown field by field.
-        return Vec::new();
-    }
-    let mut lines = vec![whole(&one.head)];
+/// The arguments as far as they are known without asking for them: of long ones, their ends.
+fn ends(one: &ApprovalInfo) -> Vec<String> {
+    let mut lines = vec![line("arguments", &words(&one.head))];
     if !one.tail.is_empty() {
         let left_out = one.bytes.saturating_sub(one.head.len() + one.tail.len());
         lines.push(format!("--- {left_out} bytes are not shown here ---"));
-        lines.push(whole(&one.tail));
+        lines.push(format!("{:LABEL$}{}", "", words(&one.tail)));
     }
     lines
 }
 
-/// Arguments, or a part of them.
-pub(crate) fn whole(arguments: &str) -> String {
-    format!("{:LABEL$}{}", "", words(arguments))
+/// How long is left, roughly, so that it is not another text each second.
+pub(crate) fn time_left(seconds: u64) -> String {
+    match seconds {
+        120.. => format!("{} min to answer", seconds / 60),
+        60.. => "1 min to answer".to_owned(),
+        10.. => format!("{} s to answer", seconds / 10 * 10),
+        _ => "seconds to answer".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +212,10 @@ pub(crate) mod tests {
 
     use super::*;
     use footbridge_calls::approval::FieldInfo;
+
+    fn fields(one: &ApprovalInfo, others: bool) -> Vec<String> {
+        ApprovalLines::of(one, None, others).all().cloned().collect()
+    }
 
     pub(crate) fn info(id: &str) -> ApprovalInfo {
         ApprovalInfo {
@@ -161,7 +227,9 @@ pub(crate) mod tests {
             kind: "tool".into(),
             server: "demo".into(),
             name: "wipe\u{1b}[2J\nsession: other".into(),
+            description: Some("Wipes.\u{1b}[2J\nsession: other".into()),
             effects: vec!["write".into(), "destructive".into()],
+            effects_by: Some("server".into()),
             policy: "ask".into(),
             definition: Some("sha256:ab".into()),
             digest: "sha256:cd".into(),
@@ -171,6 +239,7 @@ pub(crate) mod tests {
             question: None,
             asked: "2026-01-01T00:00:00Z".into(),
             expires: "2026-01-01T00:05:00Z".into(),
+            seconds_left: 299,
             is_answered_elsewhere: false,
         }
     }
@@ -206,7 +275,6 @@ pub(crate) mod tests {
         );
         assert!(alone.iter().any(|line| line.contains("only be declined here")), "{alone:#?}");
         assert!(!alone.concat().contains("footbridge approvals"), "{alone:#?}");
-        assert!(ends(&one).is_empty());
     }
 
     #[test]
@@ -219,7 +287,7 @@ pub(crate) mod tests {
             let one = ApprovalInfo { head: fake.clone(), name: fake, ..info("ap-1") };
             let asked = ApprovalInfo { question: Some(question), ..one.clone() };
             for columns in [20, 77, 80] {
-                let lines: Vec<String> = [fields(&one, true), ends(&one), fields(&asked, true)].concat();
+                let lines: Vec<String> = [fields(&one, true), fields(&asked, true)].concat();
                 let shown: Vec<String> = lines.iter().flat_map(|line| wrap(line, columns)).collect();
                 for (label, times) in [("approval:", 2), ("effects:", 2), ("tool:", 2)] {
                     let found = shown.iter().filter(|line| line.trim_start().starts_with(label)).count();
@@ -232,10 +300,49 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_true_comes_before_what_a_server_says() {
-        let question = QuestionInfo { message: "long".into(), url: Some("https://a.test/".into()), fields: Vec::new() };
-        let lines = fields(&ApprovalInfo { question: Some(question), ..info("ap-1") }, true);
-        assert!(lines.last().unwrap().starts_with("asks:") && lines.iter().any(|line| line.starts_with("address:")));
+    fn what_is_asked_comes_first_and_digests_last() {
+        let lines = fields(&info("ap-1"), true);
+        let at = |label: &str| lines.iter().position(|line| line.starts_with(label)).unwrap();
+        let order =
+            ["server:", "tool:", "arguments:", "beware:", "says:", "effects:", "expires:", "session:", "digest:"];
+        assert!(order.map(at).is_sorted() && at("server:") == 0 && at("digest:") + 1 == lines.len(), "{lines:#?}");
+        assert!(lines[at("effects:")].contains("as the server says of itself"), "{lines:#?}");
+        let ours = ApprovalInfo { effects_by: Some("operator".into()), ..info("ap-1") };
+        assert!(fields(&ours, true).iter().any(|line| line.contains("as footbridge.toml says")));
+    }
+
+    #[test]
+    fn the_first_page_of_many_has_both_ends() {
+        let all = format!("{{\"first\":\"{}\",\"last\":1}}", "x".repeat(9000));
+        for (rows, columns) in [(20, 80), (9, 20), (30, 100)] {
+            let page = ApprovalLines::of(&info("ap-1"), Some(&all), true).first_page(rows, columns).unwrap();
+            assert!(page.len() <= rows, "{page:#?}");
+            assert!(page[0].starts_with("server:"), "{page:#?}");
+            assert!(page.iter().any(|line| line.starts_with("arguments:  {\"first\"")), "{page:#?}");
+            assert!(
+                page.iter().any(|line| line.contains("more lines]")) && page.iter().any(|line| line.ends_with("1}")),
+                "{page:#?}"
+            );
+        }
+        assert!(ApprovalLines::of(&info("ap-1"), Some(&all), true).first_page(3, 80).is_none());
+    }
+
+    #[test]
+    fn a_question_is_marked_too() {
+        let question = QuestionInfo { message: "р\u{430}ypal?".into(), url: None, fields: Vec::new() };
+        let one = ApprovalInfo {
+            labels: [].into(),
+            name: "t".into(),
+            head: String::new(),
+            tail: String::new(),
+            ..info("ap-1")
+        };
+        assert!(!fields(&one, true).iter().any(|line| line.starts_with("beware:")));
+        let lines = fields(&ApprovalInfo { question: Some(question), ..one }, true);
+        assert!(
+            lines.iter().any(|line| line.starts_with("beware:") && line.contains("look like others")),
+            "{lines:#?}"
+        );
     }
 
     #[test]
@@ -249,10 +356,10 @@ pub(crate) mod tests {
     #[test]
     fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
         let one = info("ap-0000000000000001");
-        let text = [fields(&one, true).join(""), ends(&one).join("")].concat();
+        let text = fields(&one, true).join("");
         assert!(!text.chars().any(needs_escape), "{text:?}");
         assert_eq!(fields(&one, true).iter().filter(|line| line.starts_with("session:")).count(), 1);
-        assert!(ends(&one)[1].contains("not shown here"));
+        assert!(fields(&one, true).iter().any(|line| line.contains("not shown here")));
         for kind in ["tool", "resource", "prompt", "completion"] {
             let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") }, true);
             assert!(lines.iter().any(|line| line.starts_with(&format!("{kind}:"))), "{lines:#?}");

@@ -17,8 +17,17 @@ fn types(prompt: &mut Prompt, keys: &str, now: Instant) -> Vec<Step> {
 fn asked(ids: &[&str], now: Instant) -> Prompt {
     let mut prompt = Prompt::new(HERE, now);
     assert_eq!(prompt.update(ids.iter().map(|id| info(id)).collect(), now), Step::Turned);
-    prompt.drawn(now);
+    is_drawn(&mut prompt, now);
     prompt
+}
+
+/// What whoever brings the terminal does before keys are read.
+fn is_drawn(prompt: &mut Prompt, now: Instant) {
+    if prompt.missing().is_some() {
+        prompt.whole(Ok::<_, Infallible>("{\"a\":\"b\"}".to_owned()));
+    }
+    prompt.text(Some((30, 80)));
+    prompt.drawn(now);
 }
 
 #[test]
@@ -37,15 +46,18 @@ fn a_word_answers_the_call_that_is_shown() {
     assert_eq!(types(&mut prompt, "later\r", start + LONG), [Step::Leave]);
     assert_eq!(types(&mut prompt, "stop\r", start + LONG), [Step::Stop]);
     assert_eq!(types(&mut prompt, "quit\r", start + LONG), [], "it is another place's word");
-    assert!(prompt.text(None).contains("\"quit\" is no answer"));
+    assert!(prompt.text(None).contains("\"quit\" is none of the words"));
     assert_eq!(types(&mut prompt, "ALLOW\r", start + LONG), []);
-    assert!(prompt.text(None).contains("\"ALLOW\" is no answer: type \"help\""));
+    assert!(prompt.text(None).contains("\"ALLOW\" is none of the words: allow, deny,"));
+    assert_eq!(types(&mut prompt, "allow please\r", start + LONG), []);
+    assert!(prompt.text(None).contains("\"allow please\" is none of the words: allow, deny,"));
 }
 
 #[test]
 fn the_help_names_every_word_and_no_answer_is_given_to_it() {
     let start = Instant::now();
     let mut prompt = asked(&["ap-1"], start);
+    assert!(prompt.text(Some((30, 80))).contains("here: 1 waiting, 4 min to answer"));
     assert_eq!(types(&mut prompt, "help\r", start + LONG), []);
     let text = prompt.text(None);
     for word in ["allow", "remember", "deny", "all", "next", "later", "stop"] {
@@ -63,7 +75,7 @@ fn what_was_typed_for_one_call_is_no_answer_to_the_next() {
     let mut prompt = asked(&["ap-1", "ap-2"], start);
     assert_eq!(types(&mut prompt, "allo", start + LONG), []);
     assert_eq!(prompt.update(vec![info("ap-2")], start + LONG), Step::Turned, "the first one ended elsewhere");
-    prompt.drawn(start + LONG);
+    is_drawn(&mut prompt, start + LONG);
     assert_eq!(types(&mut prompt, "w\rallow\r", start + LONG), []);
     let later = start + 2 * LONG;
     assert_eq!(types(&mut prompt, "w\r", later), [], "{prompt:?}");
@@ -81,7 +93,7 @@ fn a_call_is_shown_once_the_terminal_has_it_and_not_before() {
     // A terminal that takes long to draw: what is typed meanwhile is meant for something else.
     assert_eq!(types(&mut prompt, "allow\r", start + LONG), []);
     let drawn = start + 2 * LONG;
-    prompt.drawn(drawn);
+    is_drawn(&mut prompt, drawn);
     assert_eq!(types(&mut prompt, "allow\r", drawn + LONG / 4), []);
     prompt.drawn(drawn + LONG);
     assert_eq!(
@@ -92,14 +104,61 @@ fn a_call_is_shown_once_the_terminal_has_it_and_not_before() {
 }
 
 #[test]
+fn nothing_allows_a_call_before_all_of_it_was_on_the_screen() {
+    let start = Instant::now();
+    let later = start + LONG;
+    let mut prompt = Prompt::new(HERE, start);
+    prompt.update(vec![info("ap-1")], start);
+    assert_eq!(prompt.missing().as_deref(), Some("ap-1"));
+    prompt.whole(Ok::<_, Infallible>(format!("{{\"x\":\"{}END\"}}", "long ".repeat(1000))));
+    let text = prompt.text(Some((24, 80)));
+    assert!(text.contains("page 1 of 6") && text.contains("{\"x\":\"long") && text.contains("END\"}"), "{text}");
+    prompt.drawn(start);
+    for word in ["allow\r", "remember\r", "\r\r\r\r\r\rallow\r"] {
+        assert_eq!(types(&mut prompt, word, later), [], "{word:?}: one page was on the screen");
+    }
+    for page in 2..=6 {
+        let text = prompt.text(Some((24, 80)));
+        assert!(text.contains(&format!("page {page} of 6")), "{text}");
+        assert_eq!(types(&mut prompt, "allow\r", later), [], "page {page} is not drawn");
+        prompt.drawn(later);
+        if page < 6 {
+            assert_eq!(types(&mut prompt, "allow\r", later), []);
+            assert!(prompt.text(Some((24, 80))).contains("not allowed yet"));
+        }
+    }
+    let allowed = Step::Answer("ap-1".into(), PromptAnswer::Allow { remember: false });
+    assert_eq!(types(&mut prompt, "allow\r", later), [allowed]);
+    // Another screen has other pages.
+    assert!(prompt.text(Some((20, 80))).contains("allow counts once"));
+    assert_eq!(types(&mut prompt, "allow\r", later), []);
+    assert_eq!(types(&mut prompt, "deny\r", later), [Step::Answer("ap-1".into(), PromptAnswer::Deny)]);
+}
+
+#[test]
+fn what_cannot_be_shown_in_full_cannot_be_allowed() {
+    let start = Instant::now();
+    let mut prompt = Prompt::new(HERE, start);
+    prompt.update(vec![info("ap-1")], start);
+    prompt.whole(Err("it is \u{1b}[2J over"));
+    assert!(prompt.text(Some((40, 80))).contains("not shown here"));
+    prompt.drawn(start);
+    assert_eq!(types(&mut prompt, "allow\r", start + LONG), []);
+    assert!(prompt.text(Some((40, 80))).contains("it cannot be allowed here"));
+}
+
+#[test]
 fn one_looks_at_them_in_turn_and_at_all_of_one() {
     let start = Instant::now();
-    let mut prompt = asked(&["ap-1", "ap-2"], start);
-    assert_eq!(types(&mut prompt, "all\r", start + LONG), [Step::Whole("ap-1".into())]);
-    prompt.whole(Ok::<_, Infallible>(format!("{{\"x\":\"{}\"}}", "long ".repeat(1000))));
-    assert!(prompt.text(Some((24, 80))).contains("page 1 of"));
+    let mut prompt = Prompt::new(HERE, start);
+    prompt.update(vec![info("ap-1"), info("ap-2")], start);
+    prompt.whole(Ok::<_, Infallible>("x".repeat(5000)));
+    prompt.text(None);
+    prompt.drawn(start);
+    assert_eq!(types(&mut prompt, "all\r", start + LONG), []);
+    assert!(prompt.text(None).contains("page 2 of"));
     assert_eq!(types(&mut prompt, "next\r", start + LONG), [Step::Turned]);
-    prompt.drawn(start + LONG);
+    is_drawn(&mut prompt, start + LONG);
     assert_eq!(types(&mut prompt, "deny\r", start + 2 * LONG), [Step::Answer("ap-2".into(), PromptAnswer::Deny)]);
     let step = prompt.answered("ap-2", PromptAnswer::Deny, Err("it is \u{1b}[2J over"), start + 2 * LONG);
     assert_eq!((step, prompt.waiting().collect::<Vec<_>>()), (Step::Turned, vec!["ap-1"]));
@@ -109,7 +168,7 @@ fn one_looks_at_them_in_turn_and_at_all_of_one() {
 #[test]
 fn the_screen_holds_nothing_that_steers_it_but_what_is_ours() {
     let start = Instant::now();
-    let prompt = asked(&["ap-1"], start);
+    let mut prompt = asked(&["ap-1"], start);
     for size in [None, Some((24, 80)), Some((1, 1)), Some((4, 20))] {
         let text = prompt.text(size);
         let ours = ["\x1b[2J\x1b[H", "\r\n"].iter().fold(text, |text, ours| text.replace(ours, ""));

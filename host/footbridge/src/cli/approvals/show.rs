@@ -1,9 +1,9 @@
 //! Approvals, as people and as programs read them. All that guests and servers wrote is escaped.
 
-use footbridge_proto::text::{Escaped, SafeJson};
+use footbridge_proto::text::SafeJson;
 use serde::Serialize;
 
-use crate::approvers::prompt::show::{self, fields, wrap};
+use crate::approvers::prompt::show::{ApprovalLines, time_left, words, wrap};
 use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
 
 /// One JSON object a line, in which nothing steers a terminal.
@@ -25,11 +25,11 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
         return "nothing waits for an answer\n".to_owned();
     }
     let line = |one: &ApprovalInfo| {
-        let (id, state, session) = (Escaped(&one.id), Escaped(&one.state), Escaped(&one.session));
+        let (id, state, session) = (words(&one.id), words(&one.state), words(&one.session));
         let asks = if one.question.is_some() { "question of " } else { "" };
-        let call = format!("{asks}{}/{}", Escaped(&one.server), Escaped(&one.name));
+        let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
-        format!("{id}  {state:7}  {session}  {call}  {} bytes  until {}{elsewhere}\n", one.bytes, Escaped(&one.expires))
+        format!("{id}  {state:7}  {session}  {call}  {} bytes  {}{elsewhere}\n", one.bytes, time_left(one.seconds_left))
     };
     found.iter().map(line).collect()
 }
@@ -37,10 +37,10 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
 /// One in full, for a terminal of so many columns, or for none.
 pub(super) fn whole(shown: &ApprovalShown, columns: Option<u16>) -> String {
     let columns = columns.map_or(usize::MAX, usize::from);
-    let mut lines = fields(&shown.info, !shown.info.is_answered_elsewhere);
-    lines.extend(shown.info.is_answered_elsewhere.then(|| ELSEWHERE.to_owned()));
-    lines.push(show::whole(&shown.arguments));
-    lines.iter().flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
+    let lines = ApprovalLines::of(&shown.info, Some(&shown.arguments), !shown.info.is_answered_elsewhere);
+    let elsewhere = shown.info.is_answered_elsewhere.then(|| ELSEWHERE.to_owned());
+    let lines = lines.all().chain(&elsewhere);
+    lines.flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -109,6 +109,10 @@ impl Watch<'_> {
                 let step = self.prompt.update(self.harnesses.pending()?, Instant::now());
                 self.asked = Some(Instant::now());
                 self.does(step)?;
+                if let Some(id) = self.prompt.missing() {
+                    let whole = self.harnesses.ask(&ShowApproval { id });
+                    self.prompt.whole(whole.map(|whole| whole.arguments));
+                }
             }
             self.terminal.draw(self.prompt.text(self.terminal.size()))?;
             self.prompt.drawn(Instant::now());
@@ -131,11 +135,10 @@ impl Watch<'_> {
     fn does(&mut self, step: Step) -> anyhow::Result<()> {
         match step {
             Step::Nothing | Step::Leave | Step::Stop => Ok(()),
-            Step::Turned => self.terminal.forget_keys(),
-            Step::Whole(id) => {
-                let whole = self.harnesses.ask(&ShowApproval { id });
-                self.prompt.whole(whole.map(|whole| whole.arguments));
-                Ok(())
+            Step::Turned => {
+                // What is shown now may lack its arguments.
+                self.asked = None;
+                self.terminal.forget_keys()
             }
             Step::Answer(id, word) => {
                 let by = By::Watch;

@@ -1,16 +1,18 @@
 //! How a definition differs from its pin, as people read it.
 //!
-//! Every line that a server wrote begins with blanks and a sign, and is escaped: none can look like a line of ours,
-//! steer a terminal, or hide something by the order of its characters.
+//! Every line that a server wrote begins with blanks and a sign, and is escaped and marked: none can look like a line of
+//! ours, steer a terminal, or hide something by the order or the looks of its characters.
 
-use footbridge_proto::text::Escaped;
 use serde_json::{Map, Value};
 
 use super::{
     lines::{Line, compare},
     show::{digest, since},
 };
-use crate::store::{StoredDefinition, StoredPin};
+use crate::{
+    approvers::prompt::plain::plain,
+    store::{StoredDefinition, StoredPin},
+};
 use footbridge_core::catalogue::{SERVER, TOOL, VERBATIM};
 
 /// Unchanged lines that are shown around changed ones.
@@ -32,7 +34,7 @@ impl Colours {
 /// All that is different; nothing for a pin without a change.
 pub(super) fn shown(pin: &StoredPin, paint: Colours) -> String {
     let Some(changed) = &pin.changed else { return String::new() };
-    let name = format!("{}/{}", Escaped(&pin.server), Escaped(&pin.tool));
+    let name = format!("{}/{}", plain(&pin.server), plain(&pin.tool));
     let mut text = paint.line("1", &name);
     text.push_str(&format!("  pinned   {}  {}\n", since(&pin.pinned), digest(&pin.pinned)));
     text.push_str(&format!("  changed  {}  {}\n", since(changed), digest(changed)));
@@ -42,7 +44,7 @@ pub(super) fn shown(pin: &StoredPin, paint: Colours) -> String {
     for name in names {
         let (old, new) = (old.get(name), new.get(name));
         if old != new {
-            text.push_str(&paint.line("1", &format!("  {}:", Escaped(name))));
+            text.push_str(&paint.line("1", &format!("  {}:", plain(name))));
             member(old, new, paint, &mut text);
         }
     }
@@ -92,9 +94,9 @@ fn member(old: Option<&Value>, new: Option<&Value>, paint: Colours, text: &mut S
         }
         skipped(&mut left_out, text);
         match line {
-            Line::Same(same) => text.push_str(&format!("     {}\n", plain(same))),
-            Line::Gone(gone) => text.push_str(&paint.line("31", &format!("    -{}", plain(gone)))),
-            Line::New(new) => text.push_str(&paint.line("32", &format!("    +{}", plain(new)))),
+            Line::Same(same) => text.push_str(&format!("     {}\n", whole_line(same))),
+            Line::Gone(gone) => text.push_str(&paint.line("31", &format!("    -{}", whole_line(gone)))),
+            Line::New(new) => text.push_str(&paint.line("32", &format!("    +{}", whole_line(new)))),
         }
     }
     skipped(&mut left_out, text);
@@ -108,9 +110,9 @@ fn skipped(left_out: &mut usize, text: &mut String) {
 }
 
 /// A line in which everything shows, blanks at its end too.
-fn plain(line: &str) -> String {
+fn whole_line(line: &str) -> String {
     let kept = line.trim_end_matches(' ');
-    format!("{}{}", Escaped(kept), "\\u{20}".repeat(line.len() - kept.len()))
+    format!("{}{}", plain(kept), "\\u{20}".repeat(line.len() - kept.len()))
 }
 
 #[cfg(test)]

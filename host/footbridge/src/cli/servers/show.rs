@@ -20,6 +20,10 @@ pub(super) struct Server {
     pub(super) harness: String,
 }
 
+/// What a policy goes by, unless the operator says something else.
+const OWN_WORD: &str = "Whether a tool reads, writes or reaches out is what its server says of itself, until [[effects]] in \
+                        footbridge.toml says it.\n";
+
 /// A table of servers.
 pub(super) fn servers(found: &[Server]) -> String {
     if found.is_empty() {
@@ -33,6 +37,7 @@ pub(super) fn servers(found: &[Server]) -> String {
     };
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(found.iter().map(row)).collect();
     let mut text = aligned(&rows);
+    text.push_str(OWN_WORD);
     for why in found.iter().filter_map(|server| server.info.why.as_ref()) {
         text.push_str(&format!("{}\n", Escaped(why)));
     }

@@ -1,7 +1,5 @@
 //! One tool as its server defined it, and what it takes of that definition.
 
-use std::sync::OnceLock;
-
 use footbridge_proto::{json, rpc, wire};
 use serde::{
     Deserialize, Deserializer,
@@ -28,7 +26,6 @@ pub struct Tool {
     pinned: Box<str>,
     digest: Digest,
     effects: Effects,
-    schema: OnceLock<Result<InputSchema, BadSchema>>,
 }
 
 /// What marks a parameter that the stateless revision wants repeated in a header.
@@ -99,7 +96,6 @@ impl Tool {
             digest: Digest::of(&pinned),
             pinned: pinned.into(),
             effects: Effects::from_annotations(given.get("annotations")),
-            schema: OnceLock::new(),
             name,
             description,
         })
@@ -154,18 +150,15 @@ impl Tool {
         self.effects
     }
 
-    /// Its input schema, compiled at the first call and kept.
+    /// Compiles its input schema. This may take long.
     ///
     /// # Errors
     /// [`BadSchema`] when it is not one that arguments can be checked against.
-    pub fn input_schema(&self) -> Result<&InputSchema, &BadSchema> {
-        let compile = || {
-            let broken = || BadSchema::Invalid("it cannot be read".to_owned());
-            let members: Members<'_> = serde_json::from_str(self.definition.get()).map_err(|_| broken())?;
-            let schema = members.get("inputSchema").ok_or_else(broken)?;
-            InputSchema::compile(&serde_json::from_str::<Value>(schema.get()).map_err(|_| broken())?)
-        };
-        self.schema.get_or_init(compile).as_ref()
+    pub fn compile_schema(&self) -> Result<InputSchema, BadSchema> {
+        let broken = || BadSchema::Invalid("it cannot be read".to_owned());
+        let members: Members<'_> = serde_json::from_str(self.definition.get()).map_err(|_| broken())?;
+        let schema = members.get("inputSchema").ok_or_else(broken)?;
+        InputSchema::compile(&serde_json::from_str::<Value>(schema.get()).map_err(|_| broken())?)
     }
 }
 

@@ -7,6 +7,9 @@
 //! any single place of a value at that depth can cost ([`Cost::bound`]). The bound is exact for trees and errs to
 //! the high side elsewhere.
 //!
+//! A text is read by patterns and by what counts its characters, each as often as its subschema applies: the same graph
+//! gives, for each depth, the bytes of compiled patterns that a text there is read by. Names of members are texts too.
+//!
 //! Refused here: a `$ref` that leaves the schema or names nothing, one that leads back to itself at the same place,
 //! and schemas with more nodes or longer chains than the compiler should be trusted with.
 
@@ -15,12 +18,23 @@ use std::collections::HashMap;
 use footbridge_proto::json::MAX_ARGUMENT_DEPTH;
 use serde_json::Value;
 
-use super::BadSchema;
+use super::{BadSchema, patterns::Patterns};
 
 /// Subschemas of one schema.
 const MAX_NODES: usize = 5_000;
 /// Subschemas applied to one place of the value, one through the other.
 const MAX_CHAIN: usize = 64;
+
+/// Bytes of compiled patterns by which one byte of a text is read at the cost of one evaluation.
+const STEP: u64 = 2048;
+/// What keywords that count characters cost, in bytes of compiled patterns.
+const COUNTING: u64 = 8;
+/// What a format costs, in bytes of compiled patterns.
+const FORMAT: u64 = 1024;
+/// Bytes that a subschema takes once it is compiled, and those that a pattern takes besides what it is compiled to: the
+/// automata that are made of it as it is used.
+const NODE_BYTES: usize = 1024;
+const PATTERN_BYTES: usize = 64 * 1024;
 
 /// Keywords whose value is a schema, applied where the schema itself is.
 const HERE: [&str; 4] = ["not", "if", "then", "else"];
@@ -34,11 +48,21 @@ const ONE_BELOW: [&str; 5] =
 /// Keywords whose value is a schema that members or items get besides the others.
 const EACH_BELOW: [&str; 2] = ["propertyNames", "contains"];
 
-/// The most evaluations at one place of a value, by how deep that place is.
+/// What checking a value can cost at most.
 #[derive(Debug)]
 pub(super) struct Cost {
+    /// The most evaluations at one place of a value, by how deep that place is.
     at_depth: Vec<u64>,
+    /// The bytes of patterns by which a text there is read, by how deep it is.
+    of_texts: Vec<u64>,
     chain: usize,
+    bytes: usize,
+}
+
+/// How many places a value has at each depth, and how many bytes the texts there have.
+struct Places {
+    places: Vec<u64>,
+    texts: Vec<u64>,
 }
 
 impl Cost {
@@ -47,30 +71,68 @@ impl Cost {
         let graph = Graph::read(schema)?;
         let order = graph.order()?;
         let chain = graph.longest_chain(&order)?;
-        Ok(Self { at_depth: graph.evaluations(&order), chain })
+        let at_depth = graph.sums(&order, |node| node.weight);
+        let of_texts = graph.sums(&order, |node| node.reads);
+        Ok(Self { at_depth, of_texts, chain, bytes: graph.bytes })
     }
 
     /// The most evaluations that checking this value can take.
     pub(super) fn bound(&self, value: &Value) -> u64 {
-        let mut places = vec![0_u64; MAX_ARGUMENT_DEPTH + 1];
-        count_places(value, 0, &mut places);
-        let products = places.iter().zip(&self.at_depth).map(|(n, cost)| n.saturating_mul(*cost));
-        products.fold(0, u64::saturating_add)
+        let depths = MAX_ARGUMENT_DEPTH + 1;
+        let mut places = Places { places: vec![0; depths], texts: vec![0; depths] };
+        places.count(value, 0);
+        let evaluations = products(&places.places, &self.at_depth);
+        evaluations.saturating_add(products(&places.texts, &self.of_texts) / STEP)
+    }
+
+    /// The most evaluations that checking any value of so many bytes can take.
+    pub(super) fn most(&self, bytes: usize) -> u64 {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let most = |of: &[u64]| of.iter().copied().max().unwrap_or(0);
+        // A place has a character and one beside it; a name counts twice.
+        let evaluations = most(&self.at_depth).saturating_mul(bytes / 2 + 1);
+        evaluations.saturating_add(most(&self.of_texts).saturating_mul(2 * bytes) / STEP)
     }
 
     /// How many evaluations can be nested for one place of a value.
     pub(super) fn chain(&self) -> usize {
         self.chain
     }
+
+    /// The bytes that the compiled schema takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
-fn count_places(value: &Value, depth: usize, places: &mut [u64]) {
-    let Some(here) = places.get_mut(depth) else { return };
-    *here += 1;
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| count_places(item, depth + 1, places)),
-        Value::Object(members) => members.values().for_each(|member| count_places(member, depth + 1, places)),
-        _ => {}
+fn products(counts: &[u64], costs: &[u64]) -> u64 {
+    let products = counts.iter().zip(costs).map(|(n, cost)| n.saturating_mul(*cost));
+    products.fold(0, u64::saturating_add)
+}
+
+impl Places {
+    fn count(&mut self, value: &Value, depth: usize) {
+        let Some(here) = self.places.get_mut(depth) else { return };
+        *here += 1;
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.count(item, depth + 1)),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    // Read by the patterns of the object, and by what is said of its names, which is one level below.
+                    self.read(name, depth);
+                    self.read(name, depth + 1);
+                    self.count(member, depth + 1);
+                }
+            }
+            Value::String(text) => self.read(text, depth),
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, text: &str, depth: usize) {
+        if let Some(bytes) = self.texts.get_mut(depth) {
+            *bytes += text.len() as u64;
+        }
     }
 }
 
@@ -78,6 +140,10 @@ fn count_places(value: &Value, depth: usize, places: &mut [u64]) {
 struct Node {
     /// Its own work: one, and what its lists of plain values add.
     weight: u64,
+    /// By how many bytes of patterns it reads a text, or the names of an object.
+    reads: u64,
+    /// Whether it asks what the others at its place found, which evaluates them again.
+    again: bool,
     here: Vec<usize>,
     one_below: Vec<usize>,
     each_below: Vec<usize>,
@@ -85,6 +151,7 @@ struct Node {
 
 struct Graph {
     nodes: Vec<Node>,
+    bytes: usize,
 }
 
 /// Reads the schema's values into nodes; a value is known by its address, which stands still meanwhile.
@@ -93,11 +160,18 @@ struct Reader<'a> {
     anchors: HashMap<&'a str, Vec<&'a Value>>,
     ids: HashMap<*const Value, usize>,
     queue: Vec<&'a Value>,
+    patterns: Patterns<'a>,
 }
 
 impl Graph {
     fn read(root: &Value) -> Result<Self, BadSchema> {
-        let mut reader = Reader { root, anchors: HashMap::new(), ids: HashMap::new(), queue: Vec::new() };
+        let mut reader = Reader {
+            root,
+            anchors: HashMap::new(),
+            ids: HashMap::new(),
+            queue: Vec::new(),
+            patterns: Patterns::default(),
+        };
         reader.find_anchors(root, true)?;
         reader.id(root);
         let mut nodes = Vec::new();
@@ -107,7 +181,10 @@ impl Graph {
             }
             nodes.push(reader.node(schema)?);
         }
-        Ok(Self { nodes })
+        let (patterns, compiled) = reader.patterns.total();
+        // Each is there forwards and backwards.
+        let bytes = nodes.len() * NODE_BYTES + patterns * PATTERN_BYTES + 2 * compiled;
+        Ok(Self { nodes, bytes })
     }
 
     /// Nodes with everything that a node applies at its own place before the node. A cycle is endless work.
@@ -147,7 +224,8 @@ impl Graph {
         if longest > MAX_CHAIN { Err(BadSchema::TooLong(MAX_CHAIN)) } else { Ok(longest) }
     }
 
-    fn evaluations(&self, order: &[usize]) -> Vec<u64> {
+    /// For each depth, the sum of what the subschemas weigh that can apply to one place there.
+    fn sums(&self, order: &[usize], weight: impl Fn(&Node) -> u64) -> Vec<u64> {
         let mut above: Vec<u64> = Vec::new();
         let mut at_depth = Vec::with_capacity(MAX_ARGUMENT_DEPTH + 1);
         for depth in 0..=MAX_ARGUMENT_DEPTH {
@@ -155,12 +233,13 @@ impl Graph {
             for &id in order {
                 let node = &self.nodes[id];
                 let own = if depth == 0 {
-                    node.weight
+                    weight(node)
                 } else {
                     let one = node.one_below.iter().map(|&child| above[child]).max().unwrap_or(0);
                     node.each_below.iter().fold(one, |sum, &child| sum.saturating_add(above[child]))
                 };
-                now[id] = node.here.iter().fold(own, |sum, &child| sum.saturating_add(now[child]));
+                let once = node.here.iter().fold(own, |sum, &child| sum.saturating_add(now[child]));
+                now[id] = if node.again { once.saturating_mul(2) } else { once };
             }
             at_depth.push(now.first().copied().unwrap_or(0));
             above = now;
@@ -202,6 +281,8 @@ impl<'a> Reader<'a> {
         let Value::Object(map) = schema else { return Ok(node) };
         for (key, value) in map {
             let key = key.as_str();
+            node.reads = node.reads.saturating_add(self.reads(key, value)?);
+            node.again |= matches!(key, "unevaluatedProperties" | "unevaluatedItems");
             match value {
                 Value::String(target) if matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef") => {
                     let targets = self.resolve(target)?;
@@ -226,6 +307,20 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(node)
+    }
+
+    /// By how many bytes of patterns a keyword reads a text or the names of an object.
+    fn reads(&mut self, key: &str, value: &'a Value) -> Result<u64, BadSchema> {
+        match value {
+            Value::String(pattern) if key == "pattern" => Ok(self.patterns.size(pattern)? as u64),
+            Value::Object(map) if key == "patternProperties" => {
+                // Twice: what no pattern takes is for others to say.
+                map.keys().try_fold(0, |sum, pattern| Ok(sum + 2 * self.patterns.size(pattern)? as u64))
+            }
+            _ if matches!(key, "minLength" | "maxLength") => Ok(COUNTING),
+            _ if matches!(key, "format" | "contentEncoding" | "contentMediaType") => Ok(FORMAT),
+            _ => Ok(0),
+        }
     }
 
     /// What a reference names: the root, a JSON pointer below it (RFC 6901), or an anchor.

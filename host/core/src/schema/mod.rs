@@ -1,10 +1,13 @@
 //! Checking arguments against the schema of a tool, within bounds.
 //!
 //! The schema comes from an untrusted server and the arguments from a hostile guest. What a check can cost at most is
-//! counted before it runs (`cost`); patterns run in linear time; a `$ref` that leaves the schema is refused, never
-//! fetched; and deep recursion gets a stack of its own.
+//! counted before it runs (`cost`), patterns by their compiled size (`patterns`); a `$ref` that leaves the schema is
+//! refused, never fetched; and deep recursion gets a stack of its own. Compiling and checking may still take a tenth of
+//! a second: whoever serves others asks [`InputSchema::is_quick`] first. What was compiled is in `kept`, up to a limit.
 
 mod cost;
+mod kept;
+mod patterns;
 
 use std::{
     borrow::Cow,
@@ -13,14 +16,16 @@ use std::{
 };
 
 use cost::Cost;
+pub use kept::{Compiled, KeptSchemas};
+use patterns::MAX_PATTERN;
 use footbridge_proto::{json, wire::SCHEMA_DIALECTS};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 /// Evaluations of a subschema that one check may cost; an honest one takes a few per value.
 const MAX_EVALUATIONS: u64 = 2_000_000;
-/// Bytes that one compiled pattern may take; with linear time it bounds the time as well.
-const MAX_PATTERN: usize = 64 * 1024;
+/// Evaluations that may run where others wait for the thread: about a millisecond.
+const QUICK_EVALUATIONS: u64 = 10_000;
 /// Nested evaluations that an ordinary stack holds with room to spare.
 const SHALLOW: usize = 128;
 /// The stack for anything deeper. Only what is touched is ever real.
@@ -62,9 +67,21 @@ pub enum BadSchema {
     /// Too many subschemas one through the other.
     #[error("more than {0} of its subschemas apply one through the other")]
     TooLong(usize),
+    /// A pattern that cannot run in linear time, or is no pattern, or too large.
+    #[error("its pattern {0:?} is too large, or no regular expression without look-around and back-references")]
+    Pattern(String),
+    /// Too many patterns.
+    #[error("it has more than {0} patterns")]
+    TooManyPatterns(usize),
+    /// Patterns that take too much together.
+    #[error("its patterns are too large together")]
+    LargePatterns,
     /// It is not a valid schema.
     #[error("{0}")]
     Invalid(String),
+    /// The machine has no thread for it at the moment. This says nothing of the schema.
+    #[error("there is no thread to compile it at the moment")]
+    NotNow,
 }
 
 /// What a check found.
@@ -76,6 +93,17 @@ pub enum Check {
     Violations(Vec<String>),
     /// The check would cost more than it may.
     TooCostly,
+    /// The machine has no thread for it at the moment.
+    NotNow,
+}
+
+/// What came of work on a stack of its own.
+enum OnStack<T> {
+    Done(T),
+    /// It met a case that nobody foresaw: that ends this work, not the harness.
+    Failed,
+    /// There was no thread to be had.
+    NoThread,
 }
 
 impl std::fmt::Debug for InputSchema {
@@ -92,15 +120,30 @@ impl InputSchema {
     pub fn compile(schema: &Value) -> Result<Self, BadSchema> {
         let draft = dialect(schema)?;
         let cost = Cost::of(schema)?;
-        let compiled = on_deep_stack(|| {
+        let validator = match on_deep_stack(|| {
             jsonschema::options()
                 .with_draft(draft)
                 .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN))
                 .build(schema)
                 .map_err(|error| BadSchema::Invalid(short(&error)))
-        });
-        let validator = compiled.unwrap_or_else(|| Err(BadSchema::Invalid("it cannot be compiled".to_owned())))?;
+        }) {
+            OnStack::Done(compiled) => compiled?,
+            OnStack::Failed => return Err(BadSchema::Invalid("it cannot be compiled".to_owned())),
+            OnStack::NoThread => return Err(BadSchema::NotNow),
+        };
         Ok(Self { validator, cost })
+    }
+
+    /// The bytes that it takes, about, and on the high side.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.cost.bytes()
+    }
+
+    /// Whether arguments of so many bytes, whatever they are, are checked within about a millisecond.
+    #[must_use]
+    pub fn is_quick(&self, text_bytes: usize) -> bool {
+        self.cost.most(text_bytes) <= QUICK_EVALUATIONS
     }
 
     /// Checks arguments.
@@ -113,7 +156,11 @@ impl InputSchema {
         if depth(arguments) * self.cost.chain() <= SHALLOW {
             return self.evaluate(arguments, bound);
         }
-        on_deep_stack(|| self.evaluate(arguments, bound)).unwrap_or(Check::TooCostly)
+        match on_deep_stack(|| self.evaluate(arguments, bound)) {
+            OnStack::Done(found) => found,
+            OnStack::Failed => Check::TooCostly,
+            OnStack::NoThread => Check::NotNow,
+        }
     }
 
     fn evaluate(&self, arguments: &Value, bound: u64) -> Check {
@@ -130,12 +177,16 @@ impl InputSchema {
     }
 }
 
-/// Runs work on a large stack. `None` if there was no thread to be had, or the work met a case that nobody foresaw:
-/// that ends this check, not the harness.
-fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+/// Runs work on a large stack.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> OnStack<T> {
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("schema".to_owned()).stack_size(DEEP_STACK);
-        builder.spawn_scoped(scope, || catch_unwind(AssertUnwindSafe(work)).ok()).ok()?.join().ok()?
+        let spawned = builder.spawn_scoped(scope, || catch_unwind(AssertUnwindSafe(work)));
+        match spawned.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(Ok(done))) => OnStack::Done(done),
+            Ok(_) => OnStack::Failed,
+            Err(_) => OnStack::NoThread,
+        }
     })
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, json};
 
 use super::*;
+use crate::{digest::Digest, names::ServerName};
 
 fn check(schema: Value, arguments: Value) -> Check {
     InputSchema::compile(&schema).unwrap().check(&arguments)
@@ -91,8 +92,9 @@ fn nothing_is_fetched_and_patterns_are_linear() {
     for target in ["http://127.0.0.1:1/x.json", "file:///etc/passwd", "other.json", "#/nowhere", "#nobody"] {
         assert_eq!(refused(json!({ "$ref": target })), BadSchema::Reference(target.to_owned()));
     }
-    assert!(matches!(refused(json!({"pattern": "(a)\\1"})), BadSchema::Invalid(_)));
-    assert!(matches!(refused(json!({"pattern": "(((a{100}){100}){100})"})), BadSchema::Invalid(_)));
+    assert!(matches!(refused(json!({"pattern": "(a)\\1"})), BadSchema::Pattern(_)));
+    assert!(matches!(refused(json!({"pattern": "(((a{100}){100}){100})"})), BadSchema::Pattern(_)));
+    assert!(matches!(refused(json!({"pattern": "a|".repeat(5_000)})), BadSchema::Pattern(_)));
     let evil = json!({"type":"string","pattern":"^(a+)+$"});
     assert!(matches!(check(evil, json!(format!("{}b", "a".repeat(50_000)))), Check::Violations(_)));
 }
@@ -121,4 +123,73 @@ fn three_dialects_are_known() {
     assert!(matches!(refused(json!({"$schema": "http://json-schema.org/draft-04/schema#"})), BadSchema::Dialect(_)));
     assert!(matches!(refused(json!({"type": "nonsense"})), BadSchema::Invalid(_)));
     assert_eq!(refused(json!({"properties":{"a":{"$id":"x"}}})), BadSchema::InnerId);
+}
+
+/// A pattern whose states are all live at any place of a text of `a`.
+fn heavy(n: usize) -> String {
+    format!("^(a?){{{}}}x{n}$", 300)
+}
+
+#[test]
+fn patterns_are_counted_and_bounded_together() {
+    let patterns = |count: usize, pattern: &dyn Fn(usize) -> String| {
+        json!({"properties": {"s": {"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()}}})
+    };
+    assert_eq!(refused(patterns(201, &|n| format!("^a{n}"))), BadSchema::TooManyPatterns(200));
+    assert_eq!(refused(patterns(100, &heavy)), BadSchema::LargePatterns);
+    assert!(InputSchema::compile(&patterns(500, &|_| "^a+$".to_owned())).is_ok(), "the same one counts once");
+    let names = (0..300).map(|n| (format!("^{n}"), json!({}))).collect::<Map<_, _>>();
+    assert_eq!(refused(json!({ "patternProperties": names })), BadSchema::TooManyPatterns(200));
+}
+
+#[test]
+fn a_text_costs_as_much_as_the_patterns_that_read_it() {
+    let all = |count: usize| (0..count).map(|n| json!({"pattern": heavy(n)})).collect::<Vec<_>>();
+    let text = "a".repeat(16 * 1024);
+    assert_eq!(check(json!({"additionalProperties": {"allOf": all(12)}}), json!({ "s": text })), Check::TooCostly);
+    assert_eq!(check(json!({"propertyNames": {"allOf": all(12)}}), json!({ text.clone(): 1 })), Check::TooCostly);
+    let names = (0..12).map(|n| (heavy(n), json!({}))).collect::<Map<_, _>>();
+    assert_eq!(check(json!({ "patternProperties": names }), json!({ text.clone(): 1 })), Check::TooCostly);
+    let again = json!({"items": {"pattern": "^(a?){300}$"}});
+    assert_eq!(check(again, Value::from(vec![text.as_str(); 60])), Check::TooCostly);
+    let honest = json!({"properties": {"s": {"pattern": "^[a-z]+$", "maxLength": 1_000_000}}});
+    assert_eq!(check(honest, json!({"s": "a".repeat(900_000)})), Check::Fits);
+}
+
+#[test]
+fn what_takes_long_is_known_before_there_is_a_value() {
+    let honest = json!({"type":"object","properties":{"city":{"type":"string","pattern":"^[A-Z]"},"days":{"type":"integer"}},"required":["city"]});
+    let honest = InputSchema::compile(&honest).unwrap();
+    assert!(honest.is_quick(500) && !honest.is_quick(1_000_000));
+    let costly = InputSchema::compile(&json!({"additionalProperties": {"pattern": heavy(1)}})).unwrap();
+    assert!(!costly.is_quick(1_000));
+}
+
+#[test]
+fn compiled_schemas_are_kept_up_to_a_limit_and_each_server_puts_out_its_own() {
+    let (kept, digest) = (KeptSchemas::default(), |n: usize| Digest::of(n.to_string()));
+    let (large, small): (ServerName, ServerName) = ("large".parse().unwrap(), "small".parse().unwrap());
+    let compile = |n: usize| {
+        let patterns = (0..20).map(|i| json!({"pattern": format!("^{n}x{i}")})).collect::<Vec<_>>();
+        InputSchema::compile(&json!({ "allOf": patterns }))
+    };
+    assert!(kept.get_or_compile(&small, digest(0), || compile(0)).is_ok());
+    for n in 0..40 {
+        assert!(kept.get_or_compile(&large, digest(n), || compile(n)).is_ok());
+    }
+    let (count, bytes) = kept.total();
+    assert!(count < 30 && bytes <= 24 * 1024 * 1024, "{count} {bytes}");
+    assert!(kept.get(&small, digest(0)).is_some(), "it has the least");
+    assert!(kept.get(&large, digest(0)).is_none() && kept.get(&large, digest(39)).is_some(), "the oldest goes first");
+}
+
+#[test]
+fn what_could_not_be_had_once_is_tried_again_and_what_is_bad_is_not() {
+    let (kept, server): (_, ServerName) = (KeptSchemas::default(), "s".parse().unwrap());
+    let now = Digest::of("a");
+    assert_eq!(kept.get_or_compile(&server, now, || Err(BadSchema::NotNow)).unwrap_err(), BadSchema::NotNow);
+    assert!(kept.get_or_compile(&server, now, || InputSchema::compile(&json!({}))).is_ok());
+    let bad = Digest::of("b");
+    assert_eq!(kept.get_or_compile(&server, bad, || Err(BadSchema::Endless)).unwrap_err(), BadSchema::Endless);
+    assert_eq!(kept.get_or_compile(&server, bad, || panic!("it was kept")).unwrap_err(), BadSchema::Endless);
 }

@@ -123,6 +123,8 @@ pub enum Cause {
     OverLimit(OverLimit),
     /// Too many bytes are held at once.
     BytesHeld,
+    /// The machine has no thread for it at the moment.
+    NoThread,
     /// So many calls of the session wait for a person already.
     ApprovalsPending(usize),
     /// The policy denies it; or it asks, and nobody can be asked.
@@ -278,7 +280,7 @@ impl Cause {
             Self::Internal(_) => Reason::Internal,
             Self::Cancelled | Self::SessionReplaced => Reason::Cancelled,
             Self::OverLimit(over) => over.reason(),
-            Self::BytesHeld | Self::ApprovalsPending(_) | Self::ServerBusy(_) => Reason::Busy,
+            Self::BytesHeld | Self::NoThread | Self::ApprovalsPending(_) | Self::ServerBusy(_) => Reason::Busy,
             Self::Policy { .. } => Reason::DeniedByPolicy,
             Self::DeniedBefore { .. } | Self::DeniedByPerson => Reason::ApprovalDenied,
             Self::ApprovalExpired => Reason::ApprovalExpired,

@@ -5,6 +5,9 @@
 //!
 //! Each session and each server has a [`Share`]: it may hold as much as it leaves for the others, and a little. So one
 //! that holds all it can leaves half, two leave a third, and so on.
+//!
+//! A part is kept for what is small, so that many who hold much do not make every small request `busy`; of that part
+//! each session has a little, however many small ones it makes.
 
 use std::sync::{
     Arc,
@@ -20,17 +23,30 @@ const UNIT: usize = 1024;
 /// is bounded anyway. A result is, whatever its size, until its reader has it.
 pub const UNCOUNTED_BYTES: usize = 64 * 1024;
 
+/// What is small, bytes: nearly every request and result.
+pub const SMALL_BYTES: usize = 16 * 1024;
+/// The part of a budget that only what is small may take: one in so many.
+const KEPT_FOR_SMALL: usize = 8;
+/// What one session may hold of that part, bytes.
+const SMALL_EACH: usize = 64 * 1024;
+
 /// How many bytes may be held in all. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Budget {
     units: Arc<Semaphore>,
+    for_small: Arc<Semaphore>,
     in_all: usize,
 }
 
 /// Bytes taken from a [`Budget`].
 #[derive(Debug)]
-pub struct Held {
+pub struct Held(Vec<Taken>);
+
+/// Bytes taken from one part of a budget.
+#[derive(Debug)]
+struct Taken {
     permit: OwnedSemaphorePermit,
+    is_of_small: bool,
     holder: Option<Holder>,
 }
 
@@ -55,6 +71,7 @@ const ALWAYS: usize = 1024 * 1024;
 pub struct Share {
     budget: Budget,
     units: Arc<AtomicUsize>,
+    of_small: Arc<AtomicUsize>,
 }
 
 impl Share {
@@ -64,6 +81,14 @@ impl Share {
     /// [`Spent`].
     pub fn take(&self, bytes: usize) -> Result<Held, Spent> {
         self.hold(self.budget.take(bytes)?)
+    }
+
+    /// Takes more bytes for something that is not small in all, as [`Self::take`].
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn take_of_large(&self, bytes: usize) -> Result<Held, Spent> {
+        Ok(Held(vec![self.count(self.budget.take_common(bytes)?)?]))
     }
 
     /// Takes bytes, waiting for them; then as [`Self::take`].
@@ -78,15 +103,28 @@ impl Share {
     ///
     /// # Errors
     /// [`Spent`] when it would hold more than it leaves; the bytes are given back.
-    pub fn hold(&self, mut held: Held) -> Result<Held, Spent> {
-        let units = held.permit.num_permits();
-        let now = self.units.fetch_add(units, Ordering::Relaxed) + units;
-        let holder = Holder { units, of: Arc::clone(&self.units) };
-        if now > self.budget.units.available_permits() + ALWAYS / UNIT {
-            return Err(Spent);
+    pub fn hold(&self, Held(parts): Held) -> Result<Held, Spent> {
+        Ok(Held(parts.into_iter().map(|taken| self.hold_part(taken)).collect::<Result<_, _>>()?))
+    }
+
+    fn hold_part(&self, taken: Taken) -> Result<Taken, Spent> {
+        let bytes = taken.permit.num_permits() * UNIT;
+        let may_be_small = !taken.is_of_small && bytes <= SMALL_BYTES;
+        match self.count(taken) {
+            Err(Spent) if may_be_small => self.count(self.budget.take_small(bytes)?),
+            counted => counted,
         }
-        held.holder = Some(holder);
-        Ok(held)
+    }
+
+    fn count(&self, mut taken: Taken) -> Result<Taken, Spent> {
+        let units = taken.permit.num_permits();
+        let of = if taken.is_of_small { &self.of_small } else { &self.units };
+        let now = of.fetch_add(units, Ordering::Relaxed) + units;
+        let is_spent =
+            if taken.is_of_small { now > SMALL_EACH / UNIT } else { now > self.budget.left() + ALWAYS / UNIT };
+        // Counted back when it is dropped, here or later.
+        taken.holder = Some(Holder { units, of: Arc::clone(of) });
+        if is_spent { Err(Spent) } else { Ok(taken) }
     }
 }
 
@@ -100,13 +138,15 @@ impl Budget {
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         let in_all = bytes / UNIT;
-        Self { units: Arc::new(Semaphore::new(in_all)), in_all }
+        let for_small = in_all / KEPT_FOR_SMALL;
+        let units = in_all - for_small;
+        Self { units: Arc::new(Semaphore::new(units)), for_small: Arc::new(Semaphore::new(for_small)), in_all: units }
     }
 
     /// The share of a session that holds nothing.
     #[must_use]
     pub fn share(&self) -> Share {
-        Share { budget: self.clone(), units: Arc::default() }
+        Share { budget: self.clone(), units: Arc::default(), of_small: Arc::default() }
     }
 
     /// Takes bytes, or says at once that there are none.
@@ -114,9 +154,11 @@ impl Budget {
     /// # Errors
     /// [`Spent`].
     pub fn take(&self, bytes: usize) -> Result<Held, Spent> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| Spent)?;
-        let permit = Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| Spent)?;
-        Ok(Held { permit, holder: None })
+        let taken = match self.take_common(bytes) {
+            Err(Spent) if bytes <= SMALL_BYTES => self.take_small(bytes)?,
+            common => common?,
+        };
+        Ok(Held(vec![taken]))
     }
 
     /// Takes bytes, waiting for them.
@@ -124,19 +166,51 @@ impl Budget {
     /// # Errors
     /// [`Spent`] when the budget could never hold them.
     pub async fn wait(&self, bytes: usize) -> Result<Held, Spent> {
+        if let Ok(held) = self.take(bytes) {
+            return Ok(held);
+        }
         let units = bytes.div_ceil(UNIT);
         if units > self.in_all {
             return Err(Spent);
         }
         let units = u32::try_from(units).map_err(|_| Spent)?;
         let permit = Arc::clone(&self.units).acquire_many_owned(units).await.map_err(|_| Spent)?;
-        Ok(Held { permit, holder: None })
+        Ok(Held(vec![Taken { permit, is_of_small: false, holder: None }]))
     }
+
+    fn take_common(&self, bytes: usize) -> Result<Taken, Spent> {
+        Ok(Taken { permit: permit(&self.units, bytes)?, is_of_small: false, holder: None })
+    }
+
+    fn take_small(&self, bytes: usize) -> Result<Taken, Spent> {
+        Ok(Taken { permit: permit(&self.for_small, bytes)?, is_of_small: true, holder: None })
+    }
+
+    /// Units that nobody holds.
+    fn left(&self) -> usize {
+        self.units.available_permits() + self.for_small.available_permits()
+    }
+}
+
+fn permit(units: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Spent> {
+    let count = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| Spent)?;
+    Arc::clone(units).try_acquire_many_owned(count).map_err(|_| Spent)
 }
 
 impl Held {
     /// Adds what `more` holds, of the same holder.
     pub fn add(&mut self, more: Self) {
+        for taken in more.0 {
+            match self.0.iter_mut().find(|held| held.is_of_small == taken.is_of_small) {
+                Some(held) => held.add(taken),
+                None => self.0.push(taken),
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn add(&mut self, more: Self) {
         self.permit.merge(more.permit);
         match (&mut self.holder, more.holder) {
             (Some(holder), Some(mut more)) if Arc::ptr_eq(&holder.of, &more.of) => {
@@ -175,6 +249,26 @@ mod tests {
         drop(held);
         drop(largest);
         assert!(second.take(16 * MIB).is_ok());
+    }
+
+    #[test]
+    fn what_is_small_has_room_while_others_hold_all_that_they_may() {
+        const MIB: usize = 1024 * 1024;
+        let budget = Budget::new(32 * MIB);
+        let greedy: Vec<Share> = (0..40).map(|_| budget.share()).collect();
+        let held: Vec<Held> = greedy.iter().flat_map(|share| std::iter::from_fn(|| share.take(MIB).ok())).collect();
+        let more: Vec<Held> =
+            greedy.iter().flat_map(|share| std::iter::from_fn(|| share.take_of_large(1).ok())).collect();
+        let neighbour = budget.share();
+        assert!(neighbour.take(SMALL_BYTES).is_ok() && neighbour.take(SMALL_BYTES + 1).is_err());
+        let small: Vec<Held> =
+            greedy.iter().flat_map(|share| std::iter::from_fn(|| share.take(SMALL_BYTES).ok())).collect();
+        assert!(small.len() <= 40 * SMALL_EACH / SMALL_BYTES && neighbour.take(1).is_ok(), "each has a little of it");
+        let elsewhere = budget.take(1000).unwrap();
+        let mut its = neighbour.hold(elsewhere).unwrap();
+        its.add(neighbour.take(1000).unwrap());
+        drop((held, more, small, its));
+        assert!(greedy[0].take(16 * MIB).is_ok(), "all of it came back");
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,7 +28,7 @@ use super::{
     form::{BadForm, Form},
     waiting::WaitersPlace,
 };
-use crate::{auth::Principal, decide::Verdict, pause::Pause};
+use crate::{auth::Principal, decide::Verdict, pause::Pause, session::Session};
 use footbridge_core::{digest::Digest, random::NoRandomness};
 
 /// Questions that one call may lead to: more is a server that asks until somebody gives in.
@@ -135,8 +135,8 @@ impl Elicitor {
 
     async fn ask(&self, params: &str) -> Result<Elicited, NotAsked> {
         let Self { approvals, principal, turn, pause, .. } = self;
-        let (form, canonical) = Form::read(params)?;
         let _turn = turn.try_acquire().map_err(|_| NotAsked::OneAtATime)?;
+        let (form, canonical) = read(principal.session(), params).await?;
         if !approvals.can_be_answered() {
             return Err(NotAsked::Nobody);
         }
@@ -207,6 +207,17 @@ impl Elicitor {
         let by = format!("footbridge ({})", why.word());
         self.approvals.audit().approval_step(step(id, State::Denied, &key, &about, Some(&by)));
     }
+}
+
+/// Reads a question beside the workers, one of a session at a time: a schema is compiled.
+async fn read(session: &Session, params: &str) -> Result<(Form, String), NotAsked> {
+    let own = session.turn().await;
+    let params = params.to_owned();
+    let work = tokio::task::spawn_blocking(move || {
+        let _own = own;
+        Form::read(&params)
+    });
+    Ok(work.await.map_err(|_| NotAsked::Busy)??)
 }
 
 #[cfg(test)]

@@ -145,6 +145,7 @@ impl Form {
             Check::Fits => Ok(Some(content)),
             Check::Violations(found) => Err(Unfit(format!("it does not fit what was asked: {}", found.join("; ")))),
             Check::TooCostly => Err(Unfit("it costs too much to check".to_owned())),
+            Check::NotNow => Err(Unfit("there is no thread to check it at the moment: try again".to_owned())),
         }
     }
 

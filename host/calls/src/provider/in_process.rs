@@ -157,8 +157,8 @@ impl InProcessBuilder {
             let tool = definition.name().to_owned();
             let raw = definition.to_raw().map_err(|error| BadTools::Json(tool.clone(), error))?;
             catalogue.add_tool(&raw, &ServerLimits::default()).map_err(|bad| BadTools::Tool(tool.clone(), bad))?;
-            if let Some(Err(bad)) = catalogue.entries().tool(&tool).map(|tool| tool.input_schema()) {
-                return Err(BadTools::Schema(tool, bad.clone()));
+            if let Some(Err(bad)) = catalogue.entries().tool(&tool).map(|tool| tool.compile_schema()) {
+                return Err(BadTools::Schema(tool, bad));
             }
             handlers.insert(tool.clone(), (tool.into(), handler));
         }

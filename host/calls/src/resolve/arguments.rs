@@ -1,50 +1,83 @@
 //! Arguments: from what a guest wrote to their canonical text, checked against the tool's schema.
 
+use std::sync::Arc;
+
 use footbridge_proto::json;
 use serde_json::{
     Value,
     value::{RawValue, to_raw_value},
 };
 
-use super::{Found, QUICK, Resolver};
+use super::{Found, Heavy, QUICK, Resolver};
 use crate::{
     auth::Principal,
     cause::{BadArguments, Broken, Cause},
     request::OutgoingRequest,
 };
-use footbridge_core::{catalogue::Tool, digest::Digest, gate::SessionRules, names::ServerName, schema::Check};
+use footbridge_core::{
+    catalogue::Tool,
+    digest::Digest,
+    gate::SessionRules,
+    names::ServerName,
+    schema::{BadSchema, Check, KeptSchemas},
+};
 
 /// Digits of a number that a refusal repeats.
 const MAX_NUMBER: usize = 60;
 
 impl Resolver {
-    /// Reads the arguments of a call: a large one beside the workers, one of a session at a time.
+    /// Reads the arguments of a call: what may take long beside the workers, one of a session at a time, and no more
+    /// of them at a time than leave a processor to others.
     pub(super) async fn read_arguments(
         &self,
         principal: &Principal,
         (server, name): (ServerName, &str),
-        arguments: Option<&RawValue>,
+        (text, heavy): (&str, Heavy),
         read: impl FnOnce(&str) -> Result<Found, Cause> + Send + 'static,
     ) -> Result<Found, Cause> {
-        let text = arguments.map_or("{}", |raw| if raw.get() == "null" { "{}" } else { raw.get() });
-        if text.len() <= QUICK {
+        if heavy == Heavy::No && text.len() <= QUICK {
             // There are no more of these at a time than workers, so they need not wait for the large ones.
             return read(text);
         }
         let own = principal.session().turn().await;
         let too_large = |_| Cause::Arguments { server, name: name.to_owned(), why: BadArguments::TooLarge };
         let parsed = self.parsing.wait(text.len()).await.map_err(too_large)?;
+        // Never closed; and without a place it would only be slower.
+        let place = Arc::clone(&self.at_once).acquire_owned().await;
         let text = text.to_owned();
         // The turn and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
         let work = tokio::task::spawn_blocking(move || {
-            let _taken = (own, parsed);
+            let _taken = (own, parsed, place);
             read(&text)
         });
         work.await.unwrap_or(Err(Cause::Internal(Broken::Reading)))
     }
 }
 
-/// Checks arguments, nested no deeper than `depth`, against what the tool says of them.
+/// By what arguments are checked.
+#[derive(Debug)]
+pub struct ArgumentChecks {
+    /// How deep they may be nested.
+    pub depth: usize,
+    /// The schemas that are compiled.
+    pub schemas: Arc<KeptSchemas>,
+}
+
+/// The text of arguments; what is not given is nothing.
+pub(super) fn text_of(arguments: Option<&RawValue>) -> &str {
+    arguments.map_or("{}", |raw| if raw.get() == "null" { "{}" } else { raw.get() })
+}
+
+/// Whether checking a text against the tool's schema may take long. Compiling may, so what is not kept is heavy.
+pub(super) fn heavy(schemas: &KeptSchemas, server: &ServerName, tool: &Tool, text: &str) -> Heavy {
+    match schemas.get(server, tool.digest()) {
+        Some(Ok(schema)) if schema.is_quick(text.len()) => Heavy::No,
+        Some(Err(_)) => Heavy::No,
+        _ => Heavy::Yes,
+    }
+}
+
+/// Checks arguments against what the tool says of them. It may take a tenth of a second.
 ///
 /// The conditions of the rules are evaluated here too, since this is where the arguments are values; what stays of them
 /// is which conditions hold.
@@ -55,20 +88,21 @@ pub fn checked(
     rules: &SessionRules,
     server: ServerName,
     tool: &Tool,
-    depth: usize,
+    by: &ArgumentChecks,
     text: &str,
 ) -> Result<Found, Cause> {
     let unfit = |why| Cause::Arguments { server: server.clone(), name: tool.name().to_owned(), why };
-    let value = parse_arguments(depth, text).map_err(unfit)?;
-    let schema = tool.input_schema().map_err(|bad| Cause::InvalidSchema {
-        server: server.clone(),
-        tool: tool.name().to_owned(),
-        why: bad.to_string(),
+    let value = parse_arguments(by.depth, text).map_err(unfit)?;
+    let compiled = by.schemas.get_or_compile(&server, tool.digest(), || tool.compile_schema());
+    let schema = compiled.map_err(|bad| match bad {
+        BadSchema::NotNow => Cause::NoThread,
+        bad => Cause::InvalidSchema { server: server.clone(), tool: tool.name().to_owned(), why: bad.to_string() },
     })?;
     match schema.check(&value) {
         Check::Fits => {}
         Check::Violations(found) => return Err(unfit(BadArguments::Violations(found))),
         Check::TooCostly => return Err(unfit(BadArguments::TooCostly)),
+        Check::NotNow => return Err(Cause::NoThread),
     }
     let (effects, tested) = {
         let subject = rules.tool(server.as_str(), tool.name(), tool.effects());

@@ -17,7 +17,8 @@ use crate::{
     catalogues::Catalogues,
     request::OutgoingRequest,
 };
-pub use arguments::checked;
+pub use arguments::{ArgumentChecks, checked};
+use arguments::{heavy, text_of};
 use footbridge_core::{
     budget::Budget,
     catalogue::Tool,
@@ -25,7 +26,9 @@ use footbridge_core::{
     gate::{Effects, SessionRules, Subject, Tested},
     limits::CallLimits,
     names::ServerName,
+    schema::KeptSchemas,
 };
+use tokio::sync::Semaphore;
 
 /// A call whose names and arguments were found good. Only this stage makes one.
 #[derive(Debug)]
@@ -143,13 +146,25 @@ pub struct Resolver {
     catalogues: Catalogues,
     limits: CallLimits,
     parsing: Budget,
+    /// Compiled schemas of all servers.
+    schemas: Arc<KeptSchemas>,
+    /// Places for what may take long.
+    at_once: Arc<Semaphore>,
 }
 
 impl Resolver {
     /// A resolver over these catalogues; `parsed_bytes` is how many bytes of arguments are values at a time.
     #[must_use]
     pub fn new(catalogues: Catalogues, limits: CallLimits, parsed_bytes: usize) -> Self {
-        Self { catalogues, limits, parsing: Budget::new(parsed_bytes) }
+        // One processor is left for whatever is quick.
+        let places = std::thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1).max(1));
+        Self {
+            catalogues,
+            limits,
+            parsing: Budget::new(parsed_bytes),
+            schemas: Arc::default(),
+            at_once: Arc::new(Semaphore::new(places)),
+        }
     }
 
     /// Finds what a request names, and checks its arguments.
@@ -185,6 +200,7 @@ impl Resolver {
     ) -> Result<Found, Cause> {
         let visible = self.visible(rules, &request.server).await?;
         let server = visible.server().clone();
+        let text = text_of(request.arguments.as_deref());
         match &request.target {
             Target::Resource(uri) if !visible.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
             Target::Resource(uri) => Ok(Found {
@@ -200,22 +216,24 @@ impl Resolver {
                 let tool = Arc::clone(visible.tool(name)?);
                 let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
                 let depth = principal.session().limits().calls.argument_depth;
+                let heavy = heavy(&self.schemas, &server, &tool, text);
+                let by = ArgumentChecks { depth, schemas: Arc::clone(&self.schemas) };
                 let checking = Arc::clone(&tool);
-                let read = move |text: &str| checked(&rules, server, &checking, depth, text);
-                let found = self.read_arguments(principal, label, request.arguments.as_deref(), read).await?;
+                let read = move |text: &str| checked(&rules, server, &checking, &by, text);
+                let found = self.read_arguments(principal, label, (text, heavy), read).await?;
                 Ok(Found { tool: Some(tool), ..found })
             }
             Target::Prompt(name) => {
                 let prompt = Arc::clone(visible.prompt(name)?);
                 let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
-                self.read_arguments(principal, label, request.arguments.as_deref(), read).await
+                self.read_arguments(principal, label, (text, Heavy::No), read).await
             }
             Target::Completion(about) => {
                 completion::find(&visible, rules, about)?;
                 let (label, asked) = ((server.clone(), about.name()), about.clone());
                 let read = move |text: &str| completion::checked(server, asked, text);
-                self.read_arguments(principal, label, request.arguments.as_deref(), read).await
+                self.read_arguments(principal, label, (text, Heavy::No), read).await
             }
         }
     }
@@ -258,6 +276,13 @@ impl Resolver {
 /// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is
 /// busy for long keeps every other guest waiting, and their time limits too.
 pub const QUICK: usize = 16 * 1024;
+
+/// Whether reading arguments may take long whatever their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heavy {
+    Yes,
+    No,
+}
 
 /// What a request turned out to be.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use std::{
 };
 
 use cost::Cost;
-pub use kept::{Compiled, KeptSchemas};
-use patterns::MAX_PATTERN;
 use footbridge_proto::{json, wire::SCHEMA_DIALECTS};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+pub use kept::{Compiled, KeptSchemas};
+use patterns::MAX_PATTERN;
 use serde_json::Value;
 
 /// Evaluations of a subschema that one check may cost; an honest one takes a few per value.

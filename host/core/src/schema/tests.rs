@@ -132,9 +132,7 @@ fn heavy(n: usize) -> String {
 
 #[test]
 fn patterns_are_counted_and_bounded_together() {
-    let patterns = |count: usize, pattern: &dyn Fn(usize) -> String| {
-        json!({"properties": {"s": {"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()}}})
-    };
+    let patterns = |count: usize, pattern: &dyn Fn(usize) -> String| json!({"properties": {"s": {"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()}}});
     assert_eq!(refused(patterns(201, &|n| format!("^a{n}"))), BadSchema::TooManyPatterns(200));
     assert_eq!(refused(patterns(100, &heavy)), BadSchema::LargePatterns);
     assert!(InputSchema::compile(&patterns(500, &|_| "^a+$".to_owned())).is_ok(), "the same one counts once");

@@ -52,9 +52,11 @@ fn of_cause(cause: &Cause) -> ErrorObject {
             error.with("validationErrors", found.as_slice())
         }
         Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => error.with("retryAfterMs", *retry_after_ms),
-        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::ApprovalsPending(_) | Cause::ServerBusy(_) => {
-            error.with("retryAfterMs", A_MOMENT)
-        }
+        Cause::OverLimit(OverLimit::Busy)
+        | Cause::BytesHeld
+        | Cause::NoThread
+        | Cause::ApprovalsPending(_)
+        | Cause::ServerBusy(_) => error.with("retryAfterMs", A_MOMENT),
         Cause::Policy { by: Some(DecidedBy { policy, rule }), .. } => {
             error.with("policy", policy.as_str()).with("rule", rule.as_deref())
         }
@@ -158,6 +160,7 @@ fn said_alike(cause: &Cause) -> &'static str {
             "The call was not made: its session has ended, or its token or policy was replaced; try again"
         }
         Cause::OverLimit(_) => "Too many calls at once: try again in a moment",
+        Cause::NoThread => "The machine has no thread or memory for it: try again in a moment",
         Cause::BytesHeld => "Too many bytes are held at once: try again in a moment",
         Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
         Cause::ApprovalExpired => {

@@ -9,13 +9,17 @@ use tokio::time::timeout;
 
 use super::refusal::Refusal;
 use footbridge_core::{
-    budget::{Held, Share},
+    budget::{Held, SMALL_BYTES, Share},
     limits::EdgeLimits,
 };
 
 /// What an early refusal reads of a body, so that the client gets its answer and not a reset.
 const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// What is taken from the budget for a body at first, and at most at a time.
+const FIRST_BYTES: usize = 4 * 1024;
+const STEP_BYTES: usize = 64 * 1024;
 
 /// A body that came whole.
 pub(crate) struct Collected {
@@ -24,21 +28,73 @@ pub(crate) struct Collected {
     pub(crate) held: Held,
 }
 
-/// Collects a body of known length.
-pub(crate) async fn collect(body: Incoming, limits: &EdgeLimits, budget: &Share) -> Result<Collected, Refusal> {
+/// Collects a body of known length. Its bytes are taken from the budget as they come, not as they are announced.
+pub(crate) async fn collect(mut body: Incoming, limits: &EdgeLimits, budget: &Share) -> Result<Collected, Refusal> {
     let length = body.size_hint().exact().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if length > limits.body_bytes {
         drain(body).await;
         return Err(Refusal::TooLarge);
     }
-    let Ok(held) = budget.take(length) else {
+    let mut arriving = Arriving { length, bytes: Vec::new(), taken: 0, held: None };
+    let collected = timeout(limits.body_time, async {
+        while let Some(frame) = body.frame().await {
+            // Trailers are nothing here.
+            if let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() {
+                arriving.push(&data, budget)?;
+            }
+        }
+        arriving.whole(budget)
+    });
+    let collected = collected.await.unwrap_or(Err(Refusal::TooSlow));
+    if matches!(collected, Err(Refusal::Busy)) {
         drain(body).await;
-        return Err(Refusal::Busy);
-    };
-    match timeout(limits.body_time, Limited::new(body, length).collect()).await {
-        Err(_) => Err(Refusal::TooSlow),
-        Ok(Err(_)) => Err(Refusal::Broken),
-        Ok(Ok(collected)) => Ok(Collected { bytes: collected.to_bytes(), held }),
+    }
+    collected
+}
+
+/// A body of which some has come.
+struct Arriving {
+    length: usize,
+    bytes: Vec<u8>,
+    /// Bytes that were taken from the budget for it.
+    taken: usize,
+    held: Option<Held>,
+}
+
+impl Arriving {
+    fn push(&mut self, data: &[u8], budget: &Share) -> Result<(), Refusal> {
+        let needed = self.bytes.len() + data.len();
+        if needed > self.length {
+            return Err(Refusal::Broken);
+        }
+        if needed > self.taken || self.held.is_none() {
+            self.take(needed, budget)?;
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// Takes room for so many bytes in all, and as much again, so that there are few steps.
+    fn take(&mut self, needed: usize, budget: &Share) -> Result<(), Refusal> {
+        let target = needed.saturating_mul(2).clamp(FIRST_BYTES.min(self.length), self.length.min(needed + STEP_BYTES));
+        let more = target - self.taken;
+        let taken = if self.length <= SMALL_BYTES { budget.take(more) } else { budget.take_of_large(more) };
+        let taken = taken.map_err(|_| Refusal::Busy)?;
+        match &mut self.held {
+            Some(held) => held.add(taken),
+            None => self.held = Some(taken),
+        }
+        self.taken = target;
+        self.bytes.reserve_exact(target - self.bytes.len());
+        Ok(())
+    }
+
+    fn whole(&mut self, budget: &Share) -> Result<Collected, Refusal> {
+        if self.held.is_none() {
+            self.take(0, budget)?;
+        }
+        let held = self.held.take().ok_or(Refusal::Busy)?;
+        Ok(Collected { bytes: std::mem::take(&mut self.bytes).into(), held })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The servers that are asked about are started, listed and ended again; no tool is called and nothing is recorded.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 
 use super::{Files, NoConfiguration, catalogues::catalogues, egress, label, load_config};
 use crate::{config::Config, report};
-use footbridge_calls::resolve::checked;
+use footbridge_calls::resolve::{ArgumentChecks, checked};
 use footbridge_core::gate::{Decision, Effects, SessionRules};
 use footbridge_edge::error_of;
 use footbridge_processes::sys;
@@ -162,7 +162,8 @@ impl Asked {
         }
         let text = footbridge_proto::json::check(self.arguments.as_bytes(), footbridge_proto::json::MAX_BODY_DEPTH)
             .map_err(|bad| NoSuchCall(format!("the arguments cannot be read: {bad}")))?;
-        let found = checked(rules, server.clone(), tool, depth, text.trim()).map_err(|error| {
+        let by = ArgumentChecks { depth, schemas: Arc::default() };
+        let found = checked(rules, server.clone(), tool, &by, text.trim()).map_err(|error| {
             let error = error_of(&error.into());
             let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
             NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))

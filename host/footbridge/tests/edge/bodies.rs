@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     bridge::{Bridge, eventually},
-    client::{LIST, head, post},
+    client::{Client, LIST, head, post},
 };
 
 const JSON: &str = "Content-Type: application/json";
@@ -106,29 +106,47 @@ fn a_body_that_ends_too_soon_is_no_request() {
     bridge.must_have_called_nothing();
 }
 
+/// A connection that announces a body of 1 MiB and sends this much of it.
+fn unfinished(bridge: &Bridge, sent: usize) -> Client {
+    let mut client = bridge.connect();
+    let length = format!("Content-Length: {MIB}");
+    client.send(head("POST / HTTP/1.1", &[&bridge.authorization(), JSON, &length, "Expect: 100-continue"]));
+    // It is asked for once there is somebody who takes it.
+    assert_eq!(client.answer().status, 100);
+    client.send(vec![b' '; sent]);
+    client
+}
+
+fn large() -> String {
+    format!("{LIST}{}", " ".repeat(MIB - LIST.len()))
+}
+
 #[test]
 fn more_bytes_at_once_than_may_be_held_are_told_to_come_back() {
     // Room for two large ones and some small ones.
-    let bridge = Bridge::with(|limits| limits.edge.held_bytes = 2 * MIB + 64 * 1024);
+    let bridge = Bridge::with(|limits| limits.edge.held_bytes = 2 * MIB + MIB / 2);
     bridge.must_serve();
-    let length = format!("Content-Length: {MIB}");
-    let slow = || {
-        let mut client = bridge.connect();
-        let expects = "Expect: 100-continue";
-        client.send(head("POST / HTTP/1.1", &[&bridge.authorization(), JSON, &length, expects]));
-        // Its body is asked for once its bytes are held.
-        assert_eq!(client.answer().status, 100);
-        client
-    };
-    let (one, two) = (slow(), slow());
-    bridge.must_serve();
-    let large = format!("{LIST}{}", " ".repeat(MIB - LIST.len()));
-    let busy = bridge.ask(&large).json();
+    let (one, two) = (unfinished(&bridge, MIB - 1), unfinished(&bridge, MIB - 1));
+    // They are read when somebody comes to it.
+    let busy = eventually(|| Some(bridge.ask(&large()).json()).filter(|answer| answer["error"].is_object()));
     let error = &busy["error"];
     assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32002), &json!("busy")), "{busy}");
     assert!(error["data"]["retryAfterMs"].as_u64().unwrap() > 0);
+    // What is small has room of its own.
+    bridge.must_serve();
     drop((one, two));
-    eventually(|| bridge.ask(&large).json()["result"].is_object().then_some(()));
+    eventually(|| bridge.ask(&large()).json()["result"].is_object().then_some(()));
+}
+
+#[test]
+fn bodies_that_are_only_announced_hold_nothing() {
+    let bridge = Bridge::with(|limits| limits.edge.held_bytes = 3 * MIB);
+    let announced: Vec<Client> = (0..40).map(|_| unfinished(&bridge, 1)).collect();
+    for _ in 0..10 {
+        bridge.must_serve();
+        assert!(bridge.ask(&large()).json()["result"].is_object());
+    }
+    drop(announced);
 }
 
 #[test]

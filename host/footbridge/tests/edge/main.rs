@@ -20,6 +20,7 @@ mod names;
 mod policies;
 mod process;
 mod prompts;
+mod schemas;
 mod sessions;
 mod slowness;
 mod streaming;

@@ -56,7 +56,8 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
     let asks_people = config.approval.watch.unwrap_or(true);
-    let harness = Harness::start(config, recorder, Launcher::Kept { helper: None }, pins);
+    let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
+    let harness = Harness::start(config, recorder, launcher, pins);
     let harness = harness.context("cannot write the record")?;
     if asks_people {
         harness.approvals().people_answer();

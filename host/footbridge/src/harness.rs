@@ -49,6 +49,8 @@ struct Front {
     audit: Audit,
     budget: Budget,
     approval: Asking,
+    /// What starts the command that is asked.
+    launcher: Launcher,
     pins: Option<Pins>,
 }
 
@@ -89,11 +91,12 @@ impl Harness {
         tls::install();
         let redactor = Redactor::new(&config.gathered.secrets);
         crate::log::hide(&redactor);
-        let recorder = HeadCommand::added_to(recorder.into(), &launcher);
+        let recorder = HeadCommand::added_to(recorder.into(), &launcher, config.search_path);
         let audit = Audit::start(recorder, redactor.clone(), config.limits.audit.clone())?;
         let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
         let elicitation = config.approval.asks_anybody();
+        let own_launcher = launcher.clone();
         let context =
             ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
         let servers = Servers::start(config.servers, context);
@@ -103,6 +106,7 @@ impl Harness {
             audit,
             budget,
             approval: config.approval,
+            launcher: own_launcher,
             pins,
         };
         // What servers say is redacted where it comes in, and not again.
@@ -131,22 +135,23 @@ impl Harness {
     ) -> std::io::Result<Self> {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(
-            HeadCommand::added_to(recorder.into(), &Launcher::default()),
+            HeadCommand::added_to(recorder.into(), &Launcher::default(), None),
             redactor.clone(),
             limits.audit.clone(),
         )?;
         let budget = Budget::new(limits.edge.held_bytes);
         let approval = Asking { watch: Some(false), command: None, webhook: None };
-        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, pins };
+        let launcher = Launcher::default();
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, launcher, pins };
         Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, audit, budget, approval, pins } = front;
+        let Front { limits, allow_hosts, audit, budget, approval, launcher, pins } = front;
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let approvals = Approvals::new(approval.approvers(limits.approval.command_time), audit.clone());
+        let approvals = Approvals::new(approval.approvers(limits.approval.command_time, launcher), audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone());

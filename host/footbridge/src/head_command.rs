@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::config::Writable;
 use footbridge_audit::{HeadSink, NotKept, Recorder, SignedHead, lines_of};
 use footbridge_core::secret::Secret;
 use footbridge_processes::launch::{Launcher, ProgramSpec};
 
-/// Variables of the harness that the command gets.
-const VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
+/// Variables of the harness that the command gets, besides a PATH.
+const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "TZ", "TMPDIR"];
 
 /// A program that gets each head on its standard input.
 pub(crate) struct HeadCommand {
@@ -19,21 +20,25 @@ pub(crate) struct HeadCommand {
 }
 
 impl HeadCommand {
-    /// A record whose heads go to the command of its settings too, if they name one.
-    pub(crate) fn added_to(recorder: Recorder, launcher: &Launcher) -> Recorder {
+    /// A record whose heads go to the command of its settings too, if they name one. Without a PATH it gets the
+    /// harness's own, as far as that says the same in every folder.
+    pub(crate) fn added_to(recorder: Recorder, launcher: &Launcher, path: Option<String>) -> Recorder {
         let settings = recorder.settings();
-        match Self::new(&settings.head_command, settings.head_command_time, launcher.clone()) {
+        let own = || Writable::default().search_path(&std::env::var("PATH").ok()?).kept;
+        let path = path.or_else(own);
+        match Self::new(&settings.head_command, settings.head_command_time, launcher.clone(), path) {
             Some(command) => recorder.sink(command),
             None => recorder,
         }
     }
 
     /// None without a program.
-    fn new(words: &[String], time: Duration, launcher: Launcher) -> Option<Self> {
+    fn new(words: &[String], time: Duration, launcher: Launcher, path: Option<String>) -> Option<Self> {
         let (command, args) = words.split_first()?;
         let args = args.iter().map(Secret::new).collect();
         let variable = |name: &str| Some((name.to_owned(), Secret::new(std::env::var(name).ok()?)));
-        let env = VARIABLES.iter().filter_map(|name| variable(name)).collect();
+        let path = path.map(|path| ("PATH".to_owned(), Secret::new(path)));
+        let env = VARIABLES.iter().filter_map(|name| variable(name)).chain(path).collect();
         // The operator's own program, and no server.
         Some(Self {
             spec: ProgramSpec { command: command.clone(), args, env, cwd: None, confine: false },

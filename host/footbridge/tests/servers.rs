@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use footbridge_core::{budget::Budget, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_mcp::{ProtocolChoice, ServerReport, ServerSpec, ServerState, Servers, ServersContext, TransportSpec};
-use footbridge_processes::launch::{Launcher, ProgramSpec};
+use footbridge_processes::launch::{Launcher, ProgramSpec, StartFolders};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -32,7 +32,8 @@ async fn kept(command: &str, mode: &str) -> Servers {
         transport: TransportSpec::Stdio(spec),
         protocol: ProtocolChoice::Initialize,
     };
-    let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
+    let launcher =
+        Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: StartFolders::default() };
     let limits = Limits::default();
     let budget = Budget::new(limits.edge.held_bytes);
     Servers::start(

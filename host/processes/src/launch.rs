@@ -6,7 +6,12 @@
 //!
 //! Failure paths: the program is missing or may not be run ([`LaunchError`]); it ends at any time ([`Process::wait`]).
 
-use std::{io, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use nix::{
     sys::signal::{Signal, killpg},
@@ -18,6 +23,9 @@ use tokio::{
 };
 
 mod once;
+mod start_folder;
+
+pub use start_folder::{StartFolder, StartFolders};
 
 use crate::keeper::{Confinement, Kept, ProgramEnd, ProgramStream, SpawnError};
 use footbridge_core::secret::Secret;
@@ -31,7 +39,7 @@ pub struct ProgramSpec {
     pub args: Vec<Secret>,
     /// Its whole environment: the allowed variables of the harness, and what the configuration adds.
     pub env: Vec<(String, Secret)>,
-    /// Its working folder; the harness's own if absent.
+    /// Its working folder; without one, an empty folder of its own that goes with it.
     pub cwd: Option<PathBuf>,
     /// Whether it is kept away from other processes, as [`crate::keeper::Confinement`] says. That takes a keeper.
     pub confine: bool,
@@ -51,9 +59,11 @@ pub enum Launcher {
     Kept {
         /// See above.
         helper: Option<PathBuf>,
+        /// Where programs start that name no folder.
+        folders: StartFolders,
     },
     /// As children of this process, each in a group of its own: for programs that only embed this library. What
-    /// leaves its group is left behind.
+    /// leaves its group is left behind. Those that name no folder start in `/`.
     #[default]
     Direct,
 }
@@ -80,9 +90,16 @@ pub struct Launched {
     pub process: Process,
 }
 
-/// A program that was started. Dropping it kills the program and what belongs to it.
+/// A program that was started. Dropping it kills the program and what belongs to it, and removes the folder that was
+/// made for it.
 #[derive(Debug)]
-pub enum Process {
+pub struct Process {
+    program: Program,
+    _folder: Option<StartFolder>,
+}
+
+#[derive(Debug)]
+enum Program {
     /// Under a keeper.
     Kept(Kept),
     /// A child and its group.
@@ -91,7 +108,7 @@ pub enum Process {
 
 /// A child that leads a process group.
 #[derive(Debug)]
-pub struct Group {
+struct Group {
     child: Child,
     group: Option<Pid>,
 }
@@ -99,11 +116,28 @@ pub struct Group {
 impl Launcher {
     /// Starts a program.
     pub async fn launch(&self, spec: &ProgramSpec) -> Result<Launched, LaunchError> {
-        let launched = match self {
-            Self::Kept { helper } => kept(spec, helper.as_ref()).await,
-            Self::Direct => direct(spec),
+        let launched = async {
+            let made = if spec.cwd.is_none() { Some(self.folder()?) } else { None };
+            let at = spec.cwd.as_deref().or(made.as_ref().map(StartFolder::path)).unwrap_or(Path::new("/"));
+            let mut launched = match self {
+                Self::Kept { helper, .. } => kept(spec, at, helper.as_ref()).await?,
+                Self::Direct => direct(spec, at)?,
+            };
+            launched.process._folder = made;
+            Ok(launched)
         };
-        launched.map_err(|error| LaunchError { program: spec.command.clone(), error })
+        launched.await.map_err(|error| LaunchError { program: spec.command.clone(), error })
+    }
+
+    /// A folder for a program that names none.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn folder(&self) -> io::Result<StartFolder> {
+        match self {
+            Self::Kept { folders, .. } => folders.make(),
+            Self::Direct => StartFolders::default().make(),
+        }
     }
 
     /// What the kernel cannot do of keeping programs apart, where this starts them so.
@@ -113,16 +147,11 @@ impl Launcher {
     }
 }
 
-async fn kept(spec: &ProgramSpec, helper: Option<&PathBuf>) -> io::Result<Launched> {
+async fn kept(spec: &ProgramSpec, folder: &Path, helper: Option<&PathBuf>) -> io::Result<Launched> {
     let env = spec.env.iter().map(|(name, value)| (name, value.expose()));
-    let mut command = Kept::command(&spec.command).args(spec.args.iter().map(|arg| arg.expose())).env(env).streams(
-        ProgramStream::Pipe,
-        ProgramStream::Pipe,
-        ProgramStream::Pipe,
-    );
-    if let Some(cwd) = &spec.cwd {
-        command = command.folder(cwd);
-    }
+    let [stdin, stdout, stderr] = [ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Pipe];
+    let command = Kept::command(&spec.command).args(spec.args.iter().map(|arg| arg.expose())).env(env).folder(folder);
+    let mut command = command.streams(stdin, stdout, stderr);
     if spec.confine {
         command = command.confined();
     }
@@ -135,7 +164,7 @@ async fn kept(spec: &ProgramSpec, helper: Option<&PathBuf>) -> io::Result<Launch
             stdin: Box::new(stdin),
             stdout: Box::new(stdout),
             stderr: Box::new(stderr),
-            process: Process::Kept(kept),
+            process: Process { program: Program::Kept(kept), _folder: None },
         }),
         _ => Err(io::Error::other("it has no pipes")),
     }
@@ -150,18 +179,16 @@ fn plain(error: SpawnError) -> io::Error {
     io::Error::new(kind, error)
 }
 
-fn direct(spec: &ProgramSpec) -> io::Result<Launched> {
+fn direct(spec: &ProgramSpec, folder: &Path) -> io::Result<Launched> {
     let mut command = Command::new(&spec.command);
     command.args(spec.args.iter().map(|arg| arg.expose())).env_clear();
     command.envs(spec.env.iter().map(|(name, value)| (name, value.expose())));
-    if let Some(cwd) = &spec.cwd {
-        command.current_dir(cwd);
-    }
+    command.current_dir(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
     let group = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let process = Process::Child(Group { child, group });
+    let process = Process { program: Program::Child(Group { child, group }), _folder: None };
     match (stdin, stdout, stderr) {
         (Some(stdin), Some(stdout), Some(stderr)) => {
             Ok(Launched { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr), process })
@@ -173,21 +200,21 @@ fn direct(spec: &ProgramSpec) -> io::Result<Launched> {
 impl Process {
     /// Its process id, while it was not waited for.
     pub fn pid(&self) -> Option<u32> {
-        match self {
-            Self::Kept(kept) => u32::try_from(kept.pid()).ok(),
-            Self::Child(group) => group.child.id(),
+        match &self.program {
+            Program::Kept(kept) => u32::try_from(kept.pid()).ok(),
+            Program::Child(group) => group.child.id(),
         }
     }
 
     /// Waits until the program has ended, and says how. Safe to cancel and call again.
     pub async fn wait(&mut self) -> String {
-        match self {
-            Self::Kept(kept) => match kept.wait().await {
+        match &mut self.program {
+            Program::Kept(kept) => match kept.wait().await {
                 Ok(ProgramEnd::Exited(code)) => format!("exit status: {code}"),
                 Ok(ProgramEnd::Signaled(signal)) => format!("signal: {signal}"),
                 Err(lost) => lost.to_string(),
             },
-            Self::Child(group) => match group.child.wait().await {
+            Program::Child(group) => match group.child.wait().await {
                 Ok(status) => status.to_string(),
                 Err(error) => format!("its end cannot be seen: {error}"),
             },
@@ -196,21 +223,21 @@ impl Process {
 
     /// Asks the program and its group to end.
     pub fn terminate(&self) {
-        match self {
-            Self::Kept(kept) => kept.signal(Signal::SIGTERM),
-            Self::Child(group) => group.signal(Signal::SIGTERM),
+        match &self.program {
+            Program::Kept(kept) => kept.signal(Signal::SIGTERM),
+            Program::Child(group) => group.signal(Signal::SIGTERM),
         }
     }
 
     /// Ends it and what belongs to it by force, and waits at most this long for it.
     pub async fn kill(&mut self, time: Duration) {
-        match self {
-            Self::Kept(kept) => {
+        match &mut self.program {
+            Program::Kept(kept) => {
                 if kept.kill(time).await.is_err() {
                     tracing::warn!(pid = kept.pid(), "processes of a program are still ending");
                 }
             }
-            Self::Child(group) => {
+            Program::Child(group) => {
                 group.kill();
                 let _ended = tokio::time::timeout(time, group.child.wait()).await;
             }

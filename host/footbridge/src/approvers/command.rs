@@ -13,7 +13,10 @@ use tokio::{
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
 use footbridge_calls::approval::{Answer, Approver};
-use footbridge_processes::keeper::{Kept, LostKeeper, ProgramEnd, ProgramStream, SpawnError};
+use footbridge_processes::{
+    keeper::{Kept, LostKeeper, ProgramEnd, ProgramStream, SpawnError},
+    launch::Launcher,
+};
 
 /// How long what is left of a command that was too slow may take to end.
 const KILL_TIME: Duration = Duration::from_secs(2);
@@ -59,6 +62,8 @@ pub(super) enum NoAnswer {
 pub(super) struct Command {
     pub(super) spec: CommandSpec,
     pub(super) time: Duration,
+    /// Knows where it starts.
+    pub(super) launcher: Launcher,
 }
 
 impl Approver for Command {
@@ -67,21 +72,25 @@ impl Approver for Command {
     }
 
     fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<Answer, Box<dyn Error + Send + Sync>>> {
-        Box::pin(async { Ok(ask(&self.spec, question, self.time).await?) })
+        Box::pin(async { Ok(self.asked(question).await?) })
     }
 }
 
-/// Asks it, once. Dropping this ends it and all that came of it.
-async fn ask(spec: &CommandSpec, question: &str, time: Duration) -> Result<Answer, NoAnswer> {
-    let env = spec.env.iter().map(|(name, value)| (name, value));
-    let command = Kept::command(&spec.program).args(&spec.args).env(env);
-    let mut kept = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await?;
-    match timeout(time, converse(&mut kept, question)).await {
-        Ok(answer) => answer,
-        Err(_) => {
-            // What is still ending then is the keeper's to end.
-            let _ = kept.kill(KILL_TIME).await;
-            Err(NoAnswer::Slow(time))
+impl Command {
+    /// Asks it, once. Dropping this ends it and all that came of it.
+    async fn asked(&self, question: &str) -> Result<Answer, NoAnswer> {
+        let Self { spec, time, launcher } = self;
+        let folder = launcher.folder()?;
+        let env = spec.env.iter().map(|(name, value)| (name, value));
+        let command = Kept::command(&spec.program).args(&spec.args).env(env).folder(folder.path());
+        let mut kept = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await?;
+        match timeout(*time, converse(&mut kept, question)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                // What is still ending then is the keeper's to end.
+                let _ = kept.kill(KILL_TIME).await;
+                Err(NoAnswer::Slow(*time))
+            }
         }
     }
 }

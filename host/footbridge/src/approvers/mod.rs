@@ -11,6 +11,7 @@ pub use command::CommandSpec;
 pub use webhook::Webhook;
 
 use footbridge_calls::approval::Approver;
+use footbridge_processes::launch::Launcher;
 
 /// Who can be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,8 +33,9 @@ impl ApprovalSettings {
     }
 
     /// Those who are asked besides people; a command may take so long.
-    pub(crate) fn approvers(&self, command_time: Duration) -> Vec<Box<dyn Approver>> {
-        let command = self.command.clone().map(|spec| Box::new(command::Command { spec, time: command_time }) as _);
+    pub(crate) fn approvers(&self, command_time: Duration, launcher: Launcher) -> Vec<Box<dyn Approver>> {
+        let command = self.command.clone();
+        let command = command.map(|spec| Box::new(command::Command { spec, time: command_time, launcher }) as _);
         command.into_iter().chain(self.webhook.clone().map(|webhook| Box::new(webhook) as _)).collect()
     }
 }

@@ -17,12 +17,12 @@ pub(super) async fn catalogues(
     wanted: impl Fn(&ServerSpec) -> bool,
 ) -> Vec<(ServerName, Result<Arc<Offered>, Unavailable>)> {
     tls::install();
-    let Config { servers, limits, gathered, .. } = config;
+    let Config { servers, limits, gathered, start_folders: folders, .. } = config;
     let budget = Budget::new(limits.edge.held_bytes);
     let wait = limits.servers.start_time + limits.servers.list_time;
     let redactor = Redactor::new(&gathered.secrets);
-    let context =
-        ServersContext { limits, redactor, budget, launcher: Launcher::Kept { helper: None }, elicitation: false };
+    let launcher = Launcher::Kept { helper: None, folders };
+    let context = ServersContext { limits, redactor, budget, launcher, elicitation: false };
     let specs = servers.into_iter().filter(wanted).collect();
     let servers = Servers::start(specs, context);
     let names = servers.servers();

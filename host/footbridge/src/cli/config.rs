@@ -4,7 +4,10 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::{ConfigCommand, Files, NoConfiguration, USAGE};
-use crate::{config::ConfigError, report};
+use crate::{
+    config::{ConfigError, Writable},
+    report,
+};
 use footbridge_core::settings_file::Mistake;
 use footbridge_processes::{keeper::Confinement, sys};
 
@@ -16,7 +19,7 @@ pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
 
 fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (read, servers, mistakes, notes) = match super::load_config(files) {
+    let (read, servers, mistakes, notes) = match super::load_config(files, Writable::here()) {
         Ok((config, folders)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
             let nothing = NoConfiguration::check(&config, &folders).err();

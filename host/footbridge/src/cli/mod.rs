@@ -17,7 +17,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Commands, Config, ConfigError, Variables, folders::Folders, load},
+    config::{
+        Commands, Config, ConfigError, Variables, Writable,
+        folders::{Folders, LinkInReach},
+        load,
+    },
     report,
 };
 use footbridge_core::gate::UnknownPolicy;
@@ -145,6 +149,7 @@ pub fn main() -> i32 {
         Err(error) => {
             report::error(&error);
             let mistaken = error.is::<ConfigError>()
+                || error.is::<LinkInReach>()
                 || error.is::<EnvironmentError>()
                 || error.is::<NoConfiguration>()
                 || error.is::<UnknownPolicy>()
@@ -156,11 +161,17 @@ pub fn main() -> i32 {
     }
 }
 
-/// The folders and the configuration of this user.
-fn load_config(files: &Files) -> anyhow::Result<(Config, Folders)> {
+/// The folders and the configuration of this user, where guests write what this says.
+fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
-    let variables = Variables::of_this_process().commands(Commands::kept());
+    folders.check_links(&writable)?;
+    let commands = Commands::kept(folders.start_folders(&writable));
+    let variables = Variables::of_this_process().commands(commands, writable);
     let config = load(&files.config, &folders.config, &variables)?;
+    if !config.left_out_of_path.is_empty() {
+        let folders = config.left_out_of_path.join(":");
+        tracing::warn!(%folders, "left out of PATH for programs outside of the sandbox: a guest could write there");
+    }
     Ok((config, folders))
 }
 

@@ -11,7 +11,10 @@ use serde_json::json;
 use clap::{Args, Subcommand};
 
 use super::{Files, NoConfiguration, catalogues::catalogues, egress, label, load_config};
-use crate::{config::Config, report};
+use crate::{
+    config::{Config, Writable},
+    report,
+};
 use footbridge_calls::resolve::{ArgumentChecks, checked};
 use footbridge_core::gate::{Decision, Effects, SessionRules};
 use footbridge_edge::error_of;
@@ -104,7 +107,7 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
 }
 
 fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
-    let (config, folders) = load_config(&which.files)?;
+    let (config, folders) = load_config(&which.files, Writable::here())?;
     NoConfiguration::check(&config, &folders)?;
     let policy = config.policies.get(&which.policy)?;
     let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();

@@ -63,7 +63,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     }
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (config, folders) = load_config(&args.files)?;
+    let (config, folders) = load_config(&args.files, args.sandbox.writable(&args.engine_args))?;
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }

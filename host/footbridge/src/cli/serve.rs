@@ -3,14 +3,17 @@
 use anyhow::Context as _;
 
 use super::{ServeArgs, load_config};
-use crate::serve::{Serve, serve};
+use crate::{
+    config::Writable,
+    serve::{Serve, serve},
+};
 use footbridge_processes::sys;
 
 pub(super) fn main(args: ServeArgs) -> anyhow::Result<i32> {
     crate::log::start("info,rmcp=off");
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (config, folders) = load_config(&args.files)?;
+    let (config, folders) = load_config(&args.files, Writable::default())?;
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{
     commands::Commands,
+    programs::in_full,
     secrets::{Gathered, Reader, Written},
     servers::{EntryError, http, is_passed},
 };
@@ -63,7 +64,7 @@ impl Approval {
         let webhook = self.webhook.map(|webhook| webhook.meant(file, &mut reader)).transpose()?;
         let mut words = self.command.into_iter();
         let command = words.next().map(|program| approvers::CommandSpec {
-            program,
+            program: in_full(base, &program),
             args: words.collect(),
             env: variables.iter().filter(|(name, _)| is_passed(name)).cloned().collect(),
         });

@@ -1,18 +1,17 @@
 //! Commands that print a secret: started, waited for so long and no longer, and ended with all that came of them.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::{io, thread, time::Duration};
 
 use footbridge_proto::vars::GUEST_PREFIX;
 use tokio::{runtime::Builder, time::sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::{
+    exposed::{self, Exposed, Starting},
+    writable::Writable,
+};
 use footbridge_core::secret::Secret;
-use footbridge_processes::launch::{Launcher, ProgramSpec};
+use footbridge_processes::launch::{Launcher, ProgramSpec, StartFolders};
 
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -26,11 +25,20 @@ pub struct Commands {
     launcher: Launcher,
     limit: Duration,
     stop: CancellationToken,
+    writable: Writable,
+    /// The PATH that they get; nothing where there is none.
+    path: Option<String>,
 }
 
 impl Default for Commands {
     fn default() -> Self {
-        Self { launcher: Launcher::Direct, limit: LIMIT, stop: CancellationToken::new() }
+        Self {
+            launcher: Launcher::Direct,
+            limit: LIMIT,
+            stop: CancellationToken::new(),
+            writable: Writable::default(),
+            path: std::env::var("PATH").ok(),
+        }
     }
 }
 
@@ -43,15 +51,36 @@ pub(super) enum NoOutput {
     Slow(Duration),
     #[error("it was ended, since the harness ends")]
     Stopped,
+    #[error("{0}Move it out of there")]
+    Exposed(Exposed),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Commands {
     /// Each under a keeper of this very program, so that nothing of it stays when the harness ends, however it does.
+    /// They start in folders of these.
     #[must_use]
-    pub fn kept() -> Self {
-        Self { launcher: Launcher::Kept { helper: None }, ..Self::default() }
+    pub fn kept(folders: StartFolders) -> Self {
+        Self { launcher: Launcher::Kept { helper: None, folders }, ..Self::default() }
+    }
+
+    /// Where guests write here, and with this PATH: what they could replace is not run.
+    pub(super) fn out_of_reach(self, writable: Writable, path: Option<String>) -> Self {
+        Self { writable, path, ..self }
+    }
+
+    /// Where they start.
+    pub(super) fn folders(&self) -> StartFolders {
+        match &self.launcher {
+            Launcher::Kept { folders, .. } => folders.clone(),
+            _ => StartFolders::default(),
+        }
+    }
+
+    /// What guests write.
+    pub(super) fn writable(&self) -> &Writable {
+        &self.writable
     }
 
     /// Ends what runs when this is cancelled, and starts no more.
@@ -66,19 +95,35 @@ impl Commands {
         Self { limit, ..self }
     }
 
-    /// Runs a program in this folder to its end, and gives what it printed.
-    pub(super) fn output(&self, program: &str, args: &[String], folder: &Path) -> Result<Vec<u8>, NoOutput> {
+    /// Runs a program in an empty folder to its end, and gives what it printed.
+    pub(super) fn output(&self, program: &str, args: &[String]) -> Result<Vec<u8>, NoOutput> {
+        self.check(program, args).map_err(NoOutput::Exposed)?;
         let spec = ProgramSpec {
             command: program.to_owned(),
             args: args.iter().map(Secret::new).collect(),
-            env: variables(),
-            cwd: Some(PathBuf::from(folder)),
+            env: self.variables(),
+            cwd: None,
             confine: false,
         };
         let run = || Builder::new_current_thread().enable_all().build()?.block_on(self.run(&spec));
         // Whoever reads a configuration may be in a runtime already, and there can be no other in the same thread.
         let ran = thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, run).map(|one| one.join()));
         ran?.unwrap_or_else(|_panicked| Err(io::Error::other("waiting for it failed").into()))
+    }
+
+    /// Refuses a program that a guest could have run something.
+    pub(super) fn check(&self, command: &str, args: &[String]) -> Result<(), Exposed> {
+        let starting = Starting { command, args, cwd: None, variables: &[], path: self.path.as_deref() };
+        exposed::find(starting, &self.writable).map_or(Ok(()), Err)
+    }
+
+    /// The harness's own, but for those that are only for guests, and with the PATH of what runs outside.
+    fn variables(&self) -> Vec<(String, Secret)> {
+        let utf8 =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let others = utf8.filter(|(name, _)| !name.starts_with(GUEST_PREFIX) && name != "PATH");
+        let path = self.path.clone().map(|path| ("PATH".to_owned(), path));
+        others.chain(path).map(|(name, value)| (name, Secret::new(value))).collect()
     }
 
     async fn run(&self, spec: &ProgramSpec) -> Result<Vec<u8>, NoOutput> {
@@ -100,13 +145,6 @@ impl Commands {
     }
 }
 
-/// The harness's own, but for those that are only for guests.
-fn variables() -> Vec<(String, Secret)> {
-    let utf8 =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    utf8.filter(|(name, _)| !name.starts_with(GUEST_PREFIX)).map(|(name, value)| (name, Secret::new(value))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -114,8 +152,7 @@ mod tests {
     use super::*;
 
     fn sh(commands: &Commands, script: &str) -> Result<String, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let printed = commands.output("sh", &["-c".to_owned(), script.to_owned()], folder.path());
+        let printed = commands.output("sh", &["-c".to_owned(), script.to_owned()]);
         printed.map(|text| String::from_utf8(text).unwrap()).map_err(|error| error.to_string())
     }
 
@@ -123,11 +160,10 @@ mod tests {
     fn one_that_hangs_is_ended_and_said_with_what_to_do() {
         let (mut lifeline, held) = io::pipe().unwrap();
         let commands = Commands::default().within(Duration::from_millis(200));
-        let folder = tempfile::tempdir().unwrap();
         // Its own child has hold of the pipe, too.
         let script = format!("exec 9>/proc/{}/fd/{}; sleep 1000 & wait", std::process::id(), held_number(&held));
         let began = Instant::now();
-        let error = commands.output("sh", &["-c".to_owned(), script], folder.path()).unwrap_err().to_string();
+        let error = commands.output("sh", &["-c".to_owned(), script]).unwrap_err().to_string();
         assert!(error.contains("within 200ms") && error.contains("by hand"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(20));
         drop(held);

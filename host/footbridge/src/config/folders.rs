@@ -6,6 +6,10 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
+use footbridge_processes::launch::StartFolders;
+
+use super::writable::Writable;
+
 /// The three folders of one user's harnesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
@@ -24,7 +28,41 @@ pub struct Folders {
 #[error("neither HOME nor {0} is set to an absolute path: set one of them")]
 pub struct NoHome(&'static str);
 
+/// A guest could have a folder of ours be another one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}, on the way to {}, is a link in {}, which the sandbox can write: start from another folder, or set {name} to a \
+     path without that link", link.display(), path.display(), folder.display()
+)]
+pub struct LinkInReach {
+    link: PathBuf,
+    path: PathBuf,
+    folder: PathBuf,
+    name: &'static str,
+}
+
 impl Folders {
+    /// Refuses folders that a guest could have lead elsewhere for the next start: what is there would be obeyed.
+    ///
+    /// # Errors
+    /// [`LinkInReach`].
+    pub fn check_links(&self, writable: &Writable) -> Result<(), LinkInReach> {
+        let all = [(&self.state, "FOOTBRIDGE_STATE"), (&self.runtime, "FOOTBRIDGE_RUNTIME")];
+        let found = all.into_iter().find_map(|(path, name)| {
+            let found = writable.holds_link(path)?;
+            Some(LinkInReach { link: found.place, path: path.clone(), folder: found.folder, name })
+        });
+        found.map_or(Ok(()), Err)
+    }
+
+    /// Where programs start that name no folder: below the state or else the runtime folder, the first that guests
+    /// cannot write next to. Some programs look for packages and settings in the folders above, too.
+    #[must_use]
+    pub fn start_folders(&self, writable: &Writable) -> StartFolders {
+        let ours = [&self.state, &self.runtime].into_iter().find(|folder| !writable.reaches(folder));
+        ours.map(|folder| StartFolders::below(folder.join("programs"))).unwrap_or_default()
+    }
+
     /// The folders of this user, from the environment.
     ///
     /// # Errors

@@ -4,13 +4,14 @@
 
 mod approval;
 mod commands;
+mod exposed;
 pub mod folders;
-
 mod programs;
 mod secrets;
 mod servers;
 mod settings;
 pub mod trust;
+mod writable;
 
 use std::{
     collections::BTreeMap,
@@ -22,6 +23,7 @@ use std::{
 
 pub use commands::Commands;
 pub use secrets::Gathered;
+pub use writable::Writable;
 
 use crate::approvers::ApprovalSettings as Asking;
 use footbridge_audit::AuditSettings;
@@ -32,6 +34,7 @@ use footbridge_core::{
     settings_file::{File, Mistake},
 };
 use footbridge_mcp::ServerSpec;
+use footbridge_processes::launch::StartFolders;
 use settings::Settings;
 
 /// All that the files say together.
@@ -56,6 +59,12 @@ pub struct Config {
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over, rules that can
     /// never match.
     pub notes: Vec<Mistake>,
+    /// The PATH of programs that are started outside of sandboxes; none where there is none.
+    pub search_path: Option<String>,
+    /// What that PATH lacks of the harness's own, since a guest could write there or it is relative.
+    pub left_out_of_path: Vec<String>,
+    /// Where programs start that name no folder.
+    pub start_folders: StartFolders,
 }
 
 /// The configuration cannot be used.
@@ -75,6 +84,7 @@ impl std::error::Error for ConfigError {}
 pub struct Variables {
     all: Vec<(String, String)>,
     commands: Commands,
+    left_out_of_path: Vec<String>,
 }
 
 impl Variables {
@@ -82,13 +92,20 @@ impl Variables {
     #[must_use]
     pub fn of_this_process() -> Self {
         let utf8 = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        Self { all: std::env::vars_os().filter_map(utf8).collect(), commands: Commands::default() }
+        let all = std::env::vars_os().filter_map(utf8).collect();
+        Self { all, commands: Commands::default(), left_out_of_path: Vec::new() }
     }
 
-    /// With this way to run commands.
+    /// With this way to run commands, where guests write what this says: what they could replace is not on PATH, and
+    /// is refused where the files name it.
     #[must_use]
-    pub fn commands(self, commands: Commands) -> Self {
-        Self { commands, ..self }
+    pub fn commands(mut self, commands: Commands, writable: Writable) -> Self {
+        let found = path_in(&self.all).map(|path| writable.search_path(path)).unwrap_or_default();
+        self.all.retain(|(name, _)| name != "PATH");
+        self.all.extend(found.kept.clone().map(|kept| ("PATH".to_owned(), kept)));
+        self.left_out_of_path = found.left_out;
+        self.commands = commands.out_of_reach(writable, found.kept);
+        self
     }
 }
 
@@ -101,8 +118,17 @@ pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<C
     let defaults = || ["footbridge.toml", "servers.json"].map(|name| folder.join(name));
     let paths: Vec<PathBuf> =
         if given.is_empty() { defaults().into_iter().filter(|path| path.exists()).collect() } else { given.to_vec() };
-    let mut config = Config::default();
-    let mut mistakes = Vec::new();
+    let mut config = Config {
+        search_path: path_in(&variables.all).map(str::to_owned),
+        left_out_of_path: variables.left_out_of_path.clone(),
+        start_folders: variables.commands.folders(),
+        ..Config::default()
+    };
+    // Also where there is nothing to read yet, since a guest could have it lead to something.
+    let mut mistakes: Vec<Mistake> = link_in_reach(folder, variables.commands.writable())
+        .map(|what| Mistake { file: folder.to_owned(), line: None, what })
+        .into_iter()
+        .collect();
     let mut parts = Parts::default();
     for path in &paths {
         match add_file(path, variables, &mut config, &mut parts) {
@@ -150,7 +176,7 @@ fn unmatched(config: &Config) -> Vec<Mistake> {
 
 fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut Parts) -> Result<(), Vec<Mistake>> {
     let wrong = |what: String| vec![Mistake { file: path.to_owned(), line: None, what }];
-    let real = trust::check(path).map_err(|error| wrong(error.to_string()))?;
+    let real = obeyed(path, variables.commands.writable()).map_err(wrong)?;
     let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     config.files.push(real.clone());
     let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -179,6 +205,9 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             config.limits = settings.limits;
             config.allow_hosts = settings.edge.allow_hosts;
             config.audit = settings.audit;
+            if let Some(program) = config.audit.head_command.first_mut() {
+                *program = programs::in_full(real.parent().unwrap_or(Path::new("/")), program);
+            }
             let (approval, gathered) =
                 settings.approval.meant(&file, &variables.all, &variables.commands).map_err(|one| vec![one])?;
             let command = approval.command.as_ref();
@@ -188,6 +217,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
             config.notes.extend(found.notes);
             config.approval = approval;
             config.gathered.add(gathered);
+            own_programs_out_of_reach(config, &file, &variables.commands)?;
             for policy in found.policies {
                 let name = policy.name().to_owned();
                 if parts.policies.insert(name.clone(), policy).is_some() {
@@ -201,6 +231,44 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
         }
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+/// Refuses commands of the settings that a guest could have run something.
+fn own_programs_out_of_reach(config: &Config, file: &File<'_>, commands: &Commands) -> Result<(), Vec<Mistake>> {
+    let approval =
+        config.approval.command.as_ref().map(|spec| (["approval", "command"], &spec.program, &spec.args[..]));
+    let head =
+        config.audit.head_command.split_first().map(|(program, args)| (["audit", "head_command"], program, args));
+    let exposed = approval.into_iter().chain(head).filter_map(|(at, program, args)| {
+        let exposed = commands.check(program, args).err()?;
+        Some(file.mistake(&at.map(str::to_owned), format!("{exposed}Move it out of there")))
+    });
+    let exposed: Vec<Mistake> = exposed.collect();
+    if exposed.is_empty() { Ok(()) } else { Err(exposed) }
+}
+
+/// What a file resolves to that says what is run, or what with. It must be the operator's alone, and no guest may be able
+/// to put another in its place.
+fn obeyed(path: &Path, writable: &Writable) -> Result<PathBuf, String> {
+    let real = trust::check(path).map_err(|error| error.to_string())?;
+    if let Some(what) = link_in_reach(path, writable) {
+        return Err(format!("{what}. Name {} itself, or move the link out of there", real.display()));
+    }
+    if let Some((names, folder)) = writable.may_hold_another_name(&real) {
+        return Err(format!(
+            "it has {names} names (hard links), and by one in {} the sandbox could write it: replace it by a copy",
+            folder.display()
+        ));
+    }
+    Ok(real)
+}
+
+/// A link on the way that a guest could have lead elsewhere: no sandbox can keep a link as it is in a folder that can be
+/// written.
+fn link_in_reach(path: &Path, writable: &Writable) -> Option<String> {
+    let found = writable.holds_link(path)?;
+    let (link, folder) = (found.place.display(), found.folder.display());
+    Some(format!("{link}, on the way to it, is a link in {folder}, which the sandbox can write"))
 }
 
 /// PATH among variables.

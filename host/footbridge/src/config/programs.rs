@@ -12,12 +12,27 @@ pub(super) fn not_found(command: &str, cwd: Option<&Path>, path: Option<&str>) -
     if let Some(cwd) = cwd.filter(|cwd| !cwd.is_dir()) {
         return Some(format!("its folder {} is not there", cwd.display()));
     }
-    if command.contains('/') {
-        let at = cwd.map_or_else(|| PathBuf::from(command), |cwd| cwd.join(command));
-        return (!is_program(&at)).then(|| format!("its command {} is no program that can be run", at.display()));
+    if !command.contains('/') {
+        path?;
     }
-    let found = path?.split(':').any(|folder| is_program(&Path::new(folder).join(command)));
-    (!found).then(|| format!("its command \"{command}\" is not found on PATH"))
+    match find(command, cwd, path) {
+        Some(at) => (!is_program(&at)).then(|| format!("its command {} is no program that can be run", at.display())),
+        None => Some(format!("its command \"{command}\" is not found on PATH")),
+    }
+}
+
+/// Where a program is, or would be: by its path, from this folder on, or the first on this PATH.
+pub(super) fn find(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Option<PathBuf> {
+    if command.contains('/') {
+        return Some(cwd.map_or_else(|| PathBuf::from(command), |cwd| cwd.join(command)));
+    }
+    path?.split(':').map(|folder| Path::new(folder).join(command)).find(|path| is_program(path))
+}
+
+/// A program that is written with a folder, in full: relative to this one.
+pub(super) fn in_full(base: &Path, command: &str) -> String {
+    let relative = command.contains('/') && !command.starts_with('/');
+    if relative { base.join(command).to_string_lossy().into_owned() } else { command.to_owned() }
 }
 
 fn is_program(path: &Path) -> bool {
@@ -25,16 +40,21 @@ fn is_program(path: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Makes a file that can be run.
+    pub(in crate::config) fn program(path: &Path) {
+        std::fs::write(path, "").unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
 
     #[test]
     fn what_is_not_there_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         std::fs::write(here.join("text"), "").unwrap();
-        std::fs::write(here.join("program"), "").unwrap();
-        std::fs::set_permissions(here.join("program"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        program(&here.join("program"));
         let path = format!("/nowhere:{}", here.display());
         for (command, cwd, path, says) in [
             ("program", None, Some(path.as_str()), None),

@@ -11,7 +11,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::commands::Commands;
+use super::{commands::Commands, programs::in_full};
 use footbridge_core::secret::Secret;
 
 /// Variables that are no secrets: referring to them neither takes them from the command nor out of results.
@@ -65,8 +65,8 @@ pub(super) enum SecretError {
     NoProgram,
 }
 
-/// Reads written values; `var` gives variables, `base` is the folder that relative paths start from and that commands
-/// are run in.
+/// Reads written values; `var` gives variables, `base` is the folder that relative paths start from. Commands start in
+/// an empty one.
 pub(super) struct Reader<'a> {
     pub(super) var: &'a dyn Fn(&str) -> Option<std::ffi::OsString>,
     pub(super) base: &'a Path,
@@ -123,7 +123,7 @@ impl Reader<'_> {
     fn file(&mut self, file: &Path) -> Result<Secret, SecretError> {
         let path = self.base.join(file);
         let failed = |why: String| SecretError::File { path: path.clone(), why };
-        let real = super::trust::check(&path).map_err(|error| failed(error.to_string()))?;
+        let real = super::obeyed(&path, self.commands.writable()).map_err(failed)?;
         let meta = real.metadata().map_err(|error| failed(error.to_string()))?;
         if std::os::unix::fs::MetadataExt::mode(&meta) & 0o044 != 0 {
             return Err(SecretError::Open(path));
@@ -136,7 +136,8 @@ impl Reader<'_> {
     fn command(&mut self, command: &[String]) -> Result<Secret, SecretError> {
         let (program, args) = command.split_first().ok_or(SecretError::NoProgram)?;
         let failed = |why: String| SecretError::Command { program: program.clone(), why };
-        let printed = self.commands.output(program, args, self.base).map_err(|error| failed(error.to_string()))?;
+        let full = in_full(self.base, program);
+        let printed = self.commands.output(&full, args).map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(printed).map_err(|_| failed("its output is not UTF-8".to_owned()))?;
         let value = first_line(&text);
         if value.is_empty() {

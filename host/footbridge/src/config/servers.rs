@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 
 use super::{
     commands::Commands,
-    programs::not_found,
+    exposed::{self, Exposed, Starting},
+    programs::{in_full, not_found},
     secrets::{Gathered, Reader, SecretError, Written},
 };
 use footbridge_core::settings_file::Mistake;
@@ -70,6 +71,8 @@ struct Entry {
     confine: bool,
     #[serde(default)]
     disabled: bool,
+    #[serde(default)]
+    trust_folder: bool,
     #[serde(flatten)]
     others: BTreeMap<String, serde::de::IgnoredAny>,
 }
@@ -103,6 +106,8 @@ pub(super) enum EntryError {
     Header(String),
     #[error("\"{0}\": {1}")]
     Secret(String, SecretError),
+    #[error("{0}Move it out of there, or add \"trustFolder\": true if all that guests write there may run")]
+    Exposed(Exposed),
 }
 
 /// Reads the text of a servers file.
@@ -171,6 +176,7 @@ fn entry(
             let spec = stdio(command, &entry, reader, vars)?;
             let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
             notes.extend(not_found(&spec.command, spec.cwd.as_deref(), path));
+            notes.extend(relative_file(&spec, reader.base));
             TransportSpec::Stdio(spec)
         }
         (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
@@ -192,6 +198,15 @@ fn entry(
 fn gains_privileges(command: &str) -> Option<String> {
     let name = Path::new(command).file_name()?.to_str().filter(|name| GAINING.contains(name))?;
     Some(format!("{name} gains privileges when it starts, which a confined program cannot: add \"confine\": false"))
+}
+
+/// Says that an argument is no file where the server starts, and is one beside the file that it is written in.
+fn relative_file(spec: &ProgramSpec, base: &Path) -> Option<String> {
+    let is_meant = |arg: &&str| spec.cwd.is_none() && Path::new(arg).is_relative() && base.join(arg).is_file();
+    let arg = spec.args.iter().map(Secret::expose).find(is_meant)?;
+    Some(format!(
+        "it starts in an empty folder, in which there is no {arg}: write the whole path, or name a folder with \"cwd\""
+    ))
 }
 
 fn stdio(
@@ -219,7 +234,29 @@ fn stdio(
     let cwd = entry.cwd.as_ref().map(|cwd| reader.text(cwd).map_err(at("cwd"))).transpose()?;
     let cwd = cwd.map(|cwd| reader.base.join(cwd.expose()));
     let command = reader.text(command).map_err(at("command"))?.expose().to_owned();
-    Ok(ProgramSpec { command, args, env: env.into_iter().collect(), cwd, confine: entry.confine })
+    let command = if cwd.is_none() { in_full(reader.base, &command) } else { command };
+    let mut spec = ProgramSpec { command, args, env: env.into_iter().collect(), cwd, confine: entry.confine };
+    if !entry.trust_folder {
+        keep_out_of_reach(&mut spec, entry, reader)?;
+    }
+    Ok(spec)
+}
+
+/// Leaves out of its own PATH what guests write, and refuses it where a guest could have it run something.
+fn keep_out_of_reach(spec: &mut ProgramSpec, entry: &Entry, reader: &Reader<'_>) -> Result<(), EntryError> {
+    let writable = reader.commands.writable();
+    if let Some((_, path)) = spec.env.iter_mut().find(|(name, _)| name == "PATH") {
+        *path = Secret::new(writable.search_path(path.expose()).kept.unwrap_or_default());
+    }
+    spec.env.retain(|(name, value)| name != "PATH" || !value.expose().is_empty());
+    let plain = |secret: &Secret| secret.expose().to_owned();
+    let args: Vec<String> = spec.args.iter().map(plain).collect();
+    let named = spec.env.iter().filter(|(name, _)| entry.env.contains_key(name));
+    let variables: Vec<(String, String)> = named.map(|(name, value)| (name.clone(), plain(value))).collect();
+    let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
+    let (command, cwd) = (&spec.command, spec.cwd.as_deref());
+    let starting = Starting { command, args: &args, cwd, variables: &variables, path };
+    exposed::find(starting, writable).map_or(Ok(()), |exposed| Err(EntryError::Exposed(exposed)))
 }
 
 /// An address as it is written, and its headers.

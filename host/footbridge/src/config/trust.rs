@@ -38,28 +38,51 @@ pub enum Untrusted {
 /// Links on the way to one file, as the kernel counts them.
 const MAX_LINKS: usize = 40;
 
+/// One thing on the way to a path.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Where it is; no part of it before the last is a link.
+    pub(super) path: PathBuf,
+    /// Whether it is a link.
+    pub(super) is_link: bool,
+}
+
 /// Checks a file and everything on the way to it, and gives the path it resolves to.
 ///
 /// # Errors
 /// [`Untrusted`].
 pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
+    let (steps, real) = walk(path)?;
+    for step in &steps {
+        if step.is_link { check_owner(&step.path)? } else { check_one(&step.path)? }
+    }
+    Ok(real)
+}
+
+/// All that is on the way to a path, from `/` on, links and where they lead, and what it resolves to. Where something
+/// is missing that is the last step, and the rest of the path is taken as it is written.
+pub(super) fn walk(path: &Path) -> io::Result<(Vec<Step>, PathBuf)> {
     let mut real = PathBuf::from("/");
-    check_one(&real)?;
-    let absolute = std::path::absolute(path)?;
+    let mut steps = vec![Step { path: real.clone(), is_link: false }];
     // What is still to be walked, the next part last.
-    let mut ahead = parts(&absolute);
+    let mut ahead = parts(&std::path::absolute(path)?);
     let mut links = 0;
     while let Some(part) = ahead.pop() {
-        real.push(&part);
         if part == ".." {
             real.pop();
-            real.pop();
-        } else if real.symlink_metadata()?.is_symlink() {
+            continue;
+        }
+        real.push(&part);
+        let found = real.symlink_metadata();
+        let is_link = found.as_ref().is_ok_and(fs::Metadata::is_symlink);
+        steps.push(Step { path: real.clone(), is_link });
+        if found.is_err() {
+            real.extend(ahead.drain(..).rev());
+        } else if is_link {
             links += 1;
             if links > MAX_LINKS {
-                return Err(io::Error::from(nix::errno::Errno::ELOOP).into());
+                return Err(nix::errno::Errno::ELOOP.into());
             }
-            check_owner(&real)?;
             let target = fs::read_link(&real)?;
             if target.is_absolute() {
                 real = PathBuf::from("/");
@@ -67,11 +90,9 @@ pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
                 real.pop();
             }
             ahead.extend(parts(&target));
-        } else {
-            check_one(&real)?;
         }
     }
-    Ok(real)
+    Ok((steps, real))
 }
 
 /// The parts of a path but its root, the first one last.

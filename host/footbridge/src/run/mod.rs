@@ -18,7 +18,7 @@ use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
 use crate::{
     composition::{self, Started, Wanted},
-    config::{Config, folders::Folders},
+    config::{Config, Writable, folders::Folders},
     control,
 };
 use ask::Person;
@@ -37,7 +37,7 @@ use footbridge_processes::{
     sandbox::{self, Asked, engine},
 };
 use guest::GuestBinaries;
-use plan::{Choice, Plan};
+use plan::{Choice, Outside, Plan};
 
 /// What isolates the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -62,6 +62,19 @@ impl Sandbox {
             Self::Podman => Some(engine::EngineKind::Podman),
             Self::Docker => Some(engine::EngineKind::Docker),
             Self::None | Self::Net | Self::Bwrap => None,
+        }
+    }
+
+    /// What its command can write of the host's files for good. Without a sandbox that is no question.
+    #[must_use]
+    pub fn writable(self, engine_args: &[OsString]) -> Writable {
+        match self {
+            Self::None => Writable::default(),
+            // All of it is opened by no sandbox.
+            Self::Net | Self::Bwrap => {
+                Writable::folders(std::env::current_dir().ok().filter(|folder| folder.parent().is_some()))
+            }
+            Self::Podman | Self::Docker => Writable::folders(engine::writable_mounts(engine_args)),
         }
     }
 }
@@ -116,6 +129,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let local = Local::find()?;
     let view = view_of(&run, folders, &folder, local.as_ref());
     let names = run.config.gathered.names.clone();
+    let path = run.config.search_path.clone();
     let person = local.as_ref().is_some_and(Local::can_ask);
     let others = run.config.approval.watch.unwrap_or(person);
     run.config.approval.watch = Some(person || others);
@@ -130,7 +144,8 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let spec =
         SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };
     harness.open(spec, vec![listener])?;
-    let plan = Plan { choice: &choice, env: &run.env, command: &run.command, names: &names, token: &token };
+    let outside = Outside { names: &names, path: path.as_deref() };
+    let plan = Plan { choice: &choice, env: &run.env, command: &run.command, outside, token: &token };
     let ended = match plan.prepare(&endpoint, &folder, &guest, view) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),

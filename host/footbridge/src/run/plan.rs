@@ -39,20 +39,21 @@ pub(super) enum Choice {
 impl Choice {
     /// Finds what is needed, and says what is missing.
     pub(super) async fn make(run: &Run) -> anyhow::Result<Self> {
+        let outside = Outside { names: &run.config.gathered.names, path: run.config.search_path.as_deref() };
         let kind = match run.sandbox {
             super::Sandbox::None => return Ok(Self::None),
             super::Sandbox::Net => return Ok(Self::Net),
             super::Sandbox::Bwrap => {
-                let program = on_path(bwrap::PROGRAM).ok_or(BwrapError::Missing)?;
+                let program = outside.find(bwrap::PROGRAM).ok_or(BwrapError::Missing)?;
                 return Ok(Self::Bwrap { program, folder: bwrap::working_folder()? });
             }
             super::Sandbox::Podman => engine::EngineKind::Podman,
             super::Sandbox::Docker => engine::EngineKind::Docker,
         };
         let image = run.image.clone().context("a container needs an image: name it with --image")?;
-        let program = on_path(kind.name()).ok_or(EngineError::Missing(kind.name()))?;
+        let program = outside.find(kind.name()).ok_or(EngineError::Missing(kind.name()))?;
         let engine = Engine::new(kind, program, &run.engine_args);
-        engine.check(&image, &clients_environment(&run.config.gathered.names, &run.env)?).await?;
+        engine.check(&image, &outside.clients_environment(&run.env)?).await?;
         Ok(Self::Container { engine, image })
     }
 
@@ -65,12 +66,36 @@ impl Choice {
     }
 }
 
-/// A program on the PATH of this process.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let is_program =
-        |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(is_program)
+/// What programs outside of the sandbox are started with: its engine, or bubblewrap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outside<'a> {
+    /// Names of variables that the configuration refers to.
+    pub(super) names: &'a BTreeSet<String>,
+    /// Their PATH.
+    pub(super) path: Option<&'a str>,
+}
+
+impl Outside<'_> {
+    fn find(self, name: &str) -> Option<PathBuf> {
+        let is_program =
+            |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+        self.path?.split(':').map(|folder| Path::new(folder).join(name)).find(is_program)
+    }
+
+    /// What an engine's client gets: what this process has, but for what the configuration refers to, and for proxies,
+    /// which it would hand to the container unless asked.
+    fn clients_environment(self, asked: &[Asked]) -> anyhow::Result<Vec<(OsString, OsString)>> {
+        let own = std::env::vars_os().filter(|(name, _)| name != "PATH");
+        let callers: Vec<(OsString, OsString)> =
+            own.chain(self.path.map(|path| ("PATH".into(), path.into()))).collect();
+        let from = Environments { callers: &callers, asked, referred: self.names, tools: None };
+        // For its errors: what may not be asked for is the same everywhere.
+        sandbox::environment(SandboxKind::Closed, from)?;
+        let mut env = sandbox::environment(SandboxKind::Open, Environments { asked: &[], ..from })?;
+        let is_asked = |name: &OsStr| asked.iter().any(|asked| name == OsStr::new(&asked.name));
+        env.retain(|(name, _)| !container::is_proxy(name) || is_asked(name));
+        Ok(env)
+    }
 }
 
 /// What the command's own start needs.
@@ -78,7 +103,7 @@ pub(super) struct Plan<'a> {
     pub(super) choice: &'a Choice,
     pub(super) env: &'a [Asked],
     pub(super) command: &'a [OsString],
-    pub(super) names: &'a BTreeSet<String>,
+    pub(super) outside: Outside<'a>,
     pub(super) token: &'a Token,
 }
 
@@ -118,7 +143,7 @@ impl Plan<'_> {
                 command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
             }
             (Choice::Container { engine, image }, Endpoint::Unix(_)) => {
-                let client = clients_environment(self.names, self.env)?;
+                let client = self.outside.clients_environment(self.env)?;
                 delivery = Some(SignalDelivery::to(engine.clone(), folder.unique(), client.clone()));
                 self.container(engine, image, client, (folder, guest))?
             }
@@ -140,7 +165,8 @@ impl Plan<'_> {
     ) -> anyhow::Result<Vec<(OsString, OsString)>> {
         let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let tools = folder.bin();
-        let from = Environments { callers: &callers, asked: self.env, referred: self.names, tools: Some(&tools) };
+        let from =
+            Environments { callers: &callers, asked: self.env, referred: self.outside.names, tools: Some(&tools) };
         let mut env = sandbox::environment(kind, from)?;
         env.push((vars::PORT.into(), port.to_string().into()));
         env.push((vars::TOKEN.into(), self.token.expose().into()));
@@ -176,19 +202,6 @@ impl Plan<'_> {
         };
         Ok(engine.command(container, client, vars::TOKEN)?)
     }
-}
-
-/// What an engine's client gets: what this process has, but for what the configuration refers to, and for proxies,
-/// which it would hand to the container unless asked.
-fn clients_environment(names: &BTreeSet<String>, asked: &[Asked]) -> anyhow::Result<Vec<(OsString, OsString)>> {
-    let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let from = Environments { callers: &callers, asked, referred: names, tools: None };
-    // For its errors: what may not be asked for is the same everywhere.
-    sandbox::environment(SandboxKind::Closed, from)?;
-    let mut env = sandbox::environment(SandboxKind::Open, Environments { asked: &[], ..from })?;
-    let is_asked = |name: &OsStr| asked.iter().any(|asked| name == OsStr::new(&asked.name));
-    env.retain(|(name, _)| !container::is_proxy(name) || is_asked(name));
-    Ok(env)
 }
 
 fn warn_none() {

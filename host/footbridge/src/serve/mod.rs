@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     composition::{self, Started, Wanted},
-    config::{Commands, Config, Variables, folders::Folders, load},
+    config::{Commands, Config, Variables, Writable, folders::Folders, load},
     control,
     harness::Reloaded,
     report,
@@ -107,7 +107,8 @@ async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: im
 async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders, stop: CancellationToken) {
     tracing::info!("reading the configuration again");
     let (files, folder) = (files.to_vec(), folders.config.clone());
-    let variables = Variables::of_this_process().commands(Commands::kept().until(stop));
+    let commands = Commands::kept(folders.start_folders(&Writable::default())).until(stop);
+    let variables = Variables::of_this_process().commands(commands, Writable::default());
     let read = tokio::task::spawn_blocking(move || load(&files, &folder, &variables)).await;
     match read {
         Ok(Ok(config)) => take(sessions, config).await,

@@ -14,7 +14,7 @@ use footbridge_core::random::new_token;
 use footbridge_core::{gate::Policy, limits::Limits, secret::Secret};
 use footbridge_edge::listener::{Listen, Listeners};
 use footbridge_mcp::{ProtocolChoice, ServerSpec, TransportSpec};
-use footbridge_processes::launch::{Launcher, ProgramSpec};
+use footbridge_processes::launch::{Launcher, ProgramSpec, StartFolders};
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -82,7 +82,8 @@ impl Bridge {
         let inside = runtime.enter();
         let records = Records::default();
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
-        let launcher = Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()) };
+        let launcher =
+            Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: StartFolders::default() };
         let harness = Harness::start(config, records.clone(), launcher, None).unwrap();
         let door = open(&harness, "test");
         drop(inside);

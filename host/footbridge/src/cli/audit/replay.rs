@@ -8,7 +8,7 @@ use footbridge_proto::text::Escaped;
 use serde_json::{Value, json};
 
 use super::{super::approvals, BAD, Place, Printer, Which};
-use crate::report;
+use crate::{config::Writable, report};
 use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
 use footbridge_calls::replay::{Again, Missing, PastCall};
 use footbridge_core::{
@@ -62,7 +62,7 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     crate::log::start("warn,rmcp=off");
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (config, _) = super::super::load_config(&args.files)?;
+    let (config, _) = super::super::load_config(&args.files, Writable::here())?;
     let policies = config.policies;
     let fixed = args.policy.as_deref().map(|name| policies.get(name)).transpose()?;
     let chains = place.named(args.which.chain.as_deref())?;

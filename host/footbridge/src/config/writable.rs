@@ -1,0 +1,167 @@
+//! What a guest can write of the host's files for good, and what may therefore be neither run nor obeyed outside.
+//!
+//! A thing is in a guest's hands when it, a folder or a link on the way to it lies in a folder that the sandbox can
+//! write: also where it is not there yet, since a guest could make it. How a sandbox keeps single files in such a folder
+//! read-only is not known here; links it cannot keep.
+
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::trust::walk;
+
+/// Folders that guests write, by their real paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writable(Vec<PathBuf>);
+
+/// Something in a guest's hands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InHands {
+    /// What a guest could replace: the thing itself, or what is on the way to it.
+    pub(super) place: PathBuf,
+    /// The folder that the sandbox can write.
+    pub(super) folder: PathBuf,
+}
+
+/// A search path without what guests write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SearchPath {
+    /// What is left; nothing if that is nothing.
+    pub(crate) kept: Option<String>,
+    /// What was left out.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Writable {
+    /// These folders, and all that is in them.
+    pub fn folders(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let real = |folder: PathBuf| folder.canonicalize().unwrap_or(folder);
+        Self(folders.into_iter().map(real).collect())
+    }
+
+    /// The folder that this process was started in, as a run that is started there has it; none where that would be all
+    /// files, or all of the home folder, which no run opens unasked.
+    #[must_use]
+    pub fn here() -> Self {
+        let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+        let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
+        let is_narrow = |here: &PathBuf| here.parent().is_some() && !home.is_some_and(|home| home.starts_with(here));
+        Self(here.filter(is_narrow).into_iter().collect())
+    }
+
+    /// Whether a guest could replace this, or what is on the way to it.
+    #[must_use]
+    pub fn reaches(&self, path: &Path) -> bool {
+        self.holds(path).is_some()
+    }
+
+    /// What a guest could replace of this or on the way to it.
+    pub(super) fn holds(&self, path: &Path) -> Option<InHands> {
+        self.first(path, |_| true)
+    }
+
+    /// A link on the way to this that a guest could have lead elsewhere.
+    pub(super) fn holds_link(&self, path: &Path) -> Option<InHands> {
+        self.first(path, |is_link| is_link)
+    }
+
+    fn first(&self, path: &Path, counts: impl Fn(bool) -> bool) -> Option<InHands> {
+        if self.0.is_empty() {
+            return None;
+        }
+        // A way without an end leads to nothing that could be used.
+        let (steps, _) = walk(path).ok()?;
+        steps.into_iter().filter(|step| counts(step.is_link)).find_map(|step| {
+            let folder = self.0.iter().find(|folder| step.path.starts_with(folder))?;
+            Some(InHands { folder: folder.clone(), place: step.path })
+        })
+    }
+
+    /// A folder in which a file that this user may write could have another name; how many it has.
+    pub(super) fn may_hold_another_name(&self, file: &Path) -> Option<(u64, &Path)> {
+        let meta = file.metadata().ok()?;
+        let ours = meta.nlink() > 1 && meta.uid() == nix::unistd::geteuid().as_raw();
+        let same_device = |folder: &&PathBuf| folder.metadata().is_ok_and(|folder| folder.dev() == meta.dev());
+        let folder = self.0.iter().filter(|_| ours).find(same_device)?;
+        Some((meta.nlink(), folder))
+    }
+
+    /// The folders, as texts that could occur in a script.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|folder| folder.to_str())
+    }
+
+    /// Leaves out of a PATH what guests write, and what is relative.
+    pub(crate) fn search_path(&self, path: &str) -> SearchPath {
+        let is_safe = |entry: &&str| entry.starts_with('/') && !self.reaches(Path::new(entry));
+        let (kept, left_out): (Vec<&str>, Vec<&str>) = path.split(':').partition(is_safe);
+        let kept = (!kept.is_empty()).then(|| kept.join(":"));
+        // An empty one means the working folder.
+        let said = |entry: &str| if entry.is_empty() { ".".to_owned() } else { entry.to_owned() };
+        SearchPath { kept, left_out: left_out.into_iter().map(said).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_folder_or_is_reached_through_it_is_in_a_guest_s_hands() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+        fs::create_dir_all(at("guest/inner")).unwrap();
+        fs::create_dir_all(at("outside")).unwrap();
+        fs::write(at("outside/file"), "").unwrap();
+        fs::write(at("guest/file"), "").unwrap();
+        symlink(at("outside"), at("guest/out")).unwrap();
+        symlink(at("guest"), at("outside/in")).unwrap();
+        let writable = Writable::folders([at("outside/in")]);
+        for (path, place) in [
+            ("guest", Some("guest")),
+            ("guest/file", Some("guest")),
+            ("guest/missing/x", Some("guest")),
+            ("outside/in/file", Some("guest")),
+            ("guest/out/file", Some("guest")),
+            ("guest/inner/../../outside/file", Some("guest")),
+            ("outside/file", None),
+            ("outside/missing", None),
+            (".", None),
+        ] {
+            assert_eq!(writable.holds(&at(path)).map(|held| held.place), place.map(at), "{path}");
+            assert!(!Writable::default().reaches(&at(path)));
+        }
+        assert_eq!(writable.holds_link(&at("guest/out/file")).unwrap().place, at("guest/out"));
+        assert_eq!(writable.holds_link(&at("outside/in/file")), None, "this link is not in it");
+    }
+
+    #[test]
+    fn a_search_path_keeps_what_is_whole_and_out_of_reach() {
+        let place = tempfile::tempdir().unwrap();
+        let guest = place.path().canonicalize().unwrap();
+        let link = tempfile::tempdir().unwrap();
+        symlink(&guest, link.path().join("bin")).unwrap();
+        let writable = Writable::folders([guest.clone()]);
+        let [own, linked] = [guest.join("bin"), link.path().join("bin")].map(|path| path.display().to_string());
+        let found = writable.search_path(&format!("/usr/bin:{own}:bin::{linked}:/bin"));
+        assert_eq!(found.kept.as_deref(), Some("/usr/bin:/bin"));
+        assert_eq!(found.left_out, [own, "bin".into(), ".".into(), linked]);
+        assert_eq!(writable.search_path(".").kept, None);
+    }
+
+    #[test]
+    fn a_file_with_another_name_may_have_it_in_a_guest_s_folder() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("guest")).unwrap();
+        let writable = Writable::folders([place.path().join("guest")]);
+        let file = place.path().join("servers.json");
+        fs::write(&file, "").unwrap();
+        assert_eq!(writable.may_hold_another_name(&file), None);
+        fs::hard_link(&file, place.path().join("guest/x")).unwrap();
+        assert_eq!(writable.may_hold_another_name(&file).unwrap().0, 2);
+        assert_eq!(Writable::default().may_hold_another_name(&file), None);
+    }
+}

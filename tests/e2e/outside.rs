@@ -1,0 +1,304 @@
+//! What a guest writes in its folder is neither run nor obeyed outside: no module, script, program or folder of a server,
+//! nothing on a PATH, no command of the operator, no configuration and no link on the way to one.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{
+    fs,
+    os::unix::{fs::symlink, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use footbridge_tests::{Host, NOBODY, Servers, programs, skipped};
+use nix::unistd::geteuid;
+use serde_json::{Value, json};
+
+/// An MCP server with one tool, which says where it runs and what is there. It imports what it needs, as servers do.
+const SERVER: &str = r"
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get('method')
+    if method == 'initialize':
+        result = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}}
+    elif method == 'tools/list':
+        result = {'tools': [{'name': 'where', 'inputSchema': {'type': 'object'}}]}
+    elif method == 'tools/call':
+        result = {'content': [{'type': 'text', 'text': os.getcwd() + ' ' + str(os.listdir('.'))}]}
+    else:
+        continue
+    print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
+";
+
+/// The sandboxes that work here, for an ordinary user; those that do not are said.
+fn sandboxes(test: &str) -> Vec<&'static str> {
+    let mut probe = Command::new("bwrap");
+    probe.args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"]).current_dir("/");
+    if geteuid().is_root() {
+        probe.uid(NOBODY).gid(NOBODY);
+    }
+    if probe.output().is_ok_and(|output| output.status.success()) {
+        return vec!["net", "bwrap"];
+    }
+    skipped(&format!("{test} under bwrap"), "bubblewrap does not work here");
+    vec!["net"]
+}
+
+/// With these servers, as an ordinary user: root could write everywhere.
+fn host(servers: &Servers) -> Host {
+    let host = Host::with(servers);
+    if geteuid().is_root() { host.as_user(NOBODY) } else { host }
+}
+
+/// One server that python runs from what is written here.
+fn python(more: Value) -> Servers {
+    let mut entry = json!({"command": "python3", "args": ["-c", SERVER]});
+    entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Servers::none().and("py", entry)
+}
+
+/// A script that leaves a mark where no sandbox could.
+fn mark(host: &Host) -> (PathBuf, String) {
+    let mark = host.state().join("mark");
+    (mark.clone(), format!("#!/bin/sh\ntouch {}\n", mark.display()))
+}
+
+/// Makes a file that can be run, as a guest would.
+fn makes(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    programs::writes(path, text);
+}
+
+#[test]
+fn a_module_in_the_guest_s_folder_is_not_imported_by_a_server() {
+    for sandbox in sandboxes("a_module_in_the_guest_s_folder_is_not_imported_by_a_server") {
+        let host = host(&python(json!({}))).sandbox(sandbox);
+        let (mark, _) = mark(&host);
+        let script = format!("echo \"open('{}', 'w')\" >json.py; test -s json.py", mark.display());
+        assert_eq!(host.runs_script(&script).status, 0);
+        let said = host.runs_script("tool-cli py where '{}'").well();
+        assert!(!mark.exists(), "{sandbox}: the guest's module ran");
+        let (folder, content) = said.trim().split_once(' ').unwrap();
+        assert!(Path::new(folder).starts_with(host.state()) && content == "[]", "{sandbox}: {said}");
+        let left = fs::read_dir(host.state().join("programs")).unwrap().count();
+        assert_eq!(left, 0, "{sandbox}: its folder went with it");
+    }
+}
+
+#[test]
+fn without_a_sandbox_and_with_a_daemon_servers_start_in_a_folder_of_their_own_too() {
+    let is_own = |said: &str, host: &Host| {
+        let (folder, content) = said.trim().split_once(' ').unwrap();
+        assert!(Path::new(folder).starts_with(host.state()) && content == "[]", "{said}");
+    };
+    let servers = python(json!({}));
+    let host = Host::open_with(&servers);
+    is_own(&host.runs_script("tool-cli py where '{}'").stdout, &host);
+    let mut daemon = Host::with(&servers).serves();
+    let guest = daemon.opens("one", &[]);
+    is_own(&guest.runs(&["py", "where", "{}"]).well(), &daemon.host);
+    daemon.ends();
+    assert_eq!(fs::read_dir(daemon.host.state().join("programs")).unwrap().count(), 0);
+    let folder = json!({"cwd": "."});
+    let host = Host::open_with(&python(folder));
+    let said = host.runs_script("tool-cli py where '{}'").stdout;
+    assert!(said.starts_with(&format!("{} [", host.path().display())), "{said}");
+}
+
+#[test]
+fn a_server_that_the_sandbox_could_rewrite_is_refused_by_name_unless_it_is_trusted() {
+    for sandbox in sandboxes("a_server_that_the_sandbox_could_rewrite_is_refused_by_name_unless_it_is_trusted") {
+        let host = host(&Servers::none()).sandbox(sandbox);
+        let (mark, script) = mark(&host);
+        let work = host.work();
+        for name in ["server.sh", "package/index.js", "json.py"] {
+            makes(&work.join(name), &script);
+        }
+        symlink(work.join("server.sh"), host.path().join("link.sh")).unwrap();
+        for (entry, says) in [
+            (json!({"command": work.join("server.sh")}), "its program"),
+            (json!({"command": host.path().join("link.sh")}), "its program"),
+            (json!({"command": "./work/server.sh"}), "its program"),
+            (json!({"command": "sh", "args": [work.join("server.sh")]}), "its argument"),
+            (json!({"command": "sh", "args": [work.join("later.sh")]}), "its argument"),
+            (json!({"command": "npx", "args": ["-y", work.join("package")]}), "its argument"),
+            (json!({"command": "sh", "args": ["server.sh"], "cwd": "work"}), "its folder"),
+            (
+                json!({"command": "python3", "args": ["-c", SERVER], "env": {"PYTHONPATH": work}}),
+                "its variable PYTHONPATH",
+            ),
+        ] {
+            let text = Servers::none().and("mine", entry.clone()).text(host.path());
+            fs::write(host.servers_file(), &text).unwrap();
+            host.runs(&["true"]).fails(2, &["server \"mine\"", says, work.to_str().unwrap(), "\"trustFolder\": true"]);
+            assert!(!mark.exists(), "{sandbox}: {entry}");
+        }
+        let data = json!({"command": "python3", "args": ["-c", SERVER, work]});
+        fs::write(host.servers_file(), Servers::none().and("py", data).text(host.path())).unwrap();
+        assert_eq!(host.runs_script("tool-cli py where '{}'").status, 0, "a folder that is data is no script");
+        let trusted = json!({"command": work.join("server.sh"), "trustFolder": true});
+        fs::write(host.servers_file(), Servers::none().and("mine", trusted).text(host.path())).unwrap();
+        assert_eq!(host.runs_script("tool-cli mine; true").status, 0);
+        assert!(mark.exists(), "{sandbox}: trusted, it runs");
+    }
+}
+
+#[test]
+fn a_program_on_a_path_that_a_guest_writes_or_that_is_relative_is_not_found() {
+    for sandbox in sandboxes("a_program_on_a_path_that_a_guest_writes_or_that_is_relative_is_not_found") {
+        let host = host(&python(json!({}))).sandbox(sandbox);
+        let (mark, script) = mark(&host);
+        makes(&host.work().join("bin/python3"), &script);
+        makes(&host.work().join("bin/bwrap"), &script);
+        symlink(host.work().join("bin"), host.path().join("linked")).unwrap();
+        let [own, linked] = ["work/bin", "linked"].map(|name| host.path().join(name).display().to_string());
+        let system = std::env::var("PATH").unwrap();
+        let host = host.env("PATH", format!("{own}:bin::{linked}:{system}"));
+        let ran = host.runs_script("tool-cli py where '{}'; echo $PATH");
+        assert!(!mark.exists(), "{sandbox}: what a guest wrote ran: {ran:?}");
+        assert!(ran.stdout.contains("/programs/") && ran.stdout.contains(&own), "{sandbox}: {ran:?}");
+        let said = ran.stderr.matches("left out of PATH").count();
+        assert!(said == 1 && ran.stderr.contains(&format!("{own}:bin:.:{linked}")), "{sandbox}: {ran:?}");
+    }
+}
+
+#[test]
+fn commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s() {
+    for sandbox in sandboxes("commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s") {
+        let host = host(&Servers::none()).sandbox(sandbox).policy("ask");
+        let (mark, script) = mark(&host);
+        let ask = host.work().join("ask");
+        makes(&ask, &script);
+        let secret = |command: Value| {
+            let entry =
+                json!({"command": programs_of(&host), "args": ["demo-server"], "env": {"KEY": {"command": command}}});
+            Servers::none().and("demo", entry).text(host.path())
+        };
+        let noted = |what: &str| format!("pwd >{}; ls -A >>{0}", host.path().join(what).display());
+        let settings = |approval: Value, head: Value| {
+            let text = format!("[approval]\ncommand = {approval}\n[audit]\nhead_command = {head}\n");
+            fs::write(host.path().join("footbridge.toml"), text).unwrap();
+        };
+        let config = [host.servers_file(), host.path().join("footbridge.toml")];
+        let good = |what: &str, more: &str| json!(["sh", "-c", format!("{}; {more}", noted(what))]);
+        let (allow, head, value) = (
+            good("asked", "echo '{\"decision\":\"allow\"}'"),
+            good("head", "cat >/dev/null"),
+            good("secret", "echo value-of-the-secret"),
+        );
+        fs::write(host.servers_file(), secret(value.clone())).unwrap();
+        settings(allow.clone(), head.clone());
+        let place = host.path().to_owned();
+        let host = host.only_configs(&config);
+        let _ = host.runs_script("tool-cli demo add_note '{\"text\":\"x\"}'").well();
+        for what in ["asked", "head", "secret"] {
+            let said = fs::read_to_string(place.join(what)).unwrap();
+            let first = said.lines().next().unwrap();
+            assert!(first.contains("/state/programs/") && said.lines().count() == 1, "{sandbox}: {what}: {said}");
+        }
+        let bad = json!([ask]);
+        for (approval, head, value, says) in [
+            (&bad, &head, &value, "footbridge.toml:2"),
+            (&allow, &json!(["sh", ask]), &value, "footbridge.toml:4"),
+            (&allow, &head, &bad, "the secret command"),
+        ] {
+            let entry = json!({"command": "sh", "env": {"KEY": {"command": value}}});
+            fs::write(&config[0], Servers::none().and("demo", entry).text(&place)).unwrap();
+            let text = format!("[approval]\ncommand = {approval}\n[audit]\nhead_command = {head}\n");
+            fs::write(&config[1], text).unwrap();
+            host.runs(&["true"]).fails(2, &[says, ask.to_str().unwrap(), "Move it out of there"]);
+            assert!(!mark.exists(), "{sandbox}: {says}");
+        }
+    }
+}
+
+/// The program of the host, which an ordinary user can run.
+fn programs_of(host: &Host) -> PathBuf {
+    let copied = host.path().join("bin/footbridge");
+    if copied.exists() { copied } else { programs::footbridge() }
+}
+
+#[test]
+fn a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused() {
+    for sandbox in sandboxes("a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused") {
+        let host = host(&python(json!({}))).sandbox(sandbox);
+        let (work, real) = (host.work(), host.servers_file());
+        symlink(&real, work.join("link.json")).unwrap();
+        symlink(host.path(), work.join("folder")).unwrap();
+        symlink(work.join("link.json"), host.path().join("through.json")).unwrap();
+        for (given, link) in [
+            (work.join("link.json"), "link.json"),
+            (PathBuf::from("link.json"), "link.json"),
+            (work.join("folder/servers.json"), "folder"),
+            (host.path().join("through.json"), "link.json"),
+        ] {
+            let words = ["run", "--sandbox", sandbox, "--config"].map(Into::into);
+            let mut words: Vec<std::ffi::OsString> = words.into();
+            words.extend([given.into_os_string(), "--".into(), "true".into()]);
+            let words: Vec<_> = words.iter().map(std::ffi::OsString::as_os_str).collect();
+            let ran = footbridge_tests::Running::start(&mut host.footbridge(&words)).ends();
+            let link = work.join(link);
+            ran.fails(2, &[link.to_str().unwrap(), "is a link in", "the sandbox can write", real.to_str().unwrap()]);
+        }
+        fs::hard_link(&real, work.join("hard.json")).unwrap();
+        host.runs(&["true"]).fails(2, &["servers.json", "2 names (hard links)"]);
+    }
+}
+
+#[test]
+fn dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them() {
+    for sandbox in sandboxes("dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them") {
+        let host = host(&python(json!({}))).sandbox(sandbox).policy("open");
+        if !geteuid().is_root() && std::env::var_os("XDG_CONFIG_HOME").is_some() {
+            return skipped("dotfiles", "XDG_CONFIG_HOME is set");
+        }
+        let (work, mark) = (host.work(), mark(&host).0);
+        // ~/.config is a link into the folder that the guest gets.
+        let (home, dotfiles) = (host.path().join("home"), work.join("config/footbridge"));
+        fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(&dotfiles).unwrap();
+        if geteuid().is_root() {
+            for path in [work.join("config"), dotfiles.clone()] {
+                std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+                fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+            }
+        }
+        symlink(work.join("config"), home.join(".config")).unwrap();
+        let host = host.env("HOME", &home).only_configs(&[]);
+        fs::copy(host.servers_file(), dotfiles.join("servers.json")).unwrap();
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(dotfiles.join("servers.json"), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let hostile = format!(
+            "{{\"mcpServers\":{{\"py\":{{\"command\":\"sh\",\"args\":[\"-c\",\"touch {}\"]}}}}}}",
+            mark.display()
+        );
+        let attack = format!(
+            "tool-cli py where '{{}}' >/dev/null && echo served; echo '{hostile}' >mine; chmod 600 mine; \
+             cp mine config/footbridge/servers.json; mv -f mine config/footbridge/servers.json; \
+             mv config old && mkdir -p config/footbridge && cp mine config/footbridge/servers.json; \
+             rm -rf config; ln -sfn /tmp config; true"
+        );
+        let ran = host.runs_script(&attack);
+        assert_eq!(ran.stdout, "served\n", "{sandbox}: {ran:?}");
+        let again = host.runs_script("tool-cli py where '{}'");
+        assert!(again.status == 0 && !mark.exists(), "{sandbox}: {again:?}");
+        // A link further on lies in the guest's folder: nothing keeps that as it is. Also where there is no file yet.
+        fs::rename(&dotfiles, work.join("config/now")).unwrap();
+        symlink("now", &dotfiles).unwrap();
+        host.runs(&["true"]).fails(2, &[dotfiles.to_str().unwrap(), "is a link in"]);
+        fs::remove_file(work.join("config/now/servers.json")).unwrap();
+        host.runs(&["true"]).fails(2, &[dotfiles.to_str().unwrap(), "is a link in"]);
+    }
+}
+
+#[test]
+fn a_state_folder_behind_a_link_that_a_guest_could_replace_is_refused() {
+    let host = Host::with(&Servers::demo());
+    fs::create_dir(host.path().join("elsewhere")).unwrap();
+    let link = host.work().join("state");
+    symlink(host.path().join("elsewhere"), &link).unwrap();
+    let host = host.env("FOOTBRIDGE_STATE", &link);
+    host.runs(&["true"]).fails(2, &[link.to_str().unwrap(), "is a link in", "FOOTBRIDGE_STATE"]);
+    assert_eq!(Host::sandbox(host, "none").runs(&["true"]).status, 125, "no promise, but no link for a state folder");
+}

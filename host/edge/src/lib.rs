@@ -37,7 +37,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::bridge::wording::error_of;
-pub use crate::http::connections::{ConnectionShare, Connections};
+pub use crate::http::connections::{ConnectionShare, Connections, NoDescriptors};
 use crate::{
     bridge::Bridge,
     dialect::Dialect,

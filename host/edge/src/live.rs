@@ -62,6 +62,8 @@ pub(crate) async fn answer(call: RunningCall, client: Client) -> Response<Pieces
             if accepts.json || !ended.admitted {
                 return whole(&*encoder, ended.answer);
             }
+            // A provider may have kept its end; what it told before is still taken out.
+            events.close();
             (None, State::Ended(ended.answer))
         }
         () = sleep(every) => (Some(encoder.heartbeat()), State::Running(task)),

@@ -3,6 +3,7 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
+pub(crate) mod descriptors;
 mod operator_call;
 mod reload;
 mod sessions;
@@ -52,6 +53,8 @@ struct Front {
     /// What starts the command that is asked.
     launcher: Launcher,
     pins: Option<Pins>,
+    /// Those that are for sessions and connections.
+    descriptors: usize,
 }
 
 /// A running harness.
@@ -99,8 +102,11 @@ impl Harness {
         let own_launcher = launcher.clone();
         let context =
             ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
+        let descriptors =
+            descriptors::for_sessions(footbridge_processes::descriptors::limit(), &config.servers, &config.limits);
         let servers = Servers::start(config.servers, context);
         let front = Front {
+            descriptors,
             limits: config.limits,
             allow_hosts: config.allow_hosts,
             audit,
@@ -142,12 +148,13 @@ impl Harness {
         let budget = Budget::new(limits.edge.held_bytes);
         let approval = Asking { watch: Some(false), command: None, webhook: None };
         let launcher = Launcher::default();
-        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, launcher, pins };
+        let descriptors = descriptors::for_sessions(footbridge_processes::descriptors::limit(), &[], &limits);
+        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, launcher, pins, descriptors };
         Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, audit, budget, approval, launcher, pins } = front;
+        let Front { limits, allow_hosts, audit, budget, approval, launcher, pins, descriptors } = front;
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
@@ -157,7 +164,7 @@ impl Harness {
         let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
-        let connections = Connections::new(&limits.edge);
+        let connections = Connections::new(&limits.edge, descriptors);
         Self {
             edge,
             stages,

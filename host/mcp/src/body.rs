@@ -15,7 +15,7 @@ use rmcp::{
 use sse_stream::Sse;
 
 use super::{
-    ignored::Pace,
+    ignored::SharedPace,
     interceptor::{Interceptor, Kind},
     message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
     sse::Events,
@@ -38,8 +38,27 @@ pub(super) enum Arrived {
     Cut,
 }
 
-/// Reads a body that is one JSON message.
-pub(super) async fn json(mut response: reqwest::Response, interceptor: &Interceptor, room: Room) -> Arrived {
+/// Reads a body that is one JSON message. One that nobody waits for, or that is too long, is read at the server's pace.
+pub(super) async fn json(
+    response: reqwest::Response,
+    interceptor: Arc<Interceptor>,
+    room: Room,
+    pace: SharedPace,
+) -> Arrived {
+    let mut length = 0;
+    let arrived = whole(response, &interceptor, room, &mut length).await;
+    if !matches!(arrived, Arrived::Message(_)) {
+        pace.unwanted(length).await;
+    }
+    arrived
+}
+
+async fn whole(
+    mut response: reqwest::Response,
+    interceptor: &Interceptor,
+    room: Room,
+    length: &mut usize,
+) -> Arrived {
     let mut buffer = MessageBuffer::new(room);
     loop {
         let chunk = tokio::select! {
@@ -47,7 +66,10 @@ pub(super) async fn json(mut response: reqwest::Response, interceptor: &Intercep
             () = buffer.overdue() => return Arrived::NoRoom,
         };
         match chunk {
-            Ok(Some(chunk)) => buffer.push(&chunk).await,
+            Ok(Some(chunk)) => {
+                *length += chunk.len();
+                buffer.push(&chunk).await;
+            }
             Ok(None) => break,
             Err(_) => return Arrived::Cut,
         }
@@ -70,6 +92,7 @@ pub(super) fn events(
     response: reqwest::Response,
     interceptor: Arc<Interceptor>,
     room: Room,
+    pace: SharedPace,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let reading = Reading {
         response,
@@ -77,7 +100,7 @@ pub(super) fn events(
         events: Events::new(room),
         chunk: bytes::Bytes::new(),
         ready: VecDeque::new(),
-        pace: Pace::new(),
+        pace,
     };
     stream::unfold(Some(reading), |reading| async move {
         let mut reading = reading?;
@@ -96,7 +119,7 @@ struct Reading {
     events: Events,
     chunk: bytes::Bytes,
     ready: VecDeque<Sse>,
-    pace: Pace,
+    pace: SharedPace,
 }
 
 impl Reading {

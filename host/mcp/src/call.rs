@@ -86,6 +86,7 @@ pub(super) async fn ask(
     cancel: &CancellationToken,
 ) -> Ended {
     request.extensions_mut().insert(pending.clone());
+    let _forgotten = Forgotten { live, pending: &pending };
     // A question of the server to a person ends with it.
     let _over = pending.over().clone().drop_guard();
     let pause = pending.pause();
@@ -107,6 +108,21 @@ pub(super) async fn ask(
         tell(&live.peer, handle.id, why).await;
     }
     ended
+}
+
+/// Has the connection forget a request, however the wait for it ends: nothing of it is kept for an answer that may never
+/// come.
+struct Forgotten<'a> {
+    live: &'a Live,
+    pending: &'a PendingRequest,
+}
+
+impl Drop for Forgotten<'_> {
+    fn drop(&mut self) {
+        // One that has not left will not, so that it cannot be noted after this.
+        self.pending.withdraw();
+        self.live.interceptor.forget_pending(self.pending);
+    }
 }
 
 /// Waits until the library is done with the request, or something ends the waiting.

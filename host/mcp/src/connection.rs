@@ -26,6 +26,7 @@ use super::{
     listing::ListError,
     live::Live,
     message_buffer::Room,
+    own_thread::OwnThread,
     session_check::SessionChecks,
     status::Shared,
     stderr::drain,
@@ -73,6 +74,9 @@ pub(super) enum StartError {
     /// Its address may not be used.
     #[error(transparent)]
     Address(#[from] BadAddress),
+    /// The machine has no thread for it at the moment.
+    #[error("there is no thread for it: {0}")]
+    Thread(std::io::Error),
 }
 
 impl StartError {
@@ -90,6 +94,7 @@ impl StartError {
                 "it could not be reached or does not speak the protocol; try again, or ask the operator"
             }
             Self::Listing(_) => "it could not list its tools; try again, or ask the operator",
+            Self::Thread(_) => "the machine has no thread for it at the moment; try again",
             Self::Address(_) => "its address is refused; ask the operator",
         }
     }
@@ -172,7 +177,8 @@ async fn open_http(
     let opening = broken.clone().drop_guard();
     let limits = &context.limits.servers;
     let checks = SessionChecks::new(broken.clone(), tracker.clone(), limits);
-    let client = HttpClient::new(spec, Arc::clone(&interceptor), room(context), limits.connect_time, checks)?;
+    let of_its_own = (checks, OwnThread::start().map_err(StartError::Thread)?);
+    let client = HttpClient::new(spec, Arc::clone(&interceptor), room(context), limits.connect_time, of_its_own)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
     config.reinit_on_expired_session = false;
     config.allow_stateless = true;

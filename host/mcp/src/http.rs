@@ -25,9 +25,11 @@ pub(super) use super::address::BadAddress;
 use super::{
     HttpSpec,
     body::{self, Arrived},
+    ignored::SharedPace,
     interceptor::Interceptor,
     message,
     message_buffer::Room,
+    own_thread::OwnThread,
     pending_request::Answer,
     session_check::{Pinged, SessionChecks, is_shortage},
     unanswered::{Asker, Failure, HttpError, Media, media_type},
@@ -43,6 +45,9 @@ const OURS: [&str; 6] = ["accept", "content-type", "content-length", "host", SES
 /// Pause before a stream that ended is asked for again.
 pub(super) const STREAM_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long the head of an answer may take where no call waits for it.
+const HEAD_TIME: Duration = Duration::from_secs(60);
+
 /// One server over HTTP. Clones share its connections.
 #[derive(Debug, Clone)]
 pub(super) struct HttpClient {
@@ -51,6 +56,8 @@ pub(super) struct HttpClient {
     interceptor: Arc<Interceptor>,
     room: Room,
     checks: SessionChecks,
+    thread: OwnThread,
+    pace: SharedPace,
     next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
 }
 
@@ -68,11 +75,11 @@ impl HttpClient {
         interceptor: Arc<Interceptor>,
         room: Room,
         connect_time: Duration,
-        checks: SessionChecks,
+        (checks, thread): (SessionChecks, OwnThread),
     ) -> Result<Self, BadAddress> {
         let Web { client, headers } = Web::new(spec, &OURS, connect_time)?;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
-        Ok(Self { client, headers, interceptor, room, checks, next_stream })
+        Ok(Self { client, headers, interceptor, room, checks, thread, pace: SharedPace::new(), next_stream })
     }
 
     fn request(
@@ -126,9 +133,10 @@ impl HttpClient {
         sent: &Sent<'_>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let asker = Asker::of(message);
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return Err(self.unsent(&asker, error, sent)),
+        let response = match self.head(request, &asker).await {
+            Some(Ok(response)) => response,
+            Some(Err(error)) => return Err(self.unsent(&asker, error, sent)),
+            None => return Err(asker.fails(Answer::Lost, HttpError::Lost("no head came".to_owned()))),
         };
         let status = response.status();
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
@@ -140,7 +148,7 @@ impl HttpClient {
         let new_session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         match media_type(&response) {
             Media::Events => {
-                let stream = body::events(response, Arc::clone(&self.interceptor), self.room.clone());
+                let stream = self.events(response);
                 Ok(StreamableHttpPostResponse::Sse(stream, new_session))
             }
             Media::Json => self.json(response, &asker, new_session).await,
@@ -149,13 +157,41 @@ impl HttpClient {
         }
     }
 
+    /// Sends a request and waits for the head of its answer, as long as somebody waits for that. None if nobody does,
+    /// or it takes too long.
+    async fn head(&self, request: reqwest::RequestBuilder, asker: &Asker) -> Option<reqwest::Result<reqwest::Response>> {
+        tokio::select! {
+            response = self.thread.run(request.send()) => response,
+            () = asker.over(HEAD_TIME) => None,
+        }
+    }
+
+    /// What is not about a call.
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, HttpError> {
+        match tokio::time::timeout(HEAD_TIME, self.thread.run(request.send())).await {
+            Ok(Some(sent)) => sent.map_err(|error| HttpError::Lost(causes(&error.without_url()))),
+            _ => Err(HttpError::Lost("no head came".to_owned())),
+        }
+    }
+
+    fn events(&self, response: reqwest::Response) -> BoxStream<'static, Result<Sse, SseError>> {
+        body::events(response, Arc::clone(&self.interceptor), self.room.clone(), self.pace.clone())
+    }
+
+    /// Reads a body that is one message.
+    async fn message(&self, response: reqwest::Response) -> Arrived {
+        let (interceptor, room) = (Arc::clone(&self.interceptor), self.room.clone());
+        let read = body::json(response, interceptor, room, self.pace.clone());
+        self.thread.run(read).await.unwrap_or(Arrived::Cut)
+    }
+
     async fn json(
         &self,
         response: reqwest::Response,
         asker: &Asker,
         session: Option<String>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        match body::json(response, &self.interceptor, self.room.clone()).await {
+        match self.message(response).await {
             Arrived::Message(message) => Ok(StreamableHttpPostResponse::Json(*message, session)),
             _ if !asker.is_request => Ok(StreamableHttpPostResponse::Accepted),
             Arrived::Nothing => {
@@ -209,7 +245,7 @@ impl HttpClient {
             self.check_session(sent, true);
         }
         if let Media::Json = media_type(&response)
-            && let Arrived::Message(message) = body::json(response, &self.interceptor, self.room.clone()).await
+            && let Arrived::Message(message) = self.message(response).await
         {
             return Ok(StreamableHttpPostResponse::Json(*message, None));
         }
@@ -231,6 +267,7 @@ impl HttpClient {
             request: self.posting(sent.uri, sent.session, version.into_iter().collect()),
             in_session: sent.session.is_some(),
             interceptor: Arc::clone(&self.interceptor),
+            thread: self.thread.clone(),
         };
         self.checks.start(pinged, is_answer);
     }
@@ -268,9 +305,8 @@ impl StreamableHttpClient for HttpClient {
             return Ok(());
         }
         let request = self.request(self.client.delete(&*uri), Some(&session_id), custom_headers);
-        let sent = request.send().await.map_err(|error| HttpError::Lost(causes(&error.without_url())));
         // Whatever it answers, we are done with the session.
-        sent.map(|_| ()).map_err(Into::into)
+        self.send(request).await.map(|_| ()).map_err(Into::into)
     }
 
     async fn get_stream(
@@ -287,11 +323,11 @@ impl StreamableHttpClient for HttpClient {
         if let Some(value) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
             request = request.header(LAST_EVENT, value);
         }
-        let response = request.send().await.map_err(|error| HttpError::Lost(causes(&error.without_url())))?;
+        let response = self.send(request).await?;
         let status = response.status();
         match media_type(&response) {
             Media::Events if status.is_success() => {
-                Ok(body::events(response, Arc::clone(&self.interceptor), self.room.clone()))
+                Ok(self.events(response))
             }
             // A server without such a stream, and one that lost the session: a later request shows which.
             _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),

@@ -4,12 +4,15 @@
 //! cut, and a server that floods is read more slowly: it waits, its neighbours do not.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use footbridge_proto::text::Escaped;
-use tokio::time::Instant;
+use tokio::{sync::Mutex, time::Instant};
 
 use footbridge_core::names::ServerName;
 
@@ -71,6 +74,22 @@ impl Pace {
         }
         tokio::time::sleep_until(self.since + Duration::from_secs(1)).await;
         *self = Self::new();
+    }
+}
+
+/// The pace of all that one server sends at a time. Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct SharedPace(Arc<Mutex<Pace>>);
+
+impl SharedPace {
+    /// A fresh second.
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Pace::new())))
+    }
+
+    /// As [`Pace::unwanted`]; while one waits, so do the others.
+    pub(super) async fn unwanted(&self, bytes: usize) {
+        self.0.lock().await.unwanted(bytes).await;
     }
 }
 

@@ -142,6 +142,16 @@ impl Interceptor {
         }
     }
 
+    /// Takes note that nobody waits for the answer to this request any more, whether it left or not.
+    pub(super) fn forget_pending(&self, pending: &PendingRequest) {
+        let mut waiting = self.waiting();
+        let is_its = |request: &Request| request.pending.as_ref().is_some_and(|other| other.is(pending));
+        let ids: Vec<i64> = waiting.requests.iter().filter(|(_, request)| is_its(request)).map(|(id, _)| *id).collect();
+        for id in ids {
+            waiting.remove(id);
+        }
+    }
+
     /// Whether somebody waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
         let is_waiting = |pending: &PendingRequest| !pending.over().is_cancelled();

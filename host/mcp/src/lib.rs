@@ -31,6 +31,7 @@ mod listing;
 mod live;
 mod message;
 mod message_buffer;
+mod own_thread;
 mod pending_request;
 mod provided;
 mod relisting;

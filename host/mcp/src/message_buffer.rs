@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_beyond_the_limit_streams_by_and_gives_its_id() {
-        let mut buffer = buffer(100_000, 1 << 20);
+        let mut buffer = buffer(100_000, 2 << 20);
         buffer.push(b"{\"result\":\"").await;
         for _ in 0..200 {
             buffer.push(&[b'x'; 1000]).await;
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_without_room_is_dropped_after_a_short_wait() {
         let mut buffer = buffer(1 << 20, 100 * 1024);
-        let _others = buffer.room.share.take(90 * 1024).unwrap();
+        let _others = buffer.room.share.take(80 * 1024).unwrap();
         buffer.push(&[b' '; 80_000]).await;
         buffer.push(b"{\"id\":1,").await;
         assert!(matches!(buffer.finish(), BufferedMessage::Dropped { id: Some(1), why: Dropped::NoRoom, .. }));
@@ -206,7 +206,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_that_never_ends_gives_its_bytes_back() {
-        let mut buffer = buffer(1 << 20, 1 << 20);
+        let mut buffer = buffer(1 << 20, 2 << 20);
         buffer.push(&[b'x'; 80_000]).await;
         let start = tokio::time::Instant::now();
         buffer.overdue().await;

@@ -86,6 +86,11 @@ impl PendingRequest {
         }))
     }
 
+    /// Whether both are one request's.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Who can be asked while it runs, if anybody.
     pub(super) fn elicitor(&self) -> Option<&Arc<dyn Elicit>> {
         self.0.elicitor.as_ref()

@@ -22,7 +22,7 @@ use nix::errno::Errno;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::interceptor::Interceptor;
+use super::{interceptor::Interceptor, own_thread::OwnThread};
 use footbridge_core::limits::ServerLimits;
 
 /// Pings in a row that reach nobody, before a server counts as gone.
@@ -59,6 +59,8 @@ pub(super) struct Pinged {
     pub(super) in_session: bool,
     /// Who knows what is in flight.
     pub(super) interceptor: Arc<Interceptor>,
+    /// Where they are sent from.
+    pub(super) thread: OwnThread,
 }
 
 /// What a ping says.
@@ -127,10 +129,10 @@ async fn ping(pinged: &Pinged) -> PingOutcome {
     let Some(request) = pinged.request.try_clone() else { return PingOutcome::Fine };
     let id = format!("footbridge-ping-{}", PINGS.fetch_add(1, Ordering::Relaxed));
     let Ok(body) = serde_json::to_vec(&Request::without_params(id, "ping")) else { return PingOutcome::Fine };
-    let response = match request.body(body).send().await {
-        Ok(response) => response,
-        Err(error) if error.is_connect() && !is_shortage(&error) => return PingOutcome::Unreachable,
-        Err(_) => return PingOutcome::Fine,
+    let response = match pinged.thread.run(request.body(body).send()).await {
+        Some(Ok(response)) => response,
+        Some(Err(error)) if error.is_connect() && !is_shortage(&error) => return PingOutcome::Unreachable,
+        _ => return PingOutcome::Fine,
     };
     let is_refused = matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
     let is_lost = pinged.in_session && is_refused && !knows_no_ping(response).await;

@@ -1,5 +1,7 @@
 //! Requests over HTTP that have no answer: why, and who has to be told.
 
+use std::time::Duration;
+
 use http::header;
 use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_client::StreamableHttpError};
 
@@ -55,6 +57,14 @@ impl Asker {
     pub(super) fn of(message: &ClientJsonRpcMessage) -> Self {
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
         Self { pending: message::pending(message), is_request }
+    }
+
+    /// Waits until nobody waits for the answer any more; where that cannot be told, for so long.
+    pub(super) async fn over(&self, at_most: Duration) {
+        match &self.pending {
+            Some(pending) => pending.over().cancelled().await,
+            None => tokio::time::sleep(at_most).await,
+        }
     }
 
     /// Puts the answer in, if somebody waits.

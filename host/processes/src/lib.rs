@@ -7,6 +7,7 @@
 //! It refuses to know MCP, HTTP, and what a program is for.
 
 mod isolation;
+pub mod descriptors;
 pub mod keeper;
 pub mod launch;
 pub mod process;

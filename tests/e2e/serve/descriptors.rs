@@ -1,9 +1,11 @@
 //! A daemon that is out of descriptors: who connects waits, and the log says so once.
 
-use std::{os::unix::net::UnixStream, thread, time::Duration};
+use std::{os::unix::net::UnixStream, process::Command, thread, time::Duration};
 
-use footbridge_tests::{Host, Servers};
+use footbridge_tests::{Host, Running, Servers};
+use nix::sys::signal::Signal;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
 
 use crate::LIST;
 
@@ -31,4 +33,64 @@ fn it_says_once_that_nothing_can_be_accepted_and_once_that_it_goes_on() {
     let said = daemon.ends().stderr;
     assert_eq!(said.matches("no new connection").count(), 2, "guests and commands: {said}");
     assert_eq!(said.matches("accepted again").count(), 2, "{said}");
+}
+
+/// The soft limit of open files of a process.
+fn soft_limit(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = text.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    line.split_whitespace().nth(3).unwrap().parse().unwrap()
+}
+
+/// The process that came of this one and has the word among its own.
+fn descendant(pid: i32, word: &str) -> Option<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children: Vec<i32> = children.split_whitespace().map(|child| child.parse().unwrap()).collect();
+    let is_it = |child: &&i32| std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default().contains(word);
+    children.iter().find(is_it).copied().or_else(|| children.iter().find_map(|child| descendant(*child, word)))
+}
+
+#[test]
+fn sessions_and_their_connections_leave_descriptors_for_operators_and_neighbours() {
+    let host = Host::with(&Servers::demo());
+    let serve = host.serve_of();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -Sn 200 && ulimit -Hn 256 && exec \"$@\"", "sh"]);
+    command.arg(serve.get_program()).args(serve.get_args()).env_clear().current_dir(host.work());
+    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut daemon = Running::start(&mut command);
+    daemon.stderr.shows("footbridge: ready");
+    assert_eq!(soft_limit(daemon.pid()), 256, "as far as it may go");
+
+    let mut created = Vec::new();
+    let refused = loop {
+        let name = format!("s{}", created.len());
+        let ran = host.session(&["create", &name, "--policy", "open", "--json"]);
+        if ran.status != 0 {
+            break ran.stderr;
+        }
+        created.push(serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap());
+        assert!(created.len() < 64, "more than there can be");
+    };
+    assert!(refused.contains("may not open enough files") && created.len() > 10, "{} {refused}", created.len());
+
+    let idle: Vec<UnixStream> = (0..created.len())
+        .flat_map(|n| {
+            let path = host.own_socket(&format!("s{n}"));
+            (0..62).map_while(move |_| UnixStream::connect(&path).ok())
+        })
+        .collect();
+    assert_eq!(host.session(&["list", "--json"]).well().lines().count(), created.len());
+    assert!(host.session(&["revoke", "s1"]).status == 0);
+    assert!(host.session(&["create", "new", "--policy", "open"]).status == 0, "there is room for one again");
+    drop(idle);
+    let guest = footbridge_tests::Guest::at_socket(
+        created[0]["endpoints"][0].as_str().unwrap().strip_prefix("unix:").unwrap(),
+        created[0]["token"].as_str().unwrap(),
+    );
+    assert!(guest.calls("demo", "get_weather", json!({"city": "Bern"}))["result"].is_object());
+    let server = descendant(daemon.pid(), "demo-server").unwrap();
+    assert_eq!(soft_limit(server), 200, "what it was started with");
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.ends().status, 0);
 }

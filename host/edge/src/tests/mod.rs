@@ -46,7 +46,8 @@ struct World {
     tasks: TaskTracker,
 }
 
-/// A server with a tool that answers, and one that goes on until nobody waits for it.
+/// A server with a tool that answers, one that goes on until nobody waits for it, and one that keeps for ever what it
+/// could tell progress by.
 fn tools(cancelled: mpsc::Sender<()>) -> InProcess {
     let double = |arguments: Value, context: ToolContext| async move {
         context.progress(1.0, None, None);
@@ -62,7 +63,13 @@ fn tools(cancelled: mpsc::Sender<()>) -> InProcess {
         }
     };
     let tools = InProcess::new("maths").tool(ToolDefinition::new("double"), double);
-    tools.tool(ToolDefinition::new("forever"), forever).build().unwrap()
+    let kept = std::sync::Mutex::new(Vec::new());
+    let keeps = move |_: Value, context: ToolContext| {
+        kept.lock().unwrap().push(context);
+        async { ToolResult::text("kept") }
+    };
+    let tools = tools.tool(ToolDefinition::new("forever"), forever);
+    tools.tool(ToolDefinition::new("keeps"), keeps).build().unwrap()
 }
 
 fn stages(limits: &Limits, budget: &Budget, tools: InProcess) -> Stages {
@@ -81,7 +88,7 @@ impl World {
         let bridge = Bridge { list_wait: limits.calls.list_wait };
         let edge = Edge::speaking(vec![Arc::new(bridge), Arc::new(Plain)], stages.clone(), &limits, Vec::new());
         let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
-        let connections = Arc::new(Connections::new(&limits.edge).share(8));
+        let connections = Arc::new(Connections::new(&limits.edge, 1000).share(8, 1).unwrap());
         let sessions = Sessions::new(stages.approvals.clone(), limits.clone(), budget);
         let session = Arc::clone(sessions.open(spec, Vec::new(), ()).unwrap().session());
         let anywhere = Listen::at("tcp:127.0.0.1:0".parse().unwrap());
@@ -159,6 +166,14 @@ async fn what_is_refused_is_told_in_the_way_of_its_dialect() {
     world.token = new_token().unwrap();
     let answer = world.answer("POST /plain/maths/double", "*/*", "{}").await;
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.ends_with("error: Unauthorized\n"), "{answer}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_call_whoever_could_still_tell_of_it() {
+    let world = World::start();
+    let stream = world.answer("POST /plain/maths/keeps", "text/event-stream", "{}").await;
+    assert!(stream.contains("kept"), "{stream}");
     world.end().await;
 }
 

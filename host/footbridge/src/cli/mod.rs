@@ -197,6 +197,13 @@ fn label(text: &str) -> Result<(String, String), NoLabel> {
 #[error("write KEY=VALUE, as in --label team=search")]
 struct NoLabel;
 
+/// A runtime with a worker for each processor: what keeps one busy does not hold up the others. Beyond a few more they
+/// would take memory and little else.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    tokio::runtime::Builder::new_multi_thread().worker_threads(processors.clamp(2, 16)).enable_all().build()
+}
+
 fn demo_server() -> anyhow::Result<i32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());

@@ -7,9 +7,12 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Files, label, load_config};
-use crate::run::{Run, Sandbox, run};
+use crate::{
+    harness::descriptors::needed,
+    run::{Run, Sandbox, run},
+};
 use footbridge_core::limits::overrides::Override;
-use footbridge_processes::{sandbox::Asked, sys};
+use footbridge_processes::{descriptors::raise, sandbox::Asked, sys};
 
 #[derive(Debug, Args)]
 #[command(
@@ -81,7 +84,8 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         limits: args.limits.into_iter().collect(),
         command: args.command,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    raise(needed(1, &run_this.config.servers, &run_this.config.limits));
+    let runtime = super::runtime()?;
     let status = runtime.block_on(run(run_this, &folders));
     runtime.shutdown_background();
     status

@@ -5,9 +5,10 @@ use anyhow::Context as _;
 use super::{ServeArgs, load_config};
 use crate::{
     config::Writable,
-    serve::{Serve, serve},
+    harness::descriptors::needed,
+    serve::{MAX_SESSIONS, Serve, serve},
 };
-use footbridge_processes::sys;
+use footbridge_processes::{descriptors::raise, sys};
 
 pub(super) fn main(args: ServeArgs) -> anyhow::Result<i32> {
     crate::log::start("info,rmcp=off");
@@ -17,7 +18,8 @@ pub(super) fn main(args: ServeArgs) -> anyhow::Result<i32> {
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    raise(needed(MAX_SESSIONS, &config.servers, &config.limits));
+    let runtime = super::runtime()?;
     let served = runtime.block_on(serve(Serve { files: args.files.config, config }, &folders));
     runtime.shutdown_background();
     served.map(|()| 0)

@@ -94,7 +94,7 @@ impl Harness {
         for _ in 0..TRIES {
             let name = format!("operator-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
             let name: SessionName = name.parse().map_err(|_| failed(format!("{name} is no name")))?;
-            let places = Arc::new(self.connections.share(0));
+            let places = Arc::new(self.connections.no_places());
             if let Ok(open) =
                 self.sessions.open(SessionSpec::new(name, &token, Arc::clone(&policy)), Vec::new(), places)
             {

@@ -7,14 +7,14 @@ use std::{sync::Arc, time::SystemTime};
 
 use footbridge_proto::endpoint::Endpoint;
 
-use super::Harness;
+use super::{Harness, descriptors};
 use footbridge_calls::{
     operator::Operator,
     session::{Ended, Life, SessionSpec},
     sessions::{NameTaken, Open},
 };
 use footbridge_core::{digest::Digest, names::SessionName};
-use footbridge_edge::{ConnectionShare, ServedSession, listener::Listener};
+use footbridge_edge::{ConnectionShare, NoDescriptors, ServedSession, listener::Listener};
 
 /// What a harness keeps of an open session: the places that its connections have.
 pub(super) type Places = Arc<ConnectionShare>;
@@ -38,6 +38,9 @@ pub enum OpenError {
     /// There is one of that name.
     #[error("there is a session {0} already: revoke it, or choose another name")]
     Taken(SessionName),
+    /// There are too few descriptors for one more.
+    #[error(transparent)]
+    Descriptors(#[from] NoDescriptors),
     /// The system does not say where a listener listens.
     #[error("cannot tell where the session listens: {0}")]
     Listener(#[from] std::io::Error),
@@ -70,7 +73,9 @@ impl Harness {
     pub fn open(&self, spec: SessionSpec, listeners: Vec<Listener>) -> Result<Life, OpenError> {
         let endpoints = listeners.iter().map(Listener::endpoint).collect::<Result<Vec<_>, _>>()?;
         let limits = spec.limits.over(&self.limits);
-        let connections = Arc::new(self.connections.share(limits.edge.connections_per_session));
+        let descriptors = descriptors::of_session(listeners.len());
+        let connections = self.connections.share(limits.edge.connections_per_session, descriptors)?;
+        let connections = Arc::new(connections);
         let open = self.sessions.open(spec, endpoints, connections)?;
         for listener in listeners {
             self.serve(&open, listener);

@@ -34,6 +34,7 @@ use footbridge_audit::private_folder::make_private;
 use footbridge_core::names::ServerName;
 use footbridge_processes::signals::Signals;
 use lock::StateLock;
+pub(crate) use sessions::MAX_SESSIONS;
 use sessions::Sessions;
 
 /// What to serve.

@@ -41,7 +41,7 @@ use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use footbridge_processes::process::ProcessWatch;
 
 /// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
-const MAX_SESSIONS: usize = 1000;
+pub(crate) const MAX_SESSIONS: usize = 1000;
 
 /// All sessions of one daemon. Clones are the same.
 #[derive(Clone)]

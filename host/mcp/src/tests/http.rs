@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    http_server::{HttpServer, Trap},
+    http_server::{HttpServer, Trap, continuing},
     *,
 };
 
@@ -145,6 +145,38 @@ async fn a_stream_without_an_answer_ends_at_the_idle_time_or_with_the_stream() {
     assert!(matches!(outcome, Outcome::Unknown(NoAnswer::ServerGone)), "{outcome:?}");
     assert_eq!(server.calls(), 1);
     end(server, servers).await;
+}
+
+#[tokio::test]
+async fn whatever_ends_a_call_nothing_of_it_stays() {
+    let change = |limits: &mut Limits| limits.calls.idle_time = Duration::from_millis(300);
+    for trap in [Trap::SseEnds, Trap::EndlessSse, Trap::Hangup, Trap::WrongId, Trap::Sse] {
+        let (server, servers) = ready(trap, change).await;
+        let (events, mut told) = tokio::sync::mpsc::channel(8);
+        let call = outgoing(&servers, "echo", json!({})).await;
+        servers.send(call, &CancellationToken::new(), Some(events)).await;
+        let over = async { while told.recv().await.is_some() {} };
+        assert!(tokio::time::timeout(Duration::from_secs(5), over).await.is_ok(), "{trap:?}");
+        end(server, servers).await;
+    }
+}
+
+/// On one worker, as it is: what else there is to do there goes on.
+#[tokio::test]
+async fn heads_without_end_end_with_their_call_and_hold_nobody_else_up() {
+    let (server, stop) = (HttpServer::start(Trap::Json).await, CancellationToken::new());
+    let (address, unread, tracker) = continuing(server.address, stop.clone()).await;
+    let idle = |limits: &mut Limits| limits.calls.idle_time = Duration::from_millis(500);
+    let servers = Stage::with(http(&format!("http://{address}/mcp"))).limit(idle).ready().await;
+    let outcome = tokio::time::timeout(LONG, echo(&servers)).await.unwrap();
+    assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Timeout)), "{outcome:?}");
+    // The connection goes with the call.
+    tokio::time::timeout(LONG, unread.cancelled()).await.unwrap();
+    servers.shutdown().await;
+    stop.cancel();
+    tracker.close();
+    tokio::time::timeout(LONG, tracker.wait()).await.unwrap();
+    server.stop().await;
 }
 
 #[tokio::test]

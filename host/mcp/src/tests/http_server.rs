@@ -16,7 +16,10 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 type Body = BoxBody<Bytes, Infallible>;
@@ -139,6 +142,44 @@ impl HttpServer {
         self.tracker.close();
         self.tracker.wait().await;
     }
+}
+
+/// Listens in front of a server and passes on what goes there and back, but to a call it answers `100 Continue` without
+/// end. Ends with its token; what it gives is cancelled once nobody reads that any more.
+pub(super) async fn continuing(
+    to: SocketAddr,
+    stop: CancellationToken,
+) -> (SocketAddr, CancellationToken, TaskTracker) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let (address, unread, tracker) = (listener.local_addr().unwrap(), CancellationToken::new(), TaskTracker::new());
+    let (connections, over) = (tracker.clone(), unread.clone());
+    tracker.spawn(async move {
+        while let Some(Ok((mut near, _))) = stop.run_until_cancelled(listener.accept()).await {
+            let (stop, over) = (stop.clone(), over.clone());
+            connections.spawn(stop.run_until_cancelled_owned(async move {
+                let mut far = tokio::net::TcpStream::connect(to).await.unwrap();
+                let mut chunk = vec![0; 64 * 1024];
+                loop {
+                    let mut back = vec![0; 64 * 1024];
+                    tokio::select! {
+                        read = near.read(&mut chunk) => match read {
+                            Ok(0) | Err(_) => return,
+                            Ok(n) if String::from_utf8_lossy(&chunk[..n]).contains("tools/call") => break,
+                            Ok(n) => far.write_all(&chunk[..n]).await.unwrap(),
+                        },
+                        read = far.read(&mut back) => match read {
+                            Ok(0) | Err(_) => return,
+                            Ok(n) => near.write_all(&back[..n]).await.unwrap(),
+                        },
+                    }
+                }
+                let flood = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);
+                while near.write_all(flood.as_bytes()).await.is_ok() {}
+                over.cancel();
+            }));
+        }
+    });
+    (address, unread, tracker)
 }
 
 async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {

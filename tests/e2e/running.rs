@@ -268,12 +268,9 @@ fn what_does_not_fit_about_arguments_is_said_line_by_line() {
 #[test]
 fn a_relay_that_is_refused_vsock_says_why_and_what_to_do() {
     let host = Host::with(&Servers::demo()).sandbox("net");
-    let script = format!(
-        "mkfifo ready; {} --listen tcp:127.0.0.1:0 --to vsock:host:7179 --ready-fd 3 3>ready & \
-         TOOL_CLI_PORT=$(sed 's/.*://' ready) tool-cli --exit-codes; echo $?; kill $!; wait",
-        programs::relay().display()
-    );
-    let ran = host.runs_script(&script);
+    let script = "mkfifo ready; footbridge-relay --listen tcp:127.0.0.1:0 --to vsock:host:7179 --ready-fd 3 3>ready & \
+                  TOOL_CLI_PORT=$(sed 's/.*://' ready) tool-cli --exit-codes; echo $?; kill $!; wait";
+    let ran = host.runs_script(script);
     assert_eq!(ran.stdout, "3\n", "{ran:?}");
     assert!(ran.stderr.contains("a system call filter refuses AF_VSOCK"), "{ran:?}");
     assert!(ran.stderr.contains("use unix:PATH"), "{ran:?}");

@@ -53,12 +53,7 @@ pub(super) async fn json(
     arrived
 }
 
-async fn whole(
-    mut response: reqwest::Response,
-    interceptor: &Interceptor,
-    room: Room,
-    length: &mut usize,
-) -> Arrived {
+async fn whole(mut response: reqwest::Response, interceptor: &Interceptor, room: Room, length: &mut usize) -> Arrived {
     let mut buffer = MessageBuffer::new(room);
     loop {
         let chunk = tokio::select! {

@@ -159,7 +159,11 @@ impl HttpClient {
 
     /// Sends a request and waits for the head of its answer, as long as somebody waits for that. None if nobody does,
     /// or it takes too long.
-    async fn head(&self, request: reqwest::RequestBuilder, asker: &Asker) -> Option<reqwest::Result<reqwest::Response>> {
+    async fn head(
+        &self,
+        request: reqwest::RequestBuilder,
+        asker: &Asker,
+    ) -> Option<reqwest::Result<reqwest::Response>> {
         tokio::select! {
             response = self.thread.run(request.send()) => response,
             () = asker.over(HEAD_TIME) => None,
@@ -326,9 +330,7 @@ impl StreamableHttpClient for HttpClient {
         let response = self.send(request).await?;
         let status = response.status();
         match media_type(&response) {
-            Media::Events if status.is_success() => {
-                Ok(self.events(response))
-            }
+            Media::Events if status.is_success() => Ok(self.events(response)),
             // A server without such a stream, and one that lost the session: a later request shows which.
             _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
             _ => Err(HttpError::Status(status.as_u16()).into()),

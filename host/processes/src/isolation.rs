@@ -4,70 +4,95 @@
 //! its privileges. There are two user namespaces, one in the other: the outer one owns the mounts, and the program lives
 //! in the inner one, so that even a capability it should never get would not let it take a mount away.
 //!
+//! Another kind of child only lays a layer over a folder, in a mount namespace of its own, for a program that makes a
+//! sandbox by itself and cannot do that.
+//!
 //! Failure: any step that does not work ends the start with a [`StartRefusal`] that names it. There is no half sandbox.
 //! It refuses to know why a path is hidden, and what the program is.
 
 pub(crate) mod filter;
 mod identity;
+mod layer;
 mod mounts;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::sched::CloneFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{StartRefusal, Step};
+use crate::sandbox::files::FilePlan;
 use crate::sys;
-pub(crate) use mounts::paths_to_hide;
+use filter::Nesting;
 
-/// The view and the identity, as the keeper is told.
+/// What is to be done, as the keeper is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Isolation {
-    hidden_folders: Vec<OsString>,
-    hidden_files: Vec<OsString>,
-    shown: OsString,
+    kind: IsolationKind,
     uid: u32,
     gid: u32,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+enum IsolationKind {
+    /// The whole sandbox.
+    Sandbox { files: FilePlan, nesting: Nesting },
+    /// A mount namespace in which a folder shows elsewhere, with a layer over it.
+    Layer { folder: OsString, at: OsString },
+}
+
 impl Isolation {
-    /// For this process's user. What is hidden shows as empty, folders that are missing too; `shown` stays visible.
-    pub(crate) fn new(hidden_folders: &[PathBuf], hidden_files: Vec<OsString>, shown: &Path) -> Self {
-        Self {
-            hidden_folders: hidden_folders.iter().map(|path| path.clone().into_os_string()).collect(),
-            hidden_files,
-            shown: shown.as_os_str().to_owned(),
-            uid: nix::unistd::geteuid().as_raw(),
-            gid: nix::unistd::getegid().as_raw(),
-        }
+    /// A sandbox with these files, for this process's user.
+    pub(crate) fn sandbox(files: FilePlan, nesting: Nesting) -> Self {
+        Self::of(IsolationKind::Sandbox { files, nesting })
+    }
+
+    /// Shows this folder at `at`, with all that is written there in a layer that is gone when nobody sees it any more.
+    pub(crate) fn layer(folder: &Path, at: &Path) -> Self {
+        Self::of(IsolationKind::Layer { folder: folder.into(), at: at.into() })
+    }
+
+    fn of(kind: IsolationKind) -> Self {
+        Self { kind, uid: nix::unistd::geteuid().as_raw(), gid: nix::unistd::getegid().as_raw() }
     }
 
     /// The namespaces that the child is born into.
-    pub(crate) fn namespaces() -> CloneFlags {
-        CloneFlags::CLONE_NEWUSER
-            | CloneFlags::CLONE_NEWNS
-            | CloneFlags::CLONE_NEWPID
-            | CloneFlags::CLONE_NEWIPC
-            | CloneFlags::CLONE_NEWNET
+    pub(crate) fn namespaces(&self) -> CloneFlags {
+        let mounts = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+        match self.kind {
+            IsolationKind::Layer { .. } => mounts,
+            IsolationKind::Sandbox { .. } => {
+                mounts | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET
+            }
+        }
     }
 
     /// Sets the namespaces up, as their first process, and becomes the caller's user in them.
     pub(crate) fn enter(&self) -> Result<(), StartRefusal> {
+        let files = match &self.kind {
+            IsolationKind::Sandbox { files, .. } => files,
+            IsolationKind::Layer { folder, at } => {
+                identity::map(self.uid, self.uid, self.gid, self.gid).map_err(StartRefusal::io_at(Step::Identity))?;
+                return mounts::cut_off().and_then(|()| layer::lay_over(Path::new(folder), Path::new(at)));
+            }
+        };
         // The first namespace needs a user 0, or the kernel mounts no /dev/pts for it.
         identity::map(0, self.uid, 0, self.gid).map_err(StartRefusal::io_at(Step::Identity))?;
-        mounts::build_view(self)?;
+        mounts::build_view(files)?;
         let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
         any.and_then(sys::bring_loopback_up).map_err(StartRefusal::at(Step::Loopback))?;
         nix::sched::unshare(CloneFlags::CLONE_NEWUSER).map_err(StartRefusal::at(Step::Namespaces))?;
         identity::map(self.uid, 0, self.gid, 0).map_err(StartRefusal::io_at(Step::Identity))
     }
 
-    /// The last step before the program: no capability, none to get, and the system call filter.
-    pub(crate) fn give_up_privileges() -> Result<(), StartRefusal> {
+    /// The last step before the program: no capability, none to get, and the system call filter. A program that makes
+    /// the sandbox by itself does that itself too.
+    pub(crate) fn give_up_privileges(&self) -> Result<(), StartRefusal> {
+        let IsolationKind::Sandbox { nesting, .. } = &self.kind else { return Ok(()) };
         sys::drop_capabilities().map_err(StartRefusal::at(Step::Capabilities))?;
         nix::sys::prctl::set_no_new_privs().map_err(StartRefusal::at(Step::Filter))?;
-        filter::install().map_err(|error| StartRefusal { step: Step::Filter, errno: error.errno() })
+        filter::install(*nesting).map_err(|error| StartRefusal { step: Step::Filter, errno: error.errno() })
     }
 }

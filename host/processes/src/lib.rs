@@ -6,8 +6,8 @@
 //!
 //! It refuses to know MCP, HTTP, and what a program is for.
 
-mod isolation;
 pub mod descriptors;
+mod isolation;
 pub mod keeper;
 pub mod launch;
 pub mod process;

@@ -39,10 +39,14 @@ pub enum Step {
     Identity,
     /// Cutting the mounts off from the host's.
     Propagation,
-    /// Hiding this path.
-    Hidden(String),
-    /// Keeping the session's own folder visible.
-    Shown(String),
+    /// Making the host's files read-only.
+    ReadOnly,
+    /// Putting in place what shows at this path.
+    File(String),
+    /// Laying a layer over this folder.
+    Layer(String),
+    /// Mounting a private /dev.
+    Devices,
     /// Mounting a private /proc.
     Proc,
     /// Mounting a private /dev/pts.
@@ -72,8 +76,10 @@ impl fmt::Display for Step {
             Self::Namespaces => f.write_str("make the sandbox's namespaces"),
             Self::Identity => f.write_str("map the user into the sandbox"),
             Self::Propagation => f.write_str("separate the sandbox's mounts from the host's"),
-            Self::Hidden(path) => write!(f, "hide {path:?} from the sandbox"),
-            Self::Shown(path) => write!(f, "show {path:?} to the sandbox"),
+            Self::ReadOnly => f.write_str("make the host's files read-only in the sandbox"),
+            Self::File(path) => write!(f, "put {path:?} in place in the sandbox"),
+            Self::Layer(path) => write!(f, "lay a layer over {path:?} in the sandbox"),
+            Self::Devices => f.write_str("mount a private /dev in the sandbox"),
             Self::Proc => f.write_str("mount a private /proc in the sandbox"),
             Self::Terminals => f.write_str("mount a private /dev/pts in the sandbox"),
             Self::Loopback => f.write_str("bring up loopback in the sandbox"),
@@ -120,7 +126,9 @@ impl StartRefusal {
             (Step::Program(_), Errno::ENOENT) => Some("check the name and PATH".to_owned()),
             (Step::Program(_), Errno::EACCES) => Some("make the file executable (chmod +x) and reachable".to_owned()),
             (Step::Program(_), Errno::E2BIG) => Some("its arguments and environment are too long".to_owned()),
-            (Step::Folder(_), _) => Some("inside `--sandbox net` hidden folders are empty".to_owned()),
+            (Step::Folder(_), _) => {
+                Some("what a sandbox hides shows as empty folders inside: docs/sandboxes.md".to_owned())
+            }
             (Step::Namespaces | Step::Identity | Step::Propagation | Step::Loopback, _) => Some(namespaces_hint()),
             (Step::Proc, Errno::EPERM) => Some(
                 "a container engine that masks parts of /proc forbids this: allow it there (Docker: \
@@ -128,6 +136,7 @@ impl StartRefusal {
                     .to_owned(),
             ),
             (Step::Descriptors, Errno::ENOSYS | Errno::EINVAL) => Some("this needs Linux 5.11 or later".to_owned()),
+            (Step::ReadOnly | Step::File(_), Errno::ENOSYS) => Some("this needs Linux 5.12 or later".to_owned()),
             (Step::Confinement, _) => Some("\"confine\": false in its entry goes without".to_owned()),
             (Step::Terminal | Step::Terminals, _) => {
                 Some("check that /dev/pts is mounted and has ptys left (kernel.pty.max)".to_owned())

@@ -117,6 +117,47 @@ pub(crate) fn close_on_exec_above_stderr() -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
+/// For calls on mounts: what the descriptor itself leads to, and what is mounted below that.
+const EMPTY_PATH: libc::c_uint = 0x1000;
+const WITH_MOUNTS_BELOW: libc::c_uint = 0x8000;
+
+/// A copy of what is mounted where the descriptor leads, with all that is mounted below it; it is nowhere in the file
+/// system yet. Linux 5.2 or later.
+pub(crate) fn copy_of_mount(at: impl AsFd) -> nix::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | EMPTY_PATH | WITH_MOUNTS_BELOW;
+    let fd = at.as_fd().as_raw_fd();
+    #[expect(unsafe_code, reason = "open_tree reads an empty string and gives a new descriptor")]
+    let copy = unsafe { libc::syscall(libc::SYS_open_tree, fd, c"".as_ptr(), flags) };
+    let copy = RawFd::try_from(Errno::result(copy)?).map_err(|_| Errno::EOVERFLOW)?;
+    #[expect(unsafe_code, reason = "the kernel made this descriptor for this call; nobody else owns it")]
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
+
+/// Puts such a copy where another descriptor leads.
+pub(crate) fn place_mount(copy: impl AsFd, at: impl AsFd) -> nix::Result<()> {
+    // MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH.
+    let flags: libc::c_uint = 0x4 | 0x40;
+    let (from, to) = (copy.as_fd().as_raw_fd(), at.as_fd().as_raw_fd());
+    let none = c"".as_ptr();
+    #[expect(unsafe_code, reason = "move_mount reads two empty strings")]
+    let done = unsafe { libc::syscall(libc::SYS_move_mount, from, none, to, none, flags) };
+    Errno::result(done).map(drop)
+}
+
+/// Makes what is mounted where the descriptor leads read-only, and with `all` what is mounted below it. Other mounts of
+/// the same files stay as they are. Linux 5.12 or later.
+pub(crate) fn make_read_only(at: impl AsFd, all: bool) -> nix::Result<()> {
+    let below = if all { WITH_MOUNTS_BELOW } else { 0 };
+    // struct mount_attr: flags to set (MOUNT_ATTR_RDONLY), flags to clear, propagation, a user namespace.
+    let attributes: [u64; 4] = [1, 0, 0, 0];
+    let (fd, size) = (at.as_fd().as_raw_fd(), size_of::<[u64; 4]>());
+    #[expect(unsafe_code, reason = "mount_setattr reads an empty string and the one struct that it is given")]
+    let done = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, fd, c"".as_ptr(), EMPTY_PATH | below, attributes.as_ptr(), size)
+    };
+    Errno::result(done).map(drop)
+}
+
 /// Gives every signal its default action, but for those of the set (bit 0 is signal 1), which are ignored.
 pub(crate) fn reset_signal_actions(ignored: u64) {
     for signal in 1..=64 {

@@ -46,7 +46,8 @@ fn soft_limit(pid: i32) -> u64 {
 fn descendant(pid: i32, word: &str) -> Option<i32> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let children: Vec<i32> = children.split_whitespace().map(|child| child.parse().unwrap()).collect();
-    let is_it = |child: &&i32| std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default().contains(word);
+    let is_it =
+        |child: &&i32| std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default().contains(word);
     children.iter().find(is_it).copied().or_else(|| children.iter().find_map(|child| descendant(*child, word)))
 }
 

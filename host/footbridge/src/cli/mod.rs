@@ -155,6 +155,8 @@ pub fn main() -> i32 {
                 || error.is::<UnknownPolicy>()
                 || error.is::<policy::NoSuchCall>()
                 || error.is::<run::NeedsContainer>()
+                || error.is::<run::NeedsHostFiles>()
+                || error.is::<crate::run::GuestFilesError>()
                 || error.is::<audit::NoChain>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }

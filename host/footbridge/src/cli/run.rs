@@ -1,6 +1,6 @@
 //! `footbridge run`.
 
-use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
+use std::{ffi::OsString, os::unix::ffi::OsStringExt as _, path::PathBuf};
 
 use anyhow::Context as _;
 
@@ -12,7 +12,11 @@ use crate::{
     run::{Run, Sandbox, run},
 };
 use footbridge_core::limits::overrides::Override;
-use footbridge_processes::{descriptors::raise, sandbox::Asked, sys};
+use footbridge_processes::{
+    descriptors::raise,
+    sandbox::{Asked, Nesting},
+    sys,
+};
 
 #[derive(Debug, Args)]
 #[command(
@@ -49,6 +53,15 @@ pub(super) struct RunArgs {
     /// A variable that CMD gets too, with this value or its own
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<OsString>,
+    /// A folder or file that CMD may write too, besides the folder that it starts in; with net and bwrap
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// Something that CMD sees, to read, although it would be hidden, as credentials are; with net and bwrap
+    #[arg(long, value_name = "PATH")]
+    show: Vec<PathBuf>,
+    /// Lets CMD make user namespaces, as another sandbox in this one needs; with net and bwrap
+    #[arg(long)]
+    allow_user_namespaces: bool,
     /// Something to find this run by in the record
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
@@ -64,9 +77,13 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     if given && args.sandbox.engine().is_none() {
         return Err(NeedsContainer.into());
     }
+    let given = !args.write.is_empty() || !args.show.is_empty() || args.allow_user_namespaces;
+    if given && !matches!(args.sandbox, Sandbox::Net | Sandbox::Bwrap) {
+        return Err(NeedsHostFiles.into());
+    }
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (config, folders) = load_config(&args.files, args.sandbox.writable(&args.engine_args))?;
+    let (config, folders) = load_config(&args.files, args.sandbox.writable(&args.engine_args, &args.write))?;
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
@@ -80,6 +97,9 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         image: args.image,
         engine_args: args.engine_args,
         env,
+        write: args.write,
+        show: args.show,
+        nesting: if args.allow_user_namespaces { Nesting::Allowed } else { Nesting::Refused },
         labels,
         limits: args.limits.into_iter().collect(),
         command: args.command,
@@ -95,6 +115,14 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
 #[derive(Debug, thiserror::Error)]
 #[error("--image and --engine-arg are for containers: add --sandbox podman or --sandbox docker")]
 pub(super) struct NeedsContainer;
+
+/// Flags that mean nothing here either.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "--write, --show and --allow-user-namespaces are for --sandbox net and bwrap: without a sandbox CMD may do all that \
+     its user may, and a container gets files by --engine-arg=--volume=FROM:TO"
+)]
+pub(super) struct NeedsHostFiles;
 
 fn asked(text: OsString) -> Asked {
     let bytes = text.into_vec();

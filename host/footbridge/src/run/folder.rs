@@ -1,8 +1,9 @@
 //! The folder of one run: its socket, and the programs that its command finds first on its PATH.
 //!
 //! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives,
-//! `run-XXXX/empty`, an empty file, and `run-XXXX/s/`, which the sandbox sees. `run-XXXX` is closed to others (0700),
-//! and `s` can be entered by all (0711): a container whose users are remapped sees `s` alone, and as a stranger.
+//! `run-XXXX/empty`, an empty file, `run-XXXX/layer/`, an empty folder, and `run-XXXX/s/`, which the sandbox sees.
+//! `run-XXXX` is closed to others (0700), and `s` can be entered by all (0711): a container whose users are remapped
+//! sees `s` alone, and as a stranger.
 //! Folders of runs that were killed are removed by the next one: their lock is free.
 
 use std::{
@@ -26,9 +27,9 @@ const PREFIX: &str = "run-";
 /// How the sandbox gets at the guest's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tools<'a> {
-    /// By a link to `tool-cli`, where the sandbox has the host's files.
+    /// By a link to `tool-cli`, where there is no sandbox.
     Link(&'a Path),
-    /// By mounting both programs on empty files, so that no path of the host shows.
+    /// By mounting both programs on empty files: where they are on the host may be hidden.
     Mounts,
 }
 
@@ -65,6 +66,9 @@ impl RunFolder {
     /// Makes the folder of a new run, with places for the guest's programs.
     pub(super) fn create(runtime: &Path, tools: Tools<'_>) -> Result<Self, RunFolderError> {
         make_private(runtime)?;
+        // Sandboxes know it by where it is, not by links to it.
+        let real = runtime.canonicalize().map_err(|source| RunFolderError::Io { path: runtime.to_owned(), source })?;
+        let runtime = real.as_path();
         // Held until this run's own lock is: a folder without one would look dead to another run.
         let _one_at_a_time = wait_for_lock(runtime)?;
         sweep(runtime);
@@ -89,6 +93,7 @@ impl RunFolder {
                 for file in [place("tool-cli"), place("footbridge-relay"), folder.empty()] {
                     File::create_new(&file).map_err(io(&file))?;
                 }
+                DirBuilder::new().mode(0o700).create(folder.layer()).map_err(io(&folder.layer()))?;
             }
         }
         Ok(folder)
@@ -108,6 +113,11 @@ impl RunFolder {
     /// An empty file, if the guest's programs are mounted.
     pub(super) fn empty(&self) -> PathBuf {
         self.path.join("empty")
+    }
+
+    /// An empty folder, if the guest's programs are mounted: where a layer can be laid.
+    pub(super) fn layer(&self) -> PathBuf {
+        self.path.join("layer")
     }
 
     /// What the sandbox sees.

@@ -7,12 +7,14 @@
 mod ask;
 mod commands;
 mod delivery;
+mod exposed;
+mod files;
 mod folder;
 mod guest;
 mod plan;
 mod supervise;
 
-use std::{ffi::OsString, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
@@ -23,6 +25,8 @@ use crate::{
 };
 use ask::Person;
 use commands::RunHandler;
+use files::GuestFiles;
+pub use files::GuestFilesError;
 use folder::{RunFolder, Tools};
 use footbridge_calls::session::SessionSpec;
 use footbridge_core::{
@@ -34,7 +38,7 @@ use footbridge_core::{
 use footbridge_edge::listener::{Access, Listen, Listeners};
 use footbridge_processes::{
     pty::Local,
-    sandbox::{self, Asked, engine},
+    sandbox::{Asked, Nesting, engine, files::FilePlan},
 };
 use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
@@ -46,7 +50,7 @@ pub enum Sandbox {
     None,
     /// Own user, network, mount, pid and ipc namespaces.
     Net,
-    /// The same by bubblewrap, with all files read-only but those of the working folder.
+    /// The same by bubblewrap.
     Bwrap,
     /// A container of Podman.
     Podman,
@@ -67,13 +71,10 @@ impl Sandbox {
 
     /// What its command can write of the host's files for good. Without a sandbox that is no question.
     #[must_use]
-    pub fn writable(self, engine_args: &[OsString]) -> Writable {
+    pub fn writable(self, engine_args: &[OsString], named: &[PathBuf]) -> Writable {
         match self {
             Self::None => Writable::default(),
-            // All of it is opened by no sandbox.
-            Self::Net | Self::Bwrap => {
-                Writable::folders(std::env::current_dir().ok().filter(|folder| folder.parent().is_some()))
-            }
+            Self::Net | Self::Bwrap => Writable::folders(files::opened_unasked().into_iter().chain(named.to_vec())),
             Self::Podman | Self::Docker => Writable::folders(engine::writable_mounts(engine_args)),
         }
     }
@@ -94,6 +95,12 @@ pub struct Run {
     pub engine_args: Vec<OsString>,
     /// What `--env` names.
     pub env: Vec<Asked>,
+    /// What the command may write besides the folder that it starts in.
+    pub write: Vec<PathBuf>,
+    /// What it sees although it would be hidden.
+    pub show: Vec<PathBuf>,
+    /// Whether it may make namespaces of its own.
+    pub nesting: Nesting,
     /// What the operator finds this run by.
     pub labels: Labels,
     /// Its own limits, where they are not those of the configuration.
@@ -113,11 +120,13 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let guest = GuestBinaries::find()?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
-    let tools = match choice {
-        Choice::None | Choice::Net => Tools::Link(&guest.tool_cli),
-        Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
-    };
+    let mut files = GuestFiles::of(&run, folders)?;
+    let tools = if matches!(choice, Choice::None) { Tools::Link(&guest.tool_cli) } else { Tools::Mounts };
     let folder = RunFolder::create(&folders.runtime, tools)?;
+    let shown = match choice {
+        Choice::Net | Choice::Bwrap { .. } => files.plan(&run, folders, &folder, &guest).await?,
+        Choice::None | Choice::Container { .. } => FilePlan::default(),
+    };
     let endpoint = match choice {
         Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
         _ => Endpoint::Unix(folder.socket()?),
@@ -127,7 +136,6 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let listener = Listeners::default().bind(&listen)?;
     let endpoint = listener.endpoint()?;
     let local = Local::find()?;
-    let view = view_of(&run, folders, &folder, local.as_ref());
     let names = run.config.gathered.names.clone();
     let path = run.config.search_path.clone();
     let person = local.as_ref().is_some_and(Local::can_ask);
@@ -145,14 +153,16 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
         SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };
     harness.open(spec, vec![listener])?;
     let outside = Outside { names: &names, path: path.as_deref() };
-    let plan = Plan { choice: &choice, env: &run.env, command: &run.command, outside, token: &token };
-    let ended = match plan.prepare(&endpoint, &folder, &guest, view) {
+    let (env, command, nesting) = (&run.env, &run.command, run.nesting);
+    let plan = Plan { choice: &choice, env, command, outside, token: &token, nesting, start: &files.start };
+    let ended = match plan.prepare(&endpoint, &folder, &guest, &shown) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
     };
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
+    files::say_what_appeared(&shown);
     rest.end(harness.stop()).await;
     ended
 }
@@ -161,14 +171,4 @@ fn session_name() -> SessionName {
     let name = format!("run-{}", std::process::id());
     // A word and a number always make a name.
     name.parse().unwrap_or_else(|_| unreachable!("run-PID is a session name"))
-}
-
-/// What the sandbox must not see of the harness.
-fn view_of(run: &Run, folders: &Folders, folder: &RunFolder, local: Option<&Local>) -> sandbox::net::View {
-    let mut hidden_folders = vec![folders.config.clone(), folders.state.clone(), folders.runtime.clone()];
-    hidden_folders.extend(folders.users_runtime.clone());
-    let mut hidden_files = run.config.files.clone();
-    hidden_files.extend(run.config.gathered.files.iter().cloned());
-    hidden_files.extend(local.and_then(|local| local.name().cloned()));
-    sandbox::net::View { hidden_folders, hidden_files, socket_folder: folder.shown() }
 }

@@ -19,11 +19,11 @@ use super::{Run, delivery::SignalDelivery, folder::RunFolder, guest::GuestBinari
 use footbridge_processes::{
     keeper::KeptCommand,
     sandbox::{
-        self, Asked, Environments, SandboxKind,
+        self, Asked, Environments, Nesting, SandboxKind,
         bwrap::{self, BwrapError},
         container::{self, Container},
         engine::{self, Engine, EngineError},
-        net::View,
+        files::FilePlan,
     },
 };
 
@@ -32,7 +32,7 @@ use footbridge_processes::{
 pub(super) enum Choice {
     None,
     Net,
-    Bwrap { program: PathBuf, folder: PathBuf },
+    Bwrap { program: PathBuf },
     Container { engine: Engine, image: String },
 }
 
@@ -45,7 +45,7 @@ impl Choice {
             super::Sandbox::Net => return Ok(Self::Net),
             super::Sandbox::Bwrap => {
                 let program = outside.find(bwrap::PROGRAM).ok_or(BwrapError::Missing)?;
-                return Ok(Self::Bwrap { program, folder: bwrap::working_folder()? });
+                return Ok(Self::Bwrap { program });
             }
             super::Sandbox::Podman => engine::EngineKind::Podman,
             super::Sandbox::Docker => engine::EngineKind::Docker,
@@ -105,6 +105,9 @@ pub(super) struct Plan<'a> {
     pub(super) command: &'a [OsString],
     pub(super) outside: Outside<'a>,
     pub(super) token: &'a Token,
+    pub(super) nesting: Nesting,
+    /// The folder that the command starts in.
+    pub(super) start: &'a Path,
 }
 
 impl Plan<'_> {
@@ -113,7 +116,7 @@ impl Plan<'_> {
         endpoint: &Endpoint,
         folder: &RunFolder,
         guest: &GuestBinaries,
-        mut view: View,
+        files: &FilePlan,
     ) -> anyhow::Result<Prepared> {
         let (mut ready, mut delivery) = (None, None);
         let command = match (self.choice, endpoint) {
@@ -124,21 +127,14 @@ impl Plan<'_> {
                 command.env(self.environment(SandboxKind::Open, folder, tcp.port)?)
             }
             (Choice::Net, Endpoint::Unix(socket)) => {
-                let args = self.relay_args(socket.as_path());
-                let command = sandbox::net::command(&guest.relay, args, &view);
+                let command = sandbox::net::command(files.clone(), self.relay_args(socket.as_path()), self.nesting);
+                let command = command.folder(self.start);
                 command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
             }
-            (Choice::Bwrap { program, folder: writable }, Endpoint::Unix(socket)) => {
-                // Mounts are made at the places that paths lead to.
-                view.socket_folder = view.socket_folder.canonicalize()?;
-                let bin = view.socket_folder.join("bin");
-                let mounted = [
-                    (guest.relay.as_path(), bin.join("footbridge-relay")),
-                    (guest.tool_cli.as_path(), bin.join("tool-cli")),
-                ];
-                let empty = folder.empty();
-                let place = bwrap::BwrapLayout { program, mounted, empty: &empty, folder: writable.clone() };
-                let (command, said) = bwrap::command(&place, &view, self.relay_args(socket.as_path()))?;
+            (Choice::Bwrap { program }, Endpoint::Unix(socket)) => {
+                let (layer, nesting) = (folder.layer(), self.nesting);
+                let place = bwrap::BwrapLayout { program, folder: self.start, layer: &layer, nesting };
+                let (command, said) = bwrap::command(place, files, self.relay_args(socket.as_path()))?;
                 ready = Some(said);
                 command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
             }

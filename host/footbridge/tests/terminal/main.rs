@@ -19,8 +19,8 @@ use std::process::{Command, Stdio};
 
 use footbridge_processes::keeper::ProgramStream;
 use footbridge_processes::pty::Local;
-use footbridge_processes::sandbox::net::{self, View};
 use footbridge_processes::sandbox::none;
+use footbridge_processes::sandbox::{Nesting, files::View, net};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, LocalFlags, tcflush};
 use person::Person;
@@ -35,10 +35,13 @@ async fn as_harness() {
     let script = std::env::var("SCRIPT").unwrap();
     let local = Local::find().unwrap().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let hidden_files = local.name().cloned().into_iter().collect();
-    let view = View { socket_folder: folder.path().to_owned(), hidden_files, ..View::default() };
+    let shell = folder.path().join("sh");
+    File::create(&shell).unwrap();
+    let programs = vec![("/bin/sh".into(), shell)];
+    let shown = vec![std::env::current_exe().unwrap()];
+    let view = View { session: folder.path().to_owned(), programs, shown, ..View::default() };
     let command = match std::env::var("SANDBOX").unwrap().as_str() {
-        "net" => net::command("/bin/sh", ["-c", &script], &view),
+        "net" => net::command(view.plan().unwrap(), ["-c", &script], Nesting::Refused).folder("/"),
         _ => none::command("/bin/sh", ["-c", &script]),
     };
     let [stdin, stdout, stderr] = local.streams();

@@ -154,7 +154,7 @@ async fn whatever_ends_a_call_nothing_of_it_stays() {
         let (server, servers) = ready(trap, change).await;
         let (events, mut told) = tokio::sync::mpsc::channel(8);
         let call = outgoing(&servers, "echo", json!({})).await;
-        servers.send(call, &CancellationToken::new(), Some(events)).await;
+        servers.send(call, &CancellationToken::new(), Events::new(Some(events), &Redactor::default())).await;
         let over = async { while told.recv().await.is_some() {} };
         assert!(tokio::time::timeout(Duration::from_secs(5), over).await.is_ok(), "{trap:?}");
         end(server, servers).await;

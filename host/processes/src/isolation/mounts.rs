@@ -1,214 +1,219 @@
-//! What the sandbox sees of the file system: the host's, less what is hidden under empty read-only mounts.
+//! What the sandbox sees of the file system: the host's, read-only, but for the steps of a [`FilePlan`].
 //!
-//! Every hidden thing is opened before anything is mounted and then mounted on through its descriptor, so that neither
-//! links nor the order of mounts can lead elsewhere. The session's folder is opened before it is hidden, too, and
-//! mounted again at its place inside the empty folder.
-//!
-//! The folders above a hidden one become mounts where the command could rename them; so a rename across such a folder's
-//! edge is "cross-device" inside, which costs `mv` a copy.
+//! Whatever of the host shows somewhere is copied as a mount before anything is changed, and put in place by an open
+//! descriptor of that place. No path is followed over a link: they are resolved, and one that has a link now was
+//! replaced meanwhile.
 //!
 //! What this process may not reach, with its capabilities still in hand, the command may not reach either: it is
 //! passed over.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::stat::Mode;
-use nix::sys::statvfs::{FsFlags, statvfs};
-use nix::unistd::{AccessFlags, access};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::mount::{MsFlags, mount};
 
-use super::Isolation;
+use super::layer;
 use crate::refusal::{StartRefusal, Step};
+use crate::sandbox::files::{FileAccess, FilePlan, FileStep};
+use crate::sys;
 
-/// Where the empty file is made that covers hidden ones. It is a folder in the private /proc, which always has it.
-const SCRATCH: &str = "/proc/sys";
+/// The devices of a private /dev.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Folders that become the sandbox's own, so that nothing of the host's is left in them to hide.
-const PRIVATE: [&str; 2] = ["/proc", TERMINALS];
+/// Parts of /proc that act on the whole machine. They can be written where the user is root outside.
+const OF_THE_MACHINE: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
 
-/// Where terminals are.
-const TERMINALS: &str = "/dev/pts";
-
-/// Something of the host, held open from before it was covered.
-struct Held {
-    path: PathBuf,
-    fd: OwnedFd,
+/// A file or folder, held open.
+pub(super) struct Held {
+    pub(super) fd: OwnedFd,
 }
 
 impl Held {
-    /// Opens a path without links in it.
-    fn open(path: PathBuf) -> nix::Result<Self> {
-        let fd = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())?;
-        Ok(Self { path, fd })
-    }
-
     /// A path to it that works also when it is covered.
-    fn through_descriptor(&self) -> PathBuf {
+    pub(super) fn through_descriptor(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_fd().as_raw_fd()))
     }
 }
 
-/// Where the path leads to; nothing if it is not there or not to be reached.
-fn resolve(path: &Path) -> nix::Result<Option<PathBuf>> {
-    let error = match path.canonicalize() {
-        Ok(real) => return Ok(Some(real)),
-        Err(error) => errno_of(&error),
-    };
-    match error {
-        Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES | Errno::EPERM => Ok(None),
-        other => Err(other),
-    }
+/// Opens a path without links in it.
+pub(super) fn open(path: &Path) -> Result<Held, StartRefusal> {
+    try_open(path).map_err(StartRefusal::at(of(path)))
 }
 
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(0))
+fn try_open(path: &Path) -> nix::Result<Held> {
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(Held { fd: openat2(AT_FDCWD, path, how)? })
 }
 
-fn named(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+fn of(path: &Path) -> Step {
+    Step::File(path.to_string_lossy().into_owned())
 }
 
-fn hiding(path: &Path) -> impl FnOnce(Errno) -> StartRefusal {
-    StartRefusal::at(Step::Hidden(named(path)))
+/// Keeps mounts made here from showing outside.
+pub(super) fn cut_off() -> Result<(), StartRefusal> {
+    nix::unistd::chdir("/").map_err(StartRefusal::at(Step::Propagation))?;
+    mount_plain(None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)
+        .map_err(StartRefusal::at(Step::Propagation))
 }
 
-fn showing(path: &Path) -> impl FnOnce(Errno) -> StartRefusal {
-    StartRefusal::at(Step::Shown(named(path)))
+/// What a step needs of the host, had before the host's files change.
+enum Source {
+    None,
+    Copy(OwnedFd),
+    Lower(Held),
 }
 
 /// Builds the view, as the first process of new namespaces.
-pub(super) fn build_view(isolation: &Isolation) -> Result<(), StartRefusal> {
-    nix::unistd::chdir("/").map_err(StartRefusal::at(Step::Propagation))?;
-    mount_plain(None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)
-        .map_err(StartRefusal::at(Step::Propagation))?;
-    let shown = Path::new(&isolation.shown);
-    let real = resolve(shown).and_then(|real| real.ok_or(Errno::ENOENT)).map_err(showing(shown))?;
-    let hidden = paths_to_hide(&isolation.hidden_folders, &isolation.hidden_files)?;
-    pin_ancestors(&hidden)?;
-    let shown = Held::open(real).map_err(showing(shown))?;
-    let (folders, files): (Vec<_>, Vec<_>) = hidden.into_iter().partition(|path| path.is_dir());
-    let (folders, files) = (hold(folders)?, hold(files)?);
-    mount_own_kernel_views()?;
-    cover_files(&files)?;
-    for folder in &folders {
-        mount_empty(&folder.through_descriptor()).map_err(hiding(&folder.path))?;
+pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
+    cut_off()?;
+    let mut sources = Vec::new();
+    for step in &plan.steps {
+        match source(step) {
+            // What was there when this was planned and is not now, as a socket may be, needs nothing.
+            Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
+            found => sources.push((step, found?)),
+        }
     }
-    show_again(&shown).map_err(showing(&shown.path))?;
-    for folder in folders.iter().filter(|folder| folder.path != shown.path) {
-        let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | closed();
-        mount_plain(None, &folder.path, None, read_only).map_err(hiding(&folder.path))?;
+    let devices = copies_of_devices()?;
+    sys::make_read_only(&open(Path::new("/"))?.fd, true).map_err(StartRefusal::at(Step::ReadOnly))?;
+    mount_own_proc()?;
+    mount_own_devices(devices).map_err(StartRefusal::at(Step::Devices))?;
+    mount_terminals()?;
+    for (step, source) in sources {
+        match take(step, source) {
+            Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
+            taken => taken?,
+        }
+    }
+    let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty);
+    empty.map(|step| Path::new(&step.path)).chain([Path::new("/dev")]).try_for_each(close)
+}
+
+fn is_gone(refusal: &StartRefusal) -> bool {
+    matches!(refusal.cause(), Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)
+}
+
+fn source(step: &FileStep) -> Result<Source, StartRefusal> {
+    let from = Path::new(&step.from);
+    match step.access {
+        FileAccess::Empty | FileAccess::Private => Ok(Source::None),
+        FileAccess::Layer => Ok(Source::Lower(open(from)?)),
+        FileAccess::EmptyFile | FileAccess::ReadOnly | FileAccess::Writable => {
+            let copy = sys::copy_of_mount(&open(from)?.fd).map_err(StartRefusal::at(of(from)))?;
+            Ok(Source::Copy(copy))
+        }
+    }
+}
+
+fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
+    let path = Path::new(&step.path);
+    let failed = || StartRefusal::at(of(path));
+    match source {
+        Source::None => {
+            let (options, flags) = match step.access {
+                FileAccess::Private => ("mode=1777", MsFlags::MS_NOSUID | MsFlags::MS_NODEV),
+                _ => ("mode=0755,size=64k,nr_inodes=256", closed()),
+            };
+            let target = made(path, true)?;
+            mount_plain(Some("tmpfs"), &target.through_descriptor(), Some(options), flags).map_err(failed())
+        }
+        Source::Lower(lower) => {
+            made(path, true)?;
+            layer::lay(&lower, path)
+        }
+        Source::Copy(copy) => {
+            if step.access != FileAccess::Writable {
+                sys::make_read_only(&copy, true).map_err(failed())?;
+            }
+            let is_folder = is_folder(&copy).map_err(failed())?;
+            sys::place_mount(&copy, &made(path, is_folder)?.fd).map_err(failed())
+        }
+    }
+}
+
+fn is_folder(at: impl AsFd) -> nix::Result<bool> {
+    let kind = nix::sys::stat::fstat(at)?.st_mode & nix::libc::S_IFMT;
+    Ok(kind == nix::libc::S_IFDIR)
+}
+
+/// What is at this path. Where nothing is it is made, in folders that are the sandbox's own: others are read-only.
+fn made(path: &Path, folder: bool) -> Result<Held, StartRefusal> {
+    match try_open(path) {
+        Err(Errno::ENOENT) => {}
+        found => return found.map_err(StartRefusal::at(of(path))),
+    }
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::ReadOnlyFilesystem => StartRefusal::at(of(path))(Errno::ENOENT),
+        _ => StartRefusal::io_at(of(path))(error),
+    };
+    let above = if folder { path } else { path.parent().unwrap_or(path) };
+    DirBuilder::new().recursive(true).mode(0o755).create(above).map_err(failed)?;
+    if !folder {
+        File::create_new(path).map_err(failed)?;
+    }
+    open(path)
+}
+
+/// /proc shows only the sandbox's processes, and what acts on the machine only to be read.
+fn mount_own_proc() -> Result<(), StartRefusal> {
+    mount_plain(Some("proc"), Path::new("/proc"), None, closed()).map_err(StartRefusal::at(Step::Proc))?;
+    for held in OF_THE_MACHINE.iter().filter_map(|path| try_open(Path::new(path)).ok()) {
+        let copy = sys::copy_of_mount(&held.fd).map_err(StartRefusal::at(Step::Proc))?;
+        sys::make_read_only(&copy, true).map_err(StartRefusal::at(Step::Proc))?;
+        sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Proc))?;
     }
     Ok(())
 }
 
-fn hold(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Held>, StartRefusal> {
-    paths.into_iter().map(|path| Held::open(path.clone()).map_err(hiding(&path))).collect()
+fn copies_of_devices() -> Result<Vec<(PathBuf, OwnedFd)>, StartRefusal> {
+    let mut copies = Vec::new();
+    for path in DEVICES.map(|name| Path::new("/dev").join(name)) {
+        match try_open(&path).and_then(|held| sys::copy_of_mount(&held.fd)) {
+            Err(Errno::ENOENT) => {}
+            copy => copies.push((path, copy.map_err(StartRefusal::at(Step::Devices))?)),
+        }
+    }
+    Ok(copies)
 }
 
-/// What the hidden paths lead to, without what is below others of them. A missing folder is made first.
-pub(crate) fn paths_to_hide(folders: &[OsString], files: &[OsString]) -> Result<BTreeSet<PathBuf>, StartRefusal> {
-    let mut all = BTreeSet::new();
-    for path in folders.iter().map(Path::new) {
-        make_folder(path).map_err(hiding(path))?;
-        all.extend(resolve(path).map_err(hiding(path))?);
+/// /dev has what every program expects, and shared memory of its own.
+fn mount_own_devices(devices: Vec<(PathBuf, OwnedFd)>) -> nix::Result<()> {
+    let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
+    let dev = Path::new("/dev");
+    mount_plain(Some("tmpfs"), dev, Some("mode=0755"), MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC)?;
+    for (path, copy) in devices {
+        File::create_new(&path).map_err(errno)?;
+        sys::place_mount(&copy, &try_open(&path)?.fd)?;
     }
-    for path in files.iter().map(Path::new) {
-        let real = resolve(path).map_err(hiding(path))?;
-        all.extend(real.filter(|real| !PRIVATE.iter().any(|folder| real.starts_with(folder))));
+    let streams = [("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")];
+    for (name, to) in streams.into_iter().chain([("fd", "/proc/self/fd"), ("ptmx", "pts/ptmx")]) {
+        symlink(to, dev.join(name)).map_err(errno)?;
     }
-    let is_outermost = |path: &&PathBuf| !path.ancestors().skip(1).any(|above| all.contains(above));
-    Ok(all.iter().filter(is_outermost).cloned().collect())
+    for name in ["pts", "shm"] {
+        DirBuilder::new().mode(0o755).create(dev.join(name)).map_err(errno)?;
+    }
+    mount_plain(Some("tmpfs"), &dev.join("shm"), Some("mode=1777"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV)
 }
 
-/// Makes mounts of the folders above what is hidden, where the command could otherwise rename them: it would put
-/// folders of its own at the hidden paths, which the harness would open for ours after that.
-fn pin_ancestors(hidden: &BTreeSet<PathBuf>) -> Result<(), StartRefusal> {
-    let could_be_renamed =
-        |folder: &&Path| folder.parent().is_some_and(|above| access(above, AccessFlags::W_OK).is_ok());
-    let pins: BTreeSet<&Path> =
-        hidden.iter().flat_map(|path| path.ancestors().skip(1)).filter(could_be_renamed).collect();
-    for pin in pins {
-        mount(Some(pin), pin, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>).map_err(hiding(pin))?;
-    }
-    Ok(())
-}
-
-/// Makes a missing folder, unless this user could not: then the command cannot make it either.
-fn make_folder(path: &Path) -> nix::Result<()> {
-    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Ok(()) => Ok(()),
-        Err(error) => match error.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Ok(()),
-            _ => Err(errno_of(&error)),
-        },
-    }
-}
-
-/// /proc shows only the sandbox's processes, /dev/pts only its terminals.
-fn mount_own_kernel_views() -> Result<(), StartRefusal> {
-    let nothing_special = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount_plain(Some("proc"), Path::new("/proc"), None, nothing_special).map_err(StartRefusal::at(Step::Proc))?;
-    if !Path::new(TERMINALS).is_dir() {
-        return Ok(());
-    }
+/// /dev/pts shows only the sandbox's terminals.
+fn mount_terminals() -> Result<(), StartRefusal> {
     let devices = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let options = Some("newinstance,ptmxmode=0666,mode=620");
-    mount_plain(Some("devpts"), Path::new(TERMINALS), options, devices).map_err(StartRefusal::at(Step::Terminals))
+    mount_plain(Some("devpts"), Path::new("/dev/pts"), options, devices).map_err(StartRefusal::at(Step::Terminals))
 }
 
-/// Covers each file with an empty one, which has no other name.
-fn cover_files(files: &[Held]) -> Result<(), StartRefusal> {
-    let Some(first) = files.first() else { return Ok(()) };
-    let scratch = Path::new(SCRATCH);
-    let empty = scratch.join("empty");
-    mount_empty(scratch).map_err(hiding(&first.path))?;
-    let made = File::create(&empty).map_err(StartRefusal::io_at(Step::Hidden(named(&first.path))))?;
-    drop(made);
-    for file in files {
-        bind_read_only(&empty, &file.through_descriptor(), &file.path).map_err(hiding(&file.path))?;
-    }
-    umount2(scratch, MntFlags::MNT_DETACH).map_err(hiding(&first.path))
-}
-
-fn show_again(shown: &Held) -> nix::Result<()> {
-    // Below a hidden folder this is now an empty place; elsewhere it exists.
-    DirBuilder::new().recursive(true).mode(0o755).create(&shown.path).map_err(|error| errno_of(&error))?;
-    bind_read_only(&shown.through_descriptor(), &shown.path, &shown.path)
+/// Makes a folder of the sandbox's own read-only, and nothing that is mounted in it.
+fn close(path: &Path) -> Result<(), StartRefusal> {
+    sys::make_read_only(&open(path)?.fd, false).map_err(StartRefusal::at(of(path)))
 }
 
 fn closed() -> MsFlags {
     MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC
-}
-
-fn mount_empty(target: &Path) -> nix::Result<()> {
-    mount_plain(Some("tmpfs"), target, Some("mode=0755,size=64k,nr_inodes=64"), closed())
-}
-
-/// Binds `source` over `target`, which can then be reached as `path`. Flags that the source's mount has must stay:
-/// the kernel refuses to lift them.
-fn bind_read_only(source: &Path, target: &Path, path: &Path) -> nix::Result<()> {
-    mount(Some(source), target, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
-    let has = statvfs(path)?.flags();
-    let mut flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
-    let pairs = [
-        (FsFlags::ST_NOSUID, MsFlags::MS_NOSUID),
-        (FsFlags::ST_NODEV, MsFlags::MS_NODEV),
-        (FsFlags::ST_NOEXEC, MsFlags::MS_NOEXEC),
-    ];
-    for (is, keep) in pairs {
-        if has.contains(is) {
-            flags |= keep;
-        }
-    }
-    mount_plain(None, path, None, flags)
 }
 
 fn mount_plain(kind: Option<&str>, target: &Path, options: Option<&str>, flags: MsFlags) -> nix::Result<()> {

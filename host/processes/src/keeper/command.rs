@@ -116,6 +116,13 @@ impl KeptCommand {
         self
     }
 
+    /// Has the program see a folder of the host at another place too, an empty folder, where what it writes goes into a
+    /// layer in memory.
+    pub(crate) fn layered(mut self, folder: &Path, at: &Path) -> Self {
+        self.order.isolation = Some(Isolation::layer(folder, at));
+        self
+    }
+
     /// Says that the program only wraps another one, its single child: that one gets the signals and the terminal.
     pub fn wrapper(mut self) -> Self {
         self.order.target = Target::Child;

@@ -22,7 +22,6 @@ use super::channel;
 use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
-use crate::isolation::Isolation;
 use crate::refusal::{StartRefusal, Step};
 use crate::sys::{self, Inherited};
 use crate::terminal::window;
@@ -54,8 +53,8 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
     enter_folder(order)?;
     restore(&order.inherited)?;
     sys::close_on_exec_above_stderr().map_err(StartRefusal::at(Step::Descriptors))?;
-    if order.isolation.is_some() {
-        Isolation::give_up_privileges()?;
+    if let Some(isolation) = &order.isolation {
+        isolation.give_up_privileges()?;
     }
     pass_on(&descriptors.more)?;
     if order.confined {

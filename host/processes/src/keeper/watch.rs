@@ -104,7 +104,7 @@ fn start() -> nix::Result<Keeper> {
 fn fork(isolation: Option<&Isolation>) -> Result<ForkResult, StartRefusal> {
     match isolation {
         None => sys::fork().map_err(StartRefusal::at(Step::Fork)),
-        Some(_) => sys::fork_into(Isolation::namespaces()).map_err(StartRefusal::at(Step::Namespaces)),
+        Some(isolation) => sys::fork_into(isolation.namespaces()).map_err(StartRefusal::at(Step::Namespaces)),
     }
 }
 

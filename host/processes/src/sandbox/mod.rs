@@ -3,12 +3,16 @@
 //! Each kind of sandbox gives a [`crate::keeper::KeptCommand`], ready for streams and spawning. A sandbox knows paths
 //! and names and nothing of sessions, servers or policies.
 
+pub mod around;
 pub mod bwrap;
 pub mod container;
 pub mod engine;
 mod environment;
+pub mod files;
+pub mod layer;
 pub mod net;
 pub mod none;
+pub mod places;
 
-pub use crate::isolation::filter::{FilterError, filter_bytes};
+pub use crate::isolation::filter::{FilterError, Nesting, filter_bytes};
 pub use environment::{Asked, EnvironmentError, Environments, SandboxKind, environment};

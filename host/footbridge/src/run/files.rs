@@ -1,0 +1,237 @@
+//! Which of the host's files the command of a run sees, and which it may write: what was typed, and where it starts.
+//!
+//! Started in a home folder or above one, all of it would be writable; so that has to be named. Nothing in what the
+//! command may write is run or obeyed outside: see `config::Writable`.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+};
+
+use footbridge_processes::sandbox::{
+    around::bound_sockets,
+    files::{FilePlan, View, is_kernels},
+    layer,
+    places::{PRIVATE, SOCKETS, credentials},
+};
+
+use super::{Run, Sandbox, exposed, folder::RunFolder, guest::GuestBinaries};
+use crate::{config::folders::Folders, report};
+
+/// The files of one command.
+#[derive(Debug)]
+pub(super) struct GuestFiles {
+    /// The folder that it starts in.
+    pub(super) start: PathBuf,
+    /// What the command may write for good, by where it really is; without a sandbox that is no question.
+    writes: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    /// Whether writes to the home folder go into a layer.
+    layered: bool,
+}
+
+/// Why the command cannot have these files.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuestFilesError {
+    /// The working folder is gone.
+    #[error("cannot find the working folder: {0}")]
+    Start(#[source] io::Error),
+    /// Something that was named is not there.
+    #[error("{flag} {}: {source}; name something that is there", path.display())]
+    Missing {
+        /// What named it.
+        flag: &'static str,
+        /// What was named.
+        path: PathBuf,
+        /// Why it cannot be found.
+        source: io::Error,
+    },
+    /// All of it, or what the kernel shows of itself.
+    #[error("{flag} {}: no sandbox lets a command have that; name a folder or file further down", path.display())]
+    Never {
+        /// What named it.
+        flag: &'static str,
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The harness's own.
+    #[error("{what} {} is in {}, where Footbridge keeps its own files; use another folder", path.display(), own.display())]
+    Own {
+        /// What named it.
+        what: &'static str,
+        /// What was named.
+        path: PathBuf,
+        /// The harness's folder.
+        own: PathBuf,
+    },
+    /// Too much would be writable.
+    #[error(
+        "the working folder is {}, and the command could write to all of it: start in the folder that it is to work in, \
+         or name what it may write, as in --write {}", path.display(), path.join("project").display()
+    )]
+    TooMuch {
+        /// The working folder.
+        path: PathBuf,
+    },
+}
+
+impl GuestFiles {
+    /// What was asked for, checked.
+    pub(super) fn of(run: &Run, folders: &Folders) -> Result<Self, GuestFilesError> {
+        let start = start_folder().map_err(GuestFilesError::Start)?;
+        let home = home_folder().filter(|home| home.is_dir() && !is_shared(home));
+        let writes = match run.sandbox {
+            // An image has its own files.
+            Sandbox::None | Sandbox::Podman | Sandbox::Docker => Vec::new(),
+            Sandbox::Net | Sandbox::Bwrap => {
+                let own = own_folders(folders);
+                let mut all = named("--write", &run.write, &own)?;
+                if !is_too_much(&start, home.as_deref()) {
+                    is_not_own("the working folder", &start, &own)?;
+                    all.push(start.clone());
+                } else if all.is_empty() {
+                    return Err(GuestFilesError::TooMuch { path: start });
+                }
+                all
+            }
+        };
+        let shown = named("--show", &run.show, &own_folders(folders))?;
+        Ok(Self { start, writes, shown, home, layered: false })
+    }
+
+    /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
+    pub(super) async fn plan(
+        &mut self,
+        run: &Run,
+        folders: &Folders,
+        folder: &RunFolder,
+        guest: &GuestBinaries,
+    ) -> anyhow::Result<FilePlan> {
+        let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
+        let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
+        exposed::warn_of(&shown);
+        let writable_home = self.home.as_ref().is_some_and(|home| self.may_write(home));
+        if let Some(home) = self.home.as_ref().filter(|_| !writable_home) {
+            match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
+                Ok(()) => self.layered = true,
+                Err(refusal) => report::note(&format!(
+                    "footbridge: the home folder is read-only for this command: cannot {}: {}",
+                    refusal.step,
+                    refusal.cause().desc()
+                )),
+            }
+        }
+        Ok(self.view(run, folders, folder, guest).plan()?)
+    }
+
+    /// Whether the command may write, make or replace this; the path has no links in it.
+    fn may_write(&self, path: &Path) -> bool {
+        self.writes.iter().any(|folder| path.starts_with(folder))
+    }
+
+    fn view(&self, run: &Run, folders: &Folders, folder: &RunFolder, guest: &GuestBinaries) -> View {
+        let mut hidden = credentials(self.home.as_deref(), |name| env::var_os(name));
+        hidden.extend(folders.users_runtime.clone());
+        let bin = folder.bin();
+        View {
+            own_folders: own_folders(folders),
+            secrets: run.config.gathered.files.clone(),
+            configurations: run.config.files.clone(),
+            hidden,
+            sockets: bound_sockets(),
+            writable: self.writes.clone(),
+            shown: self.shown.clone(),
+            home: self.home.clone().filter(|_| self.layered),
+            session: folder.shown(),
+            programs: vec![
+                (guest.relay.clone(), bin.join("footbridge-relay")),
+                (guest.tool_cli.clone(), bin.join("tool-cli")),
+            ],
+            empty: folder.empty(),
+        }
+    }
+}
+
+/// The folder that the command of a run starts in, where it may write all of it though nobody named it.
+pub(super) fn opened_unasked() -> Option<PathBuf> {
+    start_folder().ok().filter(|start| !is_too_much(start, home_folder().as_deref()))
+}
+
+fn start_folder() -> io::Result<PathBuf> {
+    env::current_dir().and_then(|folder| folder.canonicalize())
+}
+
+fn home_folder() -> Option<PathBuf> {
+    env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok())
+}
+
+/// Tells of names that others run or obey outside and that could not be kept from the command.
+pub(super) fn say_what_appeared(plan: &FilePlan) {
+    let appeared = plan.appeared();
+    if !appeared.is_empty() {
+        let names: Vec<String> = appeared.iter().map(|path| path.display().to_string()).collect();
+        report::note(&format!(
+            "footbridge: new since the command started, and run or obeyed by other programs here: {}; look before you \
+             use them",
+            names.join(", ")
+        ));
+    }
+}
+
+fn own_folders(folders: &Folders) -> Vec<PathBuf> {
+    vec![folders.config.clone(), folders.state.clone(), folders.runtime.clone()]
+}
+
+fn named(flag: &'static str, paths: &[PathBuf], own: &[PathBuf]) -> Result<Vec<PathBuf>, GuestFilesError> {
+    let check = |path: &PathBuf| {
+        let missing = |source| GuestFilesError::Missing { flag, path: path.clone(), source };
+        let real = path.canonicalize().map_err(missing)?;
+        let devices = flag == "--show" && real.starts_with("/dev/");
+        if real == Path::new("/") || (is_kernels(&real) && !devices) {
+            return Err(GuestFilesError::Never { flag, path: path.clone() });
+        }
+        is_not_own(flag, &real, own)?;
+        Ok(real)
+    };
+    paths.iter().map(check).collect()
+}
+
+fn is_not_own(what: &'static str, path: &Path, own: &[PathBuf]) -> Result<(), GuestFilesError> {
+    let real = own.iter().filter_map(|own| own.canonicalize().ok());
+    match real.into_iter().find(|own| path.starts_with(own)) {
+        Some(own) => Err(GuestFilesError::Own { what, path: path.to_owned(), own }),
+        None => Ok(()),
+    }
+}
+
+/// A folder that many programs share, or one above it: no folder of work, and no home.
+fn is_shared(folder: &Path) -> bool {
+    let shared = PRIVATE.iter().chain(&SOCKETS).map(Path::new);
+    is_kernels(folder) || shared.into_iter().any(|shared| shared.starts_with(folder))
+}
+
+/// Whether too much would be writable if all of this were: a home folder, or what is above one.
+fn is_too_much(folder: &Path, home: Option<&Path>) -> bool {
+    let registered = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let registered = registered.and_then(|user| user.dir.canonicalize().ok());
+    let homes = home.map(Path::to_owned).into_iter().chain(registered);
+    is_shared(folder) || homes.into_iter().any(|home| home.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_folder_and_what_is_above_one_is_too_much() {
+        let home = Some(Path::new("/h/me"));
+        for folder in ["/", "/h", "/h/me", "/tmp", "/run", "/var", "/sys/fs/cgroup", "/dev/shm"] {
+            assert!(is_too_much(Path::new(folder), home), "{folder}");
+        }
+        for folder in ["/h/me/work", "/h/you", "/tmp/work", "/srv"] {
+            assert!(!is_too_much(Path::new(folder), home), "{folder}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Plans over folders that are really there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// A folder of this test, outside of what is private: its steps, each as a letter and the path below the folder.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn with(folders: &[&str], files: &[&str]) -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for folder in folders.iter().chain(&["session"]) {
+            fs::create_dir_all(tree.path(folder)).unwrap();
+        }
+        for file in files {
+            fs::write(tree.path(file), "x").unwrap();
+        }
+        tree
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(name)
+    }
+
+    fn paths(&self, names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(|name| self.path(name)).collect()
+    }
+
+    fn view(&self, writable: &[&str]) -> View {
+        View {
+            writable: self.paths(writable),
+            session: self.path("session"),
+            empty: "/empty".into(),
+            ..View::default()
+        }
+    }
+
+    /// The steps below the folder but for the session's.
+    fn steps(&self, view: &View) -> String {
+        let plan = view.plan().unwrap();
+        let below = plan.steps.iter().filter_map(|step| {
+            let name = Path::new(&step.path).strip_prefix(self.path("").components().as_path()).ok()?.to_str()?;
+            let letter = match step.access {
+                FileAccess::Empty => 'e',
+                FileAccess::EmptyFile => 'x',
+                FileAccess::Private => 'p',
+                FileAccess::Layer => 'l',
+                FileAccess::ReadOnly => 'r',
+                FileAccess::Writable => 'w',
+            };
+            (name != "session").then(|| format!("{letter} {name}"))
+        });
+        below.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[test]
+fn the_deepest_step_decides_and_what_is_named_is_not_hidden() {
+    let tree = Tree::with(&["home/.ssh", "home/.aws", "home/work"], &["home/.aws/config", "home/.netrc"]);
+    let mut view = View { home: Some(tree.path("home")), ..tree.view(&["home/work"]) };
+    view.hidden = tree.paths(&["home/.ssh", "home/.aws", "home/.netrc", "home/.missing"]);
+    assert_eq!(tree.steps(&view), "l home, e home/.aws, x home/.netrc, e home/.ssh, w home/work");
+    view.shown = tree.paths(&["home/.ssh", "home/.aws/config"]);
+    let expected = "l home, e home/.aws, r home/.aws/config, x home/.netrc, r home/.ssh, w home/work";
+    assert_eq!(tree.steps(&view), expected);
+}
+
+#[test]
+fn what_others_obey_is_read_only_and_pinned_and_what_is_named_itself_is_not() {
+    let tree = Tree::with(&["work/.git/objects", "work/.vscode"], &["work/.git/HEAD", "work/.git/config"]);
+    let plan = "w work, w work/.git, r work/.git/config, r work/.git/hooks, r work/.vscode";
+    assert_eq!(tree.steps(&tree.view(&["work"])), plan);
+    assert!(tree.path("work/.git/hooks").is_dir(), "it is made, or the command could");
+    let named = "w work, w work/.git, r work/.git/config, w work/.git/hooks, r work/.vscode";
+    assert_eq!(tree.steps(&tree.view(&["work", "work/.git/hooks"])), named);
+}
+
+#[test]
+fn a_configuration_shows_where_it_could_be_written_and_is_hidden_elsewhere() {
+    let tree = Tree::with(&["work/conf"], &["work/conf/a.json", "b.json", "work/secret"]);
+    let view = View {
+        configurations: tree.paths(&["work/conf/a.json", "b.json"]),
+        secrets: tree.paths(&["work/secret"]),
+        ..tree.view(&["work"])
+    };
+    // The whole folder is private where it is in /tmp, so what lies above the work need not be hidden.
+    let steps = tree.steps(&view);
+    assert!(steps.ends_with("w work, w work/conf, r work/conf/a.json, x work/secret"), "{steps}");
+}
+
+#[test]
+fn a_link_to_a_configuration_that_could_be_replaced_is_refused() {
+    let tree = Tree::with(&["work", "real"], &["real/a.json"]);
+    symlink("../real/a.json", tree.path("work/a.json")).unwrap();
+    let view = View { configurations: tree.paths(&["work/a.json"]), ..tree.view(&["work"]) };
+    let error = view.plan().unwrap_err().to_string();
+    assert!(error.contains("work/a.json, which the command could replace"), "{error}");
+    symlink("work/a.json", tree.path("outside.json")).unwrap();
+    let view = View { configurations: tree.paths(&["outside.json"]), ..tree.view(&["work"]) };
+    assert!(view.plan().is_err());
+    let view = View { configurations: tree.paths(&["outside.json"]), ..tree.view(&["real"]) };
+    assert!(view.plan().is_ok());
+}
+
+#[test]
+fn the_harness_s_own_stays_hidden_whatever_is_named() {
+    let tree = Tree::with(&["work/state/inner"], &["work/state/db"]);
+    let view = View {
+        own_folders: tree.paths(&["work/state", "work/a/new"]),
+        shown: tree.paths(&["work/state/db"]),
+        ..tree.view(&["work", "work/state/inner"])
+    };
+    assert_eq!(tree.steps(&view), "w work, w work/a, e work/a/new, e work/state");
+}
+
+#[test]
+fn bound_sockets_are_covered_where_they_could_be_reached() {
+    let tree = Tree::with(&["home", "work", "shown"], &["home/s", "work/s", "shown/s"]);
+    let view = View {
+        sockets: tree.paths(&["home/s", "work/s", "shown/s"]),
+        home: Some(tree.path("home")),
+        shown: tree.paths(&["shown"]),
+        ..tree.view(&["work"])
+    };
+    assert_eq!(tree.steps(&view), "l home, r shown, w work, x work/s");
+}
+
+#[test]
+fn names_that_could_not_be_kept_are_told_once_they_are_there() {
+    let tree = Tree::with(&["work/there", "work/.idea"], &[]);
+    symlink("there", tree.path("work/.vscode")).unwrap();
+    let plan = tree.view(&["work"]).plan().unwrap();
+    assert_eq!(plan.appeared(), Vec::<PathBuf>::new());
+    fs::remove_file(tree.path("work/.vscode")).unwrap();
+    fs::create_dir(tree.path("work/.vscode")).unwrap();
+    fs::write(tree.path("work/.envrc"), "x").unwrap();
+    assert_eq!(plan.appeared(), tree.paths(&["work/.vscode", "work/.envrc"]));
+}

@@ -1,0 +1,225 @@
+//! The places that matter to every sandbox: where people keep credentials, where programs have their sockets, and what
+//! in a folder of work is run or obeyed by others than the command. `docs/sandboxes.md` has the same lists, and a test
+//! compares them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What shows as an empty folder that can be written, and is the sandbox's own.
+pub const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Where programs of the system have their sockets: shown as empty folders.
+pub const SOCKETS: [&str; 5] = ["/run", "/var/lib/incus", "/var/lib/lxd", "/var/snap/lxd", "/var/spool/postfix"];
+
+/// Where the kernel shows itself: nothing there is for a command to write.
+pub const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// Where people keep credentials, below their home folder.
+pub const CREDENTIALS: [&str; 89] = [
+    ".ssh",
+    ".gnupg",
+    ".age",
+    ".config/age",
+    ".config/sops",
+    ".password-store",
+    ".vault-token",
+    ".config/op",
+    ".config/1Password",
+    ".config/Bitwarden",
+    ".config/Bitwarden CLI",
+    ".config/keepassxc",
+    ".aws",
+    ".azure",
+    ".boto",
+    ".config/gcloud",
+    ".config/doctl",
+    ".config/hcloud",
+    ".config/linode-cli",
+    ".config/openstack",
+    ".config/rclone",
+    ".config/scw",
+    ".fly",
+    ".ibmcloud",
+    ".kube",
+    ".oci",
+    ".pulumi",
+    ".s3cfg",
+    ".terraform.d",
+    ".terraformrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/tea",
+    ".netrc",
+    ".bundle/config",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".config/containers/auth.json",
+    ".config/netlify",
+    ".config/pypoetry/auth.toml",
+    ".config/vercel",
+    ".docker",
+    ".gem/credentials",
+    ".gradle/gradle.properties",
+    ".hex/hex.config",
+    ".local/share/com.vercel.cli",
+    ".local/share/gem/credentials",
+    ".local/share/uv/credentials",
+    ".m2/settings-security.xml",
+    ".m2/settings.xml",
+    ".npmrc",
+    ".nuget/NuGet/NuGet.Config",
+    ".pypirc",
+    ".yarnrc.yml",
+    ".cache/huggingface/token",
+    ".huggingface",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".pgpass",
+    ".kde4/share/apps/kwallet",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".pki",
+    ".Xauthority",
+    ".ICEauthority",
+    ".config/BraveSoftware",
+    ".config/chromium",
+    ".config/google-chrome",
+    ".config/google-chrome-beta",
+    ".config/google-chrome-unstable",
+    ".config/microsoft-edge",
+    ".config/opera",
+    ".config/vivaldi",
+    ".librewolf",
+    ".mozilla",
+    ".thunderbird",
+    ".waterfox",
+    ".zen",
+    ".var/app",
+    "snap",
+    ".config/Signal",
+    ".config/Slack",
+    ".config/discord",
+    ".config/teams",
+];
+
+/// Variables that name such a place elsewhere; a colon may stand between several.
+pub const CREDENTIAL_VARIABLES: [&str; 17] = [
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "DOCKER_CONFIG",
+    "GH_CONFIG_DIR",
+    "GNUPGHOME",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+    "NETRC",
+    "NPM_CONFIG_USERCONFIG",
+    "PASSWORD_STORE_DIR",
+    "PGPASSFILE",
+    "REGISTRY_AUTH_FILE",
+    "SSH_AUTH_SOCK",
+    "VAULT_TOKEN_FILE",
+    "XAUTHORITY",
+];
+
+/// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
+pub const GUARDED: [&str; 45] = [
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".fleet",
+    ".nvim.lua",
+    ".nvimrc",
+    ".exrc",
+    ".vimrc",
+    ".dir-locals.el",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".claude",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".gemini",
+    ".opencode",
+    ".roo",
+    ".windsurf",
+    ".aider.conf.yml",
+    ".mcp.json",
+    "mcp.json",
+    "opencode.json",
+    ".envrc",
+    ".mise.toml",
+    "mise.toml",
+    ".gdbinit",
+    ".lldbinit",
+    ".githooks",
+    ".husky",
+    ".pre-commit-config.yaml",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".inputrc",
+    ".profile",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    ".config/autostart",
+    ".config/fish",
+    ".config/systemd",
+    ".gitconfig",
+];
+
+/// Names in a folder of git by which it runs programs or finds other settings.
+pub const GUARDED_IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
+
+/// Where the credentials of whoever has this home folder and these variables are; what is missing is named too.
+pub fn credentials(home: Option<&Path>, var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = CREDENTIALS.iter().filter_map(|name| Some(home?.join(name))).collect();
+    let moved = [(".config/", "XDG_CONFIG_HOME"), (".local/share/", "XDG_DATA_HOME"), (".cache/", "XDG_CACHE_HOME")];
+    for (prefix, name) in moved {
+        let Some(folder) = var(name) else { continue };
+        let below = CREDENTIALS.iter().filter_map(|name| name.strip_prefix(prefix));
+        all.extend(below.map(|rest| Path::new(&folder).join(rest)));
+    }
+    for name in CREDENTIAL_VARIABLES {
+        all.extend(var(name).iter().flat_map(std::env::split_paths).collect::<Vec<_>>());
+    }
+    all.retain(|path| path.is_absolute());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_found_below_the_home_folder_and_where_variables_name_them() {
+        let var = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some("/c".into()),
+            "KUBECONFIG" => Some("/k/one:relative:/k/two".into()),
+            _ => None,
+        };
+        let found = credentials(Some(Path::new("/h")), var);
+        for path in ["/h/.ssh", "/h/.config/gh", "/c/gh", "/k/one", "/k/two"] {
+            assert!(found.contains(&PathBuf::from(path)), "{path}");
+        }
+        assert!(found.iter().all(|path| path.is_absolute()));
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_lists() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandboxes.md")).unwrap();
+        let all = CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&GUARDED_IN_GIT);
+        for name in all.chain(&PRIVATE).chain(&SOCKETS) {
+            assert!(text.contains(&format!("`{name}`")), "docs/sandboxes.md does not name {name}");
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! What the command of `footbridge run` can do to the host from `net` and `bwrap`, as an ordinary user: a test an attack,
+//! and what must go on working all the same.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            fs::{PermissionsExt as _, symlink},
+            net::{SocketAddr, UnixListener},
+            process::CommandExt as _,
+        },
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use footbridge_tests::{Host, NOBODY, Servers, skipped};
+use nix::unistd::geteuid;
+use serde_json::json;
+
+/// Tries to connect to each argument; a leading `@` is an abstract name.
+const CONNECTS: &str = "import socket, sys\n\
+    for name in sys.argv[1:]:\n    \
+        try: socket.socket(socket.AF_UNIX).connect(name.replace('@', chr(0), 1)); print('reached', name)\n    \
+        except OSError as e: print('no', name, file=sys.stderr)\n\
+    print('tried', len(sys.argv) - 1)";
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A host in each sandbox that works here, whose owner is an ordinary user with a home folder.
+fn hosts(test: &str) -> Vec<Host> {
+    let sandboxes = ["net", "bwrap"].into_iter();
+    sandboxes.filter(|sandbox| works(test, sandbox)).map(|sandbox| ordinary(sandbox, "servers.json", "")).collect()
+}
+
+/// With a servers file at this path below its folder, and this text in front of the entry's end.
+fn ordinary(sandbox: &'static str, file: &str, more: &str) -> Host {
+    let host = Host::with(&Servers::none()).sandbox(sandbox);
+    let program = host.path().join("bin/footbridge");
+    let entry = json!({"mcpServers": {"demo": {"command": program, "args": ["demo-server"]}}}).to_string();
+    let config = host.path().join(file);
+    fs::write(&config, entry.replace("}}}", &format!("{more}}}}}}}"))).unwrap();
+    let host = host.only_configs(&[config]).env("XDG_CONFIG_HOME", "");
+    if geteuid().is_root() {
+        return host.as_user(NOBODY);
+    }
+    let home = host.path().join("home");
+    fs::create_dir_all(host.path().join("bin")).unwrap();
+    fs::create_dir(&home).unwrap();
+    symlink(footbridge_tests::programs::footbridge(), program).unwrap();
+    host.env("HOME", home)
+}
+
+fn works(test: &str, sandbox: &str) -> bool {
+    let words = if sandbox == "bwrap" {
+        "bwrap --ro-bind / / --proc /proc --dev /dev --unshare-all true"
+    } else {
+        "unshare -Urn true"
+    };
+    let mut probe = Command::new("sh");
+    probe.args(["-c", words]).current_dir("/");
+    if geteuid().is_root() {
+        probe.uid(NOBODY).gid(NOBODY);
+    }
+    match probe.output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => skipped(&format!("{test} in {sandbox}"), String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => skipped(&format!("{test} in {sandbox}"), &error.to_string()),
+    }
+    false
+}
+
+fn home(host: &Host) -> PathBuf {
+    host.path().join("home")
+}
+
+/// Makes a folder or, where there is text, a file that belongs to the host's owner.
+fn owned(path: &Path, text: Option<&str>) {
+    match text {
+        Some(text) => fs::write(path, text).unwrap(),
+        None => fs::create_dir_all(path).unwrap(),
+    }
+    if geteuid().is_root() {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+/// Git of the host's owner, outside.
+fn git(host: &Host, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=n", "-c", "user.email=e@x"]).args(words).current_dir(host.work());
+    command.env("HOME", home(host)).env("GIT_CONFIG_NOSYSTEM", "1");
+    if geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn listen(path: &Path) -> UnixListener {
+    let listener = UnixListener::bind(path).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    listener
+}
+
+fn words(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn no_socket_of_another_program_is_reached() {
+    let name = "no_socket_of_another_program_is_reached";
+    if !Path::new(PYTHON).exists() {
+        return skipped(name, &format!("{PYTHON} is missing"));
+    }
+    for host in hosts(name) {
+        let shared = tempfile::tempdir().unwrap();
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        owned(&home(&host).join(".X11-unix"), None);
+        let mut paths = vec![
+            shared.path().join("X0"),
+            home(&host).join("s"),
+            home(&host).join(".X11-unix/X1"),
+            host.work().join("s"),
+        ];
+        // Folders of the system, where this user may write to them.
+        let system = ["/run", "/srv", "/var/tmp", "/dev/shm"];
+        let system: Vec<_> = system.iter().filter_map(|folder| tempfile::tempdir_in(folder).ok()).collect();
+        for folder in &system {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            paths.push(folder.path().join("s"));
+        }
+        let listeners: Vec<_> = paths.iter().map(|path| listen(path)).collect();
+        let abstract_name = format!("footbridge-test-{}", shared.path().file_name().unwrap().display());
+        let abstract_one = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name).unwrap()).unwrap();
+        let all = format!("{} @{abstract_name}", words(&paths));
+        let outside = Command::new(PYTHON).args(["-c", CONNECTS]).args(all.split(' ')).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&outside.stdout).matches("reached").count(), paths.len() + 1, "{outside:?}");
+        owned(&host.work().join("connects.py"), Some(CONNECTS));
+        let script = format!("{PYTHON} -I connects.py {all}; echo ready; read more; {PYTHON} -I connects.py $more");
+        let mut running = host.starts_script(&script);
+        running.stdout.shows(&format!("tried {}\nready\n", paths.len() + 1));
+        let later = [shared.path().join("later"), home(&host).join("later")];
+        let more: Vec<_> = later.iter().map(|path| listen(path)).collect();
+        running.hears(&format!("{}\n", words(&later)));
+        let ran = running.ends();
+        assert!(ran.stdout.ends_with("tried 2\n") && !ran.stdout.contains("reached"), "{ran:?}");
+        drop((listeners, abstract_one, more));
+    }
+}
+
+#[test]
+fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
+    for host in hosts("nothing_of_the_host_can_be_written_but_the_folder_of_work") {
+        let cgroups = "$(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null)";
+        owned(&home(&host).join("mine"), Some("mine"));
+        symlink("mine", home(&host).join("link")).unwrap();
+        let script = format!(
+            "for f in /usr/x /etc/x /x /run/x /var/lib/x /sys/x /sys/kernel/mm/ksm/run /sys/power/state \
+             /proc/sys/kernel/core_pattern /proc/sysrq-trigger {cgroups}; do (echo 1 >$f) 2>/dev/null && echo wrote $f; done; \
+             for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mkdir $d/x 2>/dev/null && echo made $d/x; done; \
+             for f in /tmp/x /var/tmp/x /dev/shm/x here ~/new ~/mine ~/.bashrc; do echo 1 >$f && echo ok; done; \
+             rm ~/link; ln -s /etc ~/link; mv ~ ~/../x 2>/dev/null && echo moved; cat ~/mine ~/new; ls -A ~ | wc -l"
+        );
+        let ran = host.runs_script(&script);
+        assert_eq!(ran.stdout, format!("{}1\n1\n4\n", "ok\n".repeat(7)), "{ran:?}");
+        assert_eq!(ran.stderr, "");
+        assert_eq!(fs::read_to_string(home(&host).join("mine")).unwrap(), "mine");
+        assert_eq!(fs::read_link(home(&host).join("link")).unwrap(), Path::new("mine"));
+        let names = fs::read_dir(home(&host)).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.filter(|name| name != OsStr::new(".config")).collect();
+        names.sort();
+        assert_eq!(names, ["link", "mine"]);
+        assert!(host.work().join("here").exists() && !Path::new("/tmp/x").exists());
+        assert!(host.run_folders().is_empty(), "the run removed its folder");
+    }
+}
+
+#[test]
+fn what_others_run_or_obey_in_the_folder_of_work_stays_as_it_is() {
+    for host in hosts("what_others_run_or_obey_in_the_folder_of_work_stays_as_it_is") {
+        git(&host, &["init", "-q"]);
+        fs::remove_dir_all(host.work().join(".git/hooks")).unwrap();
+        owned(&host.work().join(".vscode"), None);
+        owned(&host.work().join(".envrc"), Some("export A=1\n"));
+        let config = fs::read_to_string(host.work().join(".git/config")).unwrap();
+        let script = "for f in .git/hooks/pre-commit .git/config .vscode/tasks.json .envrc; do \
+                        (echo evil >$f) 2>/dev/null && echo wrote $f; rm -rf $f 2>/dev/null; ln -sf /x $f 2>/dev/null; done; \
+                      for f in .git .git/hooks .vscode .envrc; do mv $f away 2>/dev/null && echo moved $f; done; \
+                      mkdir hooks; rmdir .git/hooks 2>/dev/null && ln -s ../hooks .git/hooks; \
+                      git config core.fsmonitor evil 2>/dev/null && echo configured; \
+                      git config --global user.name n; git config --global user.email e@x; \
+                      echo a >a && git add a && git commit -qm one && git log --format=%s; echo evil >.mcp.json";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "one\n", "{ran:?}");
+        assert_eq!(fs::read_to_string(host.work().join(".git/config")).unwrap(), config);
+        assert_eq!(fs::read_to_string(host.work().join(".envrc")).unwrap(), "export A=1\n");
+        assert_eq!(fs::read_dir(host.work().join(".git/hooks")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(host.work().join(".vscode")).unwrap().count(), 0);
+        assert_eq!(git(&host, &["log", "--format=%s"]), "one\n");
+        let said = "run or obeyed by other programs here";
+        assert!(ran.stderr.contains(said) && ran.stderr.contains("work/.mcp.json"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_tracked_configuration_is_committed_as_it_is_and_warned_about() {
+    let name = "a_tracked_configuration_is_committed_as_it_is_and_warned_about";
+    for sandbox in ["net", "bwrap"].into_iter().filter(|sandbox| works(name, sandbox)) {
+        let secret = r#", "env": {"API_KEY": "in-the-clear", "OTHER": "${HOME}"}"#;
+        let host = ordinary(sandbox, "work/.mcp.json", secret);
+        let text = fs::read_to_string(host.work().join(".mcp.json")).unwrap();
+        git(&host, &["init", "-q"]);
+        git(&host, &["add", ".mcp.json"]);
+        git(&host, &["commit", "-qm", "first"]);
+        let script = "git config --global user.name n; git config --global user.email e@x; echo a >a; git add a; \
+                      (echo x >.mcp.json) 2>/dev/null; rm -f .mcp.json 2>/dev/null; mv .mcp.json b 2>/dev/null; \
+                      cat .mcp.json; git commit -qam second; git status --short; tool-cli demo now '{}' >/dev/null && echo called";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, format!("{text}called\n"), "{ran:?}");
+        assert_eq!(git(&host, &["show", "HEAD:.mcp.json"]), text);
+        assert_eq!(git(&host, &["show", "--format=%s", "--name-only", "HEAD"]), "second\n\na\n");
+        let said = ["work/.mcp.json shows to the command as it is", "API_KEY in the clear"];
+        assert!(said.iter().all(|said| ran.stderr.contains(said)) && !ran.stderr.contains("OTHER"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_configuration_behind_a_link_in_the_folder_of_work_is_refused() {
+    for host in hosts("a_configuration_behind_a_link_in_the_folder_of_work_is_refused") {
+        symlink("../servers.json", host.work().join("linked.json")).unwrap();
+        let linked = host.work().join("linked.json");
+        let host = host.only_configs(&[linked]);
+        host.runs(&["true"]).fails(125, &["linked.json", "which the command could replace"]);
+    }
+}
+
+#[test]
+fn user_namespaces_are_refused_unless_they_are_asked_for() {
+    for host in hosts("user_namespaces_are_refused_unless_they_are_asked_for") {
+        let script = "unshare -Ur true 2>/dev/null && echo made; unshare -Urm true 2>/dev/null && echo made; \
+                      sh -c 'echo forks' | cat; (sleep 0 & wait); echo done";
+        assert_eq!(host.runs_script(script).well(), "forks\ndone\n");
+        let host = host.option("--allow-user-namespaces");
+        assert_eq!(host.runs_script(script).well(), "made\nmade\nforks\ndone\n");
+    }
+}
+
+#[test]
+fn credentials_are_hidden_and_what_is_named_shows() {
+    for host in hosts("credentials_are_hidden_and_what_is_named_shows") {
+        for folder in [".ssh", ".aws", ".config/gh"] {
+            owned(&home(&host).join(folder), None);
+            owned(&home(&host).join(folder).join("secret"), Some("s3cret\n"));
+        }
+        owned(&home(&host).join(".netrc"), Some("s3cret\n"));
+        owned(&home(&host).join("notes"), Some("read\n"));
+        let script = "cat ~/.netrc ~/.ssh/* ~/.aws/* ~/.config/gh/* ~/notes 2>/dev/null; (echo x >~/.ssh/new) 2>/dev/null \
+                      && echo wrote; cat ~/.ssh/new 2>/dev/null; echo end";
+        assert_eq!(host.runs_script(script).well(), "read\nend\n");
+        let (cloud, login) = (home(&host).join(".aws"), home(&host).join(".netrc"));
+        let shown = host.option("--show").option(cloud).option("--show").option(login);
+        assert_eq!(shown.runs_script(script).well(), "s3cret\ns3cret\nread\nend\n");
+    }
+}
+
+#[test]
+fn what_write_names_can_be_written_for_good_and_show_never_can() {
+    for host in hosts("what_write_names_can_be_written_for_good_and_show_never_can") {
+        for folder in ["data", "seen"] {
+            owned(&host.path().join(folder), None);
+        }
+        owned(&host.path().join("file"), Some(""));
+        owned(&home(&host).join("project"), None);
+        let name = |host: Host, flag, path: PathBuf| host.option(flag).option(path);
+        let (data, seen, file, project) =
+            (host.path().join("data"), host.path().join("seen"), host.path().join("file"), home(&host).join("project"));
+        let host = name(name(host, "--write", data.clone()), "--show", seen.clone());
+        let host = name(name(host, "--write", file.clone()), "--write", project.clone());
+        let script = "for f in ../data/x ../file ~/project/x here; do echo 1 >$f && echo ok; done; \
+                      (echo 1 >../seen/x) 2>/dev/null || echo no";
+        assert_eq!(host.runs_script(script).well(), "ok\nok\nok\nok\nno\n");
+        assert!(data.join("x").exists() && project.join("x").exists() && !seen.join("x").exists());
+        assert_eq!(fs::read_to_string(file).unwrap(), "1\n");
+    }
+}
+
+#[test]
+fn started_in_a_home_folder_it_asks_what_may_be_written() {
+    for host in hosts("started_in_a_home_folder_it_asks_what_may_be_written") {
+        let (own_home, work) = (home(&host), host.work());
+        for folder in [Path::new("/"), &own_home, Path::new("/tmp"), own_home.parent().unwrap()] {
+            let host = host_in(&host, folder);
+            host.runs(&["true"]).fails(2, &[&format!("the working folder is {}, ", folder.display()), "--write"]);
+        }
+        let host = host_in(&host, &own_home).option("--write").option(&work);
+        let script = format!("pwd; echo 1 >x && cat x; echo 1 >{}/x", work.display());
+        assert_eq!(host.runs_script(&script).well(), format!("{}\n1\n", own_home.display()));
+        assert!(work.join("x").exists() && !own_home.join("x").exists());
+    }
+}
+
+/// The same host, in another folder.
+fn host_in<'a>(host: &'a Host, folder: &Path) -> HostIn<'a> {
+    HostIn { host, folder: folder.to_owned(), options: Vec::new() }
+}
+
+struct HostIn<'a> {
+    host: &'a Host,
+    folder: PathBuf,
+    options: Vec<std::ffi::OsString>,
+}
+
+impl HostIn<'_> {
+    fn option(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.options.push(word.as_ref().to_owned());
+        self
+    }
+
+    fn runs(&self, cmd: &[&str]) -> footbridge_tests::Ran {
+        let template = self.host.run_of(cmd);
+        let mut command = Command::new(template.get_program());
+        let mut words: Vec<_> = template.get_args().map(OsStr::to_owned).collect();
+        words.splice(1..1, self.options.iter().cloned());
+        command.args(words).env_clear().current_dir(&self.folder);
+        command.envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        footbridge_tests::Running::start(&mut command).ends()
+    }
+
+    fn runs_script(&self, script: &str) -> footbridge_tests::Ran {
+        self.runs(&["bash", "-c", script])
+    }
+}
+
+#[test]
+fn what_cannot_be_named_is_refused_with_the_reason() {
+    for host in hosts("what_cannot_be_named_is_refused_with_the_reason") {
+        let state = host.state();
+        owned(&state, None);
+        let named = |flag: &str, path: &Path| host_in(&host, &host.work()).option(flag).option(path).runs(&["true"]);
+        named("--write", &host.path().join("missing")).fails(2, &["--write", "missing", "No such file"]);
+        named("--show", &host.path().join("missing")).fails(2, &["--show", "missing", "No such file"]);
+        named("--write", Path::new("/")).fails(2, &["--write /", "further down"]);
+        named("--write", Path::new("/sys/fs/cgroup")).fails(2, &["--write /sys/fs/cgroup", "no sandbox"]);
+        named("--write", &state).fails(2, &["where Footbridge keeps its own files"]);
+        named("--show", &state).fails(2, &["where Footbridge keeps its own files"]);
+        host_in(&host, &state)
+            .runs(&["true"])
+            .fails(2, &["the working folder", "where Footbridge keeps its own files"]);
+    }
+    let host = Host::with(&Servers::none()).sandbox("none").option("--write=/tmp");
+    host.runs(&["true"]).fails(2, &["--write", "--sandbox net and bwrap"]);
+}
+
+#[test]
+fn tools_work_with_their_caches_in_the_home_folder() {
+    for host in hosts("tools_work_with_their_caches_in_the_home_folder") {
+        owned(&home(&host).join(".cache"), None);
+        owned(&home(&host).join(".cache/kept"), Some("old\n"));
+        let script = "cat ~/.cache/kept; echo new >~/.cache/kept; cat ~/.cache/kept; mkdir -p ~/.npm/_cacache ~/.cargo/registry; \
+                      echo x >~/.cargo/registry/x; mv ~/.cargo ~/.cargo2 && mv ~/.cargo2 ~/.cargo; rm -r ~/.cache; \
+                      mkdir ~/.cache && echo again; ln ~/.cargo/registry/x ~/.cargo/y; test ~/.cargo/y -ef ~/.cargo/registry/x \
+                      && echo linked; mktemp >/dev/null && echo temporary; echo a | tee /dev/null /dev/stderr 2>/dev/null";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "old\nnew\nagain\nlinked\ntemporary\na\n", "{ran:?}");
+        assert_eq!(fs::read_to_string(home(&host).join(".cache/kept")).unwrap(), "old\n");
+        if Path::new(PYTHON).exists() {
+            let script =
+                format!("{PYTHON} -c 'import multiprocessing as m; m.Lock(); print(m.Pool(2).map(abs, [-1]))'");
+            assert_eq!(host.runs_script(&script).well(), "[1]\n");
+        }
+    }
+}

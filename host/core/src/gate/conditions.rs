@@ -12,7 +12,7 @@ use serde_json::{Number, Value, json};
 
 use super::{
     globs::{self, Glob},
-    uri::readings,
+    spelling::{META, readings},
 };
 
 /// One condition: where to look, and what must hold there.
@@ -231,7 +231,7 @@ fn path(globs: &[Glob], found: &str) -> Option<bool> {
     let normal = normal_path(found)?;
     let each = globs.iter().map(|glob| {
         let rooted = glob.as_str().starts_with('/');
-        let comparable = rooted == normal.starts_with('/') || glob.as_str().starts_with(globs::META);
+        let comparable = rooted == normal.starts_with('/') || glob.as_str().starts_with(META);
         comparable.then(|| glob.matches(&normal))
     });
     let mut all = Some(false);

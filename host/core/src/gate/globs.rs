@@ -9,7 +9,7 @@ use std::fmt;
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Value, json};
 
-use super::uri::spelling_of_pattern;
+use super::spelling::{META, spelling_of_pattern};
 
 /// What a pattern is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,6 @@ pub enum BadGlob {
     #[error("\"{0}\": [...] takes ASCII characters only: write {{ä,ö}}")]
     NotAscii(String),
 }
-
-/// Characters that do not stand for themselves.
-pub(super) const META: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 impl Glob {
     /// Compiles a pattern.

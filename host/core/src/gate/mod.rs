@@ -9,6 +9,7 @@ pub mod effects;
 pub mod globs;
 pub mod policy;
 pub mod rules;
+mod spelling;
 mod uri;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::{digest::Digest, names::Labels};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
 pub use rules::{CallKind, Rule, Says, Subject};
-pub(crate) use uri::with_lower_authority;
+pub(crate) use spelling::with_lower_authority;
 
 /// The rules of one session: of its policy, those that are meant for its labels.
 #[derive(Debug, Clone)]

@@ -9,7 +9,10 @@
 
 use std::sync::OnceLock;
 
-use super::globs::{Glob, META};
+use super::{
+    globs::Glob,
+    spelling::{decode, one_spelling, readings, with_lower_authority, without_file_host},
+};
 
 /// A URI, read in both ways.
 #[derive(Debug, Clone)]
@@ -71,139 +74,6 @@ impl Uri {
             all
         })
     }
-}
-
-/// A text as written and decoded, without blanks at its edges, whole and up to where a reader may end it.
-pub(super) fn readings(text: &str) -> Vec<String> {
-    const ENDS: [&[char]; 4] = [&[], &['#'], &['#', '?'], &['#', '?', ';']];
-    let (decoded, _) = decode(text);
-    let mut all: Vec<String> = Vec::new();
-    for text in [text, &*String::from_utf8_lossy(&decoded)] {
-        for ends in ENDS {
-            let end = text.find(ends).unwrap_or(text.len());
-            let reading = text[..end].trim();
-            if !all.iter().any(|other| other == reading) {
-                all.push(reading.to_owned());
-            }
-        }
-    }
-    all
-}
-
-/// A pattern in the spelling that URIs are compared in where it stops them.
-pub(super) fn spelling_of_pattern(pattern: &str) -> String {
-    let special = |text: &str| text.matches(META).count();
-    let (decoded, whole) = decode(pattern);
-    match String::from_utf8(decoded) {
-        // What an escape stands for must not become a sign of the pattern.
-        Ok(decoded) if whole && special(&decoded) == special(pattern) => one_spelling(&decoded, true),
-        _ => one_spelling(pattern, true),
-    }
-}
-
-/// Hosts that mean this machine in a `file:` URI.
-const OWN_HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "."];
-
-/// The scheme, one slash, and the rest with single slashes and none at its end. A host that adds nothing is left out:
-/// this machine in a `file:` URI, and elsewhere a user, a default port and a last dot.
-fn one_spelling(text: &str, of_pattern: bool) -> String {
-    let text = with_lower_authority(text);
-    let (scheme, rest) = parts(&text, of_pattern);
-    let path = match rest.strip_prefix("//") {
-        Some(rest) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = host.to_ascii_lowercase();
-            match scheme {
-                "file" if OWN_HOSTS.contains(&host.as_str()) => path.to_owned(),
-                _ => format!("{}{path}", bare_host(scheme, &host)),
-            }
-        }
-        None => rest.to_owned(),
-    };
-    spelled(scheme, &path)
-}
-
-/// As [`one_spelling`], by a reader that does not look at the host of a `file:` URI.
-fn without_file_host(text: &str) -> String {
-    let lowered = with_lower_authority(text);
-    match parts(&lowered, false) {
-        ("file", rest) => {
-            let path = rest.strip_prefix("//").map_or(rest, |rest| &rest[rest.find('/').unwrap_or(rest.len())..]);
-            spelled("file", path)
-        }
-        _ => one_spelling(text, false),
-    }
-}
-
-fn spelled(scheme: &str, path: &str) -> String {
-    let mut out = String::with_capacity(scheme.len() + path.len() + 2);
-    out.push_str(scheme);
-    if !scheme.is_empty() {
-        out.push(':');
-    }
-    let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
-    if parts.peek().is_none() || !scheme.is_empty() || path.starts_with('/') {
-        out.push('/');
-    }
-    out + &parts.collect::<Vec<_>>().join("/")
-}
-
-/// The scheme and what follows it. What has none may be a path, which readers take for that of a file; a pattern that
-/// may stand for a scheme too has none.
-fn parts(text: &str, of_pattern: bool) -> (&str, &str) {
-    let first = text.split('/').next().unwrap_or_default();
-    match first.split_once(':') {
-        Some((scheme, _)) => (scheme, &text[scheme.len() + 1..]),
-        None if of_pattern && first.contains(META) => ("", text),
-        None => ("file", text),
-    }
-}
-
-fn bare_host<'h>(scheme: &str, host: &'h str) -> &'h str {
-    let host = host.rsplit('@').next().unwrap_or(host);
-    let port = match scheme {
-        "http" | "ws" => ":80",
-        "https" | "wss" => ":443",
-        _ => ":",
-    };
-    let host = host.strip_suffix(port).or(host.strip_suffix(':')).unwrap_or(host);
-    host.strip_suffix('.').unwrap_or(host)
-}
-
-/// Scheme and host in small letters: they mean the same in any case.
-pub(crate) fn with_lower_authority(text: &str) -> String {
-    let Some(colon) = text.find(':').filter(|at| text[..*at].bytes().all(is_scheme)) else { return text.to_owned() };
-    let rest = &text[colon + 1..];
-    let end = match rest.strip_prefix("//") {
-        Some(authority) => colon + 3 + authority.find(['/', '?', '#']).unwrap_or(authority.len()),
-        None => colon,
-    };
-    text[..end].to_ascii_lowercase() + &text[end..]
-}
-
-fn is_scheme(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
-}
-
-/// Decoded once, and whether each `%` had its two digits.
-fn decode(text: &str) -> (Vec<u8>, bool) {
-    let (bytes, mut out, mut whole, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), true, 0);
-    while at < bytes.len() {
-        let digit =
-            |at: usize| bytes.get(at).and_then(|b| char::from(*b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-        match (bytes[at], digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(high * 16 + low);
-                at += 3;
-            }
-            (byte, ..) => {
-                whole &= byte != b'%';
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    (out, whole)
 }
 
 /// Whether it has a part that is `.` or `..`, which a reader may walk.

@@ -79,6 +79,25 @@ pub struct Harness {
     sockets: Listeners,
 }
 
+/// How long after a wave its memory is given back: once its last answers have ended, and once more when the threads that
+/// it was for have ended, too, which takes 10 s.
+const AFTER_WAVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(14)];
+
+/// Gives memory back after each wave of connections, until the harness ends. It costs milliseconds, on a thread that
+/// serves nobody.
+async fn release_after_waves(connections: Connections, shutdown: CancellationToken) {
+    let each = async {
+        loop {
+            connections.ebbed().await;
+            for pause in AFTER_WAVE {
+                tokio::time::sleep(pause).await;
+                let _released = tokio::task::spawn_blocking(footbridge_processes::sys::release_free_memory).await;
+            }
+        }
+    };
+    shutdown.run_until_cancelled(each).await;
+}
+
 impl Harness {
     /// Starts the stages and the servers, and writes as this says, or to this journal. With pins, only what is as it
     /// was pinned is offered. Only [`Launcher::Kept`] keeps the promise that no process is left behind.
@@ -165,6 +184,7 @@ impl Harness {
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
         let connections = Connections::new(&limits.edge, descriptors);
+        tasks.spawn(release_after_waves(connections.clone(), shutdown.clone()));
         Self {
             edge,
             stages,

@@ -22,6 +22,17 @@ use nix::unistd::{ForkResult, Pid};
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
+/// Gives memory that is free back to the system. The allocator keeps what was freed in the middle of its arenas, of which
+/// each thread may have one, until it is told to look there, malloc_trim(3).
+pub fn release_free_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it touches nothing but the allocator's own lists, under their locks.
+    #[expect(unsafe_code, reason = "a call of the C library that has no wrapper")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// How this process was started: what its children get back, since the harness hardens itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inherited {

@@ -6,10 +6,16 @@
 //!
 //! Each connection is a descriptor, and a session has some besides. So sessions and connections are admitted against
 //! those that there are for them: what is left for others (the record, servers, operators) is never taken.
+//!
+//! Whoever gives memory back asks here when a wave of connections is over.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use footbridge_core::limits::EdgeLimits;
+use tokio::sync::Notify;
+
+/// So many connections at a time are a wave.
+const WAVE: usize = 16;
 
 /// All places of one harness.
 #[derive(Debug, Clone)]
@@ -22,10 +28,15 @@ struct All {
     reserved: usize,
     /// Descriptors for sessions and their connections.
     descriptors: usize,
+    ebbed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
+    /// Connections that are open.
+    open: usize,
+    /// The most that were open since the last wave was over.
+    most: usize,
     /// Sessions that have a share.
     sessions: usize,
     /// Descriptors that these have besides connections.
@@ -43,7 +54,13 @@ impl Connections {
             counts: Mutex::default(),
             total: limits.connections,
             reserved: limits.connections_reserved.min(limits.connections_per_session),
+            ebbed: Notify::new(),
         }))
+    }
+
+    /// Waits until a wave of connections is over: most of them are gone.
+    pub async fn ebbed(&self) {
+        self.0.ebbed.notified().await;
     }
 
     /// The share of one more session, of at most so many, until it is dropped; the session has this many descriptors
@@ -87,6 +104,21 @@ impl All {
         total.saturating_sub(counts.sessions * self.reserved)
     }
 
+    fn opened(&self) {
+        let mut counts = self.lock();
+        counts.open += 1;
+        counts.most = counts.most.max(counts.open);
+    }
+
+    fn closed(&self) {
+        let mut counts = self.lock();
+        counts.open -= 1;
+        if counts.most >= WAVE && counts.open <= counts.most / 4 {
+            counts.most = counts.open;
+            self.ebbed.notify_one();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,6 +153,7 @@ impl ConnectionShare {
             counts.shared += 1;
         }
         *used += 1;
+        all.opened();
         Some(ConnectionPlace(self.clone()))
     }
 
@@ -155,6 +188,7 @@ impl Drop for ConnectionPlace {
         let owned = &*self.0.0;
         let mut used = owned.used();
         *used -= 1;
+        owned.all.closed();
         if *used >= owned.all.reserved {
             owned.all.lock().shared -= 1;
         }

@@ -74,8 +74,13 @@ impl Program {
 
     /// The most memory that it ever had, KiB.
     fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// Memory that counts in a way of `/proc/PID/status`, KiB.
+    fn memory(&self, way: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(way)).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
@@ -192,6 +197,29 @@ fn under_attack_memory_stays_bounded_and_others_are_served() {
     assert!(before < 64 * 1024 && peak < 128 * 1024, "from {before} KiB to {peak} KiB");
     let errors = program.end();
     assert!(!errors.contains("panicked"), "{errors}");
+}
+
+#[test]
+fn after_a_wave_of_connections_its_memory_goes_back() {
+    let program = Program::start(["-n", "1024"], "");
+    eventually(|| program.is_served().then_some(()));
+    let before = program.memory("RssAnon:");
+    for _ in 0..4 {
+        thread::scope(|scope| {
+            for n in 0..60 {
+                let program = &program;
+                scope.spawn(move || match n % 2 {
+                    0 => attack(program, &program.request(&costly("get_weather"))),
+                    _ => attack(program, &program.request(&LIST.replace("}", &format!("{}}}", " ".repeat(900_000))))),
+                });
+            }
+        });
+    }
+    let after = program.memory("RssAnon:");
+    let back = before + 6 * 1024;
+    println!("{before} KiB before, {after} KiB right after, {} KiB at most", program.peak_memory());
+    let left = eventually(|| Some(program.memory("RssAnon:")).filter(|left| *left < back));
+    println!("{left} KiB left");
 }
 
 /// How long a good client waits at most, as long as the attack goes on.

@@ -74,6 +74,14 @@ impl Host {
         Running::start(&mut self.footbridge(&words)).ends()
     }
 
+    /// `footbridge config` with these words, to its end.
+    #[track_caller]
+    #[must_use]
+    pub fn configuration(&self, words: &[&str]) -> Ran {
+        let words: Vec<&OsStr> = std::iter::once("config").chain(words.iter().copied()).map(OsStr::new).collect();
+        Running::start(&mut self.footbridge(&words)).ends()
+    }
+
     /// `footbridge approvals` with these words, to its end.
     #[track_caller]
     #[must_use]

@@ -84,6 +84,35 @@ fn a_configuration_that_does_not_parse_changes_nothing_and_says_so() {
 }
 
 #[test]
+fn a_reload_that_failed_shows_until_one_succeeds() {
+    let mut daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let file = daemon.host.servers_file();
+    let good = fs::read_to_string(&file).unwrap();
+    assert!(!daemon.host.session(&["list"]).stderr.contains("warning"));
+    fs::write(&file, "{\"mcpServers\": {\"demo\": {}").unwrap();
+    let failed = daemon.host.configuration(&["reload"]);
+    assert!(
+        failed.status == 1 && failed.stdout.contains("error: ") && failed.stdout.contains("servers.json"),
+        "{failed:?}"
+    );
+    for words in [["list"].as_slice(), &["show", "one"]] {
+        let shown = daemon.host.session(words);
+        assert!(shown.status == 0 && shown.stderr.contains("warning: the daemon's configuration is not"), "{shown:?}");
+    }
+    assert!(weather(&guest).contains("Bern"));
+    fs::write(&file, good).unwrap();
+    daemon.process().signal(Signal::SIGHUP);
+    daemon.process().stderr.shows("the configuration was read again");
+    assert!(!daemon.host.session(&["list"]).stderr.contains("warning"));
+    let done = daemon.host.configuration(&["reload", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert!(done.status == 0 && report["ok"] == true, "{done:?}");
+    daemon.ends();
+    daemon.host.configuration(&["reload"]).fails(1, &["no footbridge daemon is running"]);
+}
+
+#[test]
 fn a_new_configuration_holds_at_once_and_what_it_does_not_touch_goes_on() {
     let mut daemon = Host::with(&Servers::demo()).serves();
     let guest = daemon.opens("one", &[]);

@@ -1,11 +1,15 @@
 //! `footbridge config`.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
+use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{ConfigCommand, Files, NoConfiguration, USAGE};
+use super::{ConfigCommand, Files, NoConfiguration, USAGE, session};
 use crate::{
-    config::{ConfigError, Writable},
+    config::{ConfigError, Writable, folders::Folders},
+    control::{self, wire::ReloadConfig},
     report,
 };
 use footbridge_core::settings_file::Mistake;
@@ -14,7 +18,32 @@ use footbridge_processes::{keeper::Confinement, sys};
 pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
     match command {
         ConfigCommand::Check { files, json } => check(&files, json),
+        ConfigCommand::Reload { json } => Ok(reload(json).unwrap_or_else(|error| {
+            report::error(&error);
+            session::REFUSED
+        })),
     }
+}
+
+/// How long a daemon may take to read its files: the commands that it runs for secrets have their own times.
+const RELOAD_TIME: Duration = Duration::from_secs(300);
+
+fn reload(json: bool) -> anyhow::Result<i32> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let client = session::connect(&control::of_serve(&folders.runtime))?;
+    let done = client.with_patience(RELOAD_TIME)?.call(&ReloadConfig {})?;
+    let ok = done.mistakes.is_empty();
+    if json {
+        let all = json!({"ok": ok, "mistakes": done.mistakes, "notes": done.notes});
+        report::out(&format!("{all}\n"))?;
+    } else {
+        let mut text = String::new();
+        done.mistakes.iter().for_each(|what| text.push_str(&format!("error: {}\n", Escaped(what))));
+        done.notes.iter().for_each(|what| text.push_str(&format!("note: {}\n", Escaped(what))));
+        text.push_str(if ok { "ok: the configuration was read again\n" } else { "everything stays as it was\n" });
+        report::out(&text)?;
+    }
+    Ok(if ok { 0 } else { session::REFUSED })
 }
 
 fn check(files: &Files, json: bool) -> anyhow::Result<i32> {

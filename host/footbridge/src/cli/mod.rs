@@ -112,6 +112,12 @@ struct ServeArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
+    /// Have the daemon read its files again; with a mistake it goes on as before, and the status says so
+    Reload {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Read the files and say all that is wrong or odd
     Check {
         #[command(flatten)]

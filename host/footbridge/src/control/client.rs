@@ -103,7 +103,13 @@ impl ControlClient {
         check_listener(&stream, nix::unistd::geteuid().as_raw(), path)?;
         stream.set_read_timeout(Some(patience)).map_err(io_error)?;
         stream.set_write_timeout(Some(patience)).map_err(io_error)?;
-        let nobody = HarnessInfo { harness: String::new(), version: String::new(), protocol: PROTOCOL, pid: 0 };
+        let nobody = HarnessInfo {
+            harness: String::new(),
+            version: String::new(),
+            protocol: PROTOCOL,
+            pid: 0,
+            reload_failed: None,
+        };
         let mut client = Self { stream: BufReader::new(stream), path: path.to_owned(), patience, harness: nobody };
         let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned() };
         client.harness = client.call(&hello).map_err(|error| match error {
@@ -114,6 +120,16 @@ impl ControlClient {
             return Err(ControlClientError::OtherProtocol { version: client.harness.version });
         }
         Ok(client)
+    }
+
+    /// The same, with this time for each answer.
+    ///
+    /// # Errors
+    /// [`ControlClientError::Io`].
+    pub fn with_patience(self, patience: Duration) -> Result<Self, ControlClientError> {
+        let done = self.stream.get_ref().set_read_timeout(Some(patience));
+        done.map_err(|source| ControlClientError::Io { path: self.path.clone(), source })?;
+        Ok(Self { patience, ..self })
     }
 
     /// Asks for something and waits for the answer.

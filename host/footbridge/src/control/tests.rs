@@ -37,9 +37,13 @@ struct Fake {
 impl Handler for Fake {
     async fn handle(&self, request: ControlRequest, _peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
         match request {
-            ControlRequest::Hello(_) => {
-                sent(HarnessInfo { harness: "serve".into(), version: "9".into(), protocol: PROTOCOL, pid: 1 })
-            }
+            ControlRequest::Hello(_) => sent(HarnessInfo {
+                harness: "serve".into(),
+                version: "9".into(),
+                protocol: PROTOCOL,
+                pid: 1,
+                reload_failed: None,
+            }),
             ControlRequest::RotateSession(RotateSession { name }) => {
                 sent(Created { name, token: "fbt_x".into(), endpoints: vec!["unix:/x".into()], expires: None })
             }

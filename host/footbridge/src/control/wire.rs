@@ -64,6 +64,8 @@ macro_rules! methods {
 methods! {
     /// Who is there.
     "hello" Hello -> HarnessInfo;
+    /// Read the configuration again.
+    "config.reload" ReloadConfig -> ReloadReport;
     /// Make a session.
     "session.create" CreateSession -> Created;
     /// Show all sessions.
@@ -109,6 +111,9 @@ pub struct HarnessInfo {
     pub protocol: u32,
     /// Its process.
     pub pid: u32,
+    /// Why its configuration is not what the files say: they were read again, and had a mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reload_failed: Option<ReloadFailed>,
 }
 
 impl HarnessInfo {
@@ -116,7 +121,38 @@ impl HarnessInfo {
     #[must_use]
     pub fn this(harness: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { harness: harness.to_owned(), version, protocol: PROTOCOL, pid: std::process::id() }
+        Self { harness: harness.to_owned(), version, protocol: PROTOCOL, pid: std::process::id(), reload_failed: None }
+    }
+}
+
+/// The configuration, once more.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadConfig {}
+
+/// How reading it went: with a mistake, everything is as it was before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// What is wrong with it.
+    pub mistakes: Vec<String>,
+    /// What is odd, and what did not take effect.
+    pub notes: Vec<String>,
+}
+
+/// A reading that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadFailed {
+    /// When, RFC 3339.
+    pub at: String,
+    /// What is wrong.
+    pub mistakes: Vec<String>,
+}
+
+impl fmt::Display for ReloadFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, mistakes } = self;
+        write!(f, "the daemon's configuration is not what the files say: reading them again at {at} failed, and ")?;
+        write!(f, "everything stayed as it was. {}. Correct it, then \"footbridge config reload\"", mistakes.join("; "))
     }
 }
 

@@ -1,16 +1,15 @@
 //! What commands ask of the daemon, one line a method.
 
-use std::time::SystemTime;
-
-use chrono::{DateTime, SecondsFormat, Utc};
 use footbridge_proto::{
     endpoint::{Endpoint, VsockCid, VsockEndpoint},
     token::Token,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     kept::Kept,
     sessions::{Sessions, no_such},
+    timestamp::timestamp,
 };
 use crate::{
     control::{
@@ -37,7 +36,14 @@ impl Handler for Sessions {
             Err(other) => *other,
         };
         match request {
-            ControlRequest::Hello(_) => sent(HarnessInfo::this("serve")),
+            ControlRequest::Hello(_) => {
+                sent(HarnessInfo { reload_failed: self.0.reloader.failed(), ..HarnessInfo::this("serve") })
+            }
+            ControlRequest::ReloadConfig(_) => {
+                let stop = CancellationToken::new();
+                let _stopped_in_the_end = stop.clone().drop_guard();
+                sent(self.reload(stop).await)
+            }
             ControlRequest::CreateSession(asked) => self.create(&asked).await.map(created).and_then(sent),
             ControlRequest::ListSessions(_) => sent(self.list().await),
             ControlRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
@@ -66,7 +72,7 @@ fn created((token, stored): (Token, StoredSession)) -> Created {
         name: stored.name.to_string(),
         token: token.expose().to_owned(),
         endpoints: stored.listens.iter().map(|listen| to_connect(listen).to_string()).collect(),
-        expires: stored.expires.map(time),
+        expires: stored.expires.map(timestamp),
     }
 }
 
@@ -82,13 +88,6 @@ fn to_connect(listen: &Listen) -> Endpoint {
         Endpoint::VsockMux(mux) => from_a_guest(mux.port()),
         other => other.clone(),
     }
-}
-
-/// RFC 3339 in UTC, to the second.
-fn time(at: SystemTime) -> String {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
-    seconds.map_or_else(|| "never".to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
 impl Sessions {
@@ -120,8 +119,8 @@ fn info(kept: &Kept, views: &[SessionView]) -> SessionInfo {
     SessionInfo {
         name: stored.name.to_string(),
         policy: stored.policy.clone(),
-        created: time(stored.created),
-        expires: stored.expires.map(time),
+        created: timestamp(stored.created),
+        expires: stored.expires.map(timestamp),
         pid: stored.process.as_ref().map(|process| process.pid),
         labels: stored.labels.clone(),
         limits: stored.limits.written(),

@@ -3,7 +3,7 @@
 //! Order of a start: the lock of the state folder, the store, the control socket, the record, the stages and servers,
 //! the sessions of the store; then it is ready. Order of the end, on SIGTERM or SIGINT: no new commands, no new
 //! connections, what runs gets a moment, servers end, the record and the store are closed. SIGHUP reads the
-//! configuration again, one reading at a time; one with a mistake changes nothing.
+//! configuration again, as a command does; see `reload`.
 //!
 //! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
 //! servers end by their keepers.
@@ -13,10 +13,12 @@ mod folder;
 mod handler;
 mod kept;
 mod lock;
+mod reload;
 mod removal;
 mod restore;
 mod sessions;
 mod supervisor;
+mod timestamp;
 
 use std::{path::PathBuf, pin::pin, sync::Arc};
 
@@ -25,15 +27,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     composition::{self, Started, Wanted},
-    config::{Commands, Config, Variables, Writable, folders::Folders, load},
-    control,
-    harness::Reloaded,
-    report,
+    config::{Config, folders::Folders},
+    control, report,
 };
 use footbridge_audit::private_folder::make_private;
-use footbridge_core::names::ServerName;
 use footbridge_processes::signals::Signals;
 use lock::StateLock;
+use reload::Reloader;
 pub(crate) use sessions::MAX_SESSIONS;
 use sessions::Sessions;
 
@@ -56,9 +56,11 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     make_private(&folders.state)?;
     let _lock = StateLock::take(&folders.state)?;
     let socket = control::of_serve(&folders.runtime);
+    reload::log_notes(&serve.config);
+    let reloader = Reloader::new(serve.files, folders.clone());
     let Started { harness, mut rest } =
         composition::start(Wanted { config: serve.config, state: &folders.state, socket: &socket }).await?;
-    let sessions = Sessions::new(harness, Arc::clone(rest.store()), &folders.runtime);
+    let sessions = Sessions::new(harness, Arc::clone(rest.store()), &folders.runtime, reloader);
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {
@@ -70,7 +72,8 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let restored = report::counted(restored as u64, "session");
     report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);
-    until_the_end(&mut signals, |stop| reload(&sessions, &serve.files, folders, stop)).await;
+    let reload = |stop| async { drop(sessions.reload(stop).await) };
+    until_the_end(&mut signals, reload).await;
     tracing::info!("ending");
     supervisor::notify(supervisor::STOPPING);
     rest.end(sessions.stop()).await;
@@ -102,42 +105,4 @@ async fn until_the_end<F: Future<Output = ()>>(signals: &mut Signals, reload: im
             }
         };
     }
-}
-
-/// Reads the configuration again. Cancelled, the commands that it waits for end.
-async fn reload(sessions: &Sessions, files: &[PathBuf], folders: &Folders, stop: CancellationToken) {
-    tracing::info!("reading the configuration again");
-    let (files, folder) = (files.to_vec(), folders.config.clone());
-    let commands = Commands::kept(folders.start_folders(&Writable::default())).until(stop);
-    let variables = Variables::of_this_process().commands(commands, Writable::default());
-    let read = tokio::task::spawn_blocking(move || load(&files, &folder, &variables)).await;
-    match read {
-        Ok(Ok(config)) => take(sessions, config).await,
-        Ok(Err(mistakes)) => {
-            for mistake in &mistakes.0 {
-                tracing::error!(%mistake, "the configuration has a mistake");
-            }
-            tracing::error!("the configuration was not read again: everything stays as it was");
-        }
-        Err(error) => tracing::error!(%error, "the configuration could not be read again"),
-    }
-}
-
-async fn take(sessions: &Sessions, config: Config) {
-    for note in &config.notes {
-        tracing::warn!(%note, "the configuration has something odd");
-    }
-    let Reloaded { servers, policy_gone, needs_restart } = sessions.reload(config).await;
-    let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
-    tracing::info!(added, removed, restarted, "the configuration was read again");
-    for session in policy_gone {
-        tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
-    }
-    if needs_restart {
-        tracing::warn!("limits, names of hosts or who is asked changed, too: they hold after a restart");
-    }
-}
-
-fn names(servers: &[ServerName]) -> String {
-    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -24,11 +24,12 @@ use super::{
     asked::AskedSession,
     folder,
     kept::{AllKept, Kept},
+    reload::Reloader,
 };
 use crate::{
     approvers::NobodyToAsk,
     config::Config,
-    control::wire::{CreateSession, Refusal, RefusalKind},
+    control::wire::{CreateSession, Refusal, RefusalKind, ReloadReport},
     harness::{Harness, Reloaded},
     store::{Problem, StateStore, StoreError, StoredSession},
 };
@@ -53,6 +54,7 @@ pub(super) struct Inner {
     pub(super) listeners: Listeners,
     pub(super) store: Arc<dyn StateStore>,
     pub(super) runtime: PathBuf,
+    pub(super) reloader: Reloader,
     /// Held while a session is made, changed or ended: one after the other.
     pub(super) kept: Mutex<AllKept>,
     pub(super) tasks: TaskTracker,
@@ -60,12 +62,13 @@ pub(super) struct Inner {
 }
 
 impl Sessions {
-    pub(super) fn new(harness: Harness, store: Arc<dyn StateStore>, runtime: &Path) -> Self {
+    pub(super) fn new(harness: Harness, store: Arc<dyn StateStore>, runtime: &Path, reloader: Reloader) -> Self {
         Self(Arc::new(Inner {
             listeners: harness.listeners().clone(),
             harness,
             store,
             runtime: runtime.to_owned(),
+            reloader,
             kept: Mutex::default(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
@@ -76,8 +79,13 @@ impl Sessions {
         &self.0.harness
     }
 
+    /// Reads the configuration again, and takes it if it has no mistake.
+    pub(super) async fn reload(&self, stop: CancellationToken) -> ReloadReport {
+        self.0.reloader.reload(stop, |config| self.take(config)).await
+    }
+
     /// Takes a new configuration, while no session is made.
-    pub(super) async fn reload(&self, config: Config) -> Reloaded {
+    async fn take(&self, config: Config) -> Reloaded {
         let _no_changes = self.0.kept.lock().await;
         self.0.harness.reload(config)
     }

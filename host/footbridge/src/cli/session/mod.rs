@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use footbridge_proto::endpoint::Endpoint;
+use footbridge_proto::{endpoint::Endpoint, text::Escaped};
 
 use super::label;
 use crate::{
@@ -147,11 +147,11 @@ fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
             create(socket, &output, *args)
         }
         SessionCommand::List { json } => {
-            let sessions = connect(socket)?.call(&ListSessions {})?;
+            let sessions = connect_and_warn(socket)?.call(&ListSessions {})?;
             Ok(report::out(&if json { show::json_lines(&WithState::all(&sessions))? } else { show::table(&sessions) })?)
         }
         SessionCommand::Show { name, json } => {
-            let session = connect(socket)?.call(&ShowSession { name: name.to_string() })?;
+            let session = connect_and_warn(socket)?.call(&ShowSession { name: name.to_string() })?;
             Ok(report::out(&if json { show::json_lines(&WithState::all(&[session]))? } else { show::one(&session) })?)
         }
         SessionCommand::Rotate { name, output } => {
@@ -197,9 +197,18 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
 }
 
 /// Connects to the daemon. Only then is this process closed to others: the daemon has to see which namespaces it is in.
-fn connect(socket: &Path) -> anyhow::Result<ControlClient> {
+pub(super) fn connect(socket: &Path) -> anyhow::Result<ControlClient> {
     let client = ControlClient::connect(socket).map_err(|error: ControlClientError| anyhow::Error::new(error))?;
     sys::harden().context("cannot protect this process from others of the same user")?;
+    Ok(client)
+}
+
+/// As [`connect`], and says where the daemon could not read its configuration again.
+fn connect_and_warn(socket: &Path) -> anyhow::Result<ControlClient> {
+    let client = connect(socket)?;
+    if let Some(failed) = &client.harness.reload_failed {
+        report::note(&Escaped(&format!("warning: {failed}")).to_string());
+    }
     Ok(client)
 }
 

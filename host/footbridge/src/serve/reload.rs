@@ -1,0 +1,124 @@
+//! Reading the configuration again, asked for by SIGHUP or by a command: one reading at a time, whoever asks.
+//!
+//! What has a mistake changes nothing, and is told until a later reading succeeds: to whoever asked, in the log, to the
+//! service manager, and to every command that looks at sessions.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{supervisor, timestamp::timestamp};
+use crate::{
+    config::{Commands, Config, ConfigError, Variables, Writable, folders::Folders, load},
+    control::wire::{ReloadFailed, ReloadReport},
+    harness::Reloaded,
+    report,
+};
+use footbridge_core::names::ServerName;
+
+/// What is read again, and how the last reading went.
+#[derive(Debug)]
+pub(super) struct Reloader {
+    files: Vec<PathBuf>,
+    folders: Folders,
+    one_at_a_time: tokio::sync::Mutex<()>,
+    failed: Mutex<Option<ReloadFailed>>,
+}
+
+impl Reloader {
+    /// Of these files, or without any those of the configuration folder.
+    pub(super) fn new(files: Vec<PathBuf>, folders: Folders) -> Self {
+        Self { files, folders, one_at_a_time: tokio::sync::Mutex::default(), failed: Mutex::default() }
+    }
+
+    /// What was wrong with the last reading, if it failed.
+    pub(super) fn failed(&self) -> Option<ReloadFailed> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the configuration again, and has it taken if it has no mistake. Cancelled, the commands that it waits for
+    /// end.
+    pub(super) async fn reload<F: Future<Output = Reloaded>>(
+        &self,
+        stop: CancellationToken,
+        take: impl FnOnce(Config) -> F,
+    ) -> ReloadReport {
+        let _one_at_a_time = self.one_at_a_time.lock().await;
+        tracing::info!("reading the configuration again");
+        match self.read(stop).await {
+            Ok(config) => {
+                let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+                log_notes(&config);
+                notes.extend(tell(take(config).await));
+                self.went(None);
+                ReloadReport { mistakes: Vec::new(), notes }
+            }
+            Err(mistakes) => {
+                for mistake in &mistakes {
+                    tracing::error!(%mistake, "the configuration has a mistake");
+                }
+                tracing::error!("the configuration was not read again: everything stays as it was");
+                self.went(Some(ReloadFailed { at: timestamp(SystemTime::now()), mistakes: mistakes.clone() }));
+                ReloadReport { mistakes, notes: Vec::new() }
+            }
+        }
+    }
+
+    /// Reads the files. Cancelled, the commands that it waits for end.
+    async fn read(&self, stop: CancellationToken) -> Result<Config, Vec<String>> {
+        let (files, folder) = (self.files.clone(), self.folders.config.clone());
+        let commands = Commands::kept(self.folders.start_folders(&Writable::default())).until(stop);
+        let variables = Variables::of_this_process().commands(commands, Writable::default());
+        match tokio::task::spawn_blocking(move || load(&files, &folder, &variables)).await {
+            Ok(Ok(config)) => Ok(config),
+            Ok(Err(ConfigError(mistakes))) => Err(mistakes.iter().map(ToString::to_string).collect()),
+            Err(error) => Err(vec![format!("the configuration could not be read: {error}")]),
+        }
+    }
+
+    /// Keeps in mind how a reading went.
+    fn went(&self, failed: Option<ReloadFailed>) {
+        let status = match &failed {
+            Some(ReloadFailed { mistakes, .. }) => {
+                let count = report::counted(mistakes.len() as u64, "mistake");
+                format!("STATUS=the configuration was not read again: {count}; everything is as it was before")
+            }
+            None => "STATUS=".to_owned(),
+        };
+        supervisor::notify(&status);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+}
+
+/// Says in the log what a configuration changed. What did not take effect comes back.
+fn tell(reloaded: Reloaded) -> Vec<String> {
+    let Reloaded { servers, policy_gone, needs_restart } = reloaded;
+    let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
+    tracing::info!(added, removed, restarted, "the configuration was read again");
+    let mut left = Vec::new();
+    for session in policy_gone {
+        tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
+        left.push(format!("the policy of session {session} is not configured any more: it keeps what it had"));
+    }
+    if needs_restart {
+        let what = "limits, names of hosts or who is asked changed, too: they hold after a restart";
+        tracing::warn!("{what}");
+        left.push(what.to_owned());
+    }
+    left
+}
+
+/// Says in the log what is odd about a configuration.
+pub(super) fn log_notes(config: &Config) {
+    for note in &config.notes {
+        tracing::warn!(%note, "the configuration has something odd");
+    }
+}
+
+fn names(servers: &[ServerName]) -> String {
+    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -141,11 +141,15 @@ impl Client {
     }
 
     fn exchange(&self, body: &[u8], watch: Option<&mut dyn FnMut(Event)>) -> Result<http::Answer, ClientError> {
-        let ClientSettings { target, token, timeout } = &self.settings;
+        let ClientSettings { target, token, timeout, listener_uid } = &self.settings;
         let mut wire = Wire::connect(target, *timeout).map_err(|source| match source.kind() {
             io::ErrorKind::TimedOut => ClientError::TimedOut { after: *timeout, sent: false },
             _ => ClientError::Connect { target: target.to_string(), source },
         })?;
+        let stranger = wire.stranger().filter(|uid| token.is_some() && Some(*uid) != *listener_uid);
+        if let Some(uid) = stranger {
+            return Err(ClientError::Stranger { target: target.to_string(), uid });
+        }
         let ask = http::Ask { host: &target.host_header(), token: token.as_ref(), body, waits: self.waits };
         http::post(&mut wire, &ask, watch).map_err(|error| match error {
             HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => match wire.measures_silence() {

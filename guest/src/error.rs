@@ -6,6 +6,7 @@ use std::{io, time::Duration};
 
 use footbridge_proto::{
     rpc::{ErrorObject, Reason},
+    vars,
     wire::MAX_REQUEST_BYTES,
 };
 
@@ -28,6 +29,18 @@ pub enum ClientError {
         target: String,
         /// Why.
         source: io::Error,
+    },
+    /// Somebody listens there who is neither root, this user nor the relay.
+    #[error(
+        "what listens on {target} belongs to user {uid}, who is neither root, you nor the relay of a sandbox: nothing was \
+         sent. End it; if it is your bridge after all, set {}={uid}",
+        vars::LISTENER_UID
+    )]
+    Stranger {
+        /// Where.
+        target: String,
+        /// The user.
+        uid: u32,
     },
     /// The connection ended before the answer did.
     #[error(
@@ -143,7 +156,8 @@ impl ClientError {
     #[must_use]
     pub fn may_have_happened(&self) -> bool {
         match self {
-            Self::Params(_) | Self::RequestTooLarge(_) | Self::Connect { .. } | Self::Unauthorized => false,
+            Self::Params(_) | Self::RequestTooLarge(_) | Self::Connect { .. } => false,
+            Self::Stranger { .. } | Self::Unauthorized => false,
             Self::TimedOut { sent, .. } => *sent,
             Self::Cut { .. } | Self::AnswerTooLarge(_) | Self::WrongId { .. } | Self::Shape { .. } => true,
             Self::NotBridge(_) | Self::Silent { .. } => true,

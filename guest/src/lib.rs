@@ -24,6 +24,7 @@
 //! - [`client`]: one request, one answer.
 //! - [`events`]: what happens before the answer, for [`Client::call_watched`].
 //! - [`answers`]: the shapes of answers, read leniently so that both generations of bridges fit.
+//! - [`sockets`]: whose a socket is that the kernel lists.
 //! - [`sys`]: the few calls that Rust cannot check.
 
 pub mod answers;
@@ -33,6 +34,7 @@ pub mod events;
 mod http;
 mod methods;
 pub mod settings;
+pub mod sockets;
 mod sse;
 pub mod sys;
 mod wire;

@@ -67,13 +67,17 @@ pub struct ClientSettings {
     pub token: Option<Token>,
     /// How long one request may take.
     pub timeout: Duration,
+    /// Who may listen on a TCP port of this machine, besides root, this process's user and the relay's in a sandbox: a
+    /// token is shown to nobody else.
+    pub listener_uid: Option<u32>,
 }
 
 impl ClientSettings {
     /// A target and a token, with the default timeout.
     #[must_use]
     pub fn of(target: BridgeAddress, token: Token) -> Self {
-        Self { target, token: Some(token), timeout: Duration::from_millis(vars::DEFAULT_TIMEOUT_MS) }
+        let timeout = Duration::from_millis(vars::DEFAULT_TIMEOUT_MS);
+        Self { target, token: Some(token), timeout, listener_uid: None }
     }
 
     /// Reads this process's environment.
@@ -94,7 +98,12 @@ impl ClientSettings {
     /// [`SettingsError`], naming the variable.
     pub fn read(look: &dyn Fn(&'static str) -> Result<Option<String>, SettingsError>) -> Result<Self, SettingsError> {
         let get = |name| look(name).map(|value| value.filter(|text| !text.is_empty()));
-        Ok(Self { target: target(&get)?, token: token(&get)?, timeout: timeout(get(vars::TIMEOUT_MS)?)? })
+        Ok(Self {
+            target: target(&get)?,
+            token: token(&get)?,
+            timeout: timeout(get(vars::TIMEOUT_MS)?)?,
+            listener_uid: listener_uid(get(vars::LISTENER_UID)?)?,
+        })
     }
 }
 
@@ -123,6 +132,10 @@ fn token(get: Get<'_>) -> Result<Option<Token>, SettingsError> {
     let text =
         std::fs::read_to_string(&path).map_err(|source| SettingsError::TokenFile { path: path.clone(), source })?;
     Token::parse(text.trim()).map(Some).map_err(|source| SettingsError::Token { name: vars::TOKEN_FILE, source })
+}
+
+fn listener_uid(text: Option<String>) -> Result<Option<u32>, SettingsError> {
+    text.map(|text| text.trim().parse().map_err(|_| SettingsError::ListenerUid(text.clone()))).transpose()
 }
 
 fn timeout(text: Option<String>) -> Result<Duration, SettingsError> {
@@ -167,6 +180,9 @@ pub enum SettingsError {
         /// Why.
         source: std::io::Error,
     },
+    /// A user that is no number.
+    #[error("{} is \"{_0}\": write the number of a user", vars::LISTENER_UID)]
+    ListenerUid(String),
     /// A timeout out of range.
     #[error("{} is \"{_0}\": write milliseconds from 1 to {}", vars::TIMEOUT_MS, vars::MAX_TIMEOUT_MS)]
     Timeout(String),
@@ -214,6 +230,13 @@ mod tests {
     fn a_bad_token_is_named_and_not_shown() {
         let error = read(&[("TOOL_CLI_TOKEN", "se cret")]).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("cret"), "{error}");
+    }
+
+    #[test]
+    fn who_may_listen_is_a_number() {
+        assert_eq!(read(&[("TOOL_CLI_LISTENER_UID", "998")]).unwrap().listener_uid, Some(998));
+        assert_eq!(read(&[]).unwrap().listener_uid, None);
+        assert!(matches!(read(&[("TOOL_CLI_LISTENER_UID", "bridge")]), Err(SettingsError::ListenerUid(_))));
     }
 
     #[test]

@@ -6,12 +6,14 @@
 //! as the overflow user, and then nothing is known of it either.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 /// States of `tcp_states.h`.
 const ESTABLISHED: u8 = 1;
+const TIME_WAIT: u8 = 6;
 const LISTEN: u8 = 10;
 
 /// The process that is the relay in the sandboxes of `run` and in containers.
@@ -33,7 +35,7 @@ impl TcpSocket {
     /// Whether no process holds it any more: the kernel only delivers what was sent.
     #[must_use]
     pub fn is_orphan(&self) -> bool {
-        self.inode == 0 && self.state != LISTEN
+        self.inode == 0 && ![LISTEN, TIME_WAIT].contains(&self.state)
     }
 
     /// One line of the list.
@@ -47,11 +49,11 @@ impl TcpSocket {
     }
 }
 
-/// All that the kernel lists now.
-#[must_use]
-pub fn all() -> Vec<TcpSocket> {
-    let lists = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
-    lists.iter().flat_map(|list| list.lines().skip(1)).filter_map(TcpSocket::read).collect()
+/// All that the kernel lists now, read line by line: a machine may have very many.
+pub fn all() -> impl Iterator<Item = TcpSocket> {
+    let lists = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| File::open(path).ok());
+    let lines = lists.flat_map(|list| BufReader::new(list).lines().map_while(Result::ok).skip(1));
+    lines.filter_map(|line| TcpSocket::read(&line))
 }
 
 /// The user who has the far end of a connection within this machine, where that is a stranger: neither root, this
@@ -65,7 +67,7 @@ pub fn stranger_at(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let known = [Some(0), Some(nix::unistd::geteuid().as_raw()), user_of(FIRST_PROCESS)];
     let unmapped = overflow_user();
     let is_stranger = |uid: &u32| !known.contains(&Some(*uid)) && Some(*uid) != unmapped;
-    all().iter().filter(|socket| is_far_end(socket, local, remote)).map(|socket| socket.uid).find(is_stranger)
+    all().filter(|socket| is_far_end(socket, local, remote)).map(|socket| socket.uid).find(is_stranger)
 }
 
 /// Whether a socket listens where a connection went to, or is the accepted end of it: the listener may be closed again.
@@ -91,7 +93,8 @@ fn user_of(process: u32) -> Option<u32> {
 /// The number for users that have none in this user namespace; none where all have one.
 fn overflow_user() -> Option<u32> {
     let read = |path: &str| fs::read_to_string(path).ok();
-    let overflow: u32 = read("/proc/sys/kernel/overflowuid").and_then(|text| text.trim().parse().ok()).unwrap_or(65_534);
+    let overflow: u32 =
+        read("/proc/sys/kernel/overflowuid").and_then(|text| text.trim().parse().ok()).unwrap_or(65_534);
     let map = read("/proc/self/uid_map")?;
     let has = |line: &str| {
         let numbers: Vec<u64> = line.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect();
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     fn own(local: SocketAddr, remote: Option<SocketAddr>) -> Option<TcpSocket> {
-        all().into_iter().find(|socket| socket.local == local && remote.is_none_or(|remote| socket.remote == remote))
+        all().find(|socket| socket.local == local && remote.is_none_or(|remote| socket.remote == remote))
     }
 
     #[test]

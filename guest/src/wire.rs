@@ -16,7 +16,7 @@ use nix::sys::{
     time::{TimeVal, TimeValLike},
 };
 
-use crate::{http::Connection, settings::BridgeAddress};
+use crate::{http::Connection, settings::BridgeAddress, sockets};
 
 /// A connection and its deadline.
 pub(crate) struct Wire {
@@ -41,6 +41,15 @@ impl Wire {
             BridgeAddress::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
         };
         Ok(Self { stream, deadline, silence: None, timeout })
+    }
+
+    /// The user who has the far end, where the kernel can tell that it is none to trust.
+    pub(crate) fn stranger(&self) -> Option<u32> {
+        match &self.stream {
+            Stream::Tcp(stream) => sockets::stranger_at(stream.local_addr().ok()?, stream.peer_addr().ok()?),
+            // Who may make a file in its folder decides about that one.
+            Stream::Unix(_) => None,
+        }
     }
 
     /// Whether time was measured by silence at last.

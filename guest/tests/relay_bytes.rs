@@ -100,6 +100,48 @@ fn a_hundred_cut_in_the_middle_leave_nothing() {
     comes_back_once(&stays);
 }
 
+#[test]
+fn a_client_that_is_gone_is_let_go_though_the_harness_reads_nothing() {
+    let (_folder, harness, to) = firecracker_s();
+    let relay = Relay::start(&to, &[]);
+    let full = || {
+        let (client, peer) = (relay.connect(), harness.accept().unwrap().0);
+        client.set_nonblocking(true).unwrap();
+        fill(&client);
+        (client, peer)
+    };
+    // Pipes that are kept are there before descriptors are counted.
+    let (stays, peer) = full();
+    let descriptors = relay.descriptors() + SPARE_PIPES;
+    let (closed, reset): (Vec<_>, Vec<_>) = (0..40).map(|_| full()).enumerate().partition(|(n, _)| n % 2 == 0);
+    let end = |(_, (client, peer)): (usize, (TcpStream, UnixStream)), reset: bool| {
+        if reset {
+            let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+            nix::sys::socket::setsockopt(&client, nix::sys::socket::sockopt::Linger, &linger).unwrap();
+        }
+        peer
+    };
+    let mut peers: Vec<UnixStream> = closed.into_iter().map(|one| end(one, false)).collect();
+    peers.extend(reset.into_iter().map(|one| end(one, true)));
+    until("the release of both ends", || relay.descriptors() <= descriptors);
+    for mut peer in peers {
+        // The harness's end too: what was sent before, and then the end.
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        std::io::copy(&mut peer, &mut std::io::sink()).unwrap();
+    }
+    // One that only sends nothing more is kept, and gets its answer.
+    stays.shutdown(Shutdown::Write).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let mut peer = peer;
+    std::io::copy(&mut peer, &mut std::io::sink()).unwrap();
+    peer.write_all(b"answer").unwrap();
+    drop(peer);
+    stays.set_nonblocking(false).unwrap();
+    let mut answer = String::new();
+    (&stays).read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+}
+
 fn comes_back_once((client, peer): &(TcpStream, UnixStream)) {
     let (mut client, mut peer) = (client, peer);
     client.write_all(b"?").unwrap();

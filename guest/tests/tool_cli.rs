@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod bridge;
+#[path = "../../tests/skipped.rs"]
+mod skipped;
 mod terminal;
 
 use std::{
@@ -20,6 +22,7 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::{Value, json};
+use skipped::skipped;
 use terminal::terminal;
 
 const CALL: [&str; 3] = ["s", "t", "{}"];
@@ -467,4 +470,48 @@ fn a_deep_result_takes_no_memory_for_its_indentation() {
         assert_eq!(printed.lines().count() == 1, raw, "{} bytes", printed.len());
         assert_eq!(printed.replace([' ', '\n'], ""), format!(r#"{{"a":{json}}}"#));
     }
+}
+
+/// A listener of another user, which tells of what it got.
+fn of_user(uid: u32, accepts: usize) -> (u16, std::thread::JoinHandle<Vec<u8>>) {
+    let (send, receive) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        // Of this thread alone: a socket is of the user that made it.
+        nix::unistd::setfsuid(nix::unistd::Uid::from_raw(uid));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        send.send(listener.local_addr().unwrap().port()).unwrap();
+        let mut got = Vec::new();
+        for _ in 0..accepts {
+            let mut stream = listener.accept().unwrap().0;
+            let mut head = [0; 4096];
+            let read = stream.read(&mut head).unwrap_or(0);
+            got.extend_from_slice(&head[..read]);
+            let _ = stream.write_all(&ok(&json!({"jsonrpc": "2.0", "result": {"servers": []}, "id": 1})));
+        }
+        got
+    });
+    (receive.recv().unwrap(), thread)
+}
+
+#[test]
+fn a_listener_of_another_user_never_gets_the_token() {
+    const OTHER: u32 = 12_345;
+    if !nix::unistd::geteuid().is_root() {
+        return skipped("listeners of other users", "only root can make one".to_owned());
+    }
+    let listing = |port: u16| {
+        let mut command = bare(&["--exit-codes"]);
+        command.env("TOOL_CLI_PORT", port.to_string()).env("TOOL_CLI_TOKEN", TOKEN);
+        command
+    };
+    let (port, got) = of_user(OTHER, 1);
+    let (code, stdout, stderr) = run(&mut listing(port));
+    assert_eq!((code, stdout.as_str()), (Some(3), ""), "{stderr}");
+    assert!(stderr.contains("belongs to user 12345") && stderr.contains("nothing was sent"), "{stderr}");
+    assert_eq!(got.join().unwrap(), b"", "nothing got there");
+    // Named by the operator, without a token, and of root: as ever.
+    let (port, got) = of_user(OTHER, 2);
+    assert_eq!(run(listing(port).env("TOOL_CLI_LISTENER_UID", "12345")).0, Some(0));
+    assert_eq!(run(listing(port).env_remove("TOOL_CLI_TOKEN")).0, Some(0));
+    assert!(String::from_utf8(got.join().unwrap()).unwrap().contains(TOKEN));
 }

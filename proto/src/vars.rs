@@ -10,6 +10,8 @@ pub const TOKEN: &str = "TOOL_CLI_TOKEN";
 pub const TOKEN_FILE: &str = "TOOL_CLI_TOKEN_FILE";
 /// Absolute path of a Unix socket to use instead of TCP.
 pub const SOCKET: &str = "TOOL_CLI_SOCKET";
+/// The user whose bridge may listen on the TCP port, besides root, the client's own and the relay's in a sandbox.
+pub const LISTENER_UID: &str = "TOOL_CLI_LISTENER_UID";
 /// How long a call may take, in milliseconds.
 pub const TIMEOUT_MS: &str = "TOOL_CLI_TIMEOUT_MS";
 /// `1` turns on the detailed exit codes of [`crate::exit`].

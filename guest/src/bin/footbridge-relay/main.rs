@@ -11,6 +11,7 @@ mod init;
 mod lifeline;
 mod listen;
 mod mux;
+mod orphans;
 mod pump;
 mod reach;
 mod refuse;

@@ -4,6 +4,9 @@
 //! did not fit is spilled into memory of its own, and nothing more is read until that is written, which is the
 //! back-pressure. Many bytes go through a pipe instead where that is cheaper (`scratch`).
 //!
+//! While a sink is full nobody reads from the source, so its end would not be seen: a client that was reset or closed is
+//! looked for then, and nothing is held for it.
+//!
 //! A direction that ends tells its sink, and sets the other one a limit on silence: short once the local client is
 //! gone, since the harness must learn that; longer once the harness is, since the client may still read. A broken
 //! connection sets none at all. Nothing is cut while bytes move. A sink that broke only ends its own direction: the
@@ -11,7 +14,7 @@
 
 use std::{io, time::Duration};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     direction::Direction,
@@ -21,6 +24,9 @@ use crate::{
 
 /// How much a direction moves before others get their turn.
 const TURN_BYTES: usize = 512 << 10;
+
+/// How often a full sink lets look whether its source is still there.
+const LOOK_FOR_SOURCE: Duration = Duration::from_secs(1);
 
 /// How long things may be silent.
 #[derive(Debug, Clone, Copy)]
@@ -55,8 +61,8 @@ pub(crate) enum Client {
 pub(crate) async fn join(client: &Stream, harness: &Stream, scratch: &Scratch, limits: Limits) -> Client {
     let (up, down) = (Direction::default(), Direction::default());
     let first_byte = Some(Instant::now() + limits.first_byte);
-    let to_harness = Pump { source: client, sink: harness, scratch, mine: &up, other: &down };
-    let to_client = Pump { source: harness, sink: client, scratch, mine: &down, other: &up };
+    let to_harness = Pump { source: client, sink: harness, scratch, mine: &up, other: &down, ends_with_source: true };
+    let to_client = Pump { source: harness, sink: client, scratch, mine: &down, other: &up, ends_with_source: false };
     let run_up = to_harness.run(first_byte, limits.client_gone);
     let (up, _) = tokio::join!(run_up, to_client.run(None, limits.harness_gone));
     match up {
@@ -71,6 +77,8 @@ struct Pump<'a> {
     scratch: &'a Scratch,
     mine: &'a Direction,
     other: &'a Direction,
+    /// Whether what was read is for nobody once its source is gone: a request is, an answer is not.
+    ends_with_source: bool,
 }
 
 /// Why a direction ended; a source that broke is an error.
@@ -121,13 +129,13 @@ impl Pump<'_> {
                 }
                 Moved::Spill(rest) => {
                     first_byte = None;
-                    if self.sink.write_all(&rest).await.is_err() {
-                        return Ok(End::SinkBroke);
+                    if let Some(end) = self.write_all(&rest).await? {
+                        return Ok(end);
                     }
                 }
                 Moved::Held(pipe) => {
-                    if self.pour_all(pipe).await.is_err() {
-                        return Ok(End::SinkBroke);
+                    if let Some(end) = self.pour_all(pipe).await? {
+                        return Ok(end);
                     }
                 }
                 Moved::Nothing => {
@@ -180,12 +188,50 @@ impl Pump<'_> {
         Ok(moved)
     }
 
-    async fn pour_all(&self, mut pipe: Pipe) -> io::Result<()> {
-        while !pipe.pour(self.sink)? {
-            self.sink.writable().await?;
+    /// Gives the sink all of it, unless it breaks. A source that is gone is an error.
+    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<Option<End>> {
+        loop {
+            match self.sink.try_write(bytes) {
+                Ok(wrote) => bytes = &bytes[wrote..],
+                Err(_) => return Ok(Some(End::SinkBroke)),
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            if let Some(end) = self.room().await? {
+                return Ok(Some(end));
+            }
+        }
+    }
+
+    /// As [`Self::write_all`], of what is in a pipe.
+    async fn pour_all(&self, mut pipe: Pipe) -> io::Result<Option<End>> {
+        loop {
+            match pipe.pour(self.sink) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => return Ok(Some(End::SinkBroke)),
+            }
+            if let Some(end) = self.room().await? {
+                return Ok(Some(end));
+            }
         }
         self.scratch.put_back(pipe);
-        Ok(())
+        Ok(None)
+    }
+
+    /// Waits for room in the sink, and looks meanwhile whether the source is still there.
+    async fn room(&self) -> io::Result<Option<End>> {
+        loop {
+            tokio::select! {
+                room = self.sink.writable() => return Ok(room.err().map(|_| End::SinkBroke)),
+                () = sleep(LOOK_FOR_SOURCE), if self.ends_with_source => {
+                    if self.source.is_gone(&self.scratch.orphans) {
+                        return Err(io::ErrorKind::ConnectionReset.into());
+                    }
+                }
+            }
+        }
     }
 
     /// Waits for something to read; false when there was silence for too long.

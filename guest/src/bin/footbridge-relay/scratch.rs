@@ -20,7 +20,7 @@ use nix::{
     unistd::pipe2,
 };
 
-use crate::stream::Stream;
+use crate::{orphans::Orphans, stream::Stream};
 
 /// How much one read takes. From a Unix socket, a quarter of it takes 1.7 times as long.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -36,12 +36,14 @@ pub(crate) struct Scratch {
     pub(crate) bytes: RefCell<Box<[u8]>>,
     spare: RefCell<Vec<Pipe>>,
     refused: Cell<bool>,
+    /// Clients that are gone and have not been read to their end.
+    pub(crate) orphans: Orphans,
 }
 
 impl Scratch {
     pub(crate) fn new() -> Self {
         let bytes = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
-        Self { bytes, spare: RefCell::default(), refused: Cell::new(false) }
+        Self { bytes, spare: RefCell::default(), refused: Cell::new(false), orphans: Orphans::default() }
     }
 
     /// An empty pipe. None where these streams are not for it, or there is none to be had.

@@ -13,6 +13,7 @@ use std::{
 use footbridge_proto::endpoint::{Endpoint, TcpHost};
 use nix::{
     fcntl::{SpliceFFlags, splice},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::socket,
 };
 use tokio::{
@@ -20,7 +21,7 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use crate::{mux, vsock};
+use crate::{mux, orphans::Orphans, vsock};
 
 /// A connected stream.
 pub(crate) enum Stream {
@@ -74,6 +75,27 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.readable().await,
             Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => stream.readable().await,
+        }
+    }
+
+    /// Whether the peer is gone, though it may not have been read to its end: it was reset, or nobody holds its socket
+    /// any more. One that only said all that it had to say is still there.
+    pub(crate) fn is_gone(&self, orphans: &Orphans) -> bool {
+        let fd = match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) | Self::Vsock(stream) | Self::VsockMux(stream) => stream.as_fd(),
+        };
+        let mut polled = [PollFd::new(fd, PollFlags::empty())];
+        let broken = PollFlags::POLLERR | PollFlags::POLLHUP;
+        if poll(&mut polled, PollTimeout::ZERO).is_ok() && polled[0].revents().is_some_and(|r| r.intersects(broken)) {
+            return true;
+        }
+        match self {
+            Self::Tcp(stream) => match (stream.peer_addr(), stream.local_addr()) {
+                (Ok(peer), Ok(local)) => orphans.has(peer, local),
+                _ => true,
+            },
+            Self::Unix(_) | Self::Vsock(_) | Self::VsockMux(_) => false,
         }
     }
 

@@ -105,7 +105,7 @@ fn client_code(error: &ClientError, call: bool) -> ExitCode {
         ClientError::RequestTooLarge(_) | ClientError::AnswerTooLarge(_) => ExitCode::OverLimit,
         ClientError::Cut { .. } if call => ExitCode::OutcomeUnknown,
         ClientError::Connect { .. } | ClientError::Cut { .. } | ClientError::NotBridge(_) => ExitCode::Unreachable,
-        ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
+        ClientError::Stranger { .. } | ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
         ClientError::TimedOut { .. } | ClientError::Silent { .. } => ExitCode::TimedOut,
         ClientError::Unauthorized => ExitCode::Unauthenticated,
         ClientError::Status { status, error, .. } => status_code(*status, error.as_deref()),

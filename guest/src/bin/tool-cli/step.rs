@@ -66,7 +66,7 @@ Exit status: 0 done, 1 failed. With --exit-codes: 1 the tool reported an error, 
 8 timed out, 9 outcome unknown. 130 interrupted.
 
 Environment: TOOL_CLI_PORT, TOOL_CLI_HOST or TOOL_CLI_SOCKET, TOOL_CLI_TOKEN or TOOL_CLI_TOKEN_FILE,
-TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES
+TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES, TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
 ";
 
 /// Does a step.

@@ -1,12 +1,13 @@
 //! What puts records down: it numbers and chains them, adds heads that are due, and goes on in the next file.
 
-use std::io;
+use std::{io, time::Instant};
 
 use super::{
     chain::{Chain, Draft, End},
     heads::Heads,
     journal::Journal,
     record::Record,
+    sparingly::Sparingly,
 };
 
 /// A journal, the chain in it, and its heads.
@@ -20,11 +21,13 @@ pub(super) struct ChainWriter {
     begun: Option<String>,
     /// Whether something was appended that is not synced.
     unsynced: bool,
+    /// That there is no next file is so for each record.
+    not_rotated: Sparingly,
 }
 
 impl ChainWriter {
     pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
-        Self { journal, chain, heads, each, begun: None, unsynced: false }
+        Self { journal, chain, heads, each, begun: None, unsynced: false, not_rotated: Sparingly::default() }
     }
 
     /// Writes the first line.
@@ -116,7 +119,10 @@ impl ChainWriter {
         match self.journal.next_file(room) {
             Ok(Some(file)) => self.begun = Some(file),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "the record's next file cannot be begun; this one grows on"),
+            Err(error) if self.not_rotated.may_say(1, Instant::now()).is_some() => {
+                tracing::warn!(%error, "the record's next file cannot be begun; this one grows on");
+            }
+            Err(_said_already) => {}
         }
     }
 }

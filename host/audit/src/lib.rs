@@ -16,6 +16,7 @@ pub mod read;
 mod record;
 mod recorder;
 mod settings;
+mod sparingly;
 mod trail;
 mod volatile;
 mod writer;

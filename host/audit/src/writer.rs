@@ -26,6 +26,7 @@ use super::{
     queue::{Entry, Part, Queue},
     record::{OutcomeRecord, Record},
     recorder::Recorder,
+    sparingly::Sparingly,
 };
 use footbridge_core::{limits::AuditLimits, random::random_text};
 
@@ -56,7 +57,8 @@ impl Writer {
         let mut chain_writer =
             ChainWriter::new(recorder.journal, Chain::new(chain), heads, limits.outcome_reserve as u64);
         chain_writer.begin(sync)?;
-        let writer = WriterThread { chain_writer, sync, open: 0, counted: Instant::now() };
+        let (not_written, not_counted) = (Sparingly::default(), Sparingly::default());
+        let writer = WriterThread { chain_writer, sync, open: 0, counted: Instant::now(), not_written, not_counted };
         let theirs = Arc::clone(&queue);
         let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&theirs))?;
         Ok((Self { queue: Arc::clone(&queue), thread: Some(thread) }, queue))
@@ -87,6 +89,9 @@ struct WriterThread {
     /// Intents without an outcome: each has room reserved.
     open: u64,
     counted: Instant,
+    /// What is wrong with the disk is wrong for each call: it is not said for each.
+    not_written: Sparingly,
+    not_counted: Sparingly,
 }
 
 /// What to do next.
@@ -174,8 +179,9 @@ impl WriterThread {
     ) -> bool {
         let (mut failed, mut closing) = (false, None);
         while let Err(error) = attempt(&mut self.chain_writer) {
-            failed = true;
-            tracing::error!(%error, records, "what happened cannot be recorded; no call is admitted until it is");
+            if !std::mem::replace(&mut failed, true) {
+                tracing::error!(%error, records, "what happened cannot be recorded; no call is admitted until it is");
+            }
             let mut state = queue.lock();
             state.stuck = true;
             state.refusable.clear();
@@ -209,7 +215,9 @@ impl WriterThread {
             |((session, reason), count): (&(String, &'static str), &u64)| Record::limited(session, reason, *count);
         let records: Vec<Record> = limited.iter().map(line).collect();
         if let Err(error) = self.chain_writer.commit(&records.iter().collect::<Vec<_>>(), Some(self.open)) {
-            tracing::error!(%error, "counted refusals cannot be recorded");
+            if self.not_counted.may_say(1, Instant::now()).is_some() {
+                tracing::error!(%error, "counted refusals cannot be recorded");
+            }
             let mut state = queue.lock();
             if !state.closed {
                 limited.into_iter().for_each(|(key, count)| *state.limited.entry(key).or_default() += count);
@@ -225,7 +233,9 @@ impl WriterThread {
         let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
         let intents = count_intents(&entries);
         if let Err(error) = self.chain_writer.commit(&records, Some(self.open + intents)) {
-            tracing::error!(%error, calls = intents, "calls are refused: they cannot be recorded");
+            if let Some(calls) = self.not_written.may_say(intents, Instant::now()) {
+                tracing::error!(%error, calls, "calls are refused: they cannot be recorded");
+            }
             return;
         }
         self.refusable_are_durable(queue, entries);

@@ -8,9 +8,9 @@
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
 
-use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{BufRead, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::{fs::PermissionsExt, process::CommandExt};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -306,6 +306,65 @@ async fn a_program_dies_with_a_keeper_that_is_killed() {
     kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
     everything_is_gone(&mut witness).await;
     assert_eq!(soon(kept.wait()).await, Err(LostKeeper));
+}
+
+/// A harness with a confined program, some of whose children are in sessions of their own.
+#[tokio::test]
+#[ignore = "a part that other tests start"]
+async fn as_harness_of_a_confined_program() {
+    let held = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let script =
+        "setsid sh -c 'setsid sleep 1000 & exec sleep 1000' & (exec sleep 1000 &) ; echo started; exec sleep 1000";
+    let streams =
+        |command: KeptCommand| command.streams(ProgramStream::Null, ProgramStream::Pipe, ProgramStream::Given(held));
+    let mut kept = streams(shell(script).confined()).spawn().await.unwrap();
+    assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "started");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", kept.pid())).unwrap();
+    let keeper = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(1).unwrap().to_owned();
+    println!("keeper {keeper}");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_confined_program_outlives_harness_and_keeper_that_are_killed_at_once() {
+    let test = "nothing_of_a_confined_program_outlives_harness_and_keeper_that_are_killed_at_once";
+    let root = nix::unistd::geteuid().is_root();
+    for user in if root { vec![None, Some(65534)] } else { vec![None] } {
+        let mut try_out = Command::new("unshare");
+        let own_users: &[&str] = if user.is_none() && root { &[] } else { &["--user"] };
+        try_out.args(own_users).args(["--pid", "--fork", "--mount-proc", "true"]).stderr(Stdio::null());
+        let mut harness = Command::new("/proc/self/exe");
+        harness.args(["--ignored", "--exact", "as_harness_of_a_confined_program", "--nocapture", "--quiet"]);
+        if let Some(user) = user {
+            try_out.uid(user).gid(user);
+            harness.uid(user).gid(user);
+        }
+        if !try_out.status().is_ok_and(|status| status.success()) {
+            skipped(test, format_args!("no pid namespaces here for user {user:?}"));
+            continue;
+        }
+        let (mut witness, held) = witness();
+        let mut child = harness.stdin(Stdio::from(held)).stdout(Stdio::piped()).spawn().unwrap();
+        drop(harness);
+        let said = std::io::BufReader::new(child.stdout.take().unwrap());
+        let keeper = said.lines().map_while(Result::ok).find_map(|line| Some(line.split_once("keeper ")?.1.to_owned()));
+        let all = [i32::try_from(child.id()).unwrap(), keeper.unwrap().parse().unwrap()].map(Pid::from_raw);
+        // Both at once: neither does anything between the two.
+        all.iter().for_each(|pid| kill(*pid, Signal::SIGSTOP).unwrap());
+        all.iter().for_each(|pid| kill(*pid, Signal::SIGKILL).unwrap());
+        everything_is_gone(&mut witness).await;
+        child.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_confined_program_sees_its_own_processes_and_is_the_same_user() {
+    let script = "id -u; test -d /proc/$$ && readlink /proc/self/exe >/dev/null && echo own; kill -0 $$ && echo there";
+    let (text, ended) = output_of(shell(script).confined()).await;
+    let user = nix::unistd::geteuid();
+    assert_eq!((text, ended), (format!("{user}\nown\nthere\n"), ProgramEnd::Exited(0)));
+    let (_, ended) = output_of(shell("setsid sleep 1000 & kill -TERM $$").confined()).await;
+    assert_eq!(ended, ProgramEnd::Signaled(15), "it is no init, which signals would not end");
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ use crate::refusal::{StartRefusal, Step};
 use crate::sandbox::files::FilePlan;
 use crate::sys;
 use filter::Nesting;
+pub(crate) use identity::map as map_identity;
 
 /// What is to be done, as the keeper is told.
 #[derive(Debug, Serialize, Deserialize)]

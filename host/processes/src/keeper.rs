@@ -6,7 +6,8 @@
 //!
 //! States of a [`Kept`]: running; ended (reported, the keeper is still cleaning); gone (nothing is left). Dropping it
 //! in any state ends everything. Failure paths: a program that cannot be started is a [`SpawnError::Refused`] with the
-//! step and the kernel's reason; a keeper that is itself killed is [`LostKeeper`], and the program dies with it.
+//! step and the kernel's reason; a keeper that is itself killed is [`LostKeeper`], and the program dies with it, and so
+//! does all that came of a confined one where it has a pid namespace of its own.
 //!
 //! It refuses to know what the program is for.
 
@@ -17,6 +18,7 @@ mod confine;
 mod exec;
 mod finish;
 mod order;
+mod own_processes;
 mod program;
 mod watch;
 

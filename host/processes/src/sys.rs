@@ -169,6 +169,14 @@ pub(crate) fn make_read_only(at: impl AsFd, all: bool) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
+/// Closes every descriptor. Linux 5.9 or later.
+pub(crate) fn close_all() -> nix::Result<()> {
+    let (first, last, flags): (libc::c_uint, libc::c_uint, libc::c_uint) = (0, libc::c_uint::MAX, 0);
+    #[expect(unsafe_code, reason = "whoever calls it never comes back to use a descriptor")]
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+    Errno::result(done).map(drop)
+}
+
 /// Gives every signal its default action, but for those of the set (bit 0 is signal 1), which are ignored.
 pub(crate) fn reset_signal_actions(ignored: u64) {
     for signal in 1..=64 {

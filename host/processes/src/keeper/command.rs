@@ -103,7 +103,8 @@ impl KeptCommand {
     }
 
     /// Keeps the program away from other processes, of the same user too, as far as the kernel can: see
-    /// [`super::Confinement`]. The keeper, and whoever else is not confined with it, reaches it as before.
+    /// [`super::Confinement`]. The keeper, and whoever else is not confined with it, reaches it as before. Where pid
+    /// namespaces can be had it lives in one, and the kernel ends all that came of it with the keeper.
     pub fn confined(mut self) -> Self {
         self.order.confined = true;
         self
@@ -159,7 +160,11 @@ impl KeptCommand {
         let ours = sys::watched(ours).map_err(SpawnError::Pipes)?;
         let pipes_of_streams = StreamPipes::open(self.streams).map_err(SpawnError::Pipes)?;
         let order = channel::file_of(&self.order).map_err(pipes)?;
-        let opening = Opening { streams: pipes_of_streams.slots, local_terminal: self.local_terminal.is_some() };
+        let opening = Opening {
+            streams: pipes_of_streams.slots,
+            local_terminal: self.local_terminal.is_some(),
+            own_processes: self.order.confined && self.order.isolation.is_none(),
+        };
         let mut descriptors: Vec<RawFd> = vec![order.as_raw_fd()];
         let others = pipes_of_streams.given.iter().chain(&self.local_terminal).chain(&self.more);
         descriptors.extend(others.map(AsRawFd::as_raw_fd));

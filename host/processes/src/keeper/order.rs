@@ -63,6 +63,8 @@ pub(super) struct Order {
 pub(super) struct Opening {
     pub(super) streams: [Slot; 3],
     pub(super) local_terminal: bool,
+    /// Whether the program gets a pid namespace, where there are any.
+    pub(super) own_processes: bool,
 }
 
 /// What the harness may ask of a running keeper.

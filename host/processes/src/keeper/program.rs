@@ -22,6 +22,7 @@ use super::channel;
 use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
+use super::own_processes;
 use crate::refusal::{StartRefusal, Step};
 use crate::sys::{self, Inherited};
 use crate::terminal::window;
@@ -41,6 +42,8 @@ pub(super) struct ChildDescriptors<'a> {
     pub(super) local_terminal: Option<&'a OwnedFd>,
     /// What else the program gets.
     pub(super) more: Vec<OwnedFd>,
+    /// Whether it was born into a pid namespace of its own.
+    pub(super) own_processes: bool,
 }
 
 /// Becomes the program, or says why not.
@@ -48,6 +51,9 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
     setsid().map_err(StartRefusal::at(Step::Session))?;
     if let Some(isolation) = &order.isolation {
         isolation.enter()?;
+    }
+    if descriptors.own_processes {
+        own_processes::show_them().map_err(StartRefusal::at(Step::Proc))?;
     }
     place_streams(&descriptors, order.target)?;
     enter_folder(order)?;
@@ -67,7 +73,7 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
 
 /// Dies with the keeper. This is the second line: it also works when the keeper is killed by the one signal that
 /// leaves it no time to clean up, but reaches only this process (and all of a pid namespace whose first it is).
-fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), StartRefusal> {
+pub(super) fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), StartRefusal> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartRefusal::at(Step::Tie))?;
     let mut keeper = [PollFd::new(refusals.as_fd(), PollFlags::empty())];
     poll(&mut keeper, PollTimeout::ZERO).map_err(StartRefusal::at(Step::Tie))?;

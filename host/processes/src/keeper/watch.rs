@@ -2,8 +2,8 @@
 //!
 //! States: starting (the pipe for refusals is open), running, ending. It ends when the program ends or when the other
 //! end of its socket is gone, which is when the harness asked for it or died. In ending it kills all descendants.
-//! Every failure of its own ends it too, and with it the program. Only `kill -9` of the keeper leaves descendants of
-//! the program: the program itself dies with it.
+//! Every failure of its own ends it too, and with it the program. `kill -9` of the keeper ends the program by the kernel,
+//! and all that came of it where it has a pid namespace ([`OwnProcesses`]); elsewhere its descendants may stay.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,6 +20,7 @@ use nix::unistd::{ForkResult, Pid, dup2_stdin, pipe2, read};
 use super::channel;
 use super::finish::{Ending, children_of, end_all, reap};
 use super::order::{Cleanup, Opening, Order, Report, Request, Slot, Target};
+use super::own_processes::OwnProcesses;
 use super::program::{ChildDescriptors, become_program};
 use crate::isolation::Isolation;
 use crate::refusal::{StartRefusal, Step};
@@ -45,6 +46,8 @@ struct Keeper {
     /// Open until the program runs.
     starting: Option<File>,
     local_terminal: Option<(OwnedFd, Termios)>,
+    /// The first process of the program's namespace lives as long as its end of this.
+    _own_processes: Option<OwnProcesses>,
 }
 
 enum Event {
@@ -58,6 +61,8 @@ fn start() -> nix::Result<Keeper> {
     dup2_stdin(File::open("/dev/null").map_err(|_| Errno::ENOENT)?)?;
     let (opening, descriptors) = channel::receive::<Opening>(&channel)?.ok_or(Errno::EPIPE)?;
     let mut descriptors = descriptors.into_iter();
+    // Before the order is read, so that the copy of this process has nothing of it.
+    let own_processes = if opening.own_processes { OwnProcesses::begin()? } else { None };
     let order = File::from(descriptors.next().ok_or(Errno::EBADMSG)?);
     let order: Order = serde_json::from_reader(std::io::BufReader::new(order)).map_err(|_| Errno::EBADMSG)?;
     if order.isolation.is_none() {
@@ -82,6 +87,7 @@ fn start() -> nix::Result<Keeper> {
                 given,
                 local_terminal,
                 more,
+                own_processes: own_processes.is_some(),
             };
             let Err(refusal) = become_program(&order, ours);
             refuse(&refusal, refusals)
@@ -92,7 +98,16 @@ fn start() -> nix::Result<Keeper> {
             let local_terminal = local_terminal.and_then(|fd| tcgetattr(&fd).ok().map(|state| (fd, state)));
             let starting = Some(File::from(starting));
             let Order { target, cleanup, .. } = order;
-            Ok(Keeper { program: child, target, cleanup, channel, signals, starting, local_terminal })
+            Ok(Keeper {
+                program: child,
+                target,
+                cleanup,
+                channel,
+                signals,
+                starting,
+                local_terminal,
+                _own_processes: own_processes,
+            })
         }
         Err(refusal) => {
             let _harness_may_be_gone = channel::send(&channel, &Report::Refused(refusal), &[]);

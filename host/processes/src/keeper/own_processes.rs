@@ -1,0 +1,113 @@
+//! A pid namespace for a program and all that comes of it: once its first process is gone, the kernel kills every other,
+//! whatever session it is in. That first process is a copy of the keeper that only waits, and dies with the keeper: so
+//! nothing is left where the harness and its keepers are killed at once.
+//!
+//! Where such a namespace cannot be made nothing is changed: as an ordinary user it needs a user namespace, which some
+//! kernels and container engines refuse. Then the program dies with its keeper, and what it started may outlive both.
+//!
+//! The program sees the processes of its namespace only, in a /proc of its own. In the user namespace it is the same
+//! user, and all files are as they were.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl::set_dumpable;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Gid, Uid, pause, pipe2};
+
+use super::program::tie_to_keeper;
+use crate::isolation::map_identity;
+use crate::refusal::{StartRefusal, Step};
+use crate::sys;
+
+/// Bit of SIGCHLD in a set of signals.
+const CHILD_ENDED: u64 = 1 << (Signal::SIGCHLD as u64 - 1);
+
+/// What the keeper has of the namespace: its end of a pipe, by whose other end the first process is sure that the keeper
+/// still lived when it asked to die with it.
+#[derive(Debug)]
+pub(super) struct OwnProcesses(#[expect(dead_code, reason = "it is held, not used")] OwnedFd);
+
+impl OwnProcesses {
+    /// From now on what this process forks is born into a new namespace. None where that cannot be: then nothing has
+    /// changed. For a process with one thread that is dumpable, and has nothing to hide yet.
+    ///
+    /// # Errors
+    /// Where it worked in a try, and then did not.
+    pub(super) fn begin() -> nix::Result<Option<Self>> {
+        if !works() {
+            return Ok(None);
+        }
+        enter_namespaces().map_err(errno_of)?;
+        let (tie, theirs) = pipe2(OFlag::O_CLOEXEC)?;
+        match sys::fork()? {
+            ForkResult::Parent { .. } => Ok(Some(Self(tie))),
+            ForkResult::Child => {
+                drop(tie);
+                wait_for_the_end(&theirs)
+            }
+        }
+    }
+}
+
+/// What the program's own process does: it sees the processes of its namespace, and no others.
+pub(super) fn show_them() -> nix::Result<()> {
+    let none: Option<&str> = None;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
+    mount(Some("proc"), "/proc", Some("proc"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC, none)
+}
+
+/// Whether all of it works here: tried by a process of its own, since of what works in part nothing can be undone.
+fn works() -> bool {
+    let tried = || -> io::Result<bool> {
+        enter_namespaces()?;
+        Ok(in_a_child(|| show_them().is_ok()))
+    };
+    in_a_child(|| tried().unwrap_or(false))
+}
+
+/// Whether this was so in a child, which does nothing else.
+fn in_a_child(so: impl FnOnce() -> bool) -> bool {
+    match sys::fork() {
+        Ok(ForkResult::Child) => std::process::exit(i32::from(!so())),
+        Ok(ForkResult::Parent { child }) => loop {
+            match waitpid(child, None) {
+                Err(Errno::EINTR) => {}
+                status => return status == Ok(WaitStatus::Exited(child, 0)),
+            }
+        },
+        Err(_) => false,
+    }
+}
+
+/// Root needs no user namespace, and would not be root in one.
+fn enter_namespaces() -> io::Result<()> {
+    let (uid, gid) = (Uid::effective(), Gid::effective());
+    if uid.is_root() {
+        return Ok(unshare(CloneFlags::CLONE_NEWPID)?);
+    }
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
+    map_identity(uid.as_raw(), uid.as_raw(), gid.as_raw(), gid.as_raw())
+}
+
+fn errno_of(error: io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
+}
+
+/// The whole life of the first process: the kernel takes its orphans off it, and kills it with the keeper.
+fn wait_for_the_end(tie: &OwnedFd) -> ! {
+    sys::reset_signal_actions(CHILD_ENDED);
+    let ready = set_dumpable(false).map_err(StartRefusal::at(Step::Tie)).and_then(|()| tie_to_keeper(tie));
+    if ready.is_ok() && sys::close_all().is_ok() {
+        loop {
+            pause();
+        }
+    }
+    std::process::exit(1)
+}

@@ -51,7 +51,17 @@ pub(crate) struct Rest {
 /// When a step fails.
 pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let Wanted { config, state, socket } = wanted;
-    let store = StoreKind::of(state).open().await?;
+    let kind = StoreKind::of(state);
+    let is_lost = kind.is_empty() && has_a_record(&state.join("audit"));
+    let store = kind.open().await?;
+    if is_lost {
+        tracing::warn!(
+            state = %state.display(),
+            "the store of this state folder is gone, though there is a record of earlier runs: the sessions and pins that \
+             were in it are gone too, and what servers define now is pinned as if it were seen first. If it was not you, \
+             look at \"footbridge audit tail\", and at the tools before you use them"
+        );
+    }
     let control = Control::bind(socket)?;
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
@@ -64,6 +74,12 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     }
     let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
     Ok(Started { harness, rest: Rest { store, control: Some(control), shutdown, tasks } })
+}
+
+/// Whether there is a chain of an earlier run.
+fn has_a_record(audit: &Path) -> bool {
+    let chains = std::fs::read_dir(audit).into_iter().flatten().flatten();
+    chains.into_iter().any(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
 }
 
 impl Rest {

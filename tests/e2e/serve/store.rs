@@ -32,6 +32,61 @@ fn a_damaged_or_newer_store_stops_the_start_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_store_that_is_gone_beside_a_record_is_told() {
+    const GONE: &str = "the sessions and pins that were in it are gone";
+    let mut daemon = Host::with(&Servers::none()).serves();
+    drop(daemon.opens("one", &[]));
+    let first = daemon.ends();
+    assert!(first.status == 0 && !first.stderr.contains(GONE), "{first:?}");
+    let path = daemon.host.state().join("state.db");
+    for is_missing in [true, false] {
+        if is_missing {
+            fs::remove_file(&path).unwrap()
+        } else {
+            fs::write(&path, "").unwrap()
+        }
+        daemon.starts();
+        let ran = daemon.ends();
+        assert!(ran.status == 0 && ran.stderr.matches(GONE).count() == 1, "{ran:?}");
+    }
+    daemon.starts();
+    let ran = daemon.ends();
+    assert!(!ran.stderr.contains(GONE), "{ran:?}");
+}
+
+#[test]
+fn a_daemon_that_waits_for_its_store_ends_when_it_is_told_to() {
+    let mut daemon = Host::with(&Servers::none()).serves();
+    assert_eq!(daemon.ends().status, 0);
+    let path = daemon.host.state().join("state.db");
+    // Another program has it for itself, as SQLite locks it: the bytes behind the first GiB.
+    let held = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let lock = nix::libc::flock {
+        l_type: nix::libc::F_WRLCK as i16,
+        l_whence: nix::libc::SEEK_SET as i16,
+        l_start: 0x4000_0000,
+        l_len: 512,
+        l_pid: 0,
+    };
+    nix::fcntl::fcntl(&held, nix::fcntl::FcntlArg::F_OFD_SETLK(&lock)).unwrap();
+    let began = std::time::Instant::now();
+    let waits = Running::start(&mut daemon.host.serve_of());
+    // It listens for signals before it looks at its store.
+    let files = std::path::PathBuf::from(format!("/proc/{}/fd", waits.pid()));
+    while !fs::read_dir(&files).unwrap().flatten().any(|file| fs::read_link(file.path()).is_ok_and(|to| to == path)) {
+        assert!(began.elapsed() < footbridge_tests::PATIENCE, "it does not open its store");
+        std::thread::yield_now();
+    }
+    waits.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(waits.ends().status, 0);
+    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
+    drop(held);
+    daemon.starts();
+    let ran = daemon.ends();
+    assert_eq!(ran.status, 0, "{ran:?}");
+}
+
+#[test]
 fn a_daemon_does_not_start_on_a_full_disk_and_says_why() {
     let test = "a_daemon_does_not_start_on_a_full_disk_and_says_why";
     if !nix::unistd::geteuid().is_root() {
@@ -40,6 +95,36 @@ fn a_daemon_does_not_start_on_a_full_disk_and_says_why() {
     let host = Host::with(&Servers::none());
     let ran = host.serves_on_a_small_disk(&format!("cat /dev/zero >{}/fill;", host.state().display())).ends();
     ran.fails(125, &["serve.lock", "No space left on device"]);
+}
+
+#[test]
+fn no_room_left_on_a_disk_of_small_blocks_kills_the_daemon() {
+    let test = "no_room_left_on_a_disk_of_small_blocks_kills_the_daemon";
+    if !nix::unistd::geteuid().is_root() {
+        return skipped(test, "needs root to mount a small file system");
+    }
+    let host = Host::with(&Servers::none());
+    fs::create_dir_all(host.state()).unwrap();
+    let image = host.path().join("image");
+    let script = format!(
+        "truncate -s 8M {0} && mkfs.ext4 -q -b 1024 -O ^has_journal {0} && mount -o loop {0} {1} || exit 99; chmod 700 {1}; \
+         for room in 20 32 44 50 56 59 62 65 68 71 74 80 92; do \
+         find {1} -mindepth 1 -delete; cat /dev/zero >{1}/fill 2>/dev/null; sync -f {1}; truncate -s -${{room}}K {1}/fill; \
+         sync -f {1}; timeout 2 \"$@\"; echo \"room $room: $?\"; done",
+        image.display(),
+        host.state().display()
+    );
+    let serve = host.serve_of();
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, "sh"]).arg(serve.get_program()).args(serve.get_args()).env_clear();
+    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = Running::start(&mut command).ends();
+    if ran.status == 99 {
+        return skipped(test, &format!("no loop device or no ext4 here: {ran:?}"));
+    }
+    // It does not start, or it is stopped after a while.
+    let all: Vec<&str> = ran.stdout.lines().collect();
+    assert!(all.len() == 13 && all.iter().all(|one| one.ends_with(": 125") || one.ends_with(": 124")), "{ran:?}");
 }
 
 #[test]

@@ -58,8 +58,12 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let socket = control::of_serve(&folders.runtime);
     reload::log_notes(&serve.config);
     let reloader = Reloader::new(serve.files, folders.clone());
-    let Started { harness, mut rest } =
-        composition::start(Wanted { config: serve.config, state: &folders.state, socket: &socket }).await?;
+    let wanted = Wanted { config: serve.config, state: &folders.state, socket: &socket };
+    // A store may have to wait for another process.
+    let Started { harness, mut rest } = tokio::select! {
+        started = composition::start(wanted) => started?,
+        () = asked_to_end(&mut signals) => return Ok(()),
+    };
     let sessions = Sessions::new(harness, Arc::clone(rest.store()), &folders.runtime, reloader);
     let restored = match sessions.restore().await {
         Ok(count) => count,
@@ -78,6 +82,11 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     supervisor::notify(supervisor::STOPPING);
     rest.end(sessions.stop()).await;
     Ok(())
+}
+
+/// Waits for the signal to end. What SIGHUP asks for is about to be read anyway.
+async fn asked_to_end(signals: &mut Signals) {
+    while signals.next().await == Signal::SIGHUP {}
 }
 
 /// Waits for the signal to end; SIGHUP asks to read the configuration again. However many come while it is read, it is

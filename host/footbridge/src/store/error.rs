@@ -25,7 +25,7 @@ pub enum Problem {
     Unsafe(&'static str),
     /// It is no database, or a broken one.
     #[error(
-        "is damaged ({0}): move it away, with its -wal and -shm files, and start again; sessions and pins in it are lost"
+        "is damaged ({0}): move it away, with the files beside it, and start again; sessions and pins in it are lost"
     )]
     Damaged(String),
     /// It belongs to another program.
@@ -44,12 +44,18 @@ pub enum Problem {
     /// Somebody else is writing, and does not stop.
     #[error("is locked by another process: end what holds it open, then try again")]
     Locked,
+    /// This program's own work on it takes too long.
+    #[error("does not answer: what is before in line takes too long, as on a slow disk; try again")]
+    Slow,
+    /// It was closed, as when the program ends.
+    #[error("is closed")]
+    Closed,
     /// There is no room.
     #[error("cannot be written: the disk is full; make room, then try again")]
     Full,
     /// It must not be written.
     #[error(
-        "cannot be written: it is read-only; mount its file system writable, or give it and its -wal and -shm files mode 0600"
+        "cannot be written: it is read-only; mount its file system writable, or give it and the files beside it mode 0600"
     )]
     ReadOnly,
     /// That name is in it already.

@@ -2,6 +2,7 @@
 //! [`StoreKind::of`] is where a setting would choose it.
 
 use std::{
+    ops::Not as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -42,6 +43,14 @@ impl StoreKind {
             Self::Sqlite(folder) => folder.join(sqlite::FILE).symlink_metadata().is_ok(),
         };
         if is_there { self.open().await.map(Some) } else { Ok(None) }
+    }
+
+    /// Whether nothing is kept: there is no store, or an empty one, as a lost file leaves it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Sqlite(folder) => folder.join(sqlite::FILE).symlink_metadata().is_ok_and(|meta| meta.len() > 0).not(),
+        }
     }
 
     /// The signed heads that are kept, oldest first. Nothing is made or changed.

@@ -42,13 +42,9 @@ impl Store {
     /// # Errors
     /// When they cannot be written; then none of them is.
     pub async fn keep_heads(&self, heads: &[SignedHead]) -> Result<(), StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let (mut connection, turn) = self.lend().await?;
         let kept = keep(&mut connection, heads).await;
-        if kept.is_err() {
-            // As with sessions: a failed commit leaves a connection of no more use.
-            connection.close_on_drop();
-        }
-        kept.map_err(|problem| self.failed(problem))
+        turn.over(connection, kept).map_err(|problem| self.failed(problem))
     }
 
     /// Forgets the heads of a chain that was removed on purpose; says how many there were.
@@ -56,8 +52,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written; they are still there then.
     pub async fn forget_heads(&self, chain: &str) -> Result<u64, StoreError> {
-        let delete = sqlx::query("DELETE FROM heads WHERE chain = ?").bind(chain).execute(&self.pool).await;
-        delete.map(|done| done.rows_affected()).map_err(|error| self.failed(error))
+        self.changes(sqlx::query("DELETE FROM heads WHERE chain = ?").bind(chain)).await
     }
 
     /// The heads in the store of a state folder, oldest first. Nothing is made or changed; none where there is no
@@ -72,14 +67,22 @@ impl Store {
                 return Ok(Vec::new());
             }
             open::check(&path)?;
-            let options = SqliteConnectOptions::new().filename(&path).create_if_missing(false).read_only(true);
-            let mut connection = SqliteConnection::connect_with(&options.busy_timeout(open::BUSY)).await?;
-            let found = all(&mut connection).await;
-            connection.close().await?;
-            found
+            match read_all(&path, true).await {
+                // A harness was killed in the middle of a change, which only a writer can undo.
+                Err(Problem::ReadOnly) => read_all(&path, false).await,
+                read => read,
+            }
         };
         read.await.map_err(|problem: Problem| error_at(&path, problem))
     }
+}
+
+async fn read_all(path: &Path, read_only: bool) -> Result<Vec<SignedHead>, Problem> {
+    let options = SqliteConnectOptions::new().filename(path).create_if_missing(false).read_only(read_only);
+    let mut connection = SqliteConnection::connect_with(&options.busy_timeout(open::BUSY)).await?;
+    let found = all(&mut connection).await;
+    connection.close().await?;
+    found
 }
 
 async fn keep(connection: &mut SqliteConnection, heads: &[SignedHead]) -> Result<(), Problem> {

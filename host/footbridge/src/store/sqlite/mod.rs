@@ -1,10 +1,13 @@
 //! The store in SQLite: `state.db` in the state folder.
 //!
-//! Several harnesses may have it open at once. Every change is on disk when it is done. Nothing outside knows SQL.
+//! Several harnesses may have it open at once. Every change is on disk when it is done. Nothing outside knows SQL. It is
+//! no write-ahead log: that is shared by memory over a file, and where the disk is full when a block of it is touched the
+//! kernel ends the process (SIGBUS).
 //!
 //! Failure paths: a file that is damaged, another program's or of a newer Footbridge is refused at the start and left
 //! as it is; a change that cannot be written has not happened.
 
+mod connection;
 mod heads;
 mod open;
 mod pins;
@@ -15,11 +18,12 @@ mod time;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
-use sqlx::SqlitePool;
+use sqlx::{Sqlite, SqliteConnection, query::Query, sqlite::SqliteArguments};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::store::{Problem, StateStore, StoreError};
+use connection::{SharedConnection, Turn};
 
 /// The name of the file in the state folder.
 pub const FILE: &str = "state.db";
@@ -27,9 +31,9 @@ pub const FILE: &str = "state.db";
 /// The store, open. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pool: SqlitePool,
+    connection: SharedConnection,
     path: PathBuf,
-    /// Where it was opened: a connection that another runtime gives back never comes back.
+    /// Where it was opened: work for it goes on there when whoever asked for it has gone.
     home: Handle,
     tasks: TaskTracker,
 }
@@ -41,19 +45,31 @@ impl Store {
     /// [`StoreError`].
     pub async fn open(state: &Path) -> Result<Self, StoreError> {
         let path = state.join(FILE);
-        let pool = open::open(state, &path).await.map_err(|problem| error_at(&path, problem))?;
-        Ok(Self { pool, path, home: Handle::current(), tasks: TaskTracker::new() })
+        let connection = open::open(state, &path).await.map_err(|problem| error_at(&path, problem))?;
+        Ok(Self { connection, path, home: Handle::current(), tasks: TaskTracker::new() })
     }
 
     /// Closes it. What was done before is on disk either way.
     pub async fn close(&self) {
-        self.pool.close().await;
+        self.connection.close().await;
     }
 
     /// Its connection, for tests of other modules that need what it never does.
     #[cfg(test)]
-    pub(crate) async fn raw(&self) -> sqlx::pool::PoolConnection<sqlx::Sqlite> {
-        self.pool.acquire().await.unwrap()
+    pub(crate) async fn raw(&self) -> SqliteConnection {
+        self.connection.lend().await.unwrap().0
+    }
+
+    /// The connection, and the right to put it back by [`Turn::over`].
+    async fn lend(&self) -> Result<(SqliteConnection, Turn), StoreError> {
+        self.connection.lend().await.map_err(|problem| self.failed(problem))
+    }
+
+    /// Executes one statement, and says how many rows it changed.
+    async fn changes(&self, query: Query<'_, Sqlite, SqliteArguments>) -> Result<u64, StoreError> {
+        let (mut connection, turn) = self.lend().await?;
+        let done = query.execute(&mut connection).await.map_err(Problem::from);
+        turn.over(connection, done).map(|done| done.rows_affected()).map_err(|problem| self.failed(problem))
     }
 
     fn failed(&self, problem: impl Into<Problem>) -> StoreError {

@@ -9,10 +9,11 @@ use std::{
 };
 
 use sqlx::{
-    SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    Connection as _, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
 
+use super::connection::SharedConnection;
 use crate::store::Problem;
 use footbridge_audit::private_folder::make_private;
 
@@ -30,24 +31,38 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_pins.sql"),
 ];
 
-pub(super) async fn open(state: &Path, path: &Path) -> Result<SqlitePool, Problem> {
+pub(super) async fn open(state: &Path, path: &Path) -> Result<SharedConnection, Problem> {
     make_private(state)?;
     make_file(state, path)?;
+    refuse_foreign(path).await?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
-        .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY);
-    // One connection: writes go one after the other anyway, and each costs a thread.
-    let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(2 * BUSY).connect_with(options).await?;
-    match prepare(&pool).await {
-        Ok(()) => Ok(pool),
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    match prepare(&mut connection).await {
+        Ok(()) => Ok(SharedConnection::new(options, connection)),
         Err(problem) => {
-            pool.close().await;
+            // Why it cannot be used says more than why it cannot be closed.
+            let _ = connection.close().await;
             Err(problem)
         }
+    }
+}
+
+/// Refuses another program's database before anything of it is touched: it is read as if it never changed, without
+/// locks and the files beside it. What cannot be told in this way is found out when it is opened.
+async fn refuse_foreign(path: &Path) -> Result<(), Problem> {
+    let options = SqliteConnectOptions::new().filename(path).create_if_missing(false).read_only(true).immutable(true);
+    let Ok(mut connection) = SqliteConnection::connect_with(&options).await else { return Ok(()) };
+    let found = version(&mut connection).await;
+    // Nothing was written.
+    let _ = connection.close().await;
+    match found {
+        Err(Problem::Foreign) => Err(Problem::Foreign),
+        _ => Ok(()),
     }
 }
 
@@ -100,48 +115,62 @@ fn check_to_write(path: &Path) -> Result<(), Problem> {
 }
 
 /// Checks that the file is whole and ours, and brings it to this program's version.
-async fn prepare(pool: &SqlitePool) -> Result<(), Problem> {
-    let health: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(pool).await?;
+async fn prepare(connection: &mut SqliteConnection) -> Result<(), Problem> {
+    let health: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *connection).await?;
     if health != "ok" {
         return Err(Problem::Damaged(health));
     }
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let applied = version(pool).await?;
+    let applied = version(connection).await?;
     if applied > known {
         return Err(Problem::Newer { found: applied, known });
     }
+    leave_write_ahead_log(connection).await?;
     if applied < known {
-        migrate(pool, MIGRATIONS).await?;
+        migrate(connection, MIGRATIONS).await?;
     }
     Ok(())
+}
+
+/// What an earlier version used. While a harness of that version has the file open it stays; this one can use it too.
+async fn leave_write_ahead_log(connection: &mut SqliteConnection) -> Result<(), Problem> {
+    let left = sqlx::query("PRAGMA journal_mode = TRUNCATE").execute(connection).await.map_err(Problem::from);
+    match left {
+        Ok(_) | Err(Problem::Locked) => Ok(()),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// A store as an earlier program left it: with the first of the migrations only.
 #[cfg(test)]
 pub(super) async fn leave_older(path: &Path, migrations: usize) {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
-    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(path)).await.unwrap();
-    migrate(&pool, &MIGRATIONS[..migrations]).await.unwrap();
-    pool.close().await;
+    let options = SqliteConnectOptions::new().filename(path).journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    migrate(&mut connection, &MIGRATIONS[..migrations]).await.unwrap();
+    connection.close().await.unwrap();
 }
 
-async fn version(connection: impl sqlx::SqliteExecutor<'_>) -> Result<i64, Problem> {
-    let row: (i64, i64) =
-        sqlx::query_as("SELECT v.user_version, a.application_id FROM pragma_user_version v, pragma_application_id a")
-            .fetch_one(connection)
-            .await?;
+/// How many of the migrations it has; [`Problem::Foreign`] where another program made it. One without any content is
+/// nobody's yet.
+async fn version(connection: &mut SqliteConnection) -> Result<i64, Problem> {
+    let marks = "SELECT v.user_version, a.application_id FROM pragma_user_version v, pragma_application_id a";
+    let row: (i64, i64) = sqlx::query_as(marks).fetch_one(&mut *connection).await?;
     match row {
         (version, APPLICATION) => Ok(version),
-        (0, 0) => Ok(0),
+        (0, 0) => {
+            let content: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_master").fetch_one(connection).await?;
+            if content == 0 { Ok(0) } else { Err(Problem::Foreign) }
+        }
         _ => Err(Problem::Foreign),
     }
 }
 
 /// Applies what is missing of these, all of it or nothing.
-async fn migrate(pool: &SqlitePool, migrations: &[&'static str]) -> Result<(), Problem> {
-    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+async fn migrate(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), Problem> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     // Read again: another process may just have done it.
-    let applied = version(&mut *transaction).await?;
+    let applied = version(&mut transaction).await?;
     let missing = usize::try_from(applied).ok().and_then(|from| migrations.get(from..)).unwrap_or_default();
     for migration in missing {
         sqlx::raw_sql(*migration).execute(&mut *transaction).await?;

@@ -50,13 +50,9 @@ impl Store {
         offered: &[Definition<'_>],
         listed: bool,
     ) -> Result<Compared, StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let (mut connection, turn) = self.lend().await?;
         let compared = compare::compare(&mut connection, server.as_str(), offered, listed).await;
-        if compared.is_err() {
-            // As for sessions: a commit that fails leaves a connection that is of no more use.
-            connection.close_on_drop();
-        }
-        compared.map_err(|problem| self.failed(problem))
+        turn.over(connection, compared).map_err(|problem| self.failed(problem))
     }
 
     /// What [`Compared::revision`] would be now.
@@ -64,8 +60,9 @@ impl Store {
     /// # Errors
     /// When it cannot be read.
     pub async fn pins_revision(&self) -> Result<i64, StoreError> {
-        let read = sqlx::query_scalar("SELECT revision FROM pins_revision").fetch_one(&self.pool).await;
-        read.map_err(|error| self.failed(error))
+        let (mut connection, turn) = self.lend().await?;
+        let read = sqlx::query_scalar("SELECT revision FROM pins_revision").fetch_one(&mut connection).await;
+        turn.over(connection, read.map_err(Problem::from)).map_err(|problem| self.failed(problem))
     }
 
     /// All pins, or those of one server, by name.
@@ -75,8 +72,9 @@ impl Store {
     pub async fn pins(&self, server: Option<&str>) -> Result<Vec<StoredPin>, StoreError> {
         let all = "SELECT server, tool, digest, definition, pinned, changed_digest, changed_definition, changed FROM pins \
                    WHERE ?1 IS NULL OR server = ?1 ORDER BY server, tool";
-        let rows: Result<Vec<PinRow>, _> = sqlx::query_as(all).bind(server).fetch_all(&self.pool).await;
-        let rows = rows.map_err(|error| self.failed(error))?;
+        let (mut connection, turn) = self.lend().await?;
+        let rows: Result<Vec<PinRow>, _> = sqlx::query_as(all).bind(server).fetch_all(&mut connection).await;
+        let rows = turn.over(connection, rows.map_err(Problem::from)).map_err(|problem| self.failed(problem))?;
         rows.into_iter().map(|row| pin(row).map_err(|problem| self.failed(problem))).collect()
     }
 
@@ -86,8 +84,10 @@ impl Store {
     /// [`Problem::Damaged`] where it makes no sense, or whatever keeps it from being read.
     pub async fn pinned_digest(&self, server: &str, tool: &str) -> Result<Option<Digest>, StoreError> {
         let one = "SELECT digest FROM pins WHERE server = ? AND tool = ?";
-        let read = sqlx::query_scalar(one).bind(server).bind(tool).fetch_optional(&self.pool).await;
-        let digest: Option<Vec<u8>> = read.map_err(|error| self.failed(error))?;
+        let (mut connection, turn) = self.lend().await?;
+        let read = sqlx::query_scalar(one).bind(server).bind(tool).fetch_optional(&mut connection).await;
+        let read = turn.over(connection, read.map_err(Problem::from));
+        let digest: Option<Vec<u8>> = read.map_err(|problem| self.failed(problem))?;
         let wrong = || self.failed(senseless(server, tool));
         digest.map(|digest| Digest::from_bytes(&digest).ok_or_else(wrong)).transpose()
     }
@@ -97,12 +97,9 @@ impl Store {
     /// # Errors
     /// [`NotAccepted`].
     pub async fn accept_pins(&self, accepted: &[Acceptance]) -> Result<(), NotAccepted> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let (mut connection, turn) = self.lend().await?;
         let done = accept(&mut connection, accepted).await;
-        if done.is_err() {
-            connection.close_on_drop();
-        }
-        match done.map_err(|problem| self.failed(problem))? {
+        match turn.over(connection, done).map_err(|problem| self.failed(problem))? {
             None => Ok(()),
             Some(other) => Err(NotAccepted::Other(other)),
         }
@@ -115,9 +112,7 @@ impl Store {
     /// When it cannot be written; all are still there then.
     pub async fn forget_pins(&self, server: &str, tools: &[String]) -> Result<u64, StoreError> {
         let forget = "DELETE FROM pins WHERE server = ?1 AND (?2 = '[]' OR tool IN (SELECT value FROM json_each(?2)))";
-        let done =
-            sqlx::query(forget).bind(server).bind(serde_json::json!(tools).to_string()).execute(&self.pool).await;
-        done.map(|done| done.rows_affected()).map_err(|error| self.failed(error))
+        self.changes(sqlx::query(forget).bind(server).bind(serde_json::json!(tools).to_string())).await
     }
 }
 

@@ -27,7 +27,6 @@ impl From<sqlx::Error> for Problem {
                     _ => Self::Database(error.into()),
                 }
             }
-            sqlx::Error::PoolTimedOut => Self::Locked,
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Damaged(error.to_string()),
             _ => Self::Database(error.into()),
         }

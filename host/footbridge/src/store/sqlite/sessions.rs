@@ -71,14 +71,9 @@ impl Store {
     /// [`Problem::Taken`] where there is one of this name, or whatever keeps it from being written. It is not there
     /// then.
     pub async fn add_session(&self, session: &StoredSession) -> Result<(), StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
+        let (mut connection, turn) = self.lend().await?;
         let added = add(&mut connection, session).await;
-        if added.is_err() {
-            // A commit that fails has ended its transaction already, which sqlx does not know: the connection would be
-            // of no more use.
-            connection.close_on_drop();
-        }
-        added.map_err(|problem| self.failed(problem))
+        turn.over(connection, added).map_err(|problem| self.failed(problem))
     }
 
     /// Gives a session another token; says whether there is such a session.
@@ -87,8 +82,7 @@ impl Store {
     /// When it cannot be written; the old token stays.
     pub async fn set_token(&self, name: &SessionName, token: Digest) -> Result<bool, StoreError> {
         let update = sqlx::query("UPDATE sessions SET token = ? WHERE name = ?");
-        let done = update.bind(token.as_bytes().as_slice()).bind(name.to_string()).execute(&self.pool).await;
-        done.map(|done| done.rows_affected() > 0).map_err(|error| self.failed(error))
+        self.changes(update.bind(token.as_bytes().as_slice()).bind(name.to_string())).await.map(|rows| rows > 0)
     }
 
     /// Forgets a session; says whether there was one.
@@ -97,8 +91,7 @@ impl Store {
     /// When it cannot be written; it is still there then.
     pub async fn remove_session(&self, name: &SessionName) -> Result<bool, StoreError> {
         let delete = sqlx::query("DELETE FROM sessions WHERE name = ?");
-        let done = delete.bind(name.to_string()).execute(&self.pool).await;
-        done.map(|done| done.rows_affected() > 0).map_err(|error| self.failed(error))
+        self.changes(delete.bind(name.to_string())).await.map(|rows| rows > 0)
     }
 
     /// All sessions, oldest first.
@@ -106,8 +99,9 @@ impl Store {
     /// # Errors
     /// [`Problem::Damaged`] where one makes no sense, or whatever keeps them from being read.
     pub async fn sessions(&self) -> Result<Vec<StoredSession>, StoreError> {
+        let (mut connection, turn) = self.lend().await?;
         let read = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = connection.begin().await?;
             let all = "SELECT name, token, created, expires, policy, labels, limits, pid, pid_started, pid_boot FROM \
                        sessions ORDER BY created, name";
             let rows: Vec<SessionRow> = sqlx::query_as(all).fetch_all(&mut *transaction).await?;
@@ -115,9 +109,11 @@ impl Store {
             for row in rows {
                 sessions.push(session(&mut transaction, row).await?);
             }
+            transaction.commit().await?;
             Ok(sessions)
         };
-        read.await.map_err(|problem: Problem| self.failed(problem))
+        let read: Result<_, Problem> = read.await;
+        turn.over(connection, read).map_err(|problem| self.failed(problem))
     }
 }
 

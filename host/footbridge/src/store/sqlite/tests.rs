@@ -6,6 +6,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use futures::FutureExt as _;
 use sqlx::{Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
@@ -156,11 +157,64 @@ async fn a_newer_one_and_another_programs_are_refused() {
 }
 
 #[tokio::test]
+async fn another_programs_database_is_not_touched() {
+    for mark in ["", "PRAGMA application_id = 5;", "PRAGMA user_version = 3;"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let mut connection = raw(&folder).await;
+        let theirs = format!("CREATE TABLE notes (text); INSERT INTO notes VALUES ('x'); {mark}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(theirs)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let before = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+        let text = refusal(&folder).await;
+        assert!(text.contains("another program's"), "{mark}: {text}");
+        assert_eq!((fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap()), before, "{mark}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{mark}: nothing is beside it");
+    }
+}
+
+#[tokio::test]
+async fn the_connection_is_back_when_its_user_is_done_or_was_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    // Its runtime does nothing but this: what was left to a task would not be done.
+    store.add_session(&plain("one")).await.unwrap();
+    assert!(store.connection.lend().now_or_never().unwrap().is_ok());
+    // Dropped in the middle of a change: nothing of it is there, and nothing stays locked.
+    for name in ["two", "three", "four"] {
+        let session = plain(name);
+        let mut adding = Box::pin(store.add_session(&session));
+        assert!(futures::poll!(adding.as_mut()).is_pending());
+        drop(adding);
+        store.remove_session(&"nobody".parse().unwrap()).await.unwrap();
+    }
+    assert_eq!(store.sessions().await.unwrap(), [plain("one")]);
+    store.close().await;
+    let error = store.sessions().await.unwrap_err();
+    assert!(matches!(error.problem, Problem::Closed), "{error}");
+}
+
+#[tokio::test]
+async fn no_memory_is_shared_by_a_file_that_a_full_disk_could_take_away() {
+    let folder = tempfile::tempdir().unwrap();
+    // An earlier version's, in its mode.
+    open::leave_older(&folder.path().join(FILE), 2).await;
+    let stores = [Store::open(folder.path()).await.unwrap(), Store::open(folder.path()).await.unwrap()];
+    stores[0].add_session(&plain("one")).await.unwrap();
+    assert_eq!(stores[1].sessions().await.unwrap(), [plain("one")]);
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, [FILE.to_owned(), format!("{FILE}-journal")]);
+}
+
+#[tokio::test]
 async fn a_session_that_makes_no_sense_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     store.add_session(&session("one")).await.unwrap();
-    sqlx::raw_sql("UPDATE listens SET endpoint = 'nonsense'").execute(&store.pool).await.unwrap();
+    sqlx::raw_sql("UPDATE listens SET endpoint = 'nonsense'").execute(&mut store.raw().await).await.unwrap();
     let text = store.sessions().await.unwrap_err().to_string();
     assert!(text.contains("listener of session \"one\""), "{text}");
 }

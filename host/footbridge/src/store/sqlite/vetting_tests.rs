@@ -253,14 +253,14 @@ async fn a_store_that_is_locked_for_good_refuses_and_recovers() {
     let pins = world.pins();
     let held = Store::open(world.folder.path()).await.unwrap();
     let mut connection = held.raw().await;
-    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *connection).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.unwrap();
     let a = offered("c", &[tool("a", "1")]);
     let began = tokio::time::Instant::now();
     let x = x();
     let all = futures::future::join_all((0..8).map(|_| pins.vet(&x, &a))).await;
     assert!(all.iter().all(Result::is_err));
     assert!(began.elapsed() < Duration::from_secs(15), "they wait together: {:?}", began.elapsed());
-    sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await.unwrap();
+    sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
     assert_eq!(seen(&pins, &a).await.0, ["a"]);
 }
 
@@ -269,7 +269,7 @@ async fn a_pin_that_was_tampered_with_is_damage() {
     let world = World::new().await;
     seen(&world.pins(), &offered("c", &[tool("a", "1")])).await;
     let mut connection = world.store.raw().await;
-    sqlx::raw_sql("UPDATE pins SET definition = '{}'").execute(&mut *connection).await.unwrap();
+    sqlx::raw_sql("UPDATE pins SET definition = '{}'").execute(&mut connection).await.unwrap();
     drop(connection);
     let error = world.store.pins(None).await.unwrap_err();
     assert!(matches!(error.problem, Problem::Damaged(_)) && error.to_string().contains("\"a\""), "{error}");
@@ -281,7 +281,7 @@ async fn a_store_that_is_locked_costs_no_more_than_the_server_has() {
     let store = Store::open(folder.path()).await.unwrap();
     let other = Store::open(folder.path()).await.unwrap();
     let mut holds = other.raw().await;
-    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *holds).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut holds).await.unwrap();
     let say = |_: Value, _: ToolContext| async { ToolResult::default() };
     let tools = InProcess::new("x").tool(ToolDefinition::new("say"), say).build().unwrap();
     let guard = Guard { budget: Budget::new(1 << 20), redactor: Redactor::default() };
@@ -291,6 +291,6 @@ async fn a_store_that_is_locked_costs_no_more_than_the_server_has() {
     let error = upstream.catalogues().visible(&server, &open(), Duration::ZERO).await.unwrap_err().to_string();
     assert!(error.contains("not available") && error.contains("try again"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    sqlx::raw_sql("ROLLBACK").execute(&mut *holds).await.unwrap();
+    sqlx::raw_sql("ROLLBACK").execute(&mut holds).await.unwrap();
     upstream.catalogues().visible(&server, &open(), Duration::from_secs(30)).await.unwrap();
 }

@@ -95,7 +95,8 @@ fn config_says(name: &str, text: &str, status: i32, says: &[&str]) {
     let ran = host.runs_script("echo never");
     ran.fails(status, says);
     assert_eq!(ran.stdout, "", "{ran:?}");
-    assert!(!host.runtime().exists() && !host.state().exists(), "nothing was begun");
+    let begun = ["state.db", "audit"].map(|name| host.state().join(name).exists());
+    assert!(!host.runtime().exists() && begun == [false; 2], "nothing was begun");
 }
 
 #[test]

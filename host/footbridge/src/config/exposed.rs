@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a program; `G` stands for the guest's folder, `O` for another.
+    /// What is said of a program; `@g` stands for the guest's folder, `@o` for another.
     fn said(words: &[&str], cwd: Option<&str>, variables: &[(&str, &str)]) -> Option<String> {
         let place = tempfile::tempdir().unwrap();
         let [guest, other] = ["guest", "other"].map(|name| place.path().canonicalize().unwrap().join(name));
@@ -174,11 +174,11 @@ mod tests {
         symlink(guest.join("server.py"), other.join("link.py")).unwrap();
         symlink("/bin/sh", guest.join("link")).unwrap();
         let real =
-            |text: &str| text.replace('G', &guest.display().to_string()).replace('O', &other.display().to_string());
+            |text: &str| text.replace("@g", &guest.display().to_string()).replace("@o", &other.display().to_string());
         let words: Vec<String> = words.iter().map(|word| real(word)).collect();
         let variables: Vec<_> = variables.iter().map(|(name, value)| ((*name).to_owned(), real(value))).collect();
         let cwd = cwd.map(|cwd| PathBuf::from(real(cwd)));
-        let path = real("/usr/bin:/bin:O");
+        let path = real("/usr/bin:/bin:@o");
         let (command, args) = words.split_first().unwrap();
         let starting = Starting { command, args, cwd: cwd.as_deref(), variables: &variables, path: Some(&path) };
         find(starting, &Writable::folders([guest])).map(|exposed| exposed.to_string())
@@ -187,23 +187,23 @@ mod tests {
     #[test]
     fn whatever_a_guest_could_have_run_is_named() {
         for (words, cwd, variables, says) in [
-            (&["G/server.py"][..], None, &[][..], "its program"),
-            (&["G/link"], None, &[], "its program"),
+            (&["@g/server.py"][..], None, &[][..], "its program"),
+            (&["@g/link"], None, &[], "its program"),
             (&["link.py"], None, &[], "its program"),
-            (&["./sh"], Some("G"), &[], "its folder"),
-            (&["sh"], Some("G/package"), &[], "its folder"),
-            (&["python3", "G/server.py"], None, &[], "its argument"),
-            (&["python3", "O/link.py"], None, &[], "its argument"),
-            (&["python3", "../guest/server.py"], Some("O"), &[], "its argument"),
-            (&["node", "--require=G/x.js", "O/y.js"], None, &[], "its argument"),
-            (&["node", "--import", "file://G/x.js", "O/y.js"], None, &[], "its argument"),
-            (&["python3.12", "G/package"], None, &[], "its argument"),
-            (&["npx", "-y", "G/package"], None, &[], "its argument"),
-            (&["uv", "--directory", "G", "run", "server.py"], None, &[], "its argument"),
-            (&["uv", "run", "--project=G", "server"], None, &[], "its argument"),
-            (&["bash", "-lc", "cd G && exec npm start"], None, &[], "its argument"),
-            (&["python3", "-m", "server"], None, &[("PYTHONPATH", "/usr/lib/x:G")], "its variable PYTHONPATH"),
-            (&["node", "O/y.js"], None, &[("NODE_OPTIONS", "--require G/x.js")], "its variable NODE_OPTIONS"),
+            (&["./sh"], Some("@g"), &[], "its folder"),
+            (&["sh"], Some("@g/package"), &[], "its folder"),
+            (&["python3", "@g/server.py"], None, &[], "its argument"),
+            (&["python3", "@o/link.py"], None, &[], "its argument"),
+            (&["python3", "../guest/server.py"], Some("@o"), &[], "its argument"),
+            (&["node", "--require=@g/x.js", "@o/y.js"], None, &[], "its argument"),
+            (&["node", "--import", "file://@g/x.js", "@o/y.js"], None, &[], "its argument"),
+            (&["python3.12", "@g/package"], None, &[], "its argument"),
+            (&["npx", "-y", "@g/package"], None, &[], "its argument"),
+            (&["uv", "--directory", "@g", "run", "server.py"], None, &[], "its argument"),
+            (&["uv", "run", "--project=@g", "server"], None, &[], "its argument"),
+            (&["bash", "-lc", "cd @g && exec npm start"], None, &[], "its argument"),
+            (&["python3", "-m", "server"], None, &[("PYTHONPATH", "/usr/lib/x:@g")], "its variable PYTHONPATH"),
+            (&["node", "@o/y.js"], None, &[("NODE_OPTIONS", "--require @g/x.js")], "its variable NODE_OPTIONS"),
         ] {
             let found = said(words, cwd, variables).unwrap_or_default();
             assert!(found.contains(says) && found.contains("/guest"), "{words:?}: {found:?}");
@@ -214,13 +214,13 @@ mod tests {
     fn what_is_elsewhere_or_data_is_not() {
         for (words, cwd) in [
             (&["sh", "-c", "exec server"][..], None),
-            (&["python3", "O/server.py"], Some("O")),
+            (&["python3", "@o/server.py"], Some("@o")),
             (&["python3", "-m", "server"], None),
-            (&["npx", "-y", "@modelcontextprotocol/server-filesystem", "G", "G/package"], None),
-            (&["mcp-server-git", "--repository", "G"], None),
+            (&["npx", "-y", "@modelcontextprotocol/server-filesystem", "@g", "@g/package"], None),
+            (&["mcp-server-git", "--repository", "@g"], None),
             (&["python3", "server.py"], None),
         ] {
-            assert_eq!(said(words, cwd, &[("ROOT", "G")]), None, "{words:?}");
+            assert_eq!(said(words, cwd, &[("ROOT", "@g")]), None, "{words:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ mod approval;
 mod commands;
 mod exposed;
 pub mod folders;
+mod obeyed;
 mod programs;
 mod secrets;
 mod servers;
@@ -35,6 +36,7 @@ use footbridge_core::{
 };
 use footbridge_mcp::ServerSpec;
 use footbridge_processes::launch::StartFolders;
+use obeyed::{link_in_reach, obeyed};
 use settings::Settings;
 
 /// All that the files say together.
@@ -202,22 +204,8 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
         Some("toml") => {
             let file = File::new(&real, &text);
             let (settings, found) = read_settings(file)?;
-            config.limits = settings.limits;
-            config.allow_hosts = settings.edge.allow_hosts;
-            config.audit = settings.audit;
-            if let Some(program) = config.audit.head_command.first_mut() {
-                *program = programs::in_full(real.parent().unwrap_or(Path::new("/")), program);
-            }
-            let (approval, gathered) =
-                settings.approval.meant(&file, &variables.all, &variables.commands).map_err(|one| vec![one])?;
-            let command = approval.command.as_ref();
-            let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
-            let at = ["approval", "command"].map(str::to_owned);
-            config.notes.extend(missing.map(|what| file.mistake(&at, what)));
+            take_settings(settings, &file, variables, config)?;
             config.notes.extend(found.notes);
-            config.approval = approval;
-            config.gathered.add(gathered);
-            own_programs_out_of_reach(config, &file, &variables.commands)?;
             for policy in found.policies {
                 let name = policy.name().to_owned();
                 if parts.policies.insert(name.clone(), policy).is_some() {
@@ -233,6 +221,30 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
     }
 }
 
+/// Takes what a settings file says over what earlier ones said.
+fn take_settings(
+    settings: Settings,
+    file: &File<'_>,
+    variables: &Variables,
+    config: &mut Config,
+) -> Result<(), Vec<Mistake>> {
+    config.limits = settings.limits;
+    config.allow_hosts = settings.edge.allow_hosts;
+    config.audit = settings.audit;
+    if let Some(program) = config.audit.head_command.first_mut() {
+        *program = programs::in_full(file.path().parent().unwrap_or(Path::new("/")), program);
+    }
+    let meant = settings.approval.meant(file, &variables.all, &variables.commands);
+    let (approval, gathered) = meant.map_err(|one| vec![one])?;
+    let command = approval.command.as_ref();
+    let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
+    let at = ["approval", "command"].map(str::to_owned);
+    config.notes.extend(missing.map(|what| file.mistake(&at, what)));
+    config.approval = approval;
+    config.gathered.add(gathered);
+    own_programs_out_of_reach(config, file, &variables.commands)
+}
+
 /// Refuses commands of the settings that a guest could have run something.
 fn own_programs_out_of_reach(config: &Config, file: &File<'_>, commands: &Commands) -> Result<(), Vec<Mistake>> {
     let approval =
@@ -245,30 +257,6 @@ fn own_programs_out_of_reach(config: &Config, file: &File<'_>, commands: &Comman
     });
     let exposed: Vec<Mistake> = exposed.collect();
     if exposed.is_empty() { Ok(()) } else { Err(exposed) }
-}
-
-/// What a file resolves to that says what is run, or what with. It must be the operator's alone, and no guest may be able
-/// to put another in its place.
-fn obeyed(path: &Path, writable: &Writable) -> Result<PathBuf, String> {
-    let real = trust::check(path).map_err(|error| error.to_string())?;
-    if let Some(what) = link_in_reach(path, writable) {
-        return Err(format!("{what}. Name {} itself, or move the link out of there", real.display()));
-    }
-    if let Some((names, folder)) = writable.may_hold_another_name(&real) {
-        return Err(format!(
-            "it has {names} names (hard links), and by one in {} the sandbox could write it: replace it by a copy",
-            folder.display()
-        ));
-    }
-    Ok(real)
-}
-
-/// A link on the way that a guest could have lead elsewhere: no sandbox can keep a link as it is in a folder that can be
-/// written.
-fn link_in_reach(path: &Path, writable: &Writable) -> Option<String> {
-    let found = writable.holds_link(path)?;
-    let (link, folder) = (found.place.display(), found.folder.display());
-    Some(format!("{link}, on the way to it, is a link in {folder}, which the sandbox can write"))
 }
 
 /// PATH among variables.

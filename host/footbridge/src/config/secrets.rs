@@ -11,7 +11,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{commands::Commands, programs::in_full};
+use super::{commands::Commands, obeyed::obeyed, programs::in_full};
 use footbridge_core::secret::Secret;
 
 /// Variables that are no secrets: referring to them neither takes them from the command nor out of results.
@@ -123,7 +123,7 @@ impl Reader<'_> {
     fn file(&mut self, file: &Path) -> Result<Secret, SecretError> {
         let path = self.base.join(file);
         let failed = |why: String| SecretError::File { path: path.clone(), why };
-        let real = super::obeyed(&path, self.commands.writable()).map_err(failed)?;
+        let real = obeyed(&path, self.commands.writable()).map_err(failed)?;
         let meta = real.metadata().map_err(|error| failed(error.to_string()))?;
         if std::os::unix::fs::MetadataExt::mode(&meta) & 0o044 != 0 {
             return Err(SecretError::Open(path));

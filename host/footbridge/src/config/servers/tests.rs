@@ -5,7 +5,7 @@ use super::*;
 fn read_text(text: &str) -> ServersFile {
     let var = |name: &str| (name == "KEY").then(|| OsString::from("from-the-environment"));
     let vars = ["PATH", "HOME", "AWS_SECRET", "TOOL_CLI_TOKEN", "https_proxy", "XDG_DATA_HOME"];
-    let vars: Vec<(String, String)> = vars.iter().map(|name| ((*name).to_owned(), "v".to_owned())).collect();
+    let vars: Vec<(String, String)> = vars.iter().map(|name| ((*name).to_owned(), "/v".to_owned())).collect();
     read(Path::new("/etc/x/servers.json"), text, &var, &vars, &Commands::default())
 }
 

@@ -9,7 +9,8 @@ use std::{
     thread,
 };
 
-use footbridge_tests::{Daemon, Guest, Host, Person, Servers, programs};
+use footbridge_tests::{Daemon, Guest, Host, Person, Running, Servers, programs};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 const ADD: (&str, &str) = ("demo", "add_note");
@@ -436,4 +437,47 @@ fn on_a_terminal_a_word_answers_and_what_was_typed_ahead_does_not() {
     person.types("\u{3}");
     assert!(watch.status().success());
     daemon.host.approvals(&["watch"]).fails(1, &["on a terminal"]);
+}
+
+#[test]
+fn harnesses_that_refuse_or_do_not_answer_keep_no_other_from_being_asked() {
+    // Without a sandbox: its relay would end a command whose harness hangs for so long.
+    let daemon = Host::open_with(&Servers::demo()).serves();
+    let guest = asks(&daemon);
+    let headless = || {
+        let mut run = daemon.host.starts_script("echo ready; read end");
+        run.stdout.shows("ready\n");
+        run
+    };
+    let refusing = headless();
+    let mut watch = Running::start(&mut daemon.host.footbridge(&["approvals", "watch", "--json"].map(OsStr::new)));
+    for (number, word) in ["allow", "deny"].into_iter().enumerate() {
+        let sent = guest.starts_to_ask("callTool", note(word));
+        let id = id(&daemon.host.pending(1));
+        watch.stdout.shows(&id);
+        assert!(daemon.host.approvals(&["show", &id]).well().contains(word));
+        daemon.host.answers(&[word, &id]);
+        assert_eq!(sent.answer().json()["result"].is_object(), word == "allow");
+        assert_eq!(notes(&guest), 1, "{number}");
+    }
+    daemon.host.approvals(&["allow", "ap-0000000000000000"]).fails(1, &["ap-0000000000000000"]);
+    let hanging = headless();
+    hanging.signal(Signal::SIGSTOP);
+    let sent = guest.starts_to_ask("callTool", note("third"));
+    let list = daemon.host.approvals(&["list", "--json"]);
+    let folder = daemon.host.runtime().join("run-").display().to_string();
+    assert!(list.status == 0 && list.stderr.contains("gave no answer") && list.stderr.contains(&folder), "{list:?}");
+    let pending = list.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+    let id = id(&pending.filter(|one: &Value| one["state"] == "pending").collect::<Vec<_>>());
+    watch.stdout.shows(&id);
+    daemon.host.answers(&["allow", &id]);
+    assert!(sent.answer().json()["result"].is_object());
+    watch.stderr.shows("gave no answer");
+    watch.signal(Signal::SIGTERM);
+    let _ended_by_it = watch.ends();
+    hanging.signal(Signal::SIGCONT);
+    for run in [refusing, hanging] {
+        let ran = run.ends();
+        assert_eq!(ran.status, 1, "{ran:?}");
+    }
 }

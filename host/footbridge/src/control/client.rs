@@ -17,6 +17,9 @@ use super::wire::{HarnessInfo, Hello, MAX_ANSWER, Method, PROTOCOL, Refusal, Ref
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a harness may take to say who it is, which takes it nothing: others wait for that.
+const GREETING: Duration = Duration::from_secs(5);
+
 /// A connection to a harness.
 #[derive(Debug)]
 pub struct ControlClient {
@@ -88,7 +91,14 @@ impl ControlClient {
     /// # Errors
     /// [`ControlClientError`].
     pub fn connect(path: &Path) -> Result<Self, ControlClientError> {
-        Self::connect_within(path, PATIENCE)
+        let mut client = Self::connect_within(path, GREETING)?;
+        let stream = client.stream.get_ref();
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .map_err(|source| ControlClientError::Io { path: path.to_owned(), source })?;
+        client.patience = PATIENCE;
+        Ok(client)
     }
 
     fn connect_within(path: &Path, patience: Duration) -> Result<Self, ControlClientError> {

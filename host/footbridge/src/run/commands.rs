@@ -6,7 +6,7 @@ use crate::{
         self, approvals,
         server::{ControlPeer, Handler, sent},
         servers::{self, Overseen},
-        wire::{ControlRequest, Refusal, RefusalKind},
+        wire::{AllowApproval, ControlRequest, DenyApproval, Refusal, RefusalKind},
     },
     harness::Harness,
 };
@@ -29,10 +29,19 @@ impl RunHandler {
 
 impl Handler for RunHandler {
     async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
-        if !self.others && matches!(request, ControlRequest::AllowApproval(_) | ControlRequest::DenyApproval(_)) {
+        let answered = match &request {
+            ControlRequest::AllowApproval(AllowApproval { id, .. })
+            | ControlRequest::DenyApproval(DenyApproval { id, .. }) => Some(id),
+            _ => None,
+        };
+        // What is not here may be elsewhere: that is said as everywhere.
+        if !self.others && answered.is_some_and(|id| approvals::has(&self.approvals, id)) {
             let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \
                            or no terminal, says so";
             return Err(Refusal::new(RefusalKind::Failed, message));
+        }
+        if let Some(id) = answered.filter(|_| !self.others) {
+            return Err(approvals::unknown(id));
         }
         let request = match approvals::handle(&self.approvals, self.others, request, peer) {
             Ok(answer) => return answer,

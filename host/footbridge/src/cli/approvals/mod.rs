@@ -6,7 +6,11 @@
 pub(super) mod show;
 mod watch;
 
-use std::{io::IsTerminal as _, path::Path};
+use std::{
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use anyhow::Context as _;
 use clap::Subcommand;
@@ -18,7 +22,7 @@ use crate::{
     control::{
         self,
         client::{ControlClient, ControlClientError},
-        wire::{AllowApproval, By, DenyApproval, ListApprovals, Method, RefusalKind, ShowApproval},
+        wire::{AllowApproval, By, DenyApproval, ListApprovals, Method, Refusal, RefusalKind, ShowApproval},
     },
     report,
 };
@@ -109,7 +113,7 @@ pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
 fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
     match command {
         ApprovalsCommand::List { json } => {
-            let found = list(&mut connect(runtime)?)?;
+            let found = list(&mut connect(runtime)?);
             let text = if json { show::json_lines(&found)? } else { show::table(&found) };
             Ok(report::out(&text)?)
         }
@@ -161,7 +165,7 @@ struct NoTerminal;
     "no footbridge is running that can be answered: neither \"footbridge serve\" nor a \"footbridge run\" on a terminal, or \
      with watch = true in [approval] of its footbridge.toml"
 )]
-struct NoHarness;
+pub(super) struct NoHarness;
 
 /// Connects to all harnesses of this user. Only then is this process closed to others: they have to see which
 /// namespaces it is in.
@@ -182,40 +186,90 @@ pub(super) fn connect_or(
     Ok(clients)
 }
 
-/// All harnesses of this user that run.
+/// All harnesses of this user that run and answer; those that do not are said.
 pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<ControlClient>> {
-    let mut clients = Vec::new();
-    for path in control::all(runtime)? {
-        match ControlClient::connect(&path) {
-            Ok(client) => clients.push(client),
-            // A run that was killed leaves its socket until the next one.
-            Err(ControlClientError::NotRunning(_)) => {}
-            Err(error) => report::error(&anyhow::Error::new(error)),
-        }
+    let Connected { clients, silent } = connected(&control::all(runtime)?);
+    for (_, error) in silent {
+        report::error(&anyhow::Error::new(error));
     }
-    Ok(clients)
+    Ok(clients.into_iter().map(|(_, client)| client).collect())
 }
 
-/// What waits at all of them, the oldest first.
-fn list(clients: &mut [ControlClient]) -> Result<Vec<ApprovalInfo>, ControlClientError> {
+/// Harnesses that run, by their sockets.
+#[derive(Debug, Default)]
+struct Connected {
+    clients: Vec<(PathBuf, ControlClient)>,
+    /// Those that do not answer, and why.
+    silent: Vec<(PathBuf, ControlClientError)>,
+}
+
+/// Those of these harnesses that answer, and those that run and do not. They are asked at once: one that hangs holds up
+/// no other.
+fn connected(paths: &[PathBuf]) -> Connected {
+    let Connected { mut clients, mut silent } = Connected::default();
+    let found = thread::scope(|scope| {
+        let connecting: Vec<_> = paths.iter().map(|path| scope.spawn(|| ControlClient::connect(path))).collect();
+        connecting.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+    });
+    for (path, found) in paths.iter().zip(found) {
+        match found {
+            Ok(Ok(client)) => clients.push((path.clone(), client)),
+            // A run that was killed leaves its socket until the next one.
+            Ok(Err(ControlClientError::NotRunning(_))) | Err(_) => {}
+            Ok(Err(error)) => silent.push((path.clone(), error)),
+        }
+    }
+    Connected { clients, silent }
+}
+
+/// What waits at all of them, the oldest first. One that does not say is named, and has nothing.
+fn list(clients: &mut [ControlClient]) -> Vec<ApprovalInfo> {
     let mut found = Vec::new();
     for client in clients {
-        found.extend(client.call(&ListApprovals {})?);
-    }
-    found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
-    Ok(found)
-}
-
-/// Asks one after the other until one knows the approval.
-fn ask_all<M: Method>(clients: &mut [ControlClient], request: &M) -> Result<M::Answer, ControlClientError> {
-    let mut last = None;
-    for client in clients {
-        match client.call(request) {
-            Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
-                last = Some(ControlClientError::Refusal(refusal));
-            }
-            other => return other,
+        match client.call(&ListApprovals {}) {
+            Ok(theirs) => found.extend(theirs),
+            Err(error) => report::error(&anyhow::Error::new(error).context(harness_of(client))),
         }
     }
-    Err(last.unwrap_or(ControlClientError::NotRunning(control::of_serve(Path::new("")))))
+    found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
+    found
+}
+
+/// Which harness it is, for people.
+pub(super) fn harness_of(client: &ControlClient) -> String {
+    format!("{} {}", client.harness.harness, client.harness.pid)
+}
+
+/// No harness did what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoneDid {
+    /// All of them say that there is no such approval.
+    #[error(transparent)]
+    Unknown(Refusal),
+    /// Why those did not that gave another reason, each with its name.
+    #[error("{}", .0.iter().map(|(who, why)| format!("{who}: {why}")).collect::<Vec<_>>().join("\n"))]
+    Others(Vec<(String, ControlClientError)>),
+    /// There is none any more.
+    #[error(transparent)]
+    Nobody(#[from] NoHarness),
+}
+
+/// Asks one after the other until one has done it. One that refuses, or does not answer, keeps none of the others from
+/// being asked.
+fn ask_all<M: Method>(clients: &mut [ControlClient], request: &M) -> Result<M::Answer, NoneDid> {
+    let (mut unknown, mut others) = (None, Vec::new());
+    for client in clients {
+        match client.call(request) {
+            Ok(answer) => return Ok(answer),
+            Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                unknown = Some(refusal)
+            }
+            Err(error) => others.push((harness_of(client), error)),
+        }
+    }
+    match (others.is_empty(), unknown) {
+        (false, _) => Err(NoneDid::Others(others)),
+        (true, Some(refusal)) => Err(NoneDid::Unknown(refusal)),
+        (true, None) => Err(NoHarness.into()),
+    }
 }

@@ -14,13 +14,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{list, show};
+use super::{Connected, connected, show};
 use crate::{
     approvers::prompt::{self, Prompt, PromptAnswer, Step},
     control::{
         self,
-        client::ControlClient,
-        wire::{AllowApproval, By, DenyApproval, ShowApproval},
+        client::{ControlClient, ControlClientError},
+        wire::{AllowApproval, By, DenyApproval, ListApprovals, ShowApproval},
     },
     report,
 };
@@ -30,24 +30,48 @@ use terminal::{Event, Terminal};
 /// How often the harnesses are asked.
 const EVERY: Duration = Duration::from_millis(300);
 
+/// When one that did not answer is asked again.
+const TRIED_AGAIN: Duration = Duration::from_secs(30);
+
 /// The harnesses that answer.
 struct Harnesses<'a> {
     runtime: &'a Path,
     clients: BTreeMap<PathBuf, ControlClient>,
+    /// Those that run and do not answer, and when they were tried last.
+    silent: BTreeMap<PathBuf, Instant>,
 }
 
-impl Harnesses<'_> {
-    /// What waits for an answer from here, the oldest first. A harness that ended, or does not answer, has nothing.
-    fn pending(&mut self) -> anyhow::Result<Vec<ApprovalInfo>> {
-        for path in control::all(self.runtime)? {
-            if !self.clients.contains_key(&path)
-                && let Ok(client) = ControlClient::connect(&path)
-            {
-                self.clients.insert(path, client);
-            }
+impl<'a> Harnesses<'a> {
+    /// Those of this folder. Who does not answer now is said.
+    fn of(runtime: &'a Path) -> anyhow::Result<Self> {
+        let mut harnesses = Self { runtime, clients: BTreeMap::new(), silent: BTreeMap::new() };
+        for error in harnesses.connect()? {
+            report::error(&anyhow::Error::new(error));
         }
+        Ok(harnesses)
+    }
+
+    /// Connects to those that came, and gives why new ones do not answer.
+    fn connect(&mut self) -> anyhow::Result<Vec<ControlClientError>> {
+        let mut paths = control::all(self.runtime)?;
+        self.silent.retain(|path, _| paths.contains(path));
+        let is_silent = |path: &PathBuf| self.silent.get(path).is_some_and(|at| at.elapsed() < TRIED_AGAIN);
+        paths.retain(|path| !self.clients.contains_key(path) && !is_silent(path));
+        let Connected { clients, silent } = connected(&paths);
+        self.clients.extend(clients);
+        let new = silent.into_iter().filter_map(|(path, error)| {
+            let known = self.silent.insert(path, Instant::now());
+            known.is_none().then_some(error)
+        });
+        Ok(new.collect())
+    }
+
+    /// What waits for an answer from here, the oldest first, and why those that are new do not answer. A harness that
+    /// ended, or does not answer, has nothing.
+    fn pending(&mut self) -> anyhow::Result<(Vec<ApprovalInfo>, Vec<ControlClientError>)> {
+        let silent = self.connect()?;
         let mut found = Vec::new();
-        self.clients.retain(|_, client| match list(std::slice::from_mut(client)) {
+        self.clients.retain(|_, client| match client.call(&ListApprovals {}) {
             Ok(theirs) => {
                 let is_ours = |one: &ApprovalInfo| one.state == "pending" && !one.is_answered_elsewhere;
                 found.extend(theirs.into_iter().filter(is_ours));
@@ -56,7 +80,7 @@ impl Harnesses<'_> {
             Err(_) => false,
         });
         found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
-        Ok(found)
+        Ok((found, silent))
     }
 
     fn ask<M: control::wire::Method>(&mut self, request: &M) -> anyhow::Result<M::Answer> {
@@ -68,10 +92,13 @@ impl Harnesses<'_> {
 
 /// Prints what comes and goes.
 pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
-    let mut harnesses = Harnesses { runtime, clients: BTreeMap::new() };
+    let mut harnesses = Harnesses::of(runtime)?;
     let mut known: BTreeSet<String> = BTreeSet::new();
     loop {
-        let pending = harnesses.pending()?;
+        let (pending, silent) = harnesses.pending()?;
+        for error in silent {
+            report::error(&anyhow::Error::new(error));
+        }
         let now: BTreeSet<String> = pending.iter().map(|one| one.id.clone()).collect();
         let came = pending.iter().filter(|one| !known.contains(&one.id));
         let mut lines: Vec<_> = came.map(|one| serde_json::json!({"event": "pending", "approval": one})).collect();
@@ -88,7 +115,7 @@ const HERE: prompt::PromptContext =
 
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
-    let harnesses = Harnesses { runtime, clients: BTreeMap::new() };
+    let harnesses = Harnesses::of(runtime)?;
     let terminal = Terminal::open()?;
     let prompt = Prompt::new(HERE, Instant::now());
     Watch { harnesses, terminal, prompt, asked: None }.run()
@@ -106,7 +133,9 @@ impl Watch<'_> {
     fn run(mut self) -> anyhow::Result<()> {
         loop {
             if self.asked.is_none_or(|at| at.elapsed() >= EVERY) {
-                let step = self.prompt.update(self.harnesses.pending()?, Instant::now());
+                // Who falls silent while the terminal is taken is said by the other commands.
+                let (pending, _) = self.harnesses.pending()?;
+                let step = self.prompt.update(pending, Instant::now());
                 self.asked = Some(Instant::now());
                 self.does(step)?;
                 if let Some(id) = self.prompt.missing() {

@@ -13,13 +13,13 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 
 use super::{
-    approvals::{connect_or, show::json_lines},
+    approvals::{connect_or, harness_of, show::json_lines},
     session::REFUSED,
 };
 use crate::{
     config::folders::Folders,
     control::{
-        client::{ControlClient, ControlClientError},
+        client::ControlClientError,
         wire::{ListServers, RefusalKind, RestartServer},
     },
     report,
@@ -145,17 +145,16 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
 )]
 struct NoHarness;
 
-/// Which harness it is, for people.
-fn harness_of(client: &ControlClient) -> String {
-    format!("{} {}", client.harness.harness, client.harness.pid)
-}
-
 fn list(runtime: &Path, json: bool) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for client in &mut connect_or(runtime, NoHarness)? {
         let harness = harness_of(client);
-        let servers = client.call(&ListServers {})?.into_iter();
-        found.extend(servers.map(|info| show::Server { info, harness: harness.clone() }));
+        match client.call(&ListServers {}) {
+            Ok(servers) => {
+                found.extend(servers.into_iter().map(|info| show::Server { info, harness: harness.clone() }));
+            }
+            Err(error) => report::error(&anyhow::Error::new(error).context(harness)),
+        }
     }
     found.sort_by(|a, b| (&a.info.name, &a.harness).cmp(&(&b.info.name, &b.harness)));
     Ok(report::out(&if json { json_lines(&found)? } else { show::servers(&found) })?)

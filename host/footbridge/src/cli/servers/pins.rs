@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{
     PinsArgs, PinsCommand, Which,
     difference::{Colours, shown},
-    harness_of, show,
+    show,
 };
 use crate::{
-    cli::approvals::{running, show::json_lines},
+    cli::approvals::{harness_of, running, show::json_lines},
     config::folders::Folders,
     control::{
         client::ControlClient,

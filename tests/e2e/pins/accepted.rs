@@ -111,7 +111,7 @@ fn servers_without_a_harness(host: &Host, words: &[&str]) -> Ran {
 }
 
 #[test]
-fn another_command_is_accepted_for_all_tools_at_once() {
+fn another_command_is_another_server_of_the_same_name() {
     let listing = Listing::of(&plain());
     let host = Host::with(&listing.server());
     assert_eq!(calls_in_a_run(&host).status, 0);
@@ -119,12 +119,34 @@ fn another_command_is_accepted_for_all_tools_at_once() {
     let mut other: Value = serde_json::from_str(&text).unwrap();
     other["mcpServers"]["x"]["args"].as_array_mut().unwrap().push("--v\u{1b}[2J".into());
     fs::write(host.servers_file(), other.to_string()).unwrap();
+    // Another server of the same name, pinned at first sight, and the log says how it is reached.
+    let ran = calls_in_a_run(&host);
+    assert!(ran.status == 0 && ran.stdout == "called\n", "{ran:?}");
+    assert!(ran.stderr.contains("is another one, by how it is reached") && ran.stderr.contains("--v"), "{ran:?}");
+    assert!(!ran.stderr.contains('\u{1b}'), "{ran:?}");
+    listing.becomes(&with("other"));
+    assert_eq!(calls_in_a_run(&host).status, 5);
+    fs::write(host.servers_file(), &text).unwrap();
     assert_eq!(calls_in_a_run(&host).status, 5);
     let diff = servers(&host, &["pins", "diff"]);
-    assert!(diff.stdout.contains("x/nudge\n") && diff.stdout.contains("x/t\n"), "{diff:?}");
-    assert!(diff.stdout.contains("  server:\n") && diff.stdout.contains("\n    +    \"--v\\u001b[2J\"\n"), "{diff:?}");
-    assert_eq!(servers(&host, &["pins", "accept", "x", "--all"]).status, 0);
+    assert_eq!(diff.stdout.matches("x/t\n  server   ").count(), 2, "{diff:?}");
+    assert!(diff.stdout.contains(" --v\\u{1b}[2J\n"), "{diff:?}");
+    for command in ["accept", "forget"] {
+        servers(&host, &["pins", command, "x", "--all"])
+            .fails(1, &["several servers \"x\"", "--origin", "--v\\u{1b}[2J"]);
+    }
+    servers(&host, &["pins", "accept", "x", "--all", "--origin", "nothing"]).fails(1, &["contain \"nothing\""]);
+    assert_eq!(servers(&host, &["pins", "accept", "x", "--all", "--origin", "--v"]).status, 0);
+    assert_eq!(calls_in_a_run(&host).status, 5, "that one was not accepted");
+    let json = lines(servers(&host, &["pins", "--json"]));
+    let of_t = json.iter().filter(|pin| pin["tool"] == "t");
+    let has: Vec<_> =
+        of_t.map(|pin| (pin["origin"]["args"].as_array().unwrap().len(), pin["changed"].is_object())).collect();
+    assert!(has.len() == 2 && has.iter().any(|(_, changed)| *changed) && has[0].0 != has[1].0, "{has:?}");
+    fs::write(host.servers_file(), other.to_string()).unwrap();
     assert_eq!(calls_in_a_run(&host).well(), "called\n");
+    assert_eq!(servers(&host, &["pins", "forget", "x", "--all", "--origin", "--v"]).status, 0);
+    assert!(lines(servers(&host, &["pins", "--json"])).iter().all(|pin| !pin["origin"].to_string().contains("--v")));
 }
 
 #[test]

@@ -118,14 +118,14 @@ fn another_command_is_another_server_also_after_a_reload() {
     other["mcpServers"]["x"]["args"].as_array_mut().unwrap().push("--verbose".into());
     std::fs::write(&file, other.to_string()).unwrap();
     daemon.process().signal(nix::sys::signal::Signal::SIGHUP);
-    daemon.process().stderr.shows("are not what they were");
-    refuses(&guest);
-    let listed = guest.asks("listServers", json!({}));
-    assert_eq!(listed["result"]["servers"][0]["examples"], json!([]), "{listed}");
+    daemon.process().stderr.shows("is another one, by how it is reached");
+    calls(&guest);
+    listing.becomes(&with(BAD));
+    daemon.process().signal(nix::sys::signal::Signal::SIGHUP);
     std::fs::write(&file, text).unwrap();
     daemon.process().signal(nix::sys::signal::Signal::SIGHUP);
-    shows(&guest, "what it was");
-    calls(&guest);
+    daemon.process().stderr.shows("are not what they were");
+    refuses(&guest);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! [`Pins::vet`] makes what a provider offers into what may be looked at. It pins what is new, and gives a [`Vetted`] in
 //! which a tool whose definition is another cannot be called; what its server says of it now shows to the operator
-//! alone. How the server is reached is part of each definition, so a server with another command is one
-//! whose tools all changed.
+//! alone. A server is known by its name and by how it is reached: one with another command is another server, whose
+//! tools are pinned at first sight, and the log says so where the name was known.
 //!
 //! What was vetted is kept for as long as the server offers the same. A change of the pins by anybody, another harness
 //! or `footbridge servers pins accept`, is noticed before a call is refused because of a pin, and otherwise within
@@ -25,7 +25,7 @@ use footbridge_proto::text::Escaped;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub use store::{Compared, Definition, NoPins, PinStore};
+pub use store::{Compared, Definition, NoPins, PinStore, PinnedServer};
 
 use crate::{catalogue::Vetted, provider::Unavailable};
 use footbridge_core::{
@@ -129,7 +129,7 @@ impl Pins {
     /// # Errors
     /// When the store cannot be read.
     pub async fn are(&self, server: &str, tool: &str, digest: Digest) -> Result<bool, NoPins> {
-        Ok(self.0.store.pinned_digest(server, tool).await? == Some(digest))
+        self.0.store.is_pinned(server, tool, digest).await
     }
 
     async fn look(&self, server: &ServerName, slot: &Slot, offered: &Arc<Offered>) -> Result<Arc<Vetted>, NoPins> {
@@ -145,8 +145,10 @@ impl Pins {
         let tools = offered.entries().tools();
         let tools: Vec<Definition<'_>> =
             tools.map(|tool| Definition { tool: tool.name(), digest: tool.digest(), text: tool.pinned() }).collect();
-        let compared = store.compare_pins(server, &tools, known.is_none()).await?;
-        say(server, &compared, known.map_or(0, |known| known.vetted.changed().len()));
+        let origin = offered.origin();
+        let pinned = PinnedServer { name: server, origin: &origin };
+        let compared = store.compare_pins(pinned, &tools, known.is_none()).await?;
+        say(pinned, &compared, known.map_or(0, |known| known.vetted.changed().len()));
         let changed = compared.changed.into_iter().map(|(name, pin)| (name, ChangedTool::by_pin(&pin)));
         let vetted = Arc::new(Vetted::against_pins(server.clone(), offered, changed));
         slot.set(Looked { vetted: Arc::clone(&vetted), revision: compared.revision, at: Instant::now() });
@@ -192,10 +194,15 @@ fn refused(server: &ServerName) -> Unavailable {
 }
 
 /// Tells the operator what is new.
-fn say(server: &ServerName, compared: &Compared, changed_before: usize) {
-    let Compared { was_known, new, changed, .. } = compared;
+fn say(pinned: PinnedServer<'_>, compared: &Compared, changed_before: usize) {
+    let (server, origin) = (pinned.name, Escaped(pinned.origin));
+    let Compared { was_known, name_was_known, new, changed, .. } = compared;
     match (was_known, new.len()) {
         (_, 0) => {}
+        (false, count) if *name_was_known => tracing::warn!(
+            %server, %origin, count,
+            "an MCP server of a known name is another one, by how it is reached: its tools were pinned at first sight"
+        ),
         (false, count) => tracing::info!(%server, count, "tools of an MCP server were pinned at first sight"),
         (true, count) => {
             let first = shown(new.first());

@@ -17,6 +17,15 @@ pub struct Definition<'a> {
     pub text: &'a str,
 }
 
+/// A server, as pins know it: another origin is another server, also by the same name.
+#[derive(Debug, Clone, Copy)]
+pub struct PinnedServer<'a> {
+    /// Its name.
+    pub name: &'a ServerName,
+    /// How it is reached, as one canonical text.
+    pub origin: &'a str,
+}
+
 /// How what a server offers compares with its pins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compared {
@@ -24,6 +33,8 @@ pub struct Compared {
     pub revision: i64,
     /// Whether the server had a pin before.
     pub was_known: bool,
+    /// Whether another server had one by the same name.
+    pub name_was_known: bool,
     /// Tools that were pinned just now.
     pub new: Vec<String>,
     /// Tools that are not what was pinned, with the definition that was.
@@ -39,13 +50,13 @@ pub trait PinStore: fmt::Debug + Send + Sync + 'static {
     /// `listed` says that the server was just asked, so that a definition that is what was pinned ends a change.
     fn compare_pins<'a>(
         &'a self,
-        server: &'a ServerName,
+        server: PinnedServer<'a>,
         offered: &'a [Definition<'a>],
         listed: bool,
     ) -> BoxFuture<'a, Result<Compared, NoPins>>;
 
-    /// The digest of what is pinned of a tool.
-    fn pinned_digest<'a>(&'a self, server: &'a str, tool: &'a str) -> BoxFuture<'a, Result<Option<Digest>, NoPins>>;
+    /// Whether this definition is pinned of a tool, of any server of this name.
+    fn is_pinned<'a>(&'a self, server: &'a str, tool: &'a str, digest: Digest) -> BoxFuture<'a, Result<bool, NoPins>>;
 }
 
 /// Pins could not be read or written. The text is the operator's.

@@ -71,6 +71,12 @@ impl Offered {
         Self { origin: Some(origin), ..Self::default() }
     }
 
+    /// How the server is reached, as one canonical text; empty where that is not known.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.origin.as_ref().map(|origin| origin.text()).unwrap_or_default()
+    }
+
     /// What there is.
     #[must_use]
     pub fn entries(&self) -> &Arc<Entries> {

@@ -1,5 +1,6 @@
 //! What of a definition is pinned besides the tool's own members, and what stays to be seen of a tool that changed.
 
+use footbridge_proto::json;
 use serde_json::{Value, value::RawValue};
 
 use crate::gate::Effects;
@@ -22,6 +23,14 @@ impl Origin {
     #[must_use]
     pub fn new(value: Value) -> Self {
         Self(value)
+    }
+
+    /// As one canonical text, as it is in definitions.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut value = self.0.clone();
+        json::sort_members(&mut value);
+        value.to_string()
     }
 }
 

@@ -13,6 +13,9 @@ use footbridge_core::digest::Digest;
 pub struct StoredPin {
     /// The server's name.
     pub server: String,
+    /// How the server is reached, as one canonical text; empty where that is not known. By the same name there may be
+    /// others.
+    pub origin: String,
     /// The tool's name.
     pub tool: String,
     /// What may be called.
@@ -65,7 +68,12 @@ pub trait PinReview: Send + Sync {
     /// Pins what somebody accepted: all of it, or nothing.
     fn accept_pins<'a>(&'a self, accepted: &'a [Acceptance]) -> BoxFuture<'a, Result<(), NotAccepted>>;
 
-    /// Forgets the pins of a server, all or those of these tools: what it offers is pinned anew when it is seen next.
-    /// Says how many there were.
-    fn forget_pins<'a>(&'a self, server: &'a str, tools: &'a [String]) -> BoxFuture<'a, Result<u64, StoreError>>;
+    /// Forgets the pins of a server, by its name and origin, all or those of these tools: what it offers is pinned anew
+    /// when it is seen next. Says how many there were.
+    fn forget_pins<'a>(
+        &'a self,
+        server: &'a str,
+        origin: &'a str,
+        tools: &'a [String],
+    ) -> BoxFuture<'a, Result<u64, StoreError>>;
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     lines::{Line, compare},
-    show::{digest, since},
+    show::{digest, origin, since},
 };
 use crate::{
     approvers::prompt::plain::plain,
@@ -36,6 +36,10 @@ pub(super) fn shown(pin: &StoredPin, paint: Colours) -> String {
     let Some(changed) = &pin.changed else { return String::new() };
     let name = format!("{}/{}", plain(&pin.server), plain(&pin.tool));
     let mut text = paint.line("1", &name);
+    let origin = origin(pin);
+    if !origin.is_empty() {
+        text.push_str(&format!("  server   {}\n", Escaped(&origin)));
+    }
     text.push_str(&format!("  pinned   {}  {}\n", since(&pin.pinned), digest(&pin.pinned)));
     text.push_str(&format!("  changed  {}  {}\n", since(changed), digest(changed)));
     let (old, new) = (members(&pin.pinned), members(changed));
@@ -132,7 +136,7 @@ mod tests {
 
     fn pin(old: &Value, new: &Value) -> StoredPin {
         let (pinned, changed) = (definition(old), Some(definition(new)));
-        StoredPin { server: "x".into(), tool: "t\u{1b}[2J".into(), pinned, changed }
+        StoredPin { server: "x".into(), origin: String::new(), tool: "t\u{1b}[2J".into(), pinned, changed }
     }
 
     /// Without the head, whose digests say nothing to a reader.

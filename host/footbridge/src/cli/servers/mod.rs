@@ -56,6 +56,7 @@ pub(super) struct PinsArgs {
 }
 
 const PINS_HELP: &str = "A tool that is not what it was when it was seen first is refused until its change is accepted.
+A server with another command, other arguments or another address is another server, also by the same name.
 
 Examples:
   footbridge servers pins                      what is pinned
@@ -85,6 +86,9 @@ enum PinsCommand {
         server: String,
         #[command(flatten)]
         which: Which,
+        /// Of several servers of this name the one whose command, arguments or address contain this
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        origin: Option<String>,
         /// Accept only a definition with this digest, as `diff` shows it; may be given several times
         #[arg(long = "digest", value_name = "DIGEST")]
         digests: Vec<Digest>,
@@ -93,12 +97,15 @@ enum PinsCommand {
         json: bool,
     },
     /// Forget pins, for servers or tools that are no more; what is still offered is pinned anew, unseen
-    #[command(override_usage = "footbridge servers pins forget <SERVER> <TOOLS...|--all>")]
+    #[command(override_usage = "footbridge servers pins forget [OPTIONS] <SERVER> <TOOLS...|--all>")]
     Forget {
         /// The server's name
         server: String,
         #[command(flatten)]
         which: Which,
+        /// Of several servers of this name the one whose command, arguments or address contain this
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        origin: Option<String>,
     },
 }
 
@@ -108,6 +115,7 @@ is refused. With --digest, so is one that is another than the one you looked at 
 Examples:
   footbridge servers pins accept demo get_weather now
   footbridge servers pins accept demo --all
+  footbridge servers pins accept git --all --origin /srv/project
   footbridge servers pins accept demo get_weather --digest sha256:60303ae2...";
 
 /// Which tools of a server.

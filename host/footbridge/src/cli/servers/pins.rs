@@ -1,6 +1,6 @@
 //! `footbridge servers pins`: looking at pins, and accepting what changed.
 
-use std::{io::IsTerminal as _, path::Path, sync::Arc};
+use std::{collections::BTreeMap, io::IsTerminal as _, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -42,6 +42,14 @@ enum Nothing {
          accepted: look at it again with \"footbridge servers pins diff\""
     )]
     Digest(String, String),
+    #[error(
+        "no server {0:?} whose command, arguments or address contain {1:?} has pins: see \"footbridge servers pins {0}\""
+    )]
+    Origin(String, String),
+    #[error(
+        "there are several servers {0:?}, and nothing was done: name a part of the one that you mean with --origin\n  {1}"
+    )]
+    Origins(String, String),
     #[error("what changed could not be shown, and nothing was accepted")]
     Unseen,
 }
@@ -53,23 +61,22 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
         Some(PinsCommand::Diff { server, tool, json }) => {
             diff(&Pins::open(&folders.state)?, server.as_deref(), tool, json)
         }
-        Some(PinsCommand::Accept { server, which, digests, json }) => {
+        Some(PinsCommand::Accept { server, which, origin, digests, json }) => {
             // First: a harness has to see which namespaces this process is in, before it is closed to others.
             let mut harnesses = running(&folders.runtime)?;
-            let accepted = accept(&Pins::open(&folders.state)?, &server, (&which, &digests), json)?;
+            let accepted =
+                accept(&Pins::open(&folders.state)?, (&server, origin.as_deref()), (&which, &digests), json)?;
             tell(&mut harnesses, &accepted);
             Ok(())
         }
-        Some(PinsCommand::Forget { server, which }) => {
+        Some(PinsCommand::Forget { server, which, origin }) => {
             let pins = Pins::open(&folders.state)?;
-            let found = pins.of(Some(&server))?;
-            if found.is_empty() {
-                return Err(Nothing::Server(server).into());
-            }
+            let found = of_origin(pins.of(Some(&server))?, &server, origin.as_deref())?;
+            let only = one_origin(found.iter().filter(|pin| which.all || which.tools.contains(&pin.tool)), &server)?;
             if let Some(tool) = which.tools.iter().find(|tool| !found.iter().any(|pin| pin.tool == **tool)) {
                 return Err(Nothing::Tool(server, tool.clone()).into());
             }
-            let forgotten = pins.forget(&server, &which.tools)?;
+            let forgotten = pins.forget(&server, &only, &which.tools)?;
             report::note(&format!("{} of {server} forgotten", report::counted(forgotten, "pin")));
             Ok(())
         }
@@ -99,8 +106,8 @@ impl Pins {
         Ok(self.store.as_ref().map_or(Ok(()), |store| self.runtime.block_on(store.accept_pins(accepted)))?)
     }
 
-    fn forget(&self, server: &str, tools: &[String]) -> Result<u64, StoreError> {
-        self.store.as_ref().map_or(Ok(0), |store| self.runtime.block_on(store.forget_pins(server, tools)))
+    fn forget(&self, server: &str, origin: &str, tools: &[String]) -> Result<u64, StoreError> {
+        self.store.as_ref().map_or(Ok(0), |store| self.runtime.block_on(store.forget_pins(server, origin, tools)))
     }
 }
 
@@ -155,11 +162,13 @@ fn differences(found: &[StoredPin]) -> String {
 
 fn accept(
     pins: &Pins,
-    server: &str,
+    (server, origin): (&str, Option<&str>),
     (which, digests): (&Which, &[Digest]),
     json: bool,
 ) -> anyhow::Result<Vec<Acceptance>> {
-    let selected = select(pins.of(Some(server))?, server, which, digests)?;
+    let found = of_origin(pins.of(Some(server))?, server, origin)?;
+    let selected = select(found, server, which, digests)?;
+    one_origin(selected.iter(), server)?;
     let accepted: Vec<Acceptance> = selected.iter().filter_map(acceptance).collect();
     // What is accepted is what is shown here: these digests and no others.
     if !json && !report::piece(&differences(&selected))? {
@@ -176,6 +185,25 @@ fn accept(
     Ok(accepted)
 }
 
+/// The pins of the servers of a name whose origin contains this.
+fn of_origin(mut found: Vec<StoredPin>, server: &str, part: Option<&str>) -> Result<Vec<StoredPin>, Nothing> {
+    if found.is_empty() {
+        return Err(Nothing::Server(server.to_owned()));
+    }
+    let Some(part) = part else { return Ok(found) };
+    found.retain(|pin| show::origin(pin).contains(part));
+    if found.is_empty() { Err(Nothing::Origin(server.to_owned(), part.to_owned())) } else { Ok(found) }
+}
+
+/// The one origin of these pins: what is meant for one server must not be done to another of the same name.
+fn one_origin<'p>(pins: impl Iterator<Item = &'p StoredPin>, server: &str) -> Result<String, Nothing> {
+    let origins: BTreeMap<&str, String> = pins.map(|pin| (pin.origin.as_str(), show::origin(pin))).collect();
+    match origins.len() {
+        0 | 1 => Ok(origins.into_keys().next().unwrap_or_default().to_owned()),
+        _ => Err(Nothing::Origins(server.to_owned(), origins.into_values().collect::<Vec<_>>().join("\n  "))),
+    }
+}
+
 fn acceptance(pin: &StoredPin) -> Option<Acceptance> {
     let digest = pin.changed.as_ref()?.digest;
     Some(Acceptance { server: pin.server.clone(), tool: pin.tool.clone(), digest })
@@ -185,10 +213,11 @@ fn acceptance(pin: &StoredPin) -> Option<Acceptance> {
 fn select(found: Vec<StoredPin>, server: &str, which: &Which, digests: &[Digest]) -> Result<Vec<StoredPin>, Nothing> {
     for tool in &which.tools {
         let named = || (server.to_owned(), tool.clone());
-        match found.iter().find(|pin| pin.tool == *tool) {
-            None => return Err(Nothing::Tool(named().0, named().1)),
-            Some(pin) if pin.changed.is_none() => return Err(Nothing::Same(named().0, named().1)),
-            Some(_) => {}
+        let mut of_tool = found.iter().filter(|pin| pin.tool == *tool).peekable();
+        match (of_tool.peek().is_some(), of_tool.any(|pin| pin.changed.is_some())) {
+            (false, _) => return Err(Nothing::Tool(named().0, named().1)),
+            (true, false) => return Err(Nothing::Same(named().0, named().1)),
+            (true, true) => {}
         }
     }
     let is_asked = |pin: &StoredPin| pin.changed.is_some() && (which.all || which.tools.contains(&pin.tool));

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     cli::table::aligned,
@@ -48,6 +48,8 @@ pub(super) fn servers(found: &[Server]) -> String {
 #[derive(Debug, Serialize)]
 pub(super) struct Pin<'p> {
     server: &'p str,
+    /// How the server is reached; none where that is not known.
+    origin: Option<&'p RawValue>,
     tool: &'p str,
     pinned: Definition<'p>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +67,8 @@ impl<'p> Pin<'p> {
     /// With both definitions in full.
     pub(super) fn of(pin: &'p StoredPin) -> Self {
         let changed = pin.changed.as_ref().map(Definition::of);
-        Self { server: &pin.server, tool: &pin.tool, pinned: Definition::of(&pin.pinned), changed }
+        let origin = serde_json::from_str(&pin.origin).ok();
+        Self { server: &pin.server, origin, tool: &pin.tool, pinned: Definition::of(&pin.pinned), changed }
     }
 }
 
@@ -85,15 +88,37 @@ pub(super) fn pins(found: &[StoredPin]) -> String {
     if found.is_empty() {
         return "nothing is pinned\n".to_owned();
     }
-    let head = ["SERVER", "TOOL", "STATE", "SINCE", "DEFINITION"].map(str::to_owned);
+    let head = ["SERVER", "TOOL", "STATE", "SINCE", "DEFINITION", "ORIGIN"].map(str::to_owned);
     let row = |pin: &StoredPin| {
         let state = if pin.changed.is_some() { "changed" } else { "pinned" };
         let last = pin.changed.as_ref().unwrap_or(&pin.pinned);
         let short: String = digest(&pin.pinned).chars().take(19).collect();
-        [Escaped(&pin.server).to_string(), Escaped(&pin.tool).to_string(), state.to_owned(), since(last), short]
+        let [server, tool] = [&pin.server, &pin.tool].map(|name| Escaped(name).to_string());
+        [server, tool, state.to_owned(), since(last), short, Escaped(&origin(pin)).to_string()]
     };
-    let rows: Vec<[String; 5]> = std::iter::once(head).chain(found.iter().map(row)).collect();
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(found.iter().map(row)).collect();
     aligned(&rows)
+}
+
+/// How a server is reached, as people write it: its command with its arguments and folder, or its address. Not escaped.
+pub(super) fn origin(pin: &StoredPin) -> String {
+    let origin: Value = serde_json::from_str(&pin.origin).unwrap_or_default();
+    let text = |member: &str| origin.get(member).and_then(Value::as_str);
+    let list = |member: &str| origin.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    match (text("command"), text("url")) {
+        (Some(command), _) => {
+            let args = list("args").iter().filter_map(Value::as_str);
+            let words: Vec<&str> = std::iter::once(command).chain(args).collect();
+            let folder = text("cwd").map(|cwd| format!(" in {cwd}")).unwrap_or_default();
+            format!("{}{folder}", words.join(" "))
+        }
+        (None, Some(url)) => {
+            let pair = |pair: &Value| Some(format!("{}={}", pair.get(0)?.as_str()?, pair.get(1)?.as_str()?));
+            let query: Vec<String> = list("query").iter().filter_map(pair).collect();
+            if query.is_empty() { url.to_owned() } else { format!("{url}?{}", query.join("&")) }
+        }
+        (None, None) => pin.origin.clone(),
+    }
 }
 
 /// As records and commands write it.

@@ -11,12 +11,13 @@ use super::{
     time::{millis, time},
 };
 use crate::store::{Acceptance, NotAccepted, PinReview, Problem, StoreError, StoredDefinition, StoredPin};
-use footbridge_calls::pins::{Compared, Definition, NoPins, PinStore};
-use footbridge_core::{digest::Digest, names::ServerName};
+use footbridge_calls::pins::{Compared, Definition, NoPins, PinStore, PinnedServer};
+use footbridge_core::digest::Digest;
 use futures::future::BoxFuture;
 
 struct PinRow {
     server: String,
+    origin: String,
     tool: String,
     pinned: (Vec<u8>, String, i64),
     changed: Option<(Vec<u8>, String, i64)>,
@@ -27,6 +28,7 @@ impl FromRow<'_, SqliteRow> for PinRow {
         let changed: Option<Vec<u8>> = row.try_get("changed_digest")?;
         Ok(Self {
             server: row.try_get("server")?,
+            origin: row.try_get("origin")?,
             tool: row.try_get("tool")?,
             pinned: (row.try_get("digest")?, row.try_get("definition")?, row.try_get("pinned")?),
             changed: match changed {
@@ -46,12 +48,12 @@ impl Store {
     /// Whatever keeps the pins from being read or written. Nothing is pinned then.
     pub async fn compare_pins(
         &self,
-        server: &ServerName,
+        server: PinnedServer<'_>,
         offered: &[Definition<'_>],
         listed: bool,
     ) -> Result<Compared, StoreError> {
         let (mut connection, turn) = self.lend().await?;
-        let compared = compare::compare(&mut connection, server.as_str(), offered, listed).await;
+        let compared = compare::compare(&mut connection, server, offered, listed).await;
         turn.over(connection, compared).map_err(|problem| self.failed(problem))
     }
 
@@ -70,26 +72,24 @@ impl Store {
     /// # Errors
     /// [`Problem::Damaged`] where one makes no sense, or whatever keeps them from being read.
     pub async fn pins(&self, server: Option<&str>) -> Result<Vec<StoredPin>, StoreError> {
-        let all = "SELECT server, tool, digest, definition, pinned, changed_digest, changed_definition, changed FROM pins \
-                   WHERE ?1 IS NULL OR server = ?1 ORDER BY server, tool";
+        let all = "SELECT server, origin, tool, digest, definition, pinned, changed_digest, changed_definition, changed \
+                   FROM pins WHERE ?1 IS NULL OR server = ?1 ORDER BY server, origin, tool";
         let (mut connection, turn) = self.lend().await?;
         let rows: Result<Vec<PinRow>, _> = sqlx::query_as(all).bind(server).fetch_all(&mut connection).await;
         let rows = turn.over(connection, rows.map_err(Problem::from)).map_err(|problem| self.failed(problem))?;
         rows.into_iter().map(|row| pin(row).map_err(|problem| self.failed(problem))).collect()
     }
 
-    /// The digest of what is pinned of a tool, if it has a pin.
+    /// Whether this definition is pinned of a tool, of any server of this name.
     ///
     /// # Errors
-    /// [`Problem::Damaged`] where it makes no sense, or whatever keeps it from being read.
-    pub async fn pinned_digest(&self, server: &str, tool: &str) -> Result<Option<Digest>, StoreError> {
-        let one = "SELECT digest FROM pins WHERE server = ? AND tool = ?";
+    /// Whatever keeps it from being read.
+    pub async fn is_pinned(&self, server: &str, tool: &str, digest: Digest) -> Result<bool, StoreError> {
+        let one = "SELECT EXISTS (SELECT 1 FROM pins WHERE server = ? AND tool = ? AND digest = ?)";
+        let one = sqlx::query_scalar(one).bind(server).bind(tool).bind(digest.as_bytes().as_slice());
         let (mut connection, turn) = self.lend().await?;
-        let read = sqlx::query_scalar(one).bind(server).bind(tool).fetch_optional(&mut connection).await;
-        let read = turn.over(connection, read.map_err(Problem::from));
-        let digest: Option<Vec<u8>> = read.map_err(|problem| self.failed(problem))?;
-        let wrong = || self.failed(senseless(server, tool));
-        digest.map(|digest| Digest::from_bytes(&digest).ok_or_else(wrong)).transpose()
+        let read = one.fetch_one(&mut connection).await;
+        turn.over(connection, read.map_err(Problem::from)).map_err(|problem| self.failed(problem))
     }
 
     /// Pins what somebody accepted: all of it, or nothing.
@@ -105,14 +105,16 @@ impl Store {
         }
     }
 
-    /// Forgets the pins of a server, all or those of these tools: what it offers is pinned anew when it is seen next.
-    /// Says how many there were.
+    /// Forgets the pins of a server, by its name and origin, all or those of these tools: what it offers is pinned anew
+    /// when it is seen next. Says how many there were.
     ///
     /// # Errors
     /// When it cannot be written; all are still there then.
-    pub async fn forget_pins(&self, server: &str, tools: &[String]) -> Result<u64, StoreError> {
-        let forget = "DELETE FROM pins WHERE server = ?1 AND (?2 = '[]' OR tool IN (SELECT value FROM json_each(?2)))";
-        self.changes(sqlx::query(forget).bind(server).bind(serde_json::json!(tools).to_string())).await
+    pub async fn forget_pins(&self, server: &str, origin: &str, tools: &[String]) -> Result<u64, StoreError> {
+        let forget = "DELETE FROM pins WHERE server = ?1 AND origin = ?2 \
+                      AND (?3 = '[]' OR tool IN (SELECT value FROM json_each(?3)))";
+        let forget = sqlx::query(forget).bind(server).bind(origin).bind(serde_json::json!(tools).to_string());
+        self.changes(forget).await
     }
 }
 
@@ -120,6 +122,7 @@ impl Store {
 async fn accept(connection: &mut SqliteConnection, accepted: &[Acceptance]) -> Result<Option<Acceptance>, Problem> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for one in accepted {
+        // How the server is reached is part of what is digested.
         let accept = "UPDATE pins SET digest = changed_digest, definition = changed_definition, pinned = ?, \
                       changed_digest = NULL, changed_definition = NULL, changed = NULL \
                       WHERE server = ? AND tool = ? AND changed_digest = ?";
@@ -139,7 +142,7 @@ fn senseless(server: &str, tool: &str) -> Problem {
 }
 
 fn pin(row: PinRow) -> Result<StoredPin, Problem> {
-    let PinRow { server, tool, pinned, changed } = row;
+    let PinRow { server, origin, tool, pinned, changed } = row;
     let wrong = || senseless(&server, &tool);
     let definition = |(digest, text, since): (Vec<u8>, String, i64)| {
         let digest = Digest::from_bytes(&digest).filter(|digest| *digest == Digest::of(&text))?;
@@ -147,7 +150,7 @@ fn pin(row: PinRow) -> Result<StoredPin, Problem> {
     };
     let pinned = definition(pinned).ok_or_else(wrong)?;
     let changed = changed.map(|changed| definition(changed).ok_or_else(wrong)).transpose()?;
-    Ok(StoredPin { server, tool, pinned, changed })
+    Ok(StoredPin { server, origin, tool, pinned, changed })
 }
 
 impl PinStore for Store {
@@ -157,15 +160,15 @@ impl PinStore for Store {
 
     fn compare_pins<'a>(
         &'a self,
-        server: &'a ServerName,
+        server: PinnedServer<'a>,
         offered: &'a [Definition<'a>],
         listed: bool,
     ) -> BoxFuture<'a, Result<Compared, NoPins>> {
         Box::pin(async move { Self::compare_pins(self, server, offered, listed).await.map_err(NoPins::because) })
     }
 
-    fn pinned_digest<'a>(&'a self, server: &'a str, tool: &'a str) -> BoxFuture<'a, Result<Option<Digest>, NoPins>> {
-        Box::pin(async { Self::pinned_digest(self, server, tool).await.map_err(NoPins::because) })
+    fn is_pinned<'a>(&'a self, server: &'a str, tool: &'a str, digest: Digest) -> BoxFuture<'a, Result<bool, NoPins>> {
+        Box::pin(async move { Self::is_pinned(self, server, tool, digest).await.map_err(NoPins::because) })
     }
 }
 
@@ -178,7 +181,12 @@ impl PinReview for Store {
         Box::pin(Self::accept_pins(self, accepted))
     }
 
-    fn forget_pins<'a>(&'a self, server: &'a str, tools: &'a [String]) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(Self::forget_pins(self, server, tools))
+    fn forget_pins<'a>(
+        &'a self,
+        server: &'a str,
+        origin: &'a str,
+        tools: &'a [String],
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(Self::forget_pins(self, server, origin, tools))
     }
 }

@@ -18,7 +18,10 @@ use footbridge_core::{
     redact::Redactor,
 };
 
-use crate::store::{Acceptance, NotAccepted, Problem, sqlite::Store};
+use crate::store::{
+    Acceptance, NotAccepted, Problem,
+    sqlite::{Store, open},
+};
 
 fn x() -> ServerName {
     "x".parse().unwrap()
@@ -118,12 +121,61 @@ async fn each_member_that_changes_makes_a_tool_another_until_it_is_accepted() {
 }
 
 #[tokio::test]
-async fn another_command_changes_all_tools_of_a_server() {
+async fn another_command_is_another_server_and_neither_changes_the_other() {
     let world = World::new().await;
+    let (one, two) = (world.pins(), world.another().await);
     let tools = [tool("a", ""), tool("b", "")];
-    assert_eq!(seen(&world.pins(), &offered("c", &tools)).await.0, ["a", "b"]);
-    assert_eq!(seen(&world.pins(), &offered("d", &tools)).await, (names(&[]), names(&["a", "b"])));
-    assert_eq!(seen(&world.pins(), &offered("c", &tools)).await.0, ["a", "b"]);
+    assert_eq!(seen(&one, &offered("c", &tools)).await.0, ["a", "b"]);
+    assert_eq!(seen(&two, &offered("d", &tools)).await.0, ["a", "b"]);
+    assert_eq!(seen(&one, &offered("c", &tools)).await.0, ["a", "b"]);
+    let changed = [tool("a", "2"), tool("b", "")];
+    assert_eq!(seen(&two, &offered("d", &changed)).await.1, ["a"]);
+    assert_eq!(seen(&one, &offered("c", &tools)).await.0, ["a", "b"]);
+    let pins = world.store.pins(Some("x")).await.unwrap();
+    let has: Vec<_> = pins.iter().map(|pin| (pin.origin.as_str(), pin.tool.as_str(), pin.changed.is_some())).collect();
+    let [c, d] = [r#"{"command":"c"}"#, r#"{"command":"d"}"#];
+    assert_eq!(has, [(c, "a", false), (c, "b", false), (d, "a", true), (d, "b", false)]);
+    let digest = pins[2].changed.as_ref().unwrap().digest;
+    let accepted = Acceptance { server: "x".into(), tool: "a".into(), digest };
+    world.store.accept_pins(&[accepted]).await.unwrap();
+    assert!(world.store.is_pinned("x", "a", digest).await.unwrap());
+    assert_eq!(seen(&two, &offered("d", &changed)).await.0, ["a", "b"]);
+    assert_eq!(seen(&one, &offered("c", &changed)).await.1, ["a"], "accepted of the other only");
+    assert_eq!(world.store.forget_pins("x", d, &[]).await.unwrap(), 2);
+    assert_eq!(seen(&one, &offered("c", &changed)).await.1, ["a"]);
+}
+
+#[tokio::test]
+async fn pins_from_before_origins_keep_what_was_pinned() {
+    let folder = tempfile::tempdir().unwrap();
+    open::leave_older(&folder.path().join("state.db"), 4).await;
+    let definition = |command: &str, text: &str| {
+        let offered = offered(command, &[tool("a", text)]);
+        let tool = offered.entries().tools().next().unwrap().clone();
+        (tool.digest().as_bytes().to_vec(), tool.pinned().to_owned())
+    };
+    let odd = "say \"\u{e9}\"\\ 1.50";
+    let pool = sqlx::SqlitePool::connect(folder.path().join("state.db").to_str().unwrap()).await.unwrap();
+    for (server, pinned, changed) in
+        [("same", definition(odd, "1"), definition(odd, "2")), ("other", definition("c", "1"), definition("d", "1"))]
+    {
+        let add = "INSERT INTO pins VALUES (?, 'a', ?, ?, 1, ?, ?, 2)";
+        let add = sqlx::query(add).bind(server).bind(pinned.0).bind(pinned.1).bind(changed.0).bind(changed.1);
+        add.execute(&pool).await.unwrap();
+    }
+    pool.close().await;
+    let store = Store::open(folder.path()).await.unwrap();
+    let kept: Vec<_> =
+        store.pins(None).await.unwrap().into_iter().map(|pin| (pin.server, pin.changed.is_some())).collect();
+    assert_eq!(kept, [("other".into(), false), ("same".into(), true)], "another origin is no change any more");
+    let pins = Pins::in_store(store);
+    let vets = async |server: &str, offered: Arc<Offered>| {
+        pins.vet(&server.parse().unwrap(), &offered).await.unwrap().changed().len()
+    };
+    assert_eq!(vets("same", offered(odd, &[tool("a", "1")])).await, 0, "what was pinned is");
+    assert_eq!(vets("same", offered(odd, &[tool("a", "3")])).await, 1, "and nothing else");
+    assert_eq!(vets("other", offered("c", &[tool("a", "2")])).await, 1);
+    assert_eq!(vets("other", offered("d", &[tool("a", "1")])).await, 0, "seen for the first time");
 }
 
 #[tokio::test]
@@ -198,9 +250,12 @@ async fn what_is_forgotten_is_pinned_anew() {
     seen(&pins, &offered("c", &[tool("a", "1"), tool("b", "1")])).await;
     let new = offered("c", &[tool("a", "2"), tool("b", "2")]);
     assert_eq!(seen(&pins, &new).await.1, ["a", "b"]);
-    assert_eq!(world.store.forget_pins("x", &names(&["a"])).await.unwrap(), 1);
+    let origin = r#"{"command":"c"}"#;
+    assert_eq!(world.store.forget_pins("x", origin, &names(&["a"])).await.unwrap(), 1);
     assert_eq!(seen(&pins, &new).await, (names(&["a"]), names(&["b"])));
-    assert_eq!(world.store.forget_pins("y", &[]).await.unwrap() + world.store.forget_pins("x", &[]).await.unwrap(), 2);
+    assert_eq!(world.store.forget_pins("y", origin, &[]).await.unwrap(), 0);
+    assert_eq!(world.store.forget_pins("x", "", &[]).await.unwrap(), 0);
+    assert_eq!(world.store.forget_pins("x", origin, &[]).await.unwrap(), 2);
     assert_eq!(seen(&pins, &new).await.0, ["a", "b"]);
 }
 

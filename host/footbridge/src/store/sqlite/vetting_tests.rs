@@ -168,7 +168,7 @@ async fn pins_from_before_origins_keep_what_was_pinned() {
     let kept: Vec<_> =
         store.pins(None).await.unwrap().into_iter().map(|pin| (pin.server, pin.changed.is_some())).collect();
     assert_eq!(kept, [("other".into(), false), ("same".into(), true)], "another origin is no change any more");
-    let pins = Pins::in_store(store);
+    let pins = Pins::in_store(Arc::new(store));
     let vets = async |server: &str, offered: Arc<Offered>| {
         pins.vet(&server.parse().unwrap(), &offered).await.unwrap().changed().len()
     };

@@ -31,6 +31,8 @@ pub struct Guest {
     pub address: Address,
     /// What it shows.
     pub token: String,
+    /// Whose port it goes to, where that is none of its own.
+    pub listener: Option<u32>,
 }
 
 /// An answer.
@@ -92,13 +94,13 @@ impl Guest {
     /// Somebody who goes to a port.
     #[must_use]
     pub fn at_port(port: u16, token: &str) -> Self {
-        Self { address: Address::Port(port), token: token.to_owned() }
+        Self { address: Address::Port(port), token: token.to_owned(), listener: None }
     }
 
     /// Somebody who goes to a socket.
     #[must_use]
     pub fn at_socket(path: impl Into<PathBuf>, token: &str) -> Self {
-        Self { address: Address::Socket(path.into()), token: token.to_owned() }
+        Self { address: Address::Socket(path.into()), token: token.to_owned(), listener: None }
     }
 
     /// The same with another token.
@@ -179,6 +181,7 @@ impl Guest {
             Address::Port(port) => command.env("TOOL_CLI_PORT", port.to_string()),
             Address::Socket(path) => command.env("TOOL_CLI_SOCKET", path),
         };
+        command.envs(self.listener.map(|user| ("TOOL_CLI_LISTENER_UID", user.to_string())));
         command
     }
 

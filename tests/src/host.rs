@@ -255,7 +255,7 @@ impl Host {
         let mut running = host.starts_script("echo $TOOL_CLI_PORT $TOOL_CLI_TOKEN; read end; exit 0");
         let line = running.stdout.line();
         let (port, token) = line.split_once(' ').unwrap();
-        let guest = Guest::at_port(port.parse().unwrap(), token);
+        let guest = Guest { listener: host.user, ..Guest::at_port(port.parse().unwrap(), token) };
         Bridge { guest, running: Some(running), host }
     }
 

@@ -44,8 +44,11 @@ fn soft_limit(pid: i32) -> u64 {
 
 /// The process that came of this one and has the word among its own.
 fn descendant(pid: i32, word: &str) -> Option<i32> {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children: Vec<i32> = children.split_whitespace().map(|child| child.parse().unwrap()).collect();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let of_task = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let children: Vec<i32> = tasks
+        .flat_map(|task| of_task(task).split_whitespace().map(|child| child.parse().unwrap()).collect::<Vec<_>>())
+        .collect();
     let is_it =
         |child: &&i32| std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default().contains(word);
     children.iter().find(is_it).copied().or_else(|| children.iter().find_map(|child| descendant(*child, word)))

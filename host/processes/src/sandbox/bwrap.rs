@@ -93,6 +93,8 @@ fn files(args: &mut Words, plan: &FilePlan, layer: &Path) {
             FileAccess::Layer => args.mount("--bind", layer.as_os_str(), path),
             // It would take what makes them devices from those that are named.
             FileAccess::ReadOnly if is_kernels(Path::new(path)) => args.mount("--dev-bind", from, path),
+            // A socket that is gone meanwhile needs no cover, and bubblewrap could not make a place for one.
+            FileAccess::EmptyFile if Path::new(path).symlink_metadata().is_err() => {}
             FileAccess::EmptyFile | FileAccess::ReadOnly => args.mount("--ro-bind", from, path),
             FileAccess::Writable => args.mount("--bind", from, path),
         }
@@ -133,7 +135,8 @@ mod tests {
         let plan = FilePlan::of(vec![
             step("/dev/dri", FileAccess::ReadOnly, "/dev/dri"),
             step("/h", FileAccess::Layer, "/h"),
-            step("/h/key", FileAccess::EmptyFile, "/empty"),
+            step("/h/missing", FileAccess::EmptyFile, "/empty"),
+            step("/proc/version", FileAccess::EmptyFile, "/empty"),
             step("/h/work", FileAccess::Writable, "/h/work"),
             step("/run", FileAccess::Empty, "/run"),
             step("/run/s", FileAccess::ReadOnly, "/run/s"),
@@ -145,7 +148,7 @@ mod tests {
         assert_eq!(
             words.join(" "),
             "--ro-bind / / --dev /dev --proc /proc --dev-bind /dev/dri /dev/dri --bind /layer /h \
-             --ro-bind /empty /h/key --bind /h/work /h/work --tmpfs /run --ro-bind /run/s /run/s --tmpfs /tmp \
+             --ro-bind /empty /proc/version --bind /h/work /h/work --tmpfs /run --ro-bind /run/s /run/s --tmpfs /tmp \
              --remount-ro /run"
         );
     }

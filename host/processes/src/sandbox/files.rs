@@ -188,13 +188,7 @@ impl View {
     pub fn plan(&self) -> Result<FilePlan, ViewError> {
         let mut steps = self.shared()?;
         let watched = self.guard(&mut steps)?;
-        for path in existing(&self.configurations)? {
-            if steps.at(&path) == Some(FileAccess::Writable) {
-                steps.add(&path, FileAccess::ReadOnly);
-            } else {
-                steps.hide(&path, &self.empty);
-            }
-        }
+        self.show_configurations(&mut steps)?;
         self.refuse_links(&steps)?;
         for path in existing(&self.secrets)? {
             steps.hide(&path, &self.empty);
@@ -255,6 +249,18 @@ impl View {
             }
         }
         Ok(watched)
+    }
+
+    fn show_configurations(&self, steps: &mut Steps) -> Result<(), ViewError> {
+        let writable = existing(&self.writable)?;
+        for path in existing(&self.configurations)? {
+            if !writable.iter().any(|folder| path.starts_with(folder)) {
+                steps.hide(&path, &self.empty);
+            } else if steps.at(&path) == Some(FileAccess::Writable) {
+                steps.add(&path, FileAccess::ReadOnly);
+            }
+        }
+        Ok(())
     }
 
     fn refuse_links(&self, steps: &Steps) -> Result<(), ViewError> {

@@ -88,6 +88,9 @@ fn a_configuration_shows_where_it_could_be_written_and_is_hidden_elsewhere() {
     // The whole folder is private where it is in /tmp, so what lies above the work need not be hidden.
     let steps = tree.steps(&view);
     assert!(steps.ends_with("w work, w work/conf, r work/conf/a.json, x work/secret"), "{steps}");
+    fs::write(tree.path("work/.mcp.json"), "x").unwrap();
+    let view = View { configurations: tree.paths(&["work/.mcp.json"]), ..tree.view(&["work"]) };
+    assert_eq!(tree.steps(&view), "w work, r work/.mcp.json");
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(super) fn shown(pin: &StoredPin, paint: Colours) -> String {
     let mut text = paint.line("1", &name);
     let origin = origin(pin);
     if !origin.is_empty() {
-        text.push_str(&format!("  server   {}\n", Escaped(&origin)));
+        text.push_str(&format!("  server   {}\n", whole_line(&origin)));
     }
     text.push_str(&format!("  pinned   {}  {}\n", since(&pin.pinned), digest(&pin.pinned)));
     text.push_str(&format!("  changed  {}  {}\n", since(changed), digest(changed)));

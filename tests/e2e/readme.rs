@@ -150,7 +150,8 @@ fn ten_lines_of_python_need_nothing_but_the_standard_library() {
     if !has("python3") {
         return skipped("ten_lines_of_python", "python3 is missing");
     }
-    let host = Host::with(&Servers::demo());
+    // Where the repository is in /tmp, it shows only if it is named.
+    let host = Host::with(&Servers::demo()).option("--show").option(&client);
     let client = client.to_str().unwrap();
     let told = host.runs(&["python3", "-I", client, "Zürich"]).well();
     assert!(told.contains("'city': 'Zürich'"), "{told}");

@@ -148,7 +148,8 @@ fn the_harness_s_own_files_are_empty_from_inside() {
         secret.display()
     );
     let ran = host.runs_script(&script);
-    let shown = "0\n0\n1\nRUN\nRUN/s\nRUN/s/bin\nRUN/s/bin/tool-cli\nRUN/s/footbridge.sock\n";
+    let shown = "0\n0\n1\nRUN\nRUN/s\nRUN/s/bin\nRUN/s/bin/footbridge-relay\nRUN/s/bin/tool-cli\n\
+                 RUN/s/footbridge.sock\n";
     assert!(ran.stdout.starts_with(shown), "{ran:?}");
     assert!(!host.state().join("x").exists() && !host.runtime().join("x").exists());
     assert!(fs::read_to_string(host.servers_file()).unwrap().contains("demo-server"), "written to from inside");

@@ -11,6 +11,7 @@
 //! It refuses to know why a path is hidden, and what the program is.
 
 pub(crate) mod filter;
+mod held;
 mod identity;
 mod layer;
 mod mounts;
@@ -22,8 +23,8 @@ use nix::sched::CloneFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 
+use crate::file_plan::FilePlan;
 use crate::refusal::{StartRefusal, Step};
-use crate::sandbox::files::FilePlan;
 use crate::sys;
 use filter::Nesting;
 pub(crate) use identity::map as map_identity;

@@ -7,6 +7,7 @@
 //! It refuses to know MCP, HTTP, and what a program is for.
 
 pub mod descriptors;
+mod file_plan;
 mod isolation;
 pub mod keeper;
 pub mod launch;

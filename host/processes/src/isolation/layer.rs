@@ -11,7 +11,7 @@ use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
 
-use super::mounts::{Held, open};
+use super::held::{Held, open};
 use crate::refusal::{StartRefusal, Step};
 
 /// Shows a folder at `at`, an existing folder, with writes in a layer.

@@ -9,17 +9,17 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::mount::{MsFlags, mount};
 
+use super::held::{Held, of, open, try_open};
 use super::layer;
+use crate::file_plan::{FileAccess, FilePlan, FileStep};
 use crate::refusal::{StartRefusal, Step};
-use crate::sandbox::files::{FileAccess, FilePlan, FileStep};
 use crate::sys;
 
 /// The devices of a private /dev.
@@ -27,32 +27,6 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Parts of /proc that act on the whole machine. They can be written where the user is root outside.
 const OF_THE_MACHINE: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
-
-/// A file or folder, held open.
-pub(super) struct Held {
-    pub(super) fd: OwnedFd,
-}
-
-impl Held {
-    /// A path to it that works also when it is covered.
-    pub(super) fn through_descriptor(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_fd().as_raw_fd()))
-    }
-}
-
-/// Opens a path without links in it.
-pub(super) fn open(path: &Path) -> Result<Held, StartRefusal> {
-    try_open(path).map_err(StartRefusal::at(of(path)))
-}
-
-fn try_open(path: &Path) -> nix::Result<Held> {
-    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    Ok(Held { fd: openat2(AT_FDCWD, path, how)? })
-}
-
-fn of(path: &Path) -> Step {
-    Step::File(path.to_string_lossy().into_owned())
-}
 
 /// Keeps mounts made here from showing outside.
 pub(super) fn cut_off() -> Result<(), StartRefusal> {

@@ -13,8 +13,9 @@ use std::io::{self, PipeReader, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use super::files::{FileAccess, FilePlan, FileStep, is_kernels};
+use super::files::is_kernels;
 use super::{FilterError, Nesting, filter_bytes};
+use crate::file_plan::{FileAccess, FilePlan, FileStep};
 use crate::keeper::{Kept, KeptCommand};
 use crate::refusal::namespaces_hint;
 
@@ -132,16 +133,20 @@ mod tests {
     #[test]
     fn the_host_s_root_comes_first_and_empty_folders_are_closed_last() {
         let step = |path: &str, access, from: &str| FileStep { path: path.into(), access, from: from.into() };
-        let plan = FilePlan::of(vec![
-            step("/dev/dri", FileAccess::ReadOnly, "/dev/dri"),
-            step("/h", FileAccess::Layer, "/h"),
-            step("/h/missing", FileAccess::EmptyFile, "/empty"),
-            step("/proc/version", FileAccess::EmptyFile, "/empty"),
-            step("/h/work", FileAccess::Writable, "/h/work"),
-            step("/run", FileAccess::Empty, "/run"),
-            step("/run/s", FileAccess::ReadOnly, "/run/s"),
-            step("/tmp", FileAccess::Private, "/tmp"),
-        ]);
+        let plan = FilePlan::new(
+            vec![
+                step("/dev/dri", FileAccess::ReadOnly, "/dev/dri"),
+                step("/h", FileAccess::Layer, "/h"),
+                step("/h/missing", FileAccess::EmptyFile, "/empty"),
+                step("/proc/version", FileAccess::EmptyFile, "/empty"),
+                step("/h/work", FileAccess::Writable, "/h/work"),
+                step("/run", FileAccess::Empty, "/run"),
+                step("/run/s", FileAccess::ReadOnly, "/run/s"),
+                step("/tmp", FileAccess::Private, "/tmp"),
+            ],
+            OsString::new(),
+            Vec::new(),
+        );
         let mut args = Words::default();
         files(&mut args, &plan, Path::new("/layer"));
         let words: Vec<&str> = args.0.iter().map(|word| word.to_str().unwrap()).collect();

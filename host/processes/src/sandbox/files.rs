@@ -15,7 +15,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+pub use crate::file_plan::FilePlan;
+use crate::file_plan::{FileAccess, FileStep, link_at};
 
 use super::around::{guarded, mounts_below};
 use super::places::{KERNEL, PRIVATE, SOCKETS};
@@ -81,74 +82,6 @@ pub enum ViewError {
     },
 }
 
-/// What the command finds at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum FileAccess {
-    /// An empty folder.
-    Empty,
-    /// An empty file.
-    EmptyFile,
-    /// An empty folder of its own, which it may fill.
-    Private,
-    /// What is there, with what the command writes in a layer of its own.
-    Layer,
-    /// What is there, to read.
-    ReadOnly,
-    /// What is there, to read and write.
-    Writable,
-}
-
-/// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileStep {
-    pub(crate) path: OsString,
-    pub(crate) access: FileAccess,
-    /// What of the host shows there; another path where something else does.
-    pub(crate) from: OsString,
-}
-
-impl FileStep {
-    /// Whether it must not be left out where nothing is at its path any more.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.access != FileAccess::EmptyFile
-    }
-}
-
-/// What is done about files before a command starts.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct FilePlan {
-    pub(crate) steps: Vec<FileStep>,
-    pub(crate) program: OsString,
-    watched: Vec<(OsString, Option<OsString>)>,
-}
-
-impl FilePlan {
-    #[cfg(test)]
-    pub(super) fn of(steps: Vec<FileStep>) -> Self {
-        Self { steps, ..Self::default() }
-    }
-
-    /// Whether a folder has a layer in it.
-    #[must_use]
-    pub fn is_layered(&self) -> bool {
-        self.steps.iter().any(|step| step.access == FileAccess::Layer)
-    }
-
-    /// Names that others run or obey and that could not be kept from the command, since they were not there, or were
-    /// links, when it started: those that are there now, or lead elsewhere.
-    #[must_use]
-    pub fn appeared(&self) -> Vec<PathBuf> {
-        let now =
-            self.watched.iter().filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
-        let all = now.map(|(path, _)| PathBuf::from(path));
-        all.filter(|path| path.symlink_metadata().is_ok()).collect()
-    }
-}
-
-fn link_at(path: &Path) -> Option<PathBuf> {
-    path.read_link().or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
-}
-
 /// Steps in the making, by their paths.
 #[derive(Debug, Default)]
 struct Steps(BTreeMap<PathBuf, (FileAccess, PathBuf)>);
@@ -197,7 +130,7 @@ impl View {
         self.hide_sockets(&mut steps)?;
         let steps = self.with_session(steps)?;
         let program = self.programs.first().map(|(_, at)| at.clone().into_os_string()).unwrap_or_default();
-        Ok(FilePlan { steps, program, watched })
+        Ok(FilePlan::new(steps, program, watched))
     }
 
     /// What shows but for the harness's own: what is private or hidden, the home folder, and what is named.

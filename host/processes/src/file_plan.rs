@@ -1,0 +1,70 @@
+//! What is done about files before a command starts: steps, a folder before what is in it, so that the deepest decides.
+//!
+//! They are values that cross from the harness to the keeper. It refuses to know why anything is hidden.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// What the command finds at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum FileAccess {
+    /// An empty folder.
+    Empty,
+    /// An empty file.
+    EmptyFile,
+    /// An empty folder of its own, which it may fill.
+    Private,
+    /// What is there, with what the command writes in a layer of its own.
+    Layer,
+    /// What is there, to read.
+    ReadOnly,
+    /// What is there, to read and write.
+    Writable,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileStep {
+    pub(crate) path: OsString,
+    pub(crate) access: FileAccess,
+    /// What of the host shows there; another path where something else does.
+    pub(crate) from: OsString,
+}
+
+impl FileStep {
+    /// Whether it must not be left out where nothing is at its path any more.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.access != FileAccess::EmptyFile
+    }
+}
+
+/// What is done about files before a command starts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct FilePlan {
+    pub(crate) steps: Vec<FileStep>,
+    pub(crate) program: OsString,
+    watched: Vec<(OsString, Option<OsString>)>,
+}
+
+impl FilePlan {
+    pub(crate) fn new(steps: Vec<FileStep>, program: OsString, watched: Vec<(OsString, Option<OsString>)>) -> Self {
+        Self { steps, program, watched }
+    }
+
+    /// Names that others run or obey and that could not be kept from the command, since they were not there, or were
+    /// links, when it started: those that are there now, or lead elsewhere.
+    #[must_use]
+    pub fn appeared(&self) -> Vec<PathBuf> {
+        let now =
+            self.watched.iter().filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
+        let all = now.map(|(path, _)| PathBuf::from(path));
+        all.filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+}
+
+/// Where a link leads; an empty path where something else is, and nothing where nothing is.
+pub(crate) fn link_at(path: &Path) -> Option<PathBuf> {
+    path.read_link().or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
+}

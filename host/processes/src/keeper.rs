@@ -20,6 +20,7 @@ mod finish;
 mod order;
 mod own_processes;
 mod program;
+mod tie;
 mod watch;
 
 use std::os::fd::{AsRawFd, OwnedFd};

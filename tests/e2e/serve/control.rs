@@ -130,7 +130,8 @@ done
 #[test]
 fn a_server_cannot_answer_for_the_person_who_is_asked() {
     let env = json!({"FOOTBRIDGE": programs::footbridge(), "HOME": "/"});
-    let servers = Servers::none().and("self", json!({"command": "sh", "args": ["self.sh"], "cwd": ".", "env": env}));
+    let own = |confine| json!({"command": "sh", "args": ["self.sh"], "cwd": ".", "env": env, "confine": confine});
+    let servers = Servers::none().and("self", own(false)).and("apart", own(true));
     let host = Host::with(&servers);
     fs::write(host.path().join("self.sh"), SELF_SERVER).unwrap();
     let mut daemon = host.serves();
@@ -138,6 +139,9 @@ fn a_server_cannot_answer_for_the_person_who_is_asked() {
     let answer = guest.asks("callTool", json!({"server": "self", "tool": "answer", "arguments": {}})).to_string();
     assert!(answer.contains("what it started itself") && answer.contains("use another terminal"), "{answer}");
     daemon.process().stderr.shows("was started from within this harness");
+    // In a pid namespace of its own, where there is one, it is somebody else altogether.
+    let answer = guest.asks("callTool", json!({"server": "apart", "tool": "answer", "arguments": {}})).to_string();
+    assert!(answer.contains("what it started itself") || answer.contains("pid and network namespaces"), "{answer}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, pause, pipe2};
 
-use super::program::tie_to_keeper;
+use super::tie::tie_to_keeper;
 use crate::isolation::map_identity;
 use crate::refusal::{StartRefusal, Step};
 use crate::sys;

@@ -5,15 +5,13 @@
 //! need them, and the death signal is set after them, since the kernel clears it when credentials change.
 
 use std::convert::Infallible;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{PtyMaster, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, umask};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
@@ -23,6 +21,7 @@ use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
 use super::own_processes;
+use super::tie::tie_to_keeper;
 use crate::refusal::{StartRefusal, Step};
 use crate::sys::{self, Inherited};
 use crate::terminal::window;
@@ -69,16 +68,6 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
     tie_to_keeper(descriptors.refusals)?;
     let program = order.program.to_string_lossy().into_owned();
     Err(StartRefusal::at(Step::Program(program))(execute(order)))
-}
-
-/// Dies with the keeper. This is the second line: it also works when the keeper is killed by the one signal that
-/// leaves it no time to clean up, but reaches only this process (and all of a pid namespace whose first it is).
-pub(super) fn tie_to_keeper(refusals: &OwnedFd) -> Result<(), StartRefusal> {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartRefusal::at(Step::Tie))?;
-    let mut keeper = [PollFd::new(refusals.as_fd(), PollFlags::empty())];
-    poll(&mut keeper, PollTimeout::ZERO).map_err(StartRefusal::at(Step::Tie))?;
-    let gone = keeper[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
-    if gone { Err(StartRefusal::at(Step::Tie)(Errno::EPIPE)) } else { Ok(()) }
 }
 
 /// Makes copies that stay open when the program is executed, with numbers that are agreed on.

@@ -57,8 +57,7 @@ enum Event {
 }
 
 fn start() -> nix::Result<Keeper> {
-    let channel = std::io::stdin().as_fd().try_clone_to_owned().map_err(|_| Errno::EBADF)?;
-    dup2_stdin(File::open("/dev/null").map_err(|_| Errno::ENOENT)?)?;
+    let channel = take_channel()?;
     let (opening, descriptors) = channel::receive::<Opening>(&channel)?.ok_or(Errno::EPIPE)?;
     let mut descriptors = descriptors.into_iter();
     // Before the order is read, so that the copy of this process has nothing of it.
@@ -68,8 +67,7 @@ fn start() -> nix::Result<Keeper> {
     if order.isolation.is_none() {
         set_dumpable(false)?;
     }
-    SigSet::all().thread_block()?;
-    let signals = SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let signals = all_signals()?;
     set_child_subreaper(true)?;
     let count = opening.streams.iter().filter(|slot| **slot == Slot::Given).count();
     let given: Vec<OwnedFd> = descriptors.by_ref().take(count).collect();
@@ -114,6 +112,19 @@ fn start() -> nix::Result<Keeper> {
             Err(Errno::ECHILD)
         }
     }
+}
+
+/// The socket to the harness, which this process got as its standard input.
+fn take_channel() -> nix::Result<OwnedFd> {
+    let channel = std::io::stdin().as_fd().try_clone_to_owned().map_err(|_| Errno::EBADF)?;
+    dup2_stdin(File::open("/dev/null").map_err(|_| Errno::ENOENT)?)?;
+    Ok(channel)
+}
+
+/// All signals, which from now on are read and do nothing else.
+fn all_signals() -> nix::Result<SignalFd> {
+    SigSet::all().thread_block()?;
+    SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
 fn fork(isolation: Option<&Isolation>) -> Result<ForkResult, StartRefusal> {

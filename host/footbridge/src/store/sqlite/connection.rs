@@ -21,8 +21,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::open::BUSY;
 use crate::store::Problem;
+
+/// How long a write waits for another process's.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// How long one waits for the connection: its user may wait for another process, and so may whoever connects.
 const PATIENCE: Duration = Duration::from_secs(2 * BUSY.as_secs());
@@ -58,7 +60,11 @@ impl SharedConnection {
             }
             let connection = match idle.take() {
                 Some(connection) => connection,
-                None => SqliteConnection::connect_with(&self.options).await?,
+                None => {
+                    let mut connection = SqliteConnection::connect_with(&self.options).await?;
+                    use_rollback_journal(&mut connection).await?;
+                    connection
+                }
             };
             Ok((connection, Turn(idle)))
         };
@@ -85,5 +91,15 @@ impl Turn {
             *self.0 = Some(connection);
         }
         done
+    }
+}
+
+/// The journal of this connection; what an earlier version used, a write-ahead log, ends with it. While a harness of that
+/// version has the file open it stays, and this one can use it too.
+pub(super) async fn use_rollback_journal(connection: &mut SqliteConnection) -> Result<(), Problem> {
+    let left = sqlx::query("PRAGMA journal_mode = TRUNCATE").execute(connection).await.map_err(Problem::from);
+    match left {
+        Ok(_) | Err(Problem::Locked) => Ok(()),
+        Err(problem) => Err(problem),
     }
 }

@@ -9,7 +9,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteRow},
 };
 
-use super::{FILE, Store, error_at, open};
+use super::{FILE, Store, connection::BUSY, error_at, open};
 use crate::store::{HeadStore, Problem, StoreError};
 use footbridge_audit::{HeadSink, NotKept, SignedHead};
 
@@ -79,7 +79,7 @@ impl Store {
 
 async fn read_all(path: &Path, read_only: bool) -> Result<Vec<SignedHead>, Problem> {
     let options = SqliteConnectOptions::new().filename(path).create_if_missing(false).read_only(read_only);
-    let mut connection = SqliteConnection::connect_with(&options.busy_timeout(open::BUSY)).await?;
+    let mut connection = SqliteConnection::connect_with(&options.busy_timeout(BUSY)).await?;
     let found = all(&mut connection).await;
     connection.close().await?;
     found

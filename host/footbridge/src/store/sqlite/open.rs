@@ -5,7 +5,6 @@ use std::{
     io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
-    time::Duration,
 };
 
 use sqlx::{
@@ -13,12 +12,9 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
 
-use super::connection::SharedConnection;
+use super::connection::{BUSY, SharedConnection, use_rollback_journal};
 use crate::store::Problem;
 use footbridge_audit::private_folder::make_private;
-
-/// How long a write waits for another process's.
-pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Marks the file as ours: "fbrg".
 const APPLICATION: i64 = 0x6662_7267;
@@ -126,20 +122,11 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<(), Problem> {
     if applied > known {
         return Err(Problem::Newer { found: applied, known });
     }
-    leave_write_ahead_log(connection).await?;
+    use_rollback_journal(connection).await?;
     if applied < known {
         migrate(connection, MIGRATIONS).await?;
     }
     Ok(())
-}
-
-/// What an earlier version used. While a harness of that version has the file open it stays; this one can use it too.
-async fn leave_write_ahead_log(connection: &mut SqliteConnection) -> Result<(), Problem> {
-    let left = sqlx::query("PRAGMA journal_mode = TRUNCATE").execute(connection).await.map_err(Problem::from);
-    match left {
-        Ok(_) | Err(Problem::Locked) => Ok(()),
-        Err(problem) => Err(problem),
-    }
 }
 
 /// A store as an earlier program left it: with the first of the migrations only.

@@ -50,7 +50,21 @@ fn report(servers: &Servers) -> ServerReport {
 async fn detached(servers: &Servers) -> i32 {
     let catalogue = servers.ready("x", LONG).await.unwrap().unwrap();
     let name = catalogue.entries().tools().next().unwrap().name().to_owned();
-    name.strip_prefix("pid").unwrap().parse().unwrap()
+    let server = report(servers).pid.unwrap();
+    outside(server, name.strip_prefix("pid").unwrap())
+}
+
+/// The number here of the process that has this one in the pid namespace of a server.
+fn outside(server: u32, inside: &str) -> i32 {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let own = namespace(&server.to_string());
+    let is_it = |pid: &String| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.and_then(|all| all.split_whitespace().last()) == Some(inside) && namespace(pid) == own
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| entry.file_name().into_string().ok()).find(is_it).unwrap().parse().unwrap()
 }
 
 fn runs(pid: i32) -> bool {

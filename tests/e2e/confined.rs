@@ -235,7 +235,7 @@ fn a_configuration_behind_a_link_in_the_folder_of_work_is_refused() {
         symlink("../servers.json", host.work().join("linked.json")).unwrap();
         let linked = host.work().join("linked.json");
         let host = host.only_configs(&[linked]);
-        host.runs(&["true"]).fails(125, &["linked.json", "which the command could replace"]);
+        host.runs(&["true"]).fails(2, &["linked.json", "is a link in", "which the sandbox can write"]);
     }
 }
 

@@ -40,8 +40,7 @@ fn the_story_is_told_to_its_end() {
             "do not match the input schema",
             // A call that writes waits, and is allowed.
             "$ tool-cli demo add_note",
-            "tool:       add_note\neffects:    write\n",
-            "{\"text\":\"buy milk\"}",
+            "tool:       add_note\narguments:  {\"text\":\"buy milk\"}\neffects:    write",
             "$ footbridge approvals allow ap-",
             "note:///1",
             // One that destroys is denied, and nothing is.

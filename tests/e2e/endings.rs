@@ -49,10 +49,12 @@ fn host_of_leavers(sandbox: &'static str) -> Host {
 }
 
 /// Waits until everything runs, and gives the process id of the server's own child.
-fn settled(running: &mut Running) -> processes::Process {
+fn settled(host: &Host, running: &mut Running) -> processes::Process {
     let pid = running.stdout.line().parse().unwrap();
     running.stdout.shows("ready\n");
-    processes::open(pid).unwrap()
+    let all = processes::naming(host.path());
+    let server = all.iter().find(|process| process.arguments.ends_with("misbehaving-server forks-and-detaches"));
+    processes::beside(server.unwrap(), pid).unwrap()
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn when_the_command_ends_nothing_stays_behind() {
     for sandbox in SANDBOXES {
         let host = host_of_leavers(sandbox);
         let mut running = host.starts_script(&format!("{LEAVERS} read end; exit 5"));
-        let left = settled(&mut running);
+        let left = settled(&host, &mut running);
         let before = processes::naming(host.path()).len();
         assert!(before >= 8, "{before}");
         assert_eq!(running.ends().status, 5, "{sandbox}");
@@ -74,7 +76,7 @@ fn when_the_harness_is_killed_nothing_stays_behind_and_the_next_run_sweeps_up() 
     for sandbox in SANDBOXES {
         let host = host_of_leavers(sandbox);
         let mut running = host.starts_script(&format!("{LEAVERS} exec sleep 600"));
-        let left = settled(&mut running);
+        let left = settled(&host, &mut running);
         running.killed();
         left.ends();
         host.leaves_nothing_behind();

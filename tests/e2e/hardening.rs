@@ -50,7 +50,7 @@ const TEST: &str = "what_processes_of_one_user_can_do_to_each_other";
 fn host(spies: &[(&str, Value)]) -> Host {
     let mut servers = Servers::none();
     for (name, more) in spies {
-        let mut entry = json!({"command": "sh", "args": ["spy.sh"], "cwd": ".", "env": {"SIBLING": "of-mine"}});
+        let mut entry = json!({"command": "sh", "args": ["spy.sh", name], "cwd": ".", "env": {"SIBLING": "of-mine"}});
         entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         servers = servers.and(name, entry);
     }
@@ -64,10 +64,19 @@ fn look(bridge: &Bridge, spy: &str, pid: i32) -> String {
     bridge.guest.runs(&[spy, "look", &json!({"pid": pid}).to_string()]).well().trim().to_owned()
 }
 
-/// The processes of a spy: its own, and its keeper.
+/// The processes of a spy, by their numbers here: its own, and its keeper.
 fn processes(bridge: &Bridge, spy: &str) -> (i32, i32) {
-    let state = bridge.guest.runs(&[spy, "state", "{}"]).well();
-    (number(&state, "pid="), number(&state, "keeper="))
+    let _it_runs = itself(bridge, spy);
+    let all = footbridge_tests::processes::naming(bridge.host.path());
+    let own = all.iter().find(|process| process.arguments.ends_with(&format!("sh spy.sh {spy}"))).unwrap().pid;
+    let status = fs::read_to_string(format!("/proc/{own}/status")).unwrap();
+    let keeper = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
+    (own, keeper)
+}
+
+/// What a spy is to itself.
+fn itself(bridge: &Bridge, spy: &str) -> i32 {
+    number(&bridge.guest.runs(&[spy, "state", "{}"]).well(), "pid=")
 }
 
 fn number(state: &str, name: &str) -> i32 {
@@ -83,11 +92,11 @@ fn a_server_can_do_nothing_to_its_siblings_the_keepers_and_the_harness() {
         Confinement::None => return skipped(TEST, "no Landlock here"),
     };
     let mut bridge = host(&[("one", json!({})), ("two", json!({}))]).opens();
-    let ((one, keeper_of_one), (two, keeper_of_two)) = (processes(&bridge, "one"), processes(&bridge, "two"));
+    let ((_, keeper_of_one), (two, keeper_of_two)) = (processes(&bridge, "one"), processes(&bridge, "two"));
     for pid in [two, keeper_of_one, keeper_of_two, bridge.harness().pid()] {
         assert_eq!(look(&bridge, "one", pid), may_signal, "to {pid}");
     }
-    assert_eq!(look(&bridge, "one", one), "environ mem maps signal", "to itself");
+    assert_eq!(look(&bridge, "one", itself(&bridge, "one")), "environ mem maps signal", "to itself");
     // The keepers reach in all the same.
     bridge.ends();
     bridge.host.leaves_nothing_behind();

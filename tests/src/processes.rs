@@ -46,6 +46,20 @@ pub fn naming(folder: &Path) -> Vec<Process> {
     found
 }
 
+/// The process that has this number in the pid namespace of another one.
+#[must_use]
+pub fn beside(other: &Process, number: i32) -> Option<Process> {
+    let namespace = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let own = namespace(other.pid);
+    let is_it = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.and_then(|all| all.split_whitespace().last()) == Some(&number.to_string()) && namespace(*pid) == own
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    open(all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_it)?)
+}
+
 /// A process, if it lives.
 #[must_use]
 pub fn open(pid: i32) -> Option<Process> {

@@ -38,6 +38,8 @@ use footbridge_core::{budget::Held, redact::Redactor};
 const MAX_BATCH: usize = 1024 * 1024;
 /// Longest message of an error that is passed on.
 const MAX_ERROR: usize = 64 * 1024;
+/// Requests whose late answers are known as such.
+const MAX_FORGOTTEN: usize = 256;
 /// Requests of the server that may be unanswered at a time.
 const MAX_ASKED: usize = 32;
 
@@ -58,6 +60,8 @@ struct Waiting {
     tokens: HashMap<i64, PendingRequest>,
     asked: usize,
     questions: Questions,
+    /// The last requests that nobody waits for any more: what still answers them is no fault of the server.
+    forgotten: VecDeque<i64>,
 }
 
 /// A request of ours without an answer.
@@ -149,7 +153,10 @@ impl Interceptor {
         let ids: Vec<i64> = waiting.requests.iter().filter(|(_, request)| is_its(request)).map(|(id, _)| *id).collect();
         for id in ids {
             waiting.remove(id);
+            waiting.forgotten.push_back(id);
         }
+        let over = waiting.forgotten.len().saturating_sub(MAX_FORGOTTEN);
+        waiting.forgotten.drain(..over);
     }
 
     /// Whether somebody waits for an answer.
@@ -222,7 +229,15 @@ impl Interceptor {
             self.ignored.ignore("an answer without a usable id", text.as_bytes());
             return Kind::Other;
         };
-        let Some(request) = self.waiting().remove(id) else {
+        let (request, is_late) = {
+            let mut waiting = self.waiting();
+            let late = waiting.forgotten.iter().position(|forgotten| *forgotten == id);
+            (waiting.remove(id), late.and_then(|at| waiting.forgotten.remove(at)).is_some())
+        };
+        let Some(request) = request else {
+            if is_late {
+                return Kind::Other;
+            }
             self.ignored.ignore("an answer that nobody waits for", text.as_bytes());
             return Kind::Other;
         };

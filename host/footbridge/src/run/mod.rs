@@ -74,7 +74,11 @@ impl Sandbox {
     pub fn writable(self, engine_args: &[OsString], named: &[PathBuf]) -> Writable {
         match self {
             Self::None => Writable::default(),
-            Self::Net | Self::Bwrap => Writable::folders(files::opened_unasked().into_iter().chain(named.to_vec())),
+            Self::Net | Self::Bwrap => {
+                // All of it is opened by no sandbox: that is refused by name when the files are planned.
+                let named = named.iter().filter(|path| path.parent().is_some()).cloned();
+                Writable::folders(files::opened_unasked().into_iter().chain(named))
+            }
             Self::Podman | Self::Docker => Writable::folders(engine::writable_mounts(engine_args)),
         }
     }

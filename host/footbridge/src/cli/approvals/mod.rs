@@ -246,8 +246,8 @@ pub(super) enum NoneDid {
     /// All of them say that there is no such approval.
     #[error(transparent)]
     Unknown(Refusal),
-    /// Why those did not that gave another reason, each with its name.
-    #[error("{}", .0.iter().map(|(who, why)| format!("{who}: {why}")).collect::<Vec<_>>().join("\n"))]
+    /// Why those did not that gave another reason, each with its name behind it: a line may be cut at its end.
+    #[error("{}", .0.iter().map(|(who, why)| format!("{why} ({who})")).collect::<Vec<_>>().join("\n"))]
     Others(Vec<(String, ControlClientError)>),
     /// There is none any more.
     #[error(transparent)]

@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
+    time::Duration,
 };
 
 use sqlx::{
@@ -18,6 +19,10 @@ use footbridge_audit::private_folder::make_private;
 
 /// Marks the file as ours: "fbrg".
 const APPLICATION: i64 = 0x6662_7267;
+
+/// How often a file is looked at that looks like another program's, and the time between.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(30);
 
 /// What brings a file from one version to the next; the version is the number of those applied.
 const MIGRATIONS: &[&str] = &[
@@ -51,16 +56,26 @@ pub(super) async fn open(state: &Path, path: &Path) -> Result<SharedConnection, 
 
 /// Refuses another program's database before anything of it is touched: it is read as if it never changed, without
 /// locks and the files beside it. What cannot be told in this way is found out when it is opened.
+///
+/// A new store looks foreign for the moment in which another process makes it, half of it read before that and half
+/// after. So only what goes on looking so is.
 async fn refuse_foreign(path: &Path) -> Result<(), Problem> {
+    for _ in 1..LOOKS {
+        if !looks_foreign(path).await {
+            return Ok(());
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    if looks_foreign(path).await { Err(Problem::Foreign) } else { Ok(()) }
+}
+
+async fn looks_foreign(path: &Path) -> bool {
     let options = SqliteConnectOptions::new().filename(path).create_if_missing(false).read_only(true).immutable(true);
-    let Ok(mut connection) = SqliteConnection::connect_with(&options).await else { return Ok(()) };
+    let Ok(mut connection) = SqliteConnection::connect_with(&options).await else { return false };
     let found = version(&mut connection).await;
     // Nothing was written.
     let _ = connection.close().await;
-    match found {
-        Err(Problem::Foreign) => Err(Problem::Foreign),
-        _ => Ok(()),
-    }
+    matches!(found, Err(Problem::Foreign))
 }
 
 /// Makes the file with its mode, or checks the one that is there. It is never opened here if it exists: closing it
@@ -142,14 +157,13 @@ pub(super) async fn leave_older(path: &Path, migrations: usize) {
 /// How many of the migrations it has; [`Problem::Foreign`] where another program made it. One without any content is
 /// nobody's yet.
 async fn version(connection: &mut SqliteConnection) -> Result<i64, Problem> {
-    let marks = "SELECT v.user_version, a.application_id FROM pragma_user_version v, pragma_application_id a";
-    let row: (i64, i64) = sqlx::query_as(marks).fetch_one(&mut *connection).await?;
+    // In one statement, so that another process that makes it comes before all of it or after.
+    let marks = "SELECT v.user_version, a.application_id, (SELECT count(*) FROM sqlite_master) \
+                 FROM pragma_user_version v, pragma_application_id a";
+    let row: (i64, i64, i64) = sqlx::query_as(marks).fetch_one(connection).await?;
     match row {
-        (version, APPLICATION) => Ok(version),
-        (0, 0) => {
-            let content: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_master").fetch_one(connection).await?;
-            if content == 0 { Ok(0) } else { Err(Problem::Foreign) }
-        }
+        (version, APPLICATION, _) => Ok(version),
+        (0, 0, 0) => Ok(0),
         _ => Err(Problem::Foreign),
     }
 }

@@ -1,0 +1,324 @@
+//! One guest or server against all: how long a neighbour's calls take at the 99th percentile with each attacker and
+//! without, in one run, as a ratio. Rounds with and without alternate, so that whatever else the machine does meets both.
+//!
+//! Attackers: bodies that are announced and do not come; connections without a request; a server's heavy patterns; a
+//! server over HTTP that sends `100 Continue`, or a JSON answer, without end.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const ROUNDS: usize = 5;
+const CALLS: usize = 200;
+const ATTACKERS: usize = 8;
+const WEATHER: &str = r#"{"jsonrpc":"2.0","method":"callTool","params":{"server":"demo","tool":"get_weather","arguments":{"city":"Bern"}},"id":1}"#;
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--patterns"] => patterns_server(),
+        [footbridge] => measure(Path::new(footbridge)),
+        _ => Err("usage: neighbours FILE, the program footbridge".into()),
+    }
+}
+
+fn measure(footbridge: &Path) -> Result<(), Failure> {
+    let port = http_server()?;
+    let daemon = Daemon::start(footbridge, port)?;
+    let neighbour = daemon.session("neighbour")?;
+    let attackers = (0..ATTACKERS).map(|n| daemon.session(&format!("a{n}"))).collect::<Result<Vec<_>, _>>()?;
+    let call = |server: &str, argument: &str| {
+        let params = json!({"server": server, "tool": "x", "arguments": {"text": argument}});
+        json!({"jsonrpc": "2.0", "method": "callTool", "params": params, "id": 1}).to_string()
+    };
+    let attacks: [(&str, usize, String, bool); 5] = [
+        ("announced bodies", 40, " ".to_owned(), true),
+        ("connections without a request", 62, String::new(), true),
+        ("heavy patterns", 2, call("patterns", &"a".repeat(12 * 1024)), false),
+        ("100 Continue without end", 1, call("continues", ""), false),
+        ("JSON without end", 1, call("endless", ""), false),
+    ];
+    for (name, connections, body, is_held) in &attacks {
+        let (mut quiet, mut attacked, mut refused) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..ROUNDS {
+            quiet.push(neighbour.round()?.0);
+            let attack = Attack::start(&attackers, *connections, body, *is_held);
+            let (p99, failed) = neighbour.round()?;
+            attacked.push(p99);
+            refused += failed;
+            attack.end();
+        }
+        let (quiet, attacked) = (median(quiet), median(attacked));
+        let ratio = attacked.as_secs_f64() / quiet.as_secs_f64();
+        let text = format!("{name}: p99 {quiet:.2?}, attacked {attacked:.2?}, {ratio:.2} times (goal: under 2)");
+        writeln!(std::io::stdout(), "{text}; {refused} of {} calls refused (goal: 0)", ROUNDS * CALLS)?;
+    }
+    Ok(())
+}
+
+/// A session's socket and token.
+#[derive(Clone)]
+struct Session {
+    path: PathBuf,
+    token: String,
+}
+
+impl Session {
+    fn head(&self, length: usize) -> String {
+        let token = &self.token;
+        format!(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    }
+
+    /// Calls one after the other: the 99th percentile, and how many were refused.
+    fn round(&self) -> Result<(Duration, usize), Failure> {
+        let mut reader = BufReader::new(UnixStream::connect(&self.path)?);
+        let request = self.head(WEATHER.len()) + WEATHER;
+        let (mut times, mut refused) = (Vec::with_capacity(CALLS), 0);
+        for _ in 0..CALLS {
+            let start = Instant::now();
+            reader.get_mut().write_all(request.as_bytes())?;
+            let answer = answer(&mut reader)?;
+            times.push(start.elapsed());
+            refused += usize::from(!answer.contains("\"result\""));
+        }
+        times.sort_unstable();
+        Ok((times[CALLS * 99 / 100], refused))
+    }
+}
+
+fn answer(reader: &mut BufReader<UnixStream>) -> Result<String, Failure> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err("the connection was closed".into());
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// Connections that go on attacking until they are told to end.
+struct Attack {
+    over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Attack {
+    fn start(sessions: &[Session], connections: usize, body: &str, is_held: bool) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let attackers = sessions.iter().flat_map(|session| std::iter::repeat_n(session.clone(), connections));
+        let begin = |session: Session| {
+            let (over, body) = (Arc::clone(&over), body.to_owned());
+            let attacks = move || {
+                while !over.load(Ordering::Relaxed) {
+                    // One that is cut off begins again.
+                    let _cut = attack(&session, &body, is_held, &over);
+                    thread::sleep(Duration::from_millis(5));
+                }
+            };
+            thread::Builder::new().stack_size(128 * 1024).spawn(attacks)
+        };
+        let threads = attackers.filter_map(|session| begin(session).ok()).collect();
+        // It is under way by then.
+        thread::sleep(Duration::from_millis(500));
+        Self { over, threads }
+    }
+
+    fn end(self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn attack(session: &Session, body: &str, is_held: bool, over: &AtomicBool) -> Result<(), Failure> {
+    let mut stream = UnixStream::connect(&session.path)?;
+    stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+    if !body.is_empty() {
+        let length = if is_held { 1024 * 1024 } else { body.len() };
+        stream.write_all((session.head(length) + body).as_bytes())?;
+    }
+    let mut chunk = [0; 4096];
+    while !over.load(Ordering::Relaxed) {
+        match stream.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(_) if !is_held => return Ok(()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `footbridge serve`. Dropping it ends it.
+struct Daemon {
+    child: Child,
+    footbridge: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Daemon {
+    fn start(footbridge: &Path, port: u16) -> Result<Self, Failure> {
+        let folder = tempfile::tempdir()?;
+        let (servers, settings) = (folder.path().join("servers.json"), folder.path().join("footbridge.toml"));
+        let of_http = |path: &str| json!({"url": format!("http://127.0.0.1:{port}/{path}")});
+        let all = json!({"mcpServers": {
+            "demo": {"command": footbridge, "args": ["demo-server"]},
+            "patterns": {"command": env::current_exe()?, "args": ["--patterns"]},
+            "continues": of_http("continues"), "endless": of_http("endless"),
+        }});
+        fs::write(&servers, all.to_string())?;
+        fs::write(&settings, "[limits.calls]\nper_second = 100000\nburst = 100000\nidle_time = \"5s\"\n")?;
+        let mut daemon = Command::new(footbridge);
+        daemon.arg("serve").arg("--config").arg(&servers).arg("--config").arg(&settings);
+        daemon.env("FOOTBRIDGE_STATE", folder.path().join("state"));
+        daemon.env("FOOTBRIDGE_RUNTIME", folder.path().join("run"));
+        let mut child = daemon.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut log = BufReader::new(child.stderr.take().ok_or("no log")?);
+        let mut line = String::new();
+        while !line.contains("ready:") {
+            line.clear();
+            if log.read_line(&mut line)? == 0 {
+                return Err("the daemon ended before it was ready".into());
+            }
+        }
+        thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Ok(Self { child, footbridge: footbridge.to_owned(), folder })
+    }
+
+    fn session(&self, name: &str) -> Result<Session, Failure> {
+        let mut create = Command::new(&self.footbridge);
+        create.env("FOOTBRIDGE_STATE", self.folder.path().join("state"));
+        create.env("FOOTBRIDGE_RUNTIME", self.folder.path().join("run"));
+        let output = create.args(["session", "create", name, "--policy", "open", "--json"]).output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into());
+        }
+        let told: Value = serde_json::from_slice(&output.stdout)?;
+        let path = told["endpoints"][0].as_str().and_then(|endpoint| endpoint.strip_prefix("unix:"));
+        let token = told["token"].as_str().ok_or("no token")?.to_owned();
+        Ok(Session { path: path.ok_or("no socket")?.into(), token })
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Ok(id) = i32::try_from(self.child.id()) {
+            let _ended = nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGTERM);
+        }
+        let _status = self.child.wait();
+    }
+}
+
+/// What any of the servers says of itself; none to what is no request, or a call.
+fn told(message: &Value, schema: &Value) -> Option<String> {
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "0"},
+        }),
+        "tools/list" => json!({"tools": [{"name": "x", "inputSchema": schema}]}),
+        "ping" => json!({}),
+        _ => return None,
+    };
+    Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
+}
+
+/// An MCP server over stdio whose tool has 300 patterns, each heavy.
+fn patterns_server() -> Result<(), Failure> {
+    let all: Vec<Value> = (0..300).map(|n| json!({"pattern": format!("^(a?){{100}}x{{{n}}}$")})).collect();
+    let schema = json!({"type": "object", "additionalProperties": {"anyOf": all}});
+    for line in std::io::stdin().lines() {
+        if let Some(answer) = told(&serde_json::from_str(&line?)?, &schema) {
+            writeln!(std::io::stdout(), "{answer}")?;
+        }
+    }
+    Ok(())
+}
+
+/// An HTTP server that answers calls without end. It ends with this process.
+fn http_server() -> Result<u16, Failure> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve_http(stream));
+        }
+    });
+    Ok(port)
+}
+
+fn serve_http(stream: TcpStream) -> Result<(), Failure> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut length, mut path, mut line) = (0, String::new(), String::new());
+        while !matches!(line.as_str(), "\r\n") {
+            line.clear();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if path.is_empty() {
+                path.clone_from(&line);
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let stream = reader.get_mut();
+        if message["method"] == "tools/call" && path.contains("/continues") {
+            let flood = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);
+            loop {
+                stream.write_all(flood.as_bytes())?;
+            }
+        }
+        if message["method"] == "tools/call" {
+            stream.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"x\":\"",
+            )?;
+            let flood = "x".repeat(64 * 1024);
+            loop {
+                stream.write_all(flood.as_bytes())?;
+            }
+        }
+        match told(&message, &json!({"type": "object"})) {
+            Some(answer) => write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{answer}",
+                answer.len()
+            )?,
+            None => stream.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?,
+        }
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -34,7 +34,7 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// Every code with its meaning, in order; the README's table is tested against it.
+    /// Every code with its meaning, in order; the table of `docs/tool-cli.md` is tested against it.
     pub const TABLE: [(Self, &'static str); 11] = [
         (Self::Done, "done"),
         (Self::ToolError, "the tool reported an error"),

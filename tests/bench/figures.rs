@@ -1,4 +1,4 @@
-//! The figures of the README, measured in one run: sizes, a whole call against curl, idle memory, time to listen, and
+//! The figures of `docs/figures.md`, measured in one run: sizes, a whole call against curl, idle memory, time to listen, and
 //! what a call costs over the same call made directly.
 //!
 //! Peers alternate, so that whatever else the machine does meets both. `scripts/bench` builds what is measured and

@@ -44,7 +44,7 @@ pub use tape::Tape;
 /// Longest that a test waits for something that should happen at once, on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The README's Rust, compiled.
+/// The Rust of the documentation, compiled. A test sees to it that no page with Rust is missing.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-pub struct Readme;
+#[doc = include_str!("../../docs/library.md")]
+pub struct Documented;

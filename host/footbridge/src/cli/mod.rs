@@ -229,24 +229,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_lists_every_flag_of_run() {
-        let readme = include_str!("../../../../README.md");
+    fn the_documentation_lists_every_flag_of_run() {
+        let page = include_str!("../../../../docs/run.md");
         let cli = Cli::command();
         let run = cli.find_subcommand("run").unwrap();
         for flag in run.get_arguments().filter_map(clap::Arg::get_long) {
             let listed = [format!("| `--{flag} "), format!("| `--{flag}`")];
-            assert!(listed.iter().any(|start| readme.contains(start)), "the table lacks --{flag}");
+            assert!(listed.iter().any(|start| page.contains(start)), "the table lacks --{flag}");
         }
     }
 
     #[test]
-    fn the_readme_lists_every_flag_of_session_create() {
-        let readme = include_str!("../../../../README.md");
+    fn the_documentation_lists_every_flag_of_session_create() {
+        let page = include_str!("../../../../docs/serve.md");
         let cli = Cli::command();
         let create = cli.find_subcommand("session").unwrap().find_subcommand("create").unwrap();
         for flag in create.get_arguments().filter_map(clap::Arg::get_long) {
             let listed = [format!("| `--{flag} "), format!("| `--{flag}`")];
-            assert!(listed.iter().any(|start| readme.contains(start)), "the table lacks --{flag}");
+            assert!(listed.iter().any(|start| page.contains(start)), "the table lacks --{flag}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::{io, time::Instant};
 use super::{
     chain::{Chain, Draft, End},
     heads::Heads,
-    journal::Journal,
+    journal::{ChainEnd, Journal},
     record::Record,
     sparingly::Sparingly,
 };
@@ -35,12 +35,23 @@ impl ChainWriter {
         let head_key = self.heads.as_ref().map(|heads| heads.key().to_owned());
         let version = env!("CARGO_PKG_VERSION");
         self.commit(&[&Record::started(version, std::process::id(), sync, head_key.as_deref())], None)?;
-        // Known elsewhere from the start, so that not even a whole chain can go unseen.
         let end = self.chain.end();
-        if let Some(heads) = &mut self.heads
-            && let Some(head) = heads.sign(&self.chain, end)
-        {
+        let Some(heads) = &mut self.heads else { return Ok(()) };
+        if end.seq > 1 {
+            // One that others began, whose records before this one are theirs to sign.
+            heads.begin_behind(end.seq - 1);
+        } else if let Some(head) = heads.sign(&self.chain, end) {
+            // Known elsewhere from the start, so that not even a whole chain can go unseen.
             heads.publish(head, end.seq);
+        }
+        Ok(())
+    }
+
+    /// Goes on from where the chain ends by now, if others write to it.
+    fn take_turn(&mut self) -> io::Result<()> {
+        if let Some(ChainEnd { seq, hash, begun }) = self.journal.take_turn()? {
+            self.chain.adopt(End { seq, hash });
+            self.begun = begun;
         }
         Ok(())
     }
@@ -65,6 +76,7 @@ impl ChainWriter {
     /// outcomes stays untouched, a full file is followed by the next one, and a head goes with them where it is due.
     pub(super) fn commit(&mut self, records: &[&Record], open: Option<u64>) -> io::Result<()> {
         let room = open.map(|open| open * self.each);
+        self.take_turn()?;
         if let Some(room) = room {
             self.rotate(room);
         }
@@ -93,6 +105,7 @@ impl ChainWriter {
     /// Writes records that nobody can take back, all or none, into the room that is kept for them. They outlive this
     /// process, and are durable with the next commit or [`sync`](Self::sync).
     pub(super) fn append(&mut self, records: &[&Record]) -> io::Result<()> {
+        self.take_turn()?;
         let (text, end) = draft(&self.chain, self.begun.as_ref(), records).finish();
         self.journal.append(text.as_bytes())?;
         self.adopt(end);

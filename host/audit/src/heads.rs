@@ -82,6 +82,11 @@ impl Heads {
         self.key.public()
     }
 
+    /// What is up to this record is for others to sign.
+    pub(super) fn begin_behind(&mut self, seq: u64) {
+        self.covered = seq;
+    }
+
     /// Whether a chain that ends here wants a head.
     pub(super) fn is_due(&self, seq: u64) -> bool {
         self.wait(seq).is_some_and(|wait| wait.is_zero())

@@ -21,6 +21,7 @@ use nix::{
 
 use super::{head::KeyError, settings::AuditSettings};
 use crate::private_folder::{FolderError, make_private};
+use footbridge_core::digest::Digest;
 
 /// Room that is reserved at a time beyond what is needed, bytes: reserving for every call would cost a third of a sync.
 const RESERVE_STEP: u64 = 64 * 1024;
@@ -56,6 +57,15 @@ pub trait Journal: Send {
         Ok(())
     }
 
+    /// Where others write to the same chain: waits for its turn, which the next write ends, and says where the chain ends
+    /// by now. None where nobody else does.
+    ///
+    /// # Errors
+    /// When no turn is to be had in time, or the end cannot be read.
+    fn take_turn(&mut self) -> io::Result<Option<ChainEnd>> {
+        Ok(None)
+    }
+
     /// The name of the chain that is kept here, where the place has one.
     fn chain(&self) -> Option<String> {
         None
@@ -69,6 +79,17 @@ pub trait Journal: Send {
     fn next_file(&mut self, _bytes: u64) -> io::Result<Option<String>> {
         Ok(None)
     }
+}
+
+/// Where a chain ends that others write to as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChainEnd {
+    /// The number of its last line; 0 before the first.
+    pub seq: u64,
+    /// The digest of that line.
+    pub hash: Option<Digest>,
+    /// A file that was begun and says nothing yet.
+    pub begun: Option<String>,
 }
 
 /// A journal in a file.
@@ -158,8 +179,8 @@ pub(super) fn file_name(number: u32) -> String {
 }
 
 /// Makes a file that must not be there yet, and makes its name durable.
-fn begin(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+pub(super) fn begin(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     File::open(path.parent().unwrap_or(path))?.sync_all()?;
     Ok(file)
 }

@@ -16,6 +16,7 @@ pub mod read;
 mod record;
 mod recorder;
 mod settings;
+mod shared;
 mod sparingly;
 mod trail;
 mod volatile;
@@ -23,10 +24,11 @@ mod writer;
 
 pub use head::{HeadKey, KeyError, SignedHead};
 pub use heads::{HeadSink, NotKept, lines_of};
-pub use journal::{FileJournal, Journal, JournalError};
+pub use journal::{ChainEnd, FileJournal, Journal, JournalError};
 pub use record::{OutcomeRecord, Record};
 pub use recorder::Recorder;
 pub use settings::{ArgumentsRecorded, AuditSettings};
+pub use shared::SharedJournal;
 pub use trail::Trail;
 pub use volatile::VolatileJournal;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    FileJournal, HeadSink, Journal, JournalError,
+    FileJournal, HeadSink, Journal, JournalError, SharedJournal,
     head::{HEADS, HeadKey},
     heads::{HeadFile, Heads, Schedule},
     settings::AuditSettings,
@@ -31,11 +31,34 @@ impl Recorder {
     /// # Errors
     /// [`JournalError`].
     pub fn open(audit: &Path, settings: &AuditSettings) -> Result<Self, JournalError> {
+        Self::with_key(audit, settings, || {
+            let journal = FileJournal::create(audit)?.with(settings);
+            tracing::info!(record = %journal.path().display(), "calls are recorded");
+            Ok(journal)
+        })
+    }
+
+    /// As [`Self::open`], in the chain that all one-shot calls of a user share.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn one_shot(audit: &Path, settings: &AuditSettings) -> Result<Self, JournalError> {
+        Self::with_key(audit, settings, || {
+            let journal = SharedJournal::open(audit, settings)?;
+            tracing::info!(record = %journal.folder().display(), "calls are recorded");
+            Ok(journal)
+        })
+    }
+
+    fn with_key<J: Journal + 'static>(
+        audit: &Path,
+        settings: &AuditSettings,
+        journal: impl FnOnce() -> Result<J, JournalError>,
+    ) -> Result<Self, JournalError> {
         make_private(audit)?;
         // Before the chain's folder: without a key nothing is begun.
         let key = HeadKey::open(audit)?;
-        let journal = FileJournal::create(audit)?.with(settings);
-        tracing::info!(record = %journal.path().display(), "calls are recorded");
+        let journal = journal()?;
         if !settings.sync {
             tracing::warn!(
                 "[audit] sync = false: a crash of the machine loses the last records of calls that were made"

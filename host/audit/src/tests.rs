@@ -3,3 +3,4 @@
 mod chain;
 mod fields;
 mod heads;
+mod shared;

@@ -11,7 +11,7 @@ use super::{
     KnownHeads, RawLine,
     report::{ChainProblem, ProblemKind, Report},
 };
-use crate::{SignedHead, journal::file_name};
+use crate::{SignedHead, journal::file_name, shared};
 use footbridge_core::digest::{Digest, digest_text};
 
 /// What of a record the chain is made of.
@@ -57,6 +57,8 @@ pub(super) struct Walk<'k> {
     torn: Option<Seen>,
     /// A head from elsewhere is of the last line: its own record has to be the next one.
     awaits_head: bool,
+    /// Those who began to write and did not say that they ended. Of most chains it is one.
+    writers: u64,
 }
 
 impl<'k> Walk<'k> {
@@ -64,7 +66,7 @@ impl<'k> Walk<'k> {
         let folder = folder.to_owned();
         let report = Report { folder: folder.clone(), key_known: !known.keys.is_empty(), ..Report::default() };
         let (heads, last, doubt, torn) = (HashMap::new(), None, None, None);
-        Self { known, folder, heads, report, file: 0, line: 0, last, doubt, torn, awaits_head: false }
+        Self { known, folder, heads, report, file: 0, line: 0, last, doubt, torn, awaits_head: false, writers: 1 }
     }
 
     /// Goes to the next file.
@@ -167,10 +169,18 @@ impl<'k> Walk<'k> {
                 seen.problem(ProblemKind::Changed, "it is not what a file begins with, or stands elsewhere in it")
             );
         }
-        if self.report.ended && link.r#type != "head" {
+        // What processes write in turn goes on with the next of them.
+        let is_shared = self.report.chain.starts_with(shared::PREFIX);
+        let goes_on = is_shared && matches!(link.r#type.as_str(), "started" | "rotated");
+        if self.report.ended && link.r#type != "head" && !goes_on {
             return Err(seen.problem(ProblemKind::Inserted, "it stands behind the end"));
         }
-        self.report.ended |= link.r#type == "ended";
+        match link.r#type.as_str() {
+            "started" if is_shared => self.writers += 1,
+            "ended" => self.writers = self.writers.saturating_sub(1),
+            _ => {}
+        }
+        self.report.ended = self.writers == 0;
         Ok(())
     }
 

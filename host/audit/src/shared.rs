@@ -1,0 +1,251 @@
+//! One chain that several processes write to, a moment each: that of one-shot calls.
+//!
+//! A write is a turn: the lock is taken, the end of the chain is read, the lines go behind it and are synced, and the
+//! lock is free. Nobody holds it while a call runs. Half a line at the end is what a process left that was killed while
+//! it wrote: nothing was done on the strength of it, so the next turn cuts it off. A turn that cannot be had in time
+//! fails like a full disk does.
+//!
+//! The chain is the newest folder `one-shot-*` of the audit folder, and the lock `one-shot.lock` beside it.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use chrono::Utc;
+use nix::{
+    errno::Errno,
+    fcntl::{FallocateFlags, fallocate},
+    libc::{O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK},
+};
+use serde::Deserialize;
+
+use crate::{
+    AuditSettings,
+    journal::{ChainEnd, Journal, JournalError, begin, file_name},
+    lock_file::LockFile,
+    private_folder::make_private,
+};
+use footbridge_core::digest::Digest;
+
+/// What the name of such a chain starts with.
+pub(crate) const PREFIX: &str = "one-shot-";
+/// The lock, in the audit folder.
+const LOCK: &str = "one-shot.lock";
+/// How often, and how far apart, the lock is tried. Whoever has it syncs once.
+const TRIES: u32 = 2_000;
+const PAUSE: Duration = Duration::from_millis(5);
+/// How much of a file's end is read first, and at most, bytes. Lines are far shorter.
+const TAIL: u64 = 16 * 1024;
+const MAX_TAIL: u64 = 4 << 20;
+
+/// A journal that others write to as well.
+#[derive(Debug)]
+pub struct SharedJournal {
+    lock: PathBuf,
+    folder: PathBuf,
+    chain: String,
+    full: u64,
+    sync: bool,
+    turn: Option<Turn>,
+}
+
+/// The file that is written to, for as long as nobody else may.
+#[derive(Debug)]
+struct Turn {
+    file: File,
+    number: u32,
+    length: u64,
+    _lock: LockFile,
+}
+
+impl SharedJournal {
+    /// Opens the chain of one-shot calls below `audit`, which is begun where there is none.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn open(audit: &Path, settings: &AuditSettings) -> Result<Self, JournalError> {
+        make_private(audit)?;
+        let (lock, io) = (audit.join(LOCK), |source| JournalError::Io { path: audit.to_owned(), source });
+        let _alone = locked(&lock).map_err(|source| JournalError::Io { path: lock.clone(), source })?;
+        let chain = match newest(audit).map_err(io)? {
+            Some(chain) => chain,
+            None => {
+                let random = footbridge_core::random::random_text::<6>()?;
+                format!("{PREFIX}{}-{random}", Utc::now().format("%Y%m%dT%H%M%SZ"))
+            }
+        };
+        let folder = audit.join(&chain);
+        make_private(&folder)?;
+        File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
+        Ok(Self { lock, folder, chain, full: settings.file_bytes as u64, sync: settings.sync, turn: None })
+    }
+
+    /// The folder of its files.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn path(&self, number: u32) -> PathBuf {
+        self.folder.join(file_name(number))
+    }
+
+    /// Opens a file of the chain, cuts off what a process that was killed left of a line, and gives its last line.
+    fn file(&self, number: u32) -> io::Result<(File, u64, Option<Vec<u8>>)> {
+        let path = self.path(number);
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).custom_flags(O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC).open(&path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(unusable(&path, "is no file"));
+        }
+        let Some((whole, line)) = last_line(&file, meta.len())? else {
+            return Err(unusable(&path, "ends with a line that is too long to be a record"));
+        };
+        if whole < meta.len() {
+            tracing::warn!(path = %path.display(), "half a line of the record was cut off: whoever wrote it was killed");
+            file.set_len(whole)?;
+        }
+        Ok((file, whole, line))
+    }
+}
+
+impl Journal for SharedJournal {
+    fn take_turn(&mut self) -> io::Result<Option<ChainEnd>> {
+        self.turn = None;
+        let lock = locked(&self.lock)?;
+        let number = match newest_file(&self.folder)? {
+            Some(number) => number,
+            None => {
+                begin(&self.path(1))?;
+                1
+            }
+        };
+        let (file, length, mut line) = self.file(number)?;
+        let begun = (number > 1 && line.is_none()).then(|| file_name(number));
+        if begun.is_some() {
+            // Begun by somebody who wrote nothing to it.
+            line = self.file(number - 1)?.2;
+        }
+        let end = match line {
+            Some(line) => ChainEnd {
+                seq: seq_of(&line).ok_or_else(|| unusable(&self.path(number), "ends with what is no record"))?,
+                hash: Some(Digest::of(&line)),
+                begun,
+            },
+            None => ChainEnd::default(),
+        };
+        self.turn = Some(Turn { file, number, length, _lock: lock });
+        Ok(Some(end))
+    }
+
+    fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        let Some(turn) = &self.turn else { return Ok(()) };
+        let reserved = i64::try_from(turn.length + bytes).map_err(|_| Errno::EFBIG);
+        match reserved.and_then(|end| fallocate(&turn.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, end)) {
+            Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
+            Err(errno) => {
+                self.turn = None;
+                Err(errno.into())
+            }
+        }
+    }
+
+    fn commit(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.turn.is_none() {
+            self.take_turn()?;
+        }
+        let Some(turn) = self.turn.take() else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let written = turn.file.write_all_at(bytes, turn.length);
+        let written = written.and_then(|()| if self.sync { turn.file.sync_data() } else { Ok(()) });
+        if written.is_err()
+            && let Err(error) = turn.file.set_len(turn.length)
+        {
+            tracing::warn!(%error, folder = %self.folder.display(), "a record is torn; the next write mends it first");
+        }
+        written
+    }
+
+    fn chain(&self) -> Option<String> {
+        Some(self.chain.clone())
+    }
+
+    fn next_file(&mut self, _bytes: u64) -> io::Result<Option<String>> {
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.length >= self.full) else { return Ok(None) };
+        let name = file_name(turn.number + 1);
+        let file = begin(&self.folder.join(&name))?;
+        (turn.file, turn.number, turn.length) = (file, turn.number + 1, 0);
+        Ok(Some(name))
+    }
+}
+
+fn locked(path: &Path) -> io::Result<LockFile> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(O_NOFOLLOW | O_CLOEXEC);
+    LockFile::lock_in_time(options.open(path)?, TRIES, PAUSE)
+}
+
+/// The newest chain of one-shot calls.
+fn newest(audit: &Path) -> io::Result<Option<String>> {
+    let mut found = None;
+    for entry in fs::read_dir(audit)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with(PREFIX));
+        if entry.file_type()?.is_dir() {
+            found = found.max(name);
+        }
+    }
+    Ok(found)
+}
+
+/// The number of a chain's last file.
+fn newest_file(folder: &Path) -> io::Result<Option<u32>> {
+    let mut found = None;
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.parse::<u32>().ok());
+        found = found.max(number.filter(|number| file_name(*number).as_str() == name));
+    }
+    Ok(found)
+}
+
+/// Where the last whole line of a file ends, and that line without its line break, if there is one. None where it is
+/// longer than any record.
+fn last_line(file: &File, length: u64) -> io::Result<Option<(u64, Option<Vec<u8>>)>> {
+    let mut size = TAIL;
+    loop {
+        let start = length.saturating_sub(size);
+        let mut tail = vec![0; usize::try_from(length - start).unwrap_or_default()];
+        file.read_exact_at(&mut tail, start)?;
+        let end = tail.iter().rposition(|byte| *byte == b'\n');
+        let before = end.and_then(|end| tail[..end].iter().rposition(|byte| *byte == b'\n'));
+        match (end, before) {
+            (None, _) if start == 0 => return Ok(Some((0, None))),
+            (Some(end), before) if start == 0 || before.is_some() => {
+                let line = tail[before.map_or(0, |before| before + 1)..end].to_vec();
+                return Ok(Some((start + end as u64 + 1, Some(line))));
+            }
+            _ if size >= MAX_TAIL => return Ok(None),
+            _ => size *= 4,
+        }
+    }
+}
+
+fn seq_of(line: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: u64,
+    }
+    serde_json::from_slice(line).ok().map(|Numbered { seq }| seq)
+}
+
+fn unusable(path: &Path, why: &str) -> io::Error {
+    let path = path.display();
+    io::Error::other(format!(
+        "{path} {why}: \"footbridge audit verify\" says more; to go on with a new chain, move its folder away"
+    ))
+}

@@ -1,0 +1,117 @@
+//! The chain that several processes write to in turn: it is one chain, whoever is killed, and what is done to it shows.
+
+use std::{fs, path::Path, thread};
+
+use super::chain::record;
+use crate::{
+    AuditSettings, Recorder, Trail,
+    read::{ChainFolder, KnownHeads, ProblemKind, Report, chains, verify},
+};
+use footbridge_core::limits::AuditLimits;
+
+fn starts(audit: &Path, file_bytes: usize) -> Trail {
+    let settings = AuditSettings { file_bytes, ..AuditSettings::default() };
+    Trail::start(Recorder::one_shot(audit, &settings).unwrap(), AuditLimits::default()).unwrap()
+}
+
+/// The only chain that there is.
+fn chain(audit: &Path) -> ChainFolder {
+    let mut all = chains(audit).unwrap();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn verified(audit: &Path) -> Report {
+    let report = verify(&chain(audit), &KnownHeads::of(audit).unwrap()).unwrap();
+    assert_eq!((&report.problem, report.torn), (&None, 0), "{report:?}");
+    report
+}
+
+/// The last file of the chain.
+fn last_file(audit: &Path) -> std::path::PathBuf {
+    chain(audit).files().unwrap().pop().unwrap().1
+}
+
+#[test]
+fn those_who_write_at_once_and_one_after_the_other_make_one_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for records in 0..4 {
+                    let trail = starts(&audit, 3_000);
+                    record(&trail, records);
+                    trail.close();
+                }
+            });
+        }
+    });
+    let report = verified(&audit);
+    assert!(report.ended && report.files > 3, "{report:?}");
+    // Sixteen began and ended, each with a head; and the first lines of further files.
+    assert_eq!(report.records, 16 * 3 + 4 * 6 + report.files as u64 - 1, "{report:?}");
+    assert_eq!(report.covered, report.records, "{report:?}");
+}
+
+#[test]
+fn what_one_left_that_was_killed_while_it_wrote_is_cut_off_and_the_chain_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    let first = starts(&audit, 1 << 20);
+    record(&first, 2);
+    first.close();
+    let file = last_file(&audit);
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, [whole.as_slice(), &whole[..100]].concat()).unwrap();
+    let second = starts(&audit, 1 << 20);
+    record(&second, 1);
+    // It was killed as well, and ends nothing.
+    std::mem::forget(second);
+    let report = verified(&audit);
+    assert_eq!((report.records, report.ended), (5 + 2, false), "{report:?}");
+}
+
+#[test]
+fn a_file_that_was_begun_and_left_empty_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    starts(&audit, 1 << 20).close();
+    fs::write(chain(&audit).path.join("000002.jsonl"), "").unwrap();
+    starts(&audit, 1 << 20).close();
+    let report = verified(&audit);
+    assert_eq!((report.files, report.records, report.ended), (2, 3 + 4, true), "{report:?}");
+}
+
+#[test]
+fn what_is_changed_or_put_behind_the_end_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    (0..2).for_each(|_| starts(&audit, 1 << 20).close());
+    let file = last_file(&audit);
+    let lines = fs::read_to_string(&file).unwrap();
+    let problem = |text: String| {
+        fs::write(&file, text).unwrap();
+        verify(&chain(&audit), &KnownHeads::default()).unwrap().problem.unwrap()
+    };
+    let changed = problem(lines.replacen("\"pid\":", "\"pid\":1", 1));
+    assert_eq!((changed.kind, changed.seq), (ProblemKind::Changed, 1), "{changed:?}");
+    let last = lines.lines().last().unwrap();
+    let prev = footbridge_core::digest::digest_text(footbridge_core::digest::Digest::of(last));
+    let behind =
+        problem(format!("{lines}{{\"seq\":7,\"prev\":\"{prev}\",\"time\":\"t\",\"mono\":0,\"type\":\"limited\"}}\n"));
+    assert_eq!((behind.kind, behind.seq), (ProblemKind::Inserted, 7), "{behind:?}");
+}
+
+#[test]
+fn an_end_that_is_no_record_is_not_gone_on_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    starts(&audit, 1 << 20).close();
+    let file = last_file(&audit);
+    fs::write(&file, "no record\n").unwrap();
+    let error = Trail::start(Recorder::one_shot(&audit, &AuditSettings::default()).unwrap(), AuditLimits::default());
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("000001.jsonl") && error.contains("audit verify"), "{error}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "no record\n", "and it is left as it is");
+}

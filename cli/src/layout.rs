@@ -11,7 +11,10 @@ use serde_json::value::RawValue;
 
 /// Two blanks a level, a member a line, empty containers as `{}` and `[]`. It is written as it is made: indentation may
 /// be many times the text. What is nested deeper than any result may be is written as it came.
-pub(crate) fn write_indented(raw: &RawValue, out: &mut dyn fmt::Write) -> fmt::Result {
+///
+/// # Errors
+/// When `out` takes no more.
+pub fn write_indented(raw: &RawValue, out: &mut dyn fmt::Write) -> fmt::Result {
     match is_deep(raw.get()) {
         true => out.write_str(raw.get()),
         false => lay_out(raw.get(), true, out),
@@ -19,7 +22,8 @@ pub(crate) fn write_indented(raw: &RawValue, out: &mut dyn fmt::Write) -> fmt::R
 }
 
 /// No white space at all.
-pub(crate) fn one_line(raw: &RawValue) -> String {
+#[must_use]
+pub fn one_line(raw: &RawValue) -> String {
     let mut out = String::with_capacity(raw.get().len());
     // Nothing fails in memory.
     let _ = lay_out(raw.get(), false, &mut out);

@@ -18,32 +18,63 @@ use nix::{
     unistd::{AccessFlags, access},
 };
 
-use crate::failure::Failure;
+/// What could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum NotWritten {
+    /// A file.
+    #[error("cannot write {path}: {source}. {then}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// What that means for the call.
+        then: &'static str,
+    },
+    /// Standard output.
+    #[error("cannot write to standard output: {0}")]
+    Stdout(#[source] io::Error),
+}
+
+impl NotWritten {
+    /// Whether nobody reads any more, which is no failure: the call was made, and nobody wants the rest.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
 
 /// Whether a person looks at standard output.
-pub(crate) fn on_terminal() -> bool {
+#[must_use]
+pub fn on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
 /// Prints to standard output.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+///
+/// # Errors
+/// [`NotWritten::Stdout`].
+pub fn print(text: &str) -> Result<(), NotWritten> {
     print_with(|out| out.write_str(text))
 }
 
 /// Prints what is written, as it is written.
-pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), Failure> {
+///
+/// # Errors
+/// [`NotWritten::Stdout`].
+pub fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), NotWritten> {
     let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
     let done = Sink::write(&mut stdout, on_terminal(), write);
-    done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(Failure::Stdout)
+    done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(NotWritten::Stdout)
 }
 
 /// Prints to standard error. Where that fails there is nobody left to tell.
-pub(crate) fn print_error(text: &str) {
+pub fn print_error(text: &str) {
     print_error_with(|out| out.write_str(text));
 }
 
 /// As [`print_error`], what is written, as it is written.
-pub(crate) fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
+pub fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
     let stderr = io::stderr().lock();
     let escape = stderr.is_terminal();
     let mut stderr = io::BufWriter::with_capacity(16 << 10, stderr);
@@ -100,7 +131,7 @@ impl<W: Write> Write for Counted<W> {
 }
 
 /// What a file gets.
-pub(crate) enum FileContent<'c> {
+pub enum FileContent<'c> {
     /// These bytes.
     Bytes(Vec<u8>),
     /// Text, as it is written.
@@ -122,7 +153,7 @@ impl FileContent<'_> {
 
 /// A file that could be written when it was tried.
 #[derive(Debug)]
-pub(crate) struct OutFile {
+pub struct OutFile {
     path: PathBuf,
     way: Way,
 }
@@ -140,19 +171,26 @@ const AFTER: &str = "The call was made and its result is lost";
 
 impl OutFile {
     /// Finds out whether and how the file can be written, and leaves it as it is.
-    pub(crate) fn prepare(path: &Path) -> Result<Self, Failure> {
-        let way = find_way(path).map_err(|source| Failure::Out { path: path.to_owned(), source, then: BEFORE })?;
+    ///
+    /// # Errors
+    /// [`NotWritten::File`].
+    pub fn prepare(path: &Path) -> Result<Self, NotWritten> {
+        let way = find_way(path).map_err(|source| NotWritten::File { path: path.to_owned(), source, then: BEFORE })?;
         Ok(Self { path: path.to_owned(), way })
     }
 
     /// As it was typed.
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Writes all of it, and says how many bytes that is. An interrupt waits until that is done, so that no half file
     /// stays behind.
-    pub(crate) fn write(self, content: &FileContent<'_>) -> Result<u64, Failure> {
+    ///
+    /// # Errors
+    /// [`NotWritten::File`].
+    pub fn write(self, content: &FileContent<'_>) -> Result<u64, NotWritten> {
         let interrupt = SigSet::from(Signal::SIGINT);
         let _ = interrupt.thread_block();
         let done = match &self.way {
@@ -160,7 +198,7 @@ impl OutFile {
             Way::InPlace => File::create(&self.path).and_then(|mut file| content.put(&mut file)),
         };
         let _ = interrupt.thread_unblock();
-        done.map_err(|source| Failure::Out { path: self.path, source, then: AFTER })
+        done.map_err(|source| NotWritten::File { path: self.path, source, then: AFTER })
     }
 }
 

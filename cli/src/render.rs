@@ -5,11 +5,13 @@
 
 use std::fmt;
 
-use footbridge_guest::answers::{Block, CallResult, Content, Data, DecodeError, ResourceContents, decode};
 use footbridge_proto::text::Escaped;
 use serde_json::value::RawValue;
 
-use crate::layout;
+use crate::{
+    answers::{Block, CallResult, Content, Data, DecodeError, ResourceContents, decode},
+    layout,
+};
 
 /// One part of a result.
 enum Part {
@@ -24,13 +26,14 @@ enum Part {
 }
 
 /// A result, read as far as printing it needs.
-pub(crate) struct Rendered {
+pub struct Rendered {
     parts: Vec<Part>,
 }
 
 impl Rendered {
     /// The structured result where there is one, or the blocks.
-    pub(crate) fn call(result: CallResult) -> Self {
+    #[must_use]
+    pub fn call(result: CallResult) -> Self {
         let parts = match result.structured_content {
             Some(json) => vec![Part::Json(json)],
             None => result.content.into_iter().map(block).collect(),
@@ -39,14 +42,16 @@ impl Rendered {
     }
 
     /// The parts of a resource; where there are several, each below a line that says which it is.
-    pub(crate) fn resource(contents: ResourceContents) -> Self {
+    #[must_use]
+    pub fn resource(contents: ResourceContents) -> Self {
         let several = contents.contents.len() > 1;
         let parts = contents.contents.into_iter().map(|raw| content(raw, several)).collect();
         Self { parts }
     }
 
     /// Whether there is nothing to print.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         match self.parts.as_slice() {
             [] => true,
             [Part::Text(text)] => text.is_empty(),
@@ -55,7 +60,10 @@ impl Rendered {
     }
 
     /// Writes what is printed, without the last line's end.
-    pub(crate) fn write(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
+    ///
+    /// # Errors
+    /// When `out` takes no more.
+    pub fn write(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
         for (at, part) in self.parts.iter().enumerate() {
             if at > 0 {
                 out.write_str("\n")?;
@@ -66,7 +74,8 @@ impl Rendered {
     }
 
     /// The bytes that a file gets, where the result is nothing but one image, audio or blob.
-    pub(crate) fn only_data(&self) -> Option<Result<Vec<u8>, DecodeError>> {
+    #[must_use]
+    pub fn only_data(&self) -> Option<Result<Vec<u8>, DecodeError>> {
         match self.parts.as_slice() {
             [Part::Data { base64, .. }] => Some(decode(base64)),
             _ => None,

@@ -6,19 +6,22 @@
 
 use std::fmt::Write as _;
 
-use footbridge_guest::answers::{ListedServers, ListedTools, ResourceSummary, ToolDescription};
 use footbridge_proto::{
     text::{Escaped, SafeJson},
     wire::NO_DESCRIPTION,
 };
 use serde_json::{Map, Value};
 
+use crate::answers::{ListedServers, ListedTools, ResourceSummary, ToolDescription};
+
 /// Column width of a server's name.
 const SERVER_WIDTH: usize = 20;
 /// Column width of a tool's name.
 const TOOL_WIDTH: usize = 30;
 
-pub(crate) fn servers(list: &ListedServers) -> String {
+/// All servers; `command` lists the tools of one.
+#[must_use]
+pub fn servers(list: &ListedServers, command: &str) -> String {
     if list.servers.is_empty() {
         return "No MCP servers connected.\n".to_owned();
     }
@@ -34,11 +37,13 @@ pub(crate) fn servers(list: &ListedServers) -> String {
         out.push_str(&line);
         out.push('\n');
     }
-    out.push_str("\nUse: tool-cli <server> to list tools\n");
+    let _ = writeln!(out, "\nUse: {command} <server> to list tools");
     out
 }
 
-pub(crate) fn tools(server: &str, list: &ListedTools) -> String {
+/// The tools of a server; `command` describes one.
+#[must_use]
+pub fn tools(server: &str, list: &ListedTools, command: &str) -> String {
     if list.tools.is_empty() {
         return format!("{} — no tools\n", Escaped(server));
     }
@@ -48,11 +53,13 @@ pub(crate) fn tools(server: &str, list: &ListedTools) -> String {
         let badge = if tool.has_structured_output { " [json]" } else { "" };
         let _ = writeln!(out, "  {} {}{badge}", padded(&tool.name, TOOL_WIDTH), Escaped(description));
     }
-    out.push_str("\nUse: tool-cli <server> <tool> for full schema\n");
+    let _ = writeln!(out, "\nUse: {command} <server> <tool> for full schema");
     out
 }
 
-pub(crate) fn tool(server: &str, name: &str, tool: &ToolDescription) -> String {
+/// A tool in full; `command` calls it.
+#[must_use]
+pub fn tool(server: &str, name: &str, tool: &ToolDescription, command: &str) -> String {
     let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION);
     let mut out = format!("{} — {description}\n\nInput schema:\n{}", Escaped(&tool.name), schema(&tool.input_schema));
     if let Some(output) = tool.output_schema.as_ref().filter(|schema| !schema.is_null()) {
@@ -65,11 +72,13 @@ pub(crate) fn tool(server: &str, name: &str, tool: &ToolDescription) -> String {
         }
     }
     let (server, name) = (Escaped(server), Escaped(name));
-    let _ = writeln!(out, "\nUse: tool-cli {server} {name} '{{\"key\":\"value\"}}' to call");
+    let _ = writeln!(out, "\nUse: {command} {server} {name} '{{\"key\":\"value\"}}' to call");
     out
 }
 
-pub(crate) fn resources(server: &str, what: &str, list: &[ResourceSummary]) -> String {
+/// Resources, or templates of them, of a server.
+#[must_use]
+pub fn resources(server: &str, what: &str, list: &[ResourceSummary]) -> String {
     if list.is_empty() {
         return format!("{} — no {what}s\n", Escaped(server));
     }
@@ -125,23 +134,23 @@ mod tests {
     #[test]
     fn a_long_name_is_still_followed_by_a_blank() {
         let list = serde_json::from_str(r#"{"servers":[{"name":"a-server-of-a-very-long-name","toolCount":1}]}"#);
-        assert!(servers(&list.unwrap()).contains("\n  a-server-of-a-very-long-name 1 tool(s)\n"));
+        assert!(servers(&list.unwrap(), "tool-cli").contains("\n  a-server-of-a-very-long-name 1 tool(s)\n"));
     }
 
     #[test]
     fn a_server_that_is_not_ready_says_so_after_the_columns() {
         let list = r#"{"servers":[{"name":"s","toolCount":0,"examples":[],"status":"unavailable","new":1}]}"#;
-        let text = servers(&serde_json::from_str(list).unwrap());
+        let text = servers(&serde_json::from_str(list).unwrap(), "tool-cli");
         assert!(text.contains("  s                    0 tool(s) [unavailable]\n"), "{text}");
     }
 
     #[test]
     fn a_line_break_forges_no_line() {
         let list = r#"{"servers":[{"name":"a\n  b                    9 tool(s)","toolCount":1,"examples":["x\ny"],"status":"z\nz"}]}"#;
-        assert_eq!(servers(&serde_json::from_str(list).unwrap()).lines().count(), 4);
+        assert_eq!(servers(&serde_json::from_str(list).unwrap(), "tool-cli").lines().count(), 4);
         let list =
             r#"{"tools":[{"name":"a\u001b[2K\n","description":"x\n  forged                         does all"}]}"#;
-        let text = tools("s\n", &serde_json::from_str(list).unwrap());
+        let text = tools("s\n", &serde_json::from_str(list).unwrap(), "tool-cli");
         assert!(text.lines().count() == 4 && text.contains(r"a\u{1b}[2K\n"), "{text}");
         let list = r#"[{"uri":"a:b\n","name":"n\n","mimeType":"t\n","description":"d\u2028"}]"#;
         let list: Vec<ResourceSummary> = serde_json::from_str(list).unwrap();
@@ -152,7 +161,7 @@ mod tests {
 
     #[test]
     fn nothing_connected_and_nothing_offered_are_said() {
-        assert_eq!(servers(&ListedServers { servers: Vec::new() }), "No MCP servers connected.\n");
+        assert_eq!(servers(&ListedServers { servers: Vec::new() }, "tool-cli"), "No MCP servers connected.\n");
         assert_eq!(resources("s", "resource", &[]), "s — no resources\n");
     }
 

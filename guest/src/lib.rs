@@ -27,7 +27,6 @@
 //! - [`sockets`]: whose a socket is that the kernel lists.
 //! - [`sys`]: the few calls that Rust cannot check.
 
-pub mod answers;
 pub mod client;
 mod error;
 pub mod events;
@@ -42,5 +41,6 @@ mod wire;
 pub use client::Client;
 pub use error::ClientError;
 pub use events::Event;
+pub use footbridge_cli::answers;
 pub use footbridge_proto::{rpc::Reason, token::Token};
 pub use settings::{BridgeAddress, ClientSettings, SettingsError};

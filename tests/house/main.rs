@@ -38,9 +38,11 @@ struct Crate {
 struct House {
     /// What both sides speak; it depends on nothing of ours.
     contract: Crate,
-    /// It depends on the contract alone.
+    /// What the commands of both sides share; it depends on the contract alone.
+    commands: Crate,
+    /// It depends on these two alone.
     guest: Crate,
-    /// Each may depend on the contract and on those before it.
+    /// Each may depend on the contract and on those before it, and the last one on what commands share.
     host: &'static [Crate],
     /// Where alone a database's types may be named.
     database: &'static str,
@@ -52,6 +54,7 @@ struct House {
 
 const HOUSE: House = House {
     contract: Crate { folder: "proto", package: "footbridge-proto" },
+    commands: Crate { folder: "cli", package: "footbridge-cli" },
     guest: Crate { folder: "guest", package: "footbridge-guest" },
     host: &[
         Crate { folder: "host/core", package: "footbridge-core" },
@@ -69,13 +72,13 @@ const HOUSE: House = House {
 
 impl House {
     fn crates(&self) -> impl Iterator<Item = &Crate> {
-        [&self.contract, &self.guest].into_iter().chain(self.host)
+        [&self.contract, &self.commands, &self.guest].into_iter().chain(self.host)
     }
 }
 
 fn tree() -> &'static Tree {
     static TREE: OnceLock<Tree> = OnceLock::new();
-    TREE.get_or_init(|| Tree::read(&["proto", "guest", "host", "tests"]))
+    TREE.get_or_init(|| Tree::read(&["proto", "cli", "guest", "host", "tests"]))
 }
 
 fn sources() -> &'static Sources {

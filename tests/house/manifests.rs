@@ -57,7 +57,10 @@ fn of_crate(tree: &Tree, house: &House, one: &Crate, known: &BTreeMap<String, St
 fn allowed(house: &House, one: &Crate) -> Vec<&'static str> {
     let before = house.host.iter().position(|other| other.folder == one.folder).unwrap_or_default();
     let contract = (one.folder != house.contract.folder).then_some(house.contract.package);
-    house.host[..before].iter().map(|other| other.package).chain(contract).collect()
+    let is_command =
+        one.folder == house.guest.folder || house.host.last().is_some_and(|last| last.folder == one.folder);
+    let commands = is_command.then_some(house.commands.package);
+    house.host[..before].iter().map(|other| other.package).chain(contract).chain(commands).collect()
 }
 
 struct Dependency {
@@ -118,6 +121,8 @@ mod tests {
             ("host/footbridge", "[dependencies]\nfootbridge-guest = { workspace = true }"),
             ("host/footbridge", "[build-dependencies]\nfootbridge-other = \"1\""),
             ("guest", "[dependencies]\nfootbridge-core = { workspace = true }"),
+            ("cli", "[dependencies]\nfootbridge-guest = { workspace = true }"),
+            ("host/edge", "[dependencies]\nfootbridge-cli = { workspace = true }"),
             ("proto", "[dev-dependencies]\nfootbridge-guest = { workspace = true }"),
         ] {
             assert_eq!(found(folder, more), [format!("{folder}/Cargo.toml:4")], "{more}");
@@ -126,7 +131,8 @@ mod tests {
             ("host/audit", "[dependencies]\nfootbridge-core = { workspace = true }\ntokio = \"1\""),
             ("host/audit", "[dev-dependencies]\nfootbridge-audit = { path = \".\", features = [\"testing\"] }"),
             ("host/footbridge", "[dependencies]\nrenamed = { workspace = true }\nfootbridge-proto = { path = \"x\" }"),
-            ("guest", "[dependencies]\nfootbridge-proto = { workspace = true }"),
+            ("guest", "[dependencies]\nfootbridge-proto = { workspace = true }\nfootbridge-cli = { workspace = true }"),
+            ("host/footbridge", "[dependencies]\nfootbridge-cli = { workspace = true }"),
         ] {
             assert_eq!(found(folder, more), [] as [&str; 0], "{more}");
         }
@@ -136,6 +142,7 @@ mod tests {
     fn crates_and_table_are_the_same() {
         let tree = Tree::of(&[
             ("proto/Cargo.toml", "[package]\nname = \"footbridge-proto\""),
+            ("cli/Cargo.toml", "[package]\nname = \"footbridge-cli\""),
             ("guest/Cargo.toml", "[package]\nname = \"guest\""),
             ("host/Cargo.toml", "[package]\nname = \"footbridge\""),
             ("host/more/Cargo.toml", "[package]\nname = \"footbridge-more\""),

@@ -5,7 +5,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use footbridge_proto::vars::MAX_TIMEOUT_MS;
+use footbridge_cli::typed::{BadTimeout, timeout};
 use lexopt::{Arg, Parser, ValueExt};
 
 /// What to do.
@@ -71,10 +71,8 @@ pub(crate) enum ArgsError {
     ResourceOnly(&'static str),
     #[error("--out goes with a call or with tool-cli resource read: nothing was written")]
     OutWithout,
-    #[error("\"{0}\" is no timeout: write 5s, 500ms or a number of seconds, from 1ms to 300s")]
-    Timeout(String),
-    #[error("the timeout {0} is beyond the most, 300s; milliseconds are written with their unit, as in 60000ms")]
-    TimeoutTooLong(String),
+    #[error(transparent)]
+    Timeout(#[from] BadTimeout),
 }
 
 /// Words and flags, before anything is made of them.
@@ -192,26 +190,6 @@ fn resource_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     }
 }
 
-fn timeout(text: &str) -> Result<Duration, ArgsError> {
-    let wrong = || ArgsError::Timeout(text.to_owned());
-    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, 1.0),
-        (None, Some(number)) => (number, 1000.0),
-        (None, None) => (text, 1000.0),
-    };
-    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-        return Err(wrong());
-    }
-    let ms: f64 = number.parse::<f64>().map_err(|_| wrong())? * unit;
-    if ms < 1.0 {
-        return Err(wrong());
-    }
-    if ms > MAX_TIMEOUT_MS as f64 {
-        return Err(ArgsError::TimeoutTooLong(text.to_owned()));
-    }
-    Ok(Duration::from_secs_f64(ms / 1000.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,17 +239,6 @@ mod tests {
         }
         assert_eq!(step(&["resource", "list", "s"]).unwrap().0, Step::Resources { server: "s".into() });
         assert!(matches!(step(&["a", "--server", "s"]), Err(ArgsError::ResourceOnly("server"))));
-    }
-
-    #[test]
-    fn a_timeout_is_seconds_unless_it_says_otherwise() {
-        for (text, ms) in [("5s", 5000), ("500ms", 500), ("2", 2000), ("0.5", 500), ("300", 300_000)] {
-            assert_eq!(timeout(text).unwrap(), Duration::from_millis(ms), "{text}");
-        }
-        for text in ["0", "", "s", "-1", "1m", "1e3", "nan", "1.2.3"] {
-            assert!(matches!(timeout(text), Err(ArgsError::Timeout(_))), "{text}");
-        }
-        assert!(matches!(timeout("60000"), Err(ArgsError::TimeoutTooLong(_))));
     }
 
     #[test]

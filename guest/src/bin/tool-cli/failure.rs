@@ -1,13 +1,11 @@
 //! Every way a run can fail, its message and its exit code; the one place that prints errors.
 
-use std::{io, path::PathBuf};
-
+use footbridge_cli::{output::NotWritten, result::NotPrinted, typed::BadTypedArguments};
 use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
     exit::ExitCode,
     rpc::{ErrorCode, ErrorObject},
     text::Escaped,
-    wire::MAX_REQUEST_BYTES,
 };
 use serde_json::{Value, json};
 
@@ -20,29 +18,24 @@ pub(crate) enum Failure {
     Args(#[from] ArgsError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("invalid JSON arguments: {0}")]
-    Arguments(String),
-    #[error("cannot read the arguments from standard input: {0}")]
-    Stdin(io::Error),
-    #[error(
-        "the arguments on standard input have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: \
-         make them smaller"
-    )]
-    StdinTooLarge,
+    #[error(transparent)]
+    Arguments(#[from] BadTypedArguments),
     #[error("{source}")]
     Client { source: ClientError, call: bool },
-    #[error("cannot write {path}: {source}. {then}", path = path.display())]
-    Out { path: PathBuf, source: io::Error, then: &'static str },
-    #[error("the result's data is not base64, so nothing was written: {0}")]
-    Base64(#[from] footbridge_guest::answers::DecodeError),
-    #[error("cannot write to standard output: {0}")]
-    Stdout(#[source] io::Error),
+    #[error(transparent)]
+    Printed(#[from] NotPrinted),
     /// Nobody said yes; the state's word and what it means.
     #[error("approval {id} is {state}: {}", approval_message(state))]
     Approval { id: String, state: String },
     /// The tool reported an error, which has been printed.
     #[error("the tool reported an error")]
     Tool,
+}
+
+impl From<NotWritten> for Failure {
+    fn from(error: NotWritten) -> Self {
+        Self::Printed(error.into())
+    }
 }
 
 impl Failure {
@@ -54,12 +47,12 @@ impl Failure {
     /// The detailed exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Args(_) | Self::Settings(_) | Self::Arguments(_) | Self::Stdin(_) => ExitCode::Usage,
-            Self::StdinTooLarge => ExitCode::OverLimit,
+            Self::Arguments(BadTypedArguments::StdinTooLarge) => ExitCode::OverLimit,
+            Self::Args(_) | Self::Settings(_) | Self::Arguments(_) => ExitCode::Usage,
             Self::Client { source, call } => client_code(source, *call),
             Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
-            Self::Out { .. } | Self::Base64(_) | Self::Stdout(_) | Self::Tool => ExitCode::ToolError,
+            Self::Printed(_) | Self::Tool => ExitCode::ToolError,
         }
     }
 

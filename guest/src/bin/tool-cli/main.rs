@@ -7,16 +7,13 @@
 
 mod args;
 mod failure;
-mod layout;
-mod output;
 mod pauses;
 mod progress;
-mod render;
-mod show;
 mod step;
 
-use std::{ffi::OsString, io, process};
+use std::{ffi::OsString, process};
 
+use footbridge_cli::{output, result::NotPrinted};
 use footbridge_guest::{ClientSettings, sys};
 use footbridge_proto::vars;
 
@@ -29,7 +26,7 @@ fn main() -> process::ExitCode {
     let style = Style::find(&args, std::env::var_os(vars::EXIT_CODES).is_some_and(|value| value == "1"));
     match args::parse(&args).map_err(Failure::from).and_then(|(step, options)| step::run(step, options, style)) {
         Ok(()) => process::ExitCode::SUCCESS,
-        Err(Failure::Stdout(error)) if error.kind() == io::ErrorKind::BrokenPipe => process::ExitCode::SUCCESS,
+        Err(Failure::Printed(NotPrinted::Written(error))) if error.is_left() => process::ExitCode::SUCCESS,
         Err(failure) => {
             report(&failure, style);
             process::ExitCode::from(if style.exit_codes { failure.exit_code() as u8 } else { 1 })

@@ -1,13 +1,17 @@
 //! Doing one step: ask the bridge, check the answer's shape, print it.
 
 use std::{
-    fmt,
     hash::{BuildHasher as _, RandomState},
-    io::{self, Read},
     thread,
     time::{Duration, Instant},
 };
 
+use footbridge_cli::{
+    layout,
+    output::{self, OutFile},
+    render::Rendered,
+    result, show, typed,
+};
 use footbridge_guest::{
     Client, ClientError, ClientSettings,
     answers::{
@@ -15,7 +19,7 @@ use footbridge_guest::{
     },
     client::{CallParams, parse_result},
 };
-use footbridge_proto::wire::{MAX_REQUEST_BYTES, method};
+use footbridge_proto::wire::method;
 use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
@@ -25,16 +29,15 @@ use serde_json::{json, value::RawValue};
 use crate::{
     args::{Options, Step, Style},
     failure::Failure,
-    layout,
-    output::{self, FileContent, OutFile},
     pauses::Pauses,
     progress::Line,
-    render::Rendered,
-    show,
 };
 
 /// How long `--help` waits for a bridge to name its servers.
 const HELP_PATIENCE: Duration = Duration::from_millis(300);
+
+/// What the next step is done with.
+const COMMAND: &str = "tool-cli";
 
 const USAGE: &str = "\
 tool-cli: call the tools that this sandbox may use
@@ -73,7 +76,7 @@ TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES, TOOL_CLI_LISTENER_UID (a user besides 
 pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help => return help(),
-        Step::Version => return output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n")),
+        Step::Version => return Ok(output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n"))?),
         _ => {}
     }
     let mut settings = ClientSettings::from_env()?;
@@ -84,12 +87,17 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     let mut asked = Asked { client, json: style.json, deadline };
     match step {
         Step::Help | Step::Version => Ok(()),
-        Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list)),
-        Step::Tools { server } => asked
-            .list(method::LIST_TOOLS, &json!({ "server": server }), |list: &ListedTools| show::tools(&server, list)),
+        Step::Servers => {
+            asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list, COMMAND))
+        }
+        Step::Tools { server } => asked.list(method::LIST_TOOLS, &json!({ "server": server }), |list: &ListedTools| {
+            show::tools(&server, list, COMMAND)
+        }),
         Step::Describe { server, tool } => {
             let params = json!({ "server": server, "tool": tool });
-            asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| show::tool(&server, &tool, full))
+            asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| {
+                show::tool(&server, &tool, full, COMMAND)
+            })
         }
         Step::Resources { server } => {
             let show = |list: &ListedResources| show::resources(&server, "resource", &list.resources);
@@ -100,7 +108,7 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
             asked.list(method::LIST_RESOURCE_TEMPLATES, &json!({ "server": server }), show)
         }
         Step::Call { server, tool, arguments } => {
-            let arguments = read_arguments(arguments)?;
+            let arguments = typed::arguments(arguments)?;
             let file = options.out.as_deref().map(OutFile::prepare).transpose()?;
             let params = CallParams { server: &server, tool: &tool, arguments: &arguments };
             let (raw, result) = asked.get::<CallResult>(method::CALL_TOOL, &params)?;
@@ -125,28 +133,9 @@ fn help() -> Result<(), Failure> {
     let Ok(mut settings) = ClientSettings::from_env() else { return Ok(()) };
     settings.timeout = HELP_PATIENCE;
     match Client::new(settings).request_as::<ListedServers>(method::LIST_SERVERS, &json!({})) {
-        Ok(list) => output::print(&format!("\n{}", show::servers(&list))),
+        Ok(list) => Ok(output::print(&format!("\n{}", show::servers(&list, COMMAND)))?),
         Err(_) => Ok(()),
     }
-}
-
-/// The arguments' text, checked to be a JSON object (or null, which counts as an empty one) and otherwise untouched.
-fn read_arguments(typed: String) -> Result<Box<RawValue>, Failure> {
-    let text = if typed == "-" { read_stdin()? } else { typed };
-    match RawValue::from_string(text.trim().to_owned()) {
-        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
-        _ => Err(Failure::Arguments(text)),
-    }
-}
-
-fn read_stdin() -> Result<String, Failure> {
-    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
-    let mut text = Vec::new();
-    io::stdin().lock().take(limit + 1).read_to_end(&mut text).map_err(Failure::Stdin)?;
-    if text.len() > MAX_REQUEST_BYTES {
-        return Err(Failure::StdinTooLarge);
-    }
-    String::from_utf8(text).map_err(|error| Failure::Stdin(io::Error::other(error.utf8_error())))
 }
 
 /// Whether a method has effects, may take long, and tells what happens meanwhile.
@@ -239,49 +228,15 @@ impl Asked {
         show: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         let (raw, result) = self.get(method, params)?;
-        output::print(&if self.json { layout::one_line(&raw) + "\n" } else { show(&result) })
+        Ok(output::print(&if self.json { layout::one_line(&raw) + "\n" } else { show(&result) })?)
     }
 
-    /// What a tool reports as an error goes to stderr, so that stdout stays clean for a pipe.
-    fn finish_call(&self, raw: &RawValue, result: CallResult, file: Option<OutFile>) -> Result<(), Failure> {
-        if !result.is_error {
-            return self.finish(raw, &Rendered::call(result), file);
-        }
-        if self.json {
-            output::print(&(layout::one_line(raw) + "\n"))?;
-            return Err(Failure::Tool);
-        }
-        let rendered = Rendered::call(result);
-        if rendered.is_empty() {
-            output::print_error("Error: the tool reported an error without a word\n");
-        } else {
-            output::print_error_with(|out| rendered.write(false, out).and_then(|()| out.write_str("\n")));
-        }
-        Err(Failure::Tool)
+    /// Prints what a tool answered.
+    fn finish_call(&self, raw: &RawValue, answer: CallResult, file: Option<OutFile>) -> Result<(), Failure> {
+        if result::print_call(raw, answer, self.json, file)? { Ok(()) } else { Err(Failure::Tool) }
     }
 
-    fn finish(&self, raw: &RawValue, result: &Rendered, file: Option<OutFile>) -> Result<(), Failure> {
-        let Some(file) = file else {
-            if self.json {
-                return output::print(&(layout::one_line(raw) + "\n"));
-            }
-            if result.is_empty() {
-                return Ok(());
-            }
-            let on_terminal = output::on_terminal();
-            return output::print_with(|out| result.write(on_terminal, out).and_then(|()| out.write_str("\n")));
-        };
-        let path = file.path().display().to_string();
-        let text = |out: &mut dyn fmt::Write| result.write(false, out);
-        let content = match result.only_data() {
-            Some(bytes) => FileContent::Bytes(bytes?),
-            None => FileContent::Text(&text),
-        };
-        let bytes = file.write(&content)?;
-        output::print(&if self.json {
-            format!("{}\n", json!({ "written": path, "bytes": bytes }))
-        } else {
-            format!("Written to: {path}\n")
-        })
+    fn finish(&self, raw: &RawValue, answer: &Rendered, file: Option<OutFile>) -> Result<(), Failure> {
+        Ok(result::print(raw, answer, self.json, file)?)
     }
 }

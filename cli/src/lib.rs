@@ -1,0 +1,18 @@
+//! What the commands share that call tools for a person or a script: `tool-cli` inside a sandbox, `footbridge tools`,
+//! `footbridge call` and `mcp-tool` outside.
+//!
+//! - [`typed`]: arguments and times as they are typed.
+//! - [`answers`]: the shapes of answers, read leniently.
+//! - [`render`], [`layout`], [`show`]: results, JSON and listings as text.
+//! - [`output`]: standard output, standard error, or a file.
+//! - [`result`]: a result on its way to one of these.
+//!
+//! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
+
+pub mod answers;
+pub mod layout;
+pub mod output;
+pub mod render;
+pub mod result;
+pub mod show;
+pub mod typed;

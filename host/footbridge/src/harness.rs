@@ -32,7 +32,7 @@ use footbridge_calls::{
 };
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_edge::{Connections, Edge, listener::Listeners};
-use footbridge_mcp::{Servers, ServersContext, tls};
+use footbridge_mcp::{Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
 pub use operator_call::OperatorCall;
@@ -110,7 +110,6 @@ impl Harness {
         launcher: Launcher,
         pins: Option<Pins>,
     ) -> std::io::Result<Self> {
-        tls::install();
         let redactor = Redactor::new(&config.gathered.secrets);
         crate::log::hide(&redactor);
         let recorder = HeadCommand::added_to(recorder.into(), &launcher, config.search_path);

@@ -8,12 +8,13 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
+    task::{Context, Poll},
 };
 
-use reqwest::{
-    Url,
-    dns::{Addrs, Name, Resolve, Resolving},
-};
+use futures::future::BoxFuture;
+use hyper_util::client::legacy::connect::dns::Name;
+use tower_service::Service;
+use url::Url;
 
 /// Why a URL is refused before anything is sent.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +31,12 @@ pub enum BadAddress {
     /// A header cannot be sent.
     #[error("the header {0:?} has a value that no header may have, or is one that is set here")]
     Header(String),
-    /// No HTTP client.
-    #[error("no HTTP client can be made: {0}")]
-    Client(#[source] reqwest::Error),
+    /// It is a URL, but none that HTTP can ask for.
+    #[error("the URL cannot be asked for over HTTP: {0}")]
+    Uri(#[source] http::uri::InvalidUri),
+    /// Nothing to check certificates with.
+    #[error("TLS cannot be spoken: {0}")]
+    Tls(#[from] rustls::Error),
 }
 
 /// Checks a URL, and says whether it leads to this machine.
@@ -56,19 +60,27 @@ fn is_localhost(name: &str) -> bool {
 }
 
 /// Resolves names, and leaves out the addresses that this server's name may not lead to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Guarded {
     /// The server's name; other names are those of proxies, which the operator chose.
-    pub(super) host: String,
-    pub(super) allow_private: bool,
+    host: Arc<str>,
+    allow_private: bool,
 }
 
-impl Resolve for Guarded {
-    fn resolve(&self, name: Name) -> Resolving {
+impl Service<Name> for Guarded {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
         let name = name.as_str().to_ascii_lowercase();
         let rule = match () {
             () if is_localhost(&name) => Rule::LoopbackOnly,
-            () if name != self.host || self.allow_private => Rule::Any,
+            () if *name != *self.host || self.allow_private => Rule::Any,
             () => Rule::PublicOnly,
         };
         Box::pin(async move {
@@ -76,16 +88,16 @@ impl Resolve for Guarded {
             let allowed: Vec<SocketAddr> = found.into_iter().filter(|addr| rule.allows(addr.ip())).collect();
             if allowed.is_empty() {
                 let why = "the name leads to a private address; set allow_private if that is meant";
-                return Err(Box::from(io::Error::new(io::ErrorKind::PermissionDenied, why)));
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            Ok(allowed.into_iter())
         })
     }
 }
 
 /// A resolver for the client.
-pub(super) fn resolver(host: &str, allow_private: bool) -> Arc<Guarded> {
-    Arc::new(Guarded { host: host.to_ascii_lowercase(), allow_private })
+pub(super) fn resolver(host: &str, allow_private: bool) -> Guarded {
+    Guarded { host: host.to_ascii_lowercase().into(), allow_private }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -206,10 +218,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_leads_to_loopback_is_refused_when_it_is_resolved() {
-        let resolve = |host: &str, name: &str| resolver(host, false).resolve(name.parse().unwrap());
+        let resolve = |host: &str, name: &str| resolver(host, false).call(name.parse().unwrap());
         assert!(resolve("localhost", "localhost").await.is_ok());
         // A numeric name resolves without any network.
         assert!(resolve("127.0.0.1", "127.0.0.1").await.is_err());
-        assert!(resolver("127.0.0.1", true).resolve("127.0.0.1".parse().unwrap()).await.is_ok());
+        assert!(resolver("127.0.0.1", true).call("127.0.0.1".parse().unwrap()).await.is_ok());
     }
 }

@@ -8,6 +8,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use http::StatusCode;
+use hyper::body::Incoming;
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage},
     transport::streamable_http_client::{SseError, StreamableHttpPostResponse},
@@ -19,6 +20,7 @@ use super::{
     interceptor::{Interceptor, Kind},
     message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
     sse::Events,
+    web::piece,
 };
 
 /// Bounds of the pause that a server may ask for before its stream is asked for again, ms.
@@ -39,25 +41,20 @@ pub(super) enum Arrived {
 }
 
 /// Reads a body that is one JSON message. One that nobody waits for, or that is too long, is read at the server's pace.
-pub(super) async fn json(
-    response: reqwest::Response,
-    interceptor: Arc<Interceptor>,
-    room: Room,
-    pace: SharedPace,
-) -> Arrived {
+pub(super) async fn json(body: Incoming, interceptor: Arc<Interceptor>, room: Room, pace: SharedPace) -> Arrived {
     let mut length = 0;
-    let arrived = whole(response, &interceptor, room, &mut length).await;
+    let arrived = whole(body, &interceptor, room, &mut length).await;
     if !matches!(arrived, Arrived::Message(_)) {
         pace.unwanted(length).await;
     }
     arrived
 }
 
-async fn whole(mut response: reqwest::Response, interceptor: &Interceptor, room: Room, length: &mut usize) -> Arrived {
+async fn whole(mut body: Incoming, interceptor: &Interceptor, room: Room, length: &mut usize) -> Arrived {
     let mut buffer = MessageBuffer::new(room);
     loop {
         let chunk = tokio::select! {
-            chunk = response.chunk() => chunk,
+            chunk = piece(&mut body) => chunk,
             () = buffer.overdue() => return Arrived::NoRoom,
         };
         match chunk {
@@ -84,13 +81,13 @@ async fn whole(mut response: reqwest::Response, interceptor: &Interceptor, room:
 
 /// Reads a body that is a stream of events.
 pub(super) fn events(
-    response: reqwest::Response,
+    body: Incoming,
     interceptor: Arc<Interceptor>,
     room: Room,
     pace: SharedPace,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let reading = Reading {
-        response,
+        body,
         interceptor,
         events: Events::new(room),
         chunk: bytes::Bytes::new(),
@@ -109,7 +106,7 @@ pub(super) fn events(
 }
 
 struct Reading {
-    response: reqwest::Response,
+    body: Incoming,
     interceptor: Arc<Interceptor>,
     events: Events,
     chunk: bytes::Bytes,
@@ -125,7 +122,7 @@ impl Reading {
             }
             if self.chunk.is_empty() {
                 let chunk = tokio::select! {
-                    chunk = self.response.chunk() => chunk,
+                    chunk = piece(&mut self.body) => chunk,
                     () = self.events.overdue() => {
                         self.events.give_up();
                         continue;
@@ -134,7 +131,7 @@ impl Reading {
                 match chunk {
                     Ok(Some(chunk)) => self.chunk = chunk,
                     Ok(None) => return None,
-                    Err(error) => return Some(Err(SseError::Body(Box::new(error.without_url())))),
+                    Err(error) => return Some(Err(SseError::Body(Box::new(error)))),
                 }
                 continue;
             }

@@ -5,14 +5,15 @@
 //! it may have. What may mean a lost session fails its own request at once and has the session checked; only a check
 //! that confirms it breaks the connection, and its supervisor opens another one.
 //!
-//! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, as reqwest reads them; a
-//! proxy resolves names itself, so that the check of private addresses is then the proxy's. `http:` to loopback uses
-//! none.
+//! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, see `connect`; a proxy
+//! resolves names itself, so that the check of private addresses is then the proxy's. Loopback uses none.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
 use rmcp::{
     model::ClientJsonRpcMessage,
     transport::streamable_http_client::{
@@ -33,7 +34,7 @@ use super::{
     pending_request::Answer,
     session_check::{Pinged, SessionChecks, is_shortage},
     unanswered::{Asker, Failure, HttpError, Media, media_type},
-    web::{Web, causes},
+    web::{SendError, Web},
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -51,8 +52,7 @@ const HEAD_TIME: Duration = Duration::from_secs(60);
 /// One server over HTTP. Clones share its connections.
 #[derive(Debug, Clone)]
 pub(super) struct HttpClient {
-    client: reqwest::Client,
-    headers: HeaderMap,
+    web: Web,
     interceptor: Arc<Interceptor>,
     room: Room,
     checks: SessionChecks,
@@ -63,7 +63,6 @@ pub(super) struct HttpClient {
 
 /// Where a message went.
 struct Sent<'a> {
-    uri: &'a str,
     session: Option<&'a str>,
     version: Option<HeaderValue>,
 }
@@ -77,28 +76,24 @@ impl HttpClient {
         connect_time: Duration,
         (checks, thread): (SessionChecks, OwnThread),
     ) -> Result<Self, BadAddress> {
-        let Web { client, headers } = Web::new(spec, &OURS, connect_time)?;
+        let web = Web::new(spec, &OURS, connect_time)?;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
-        Ok(Self { client, headers, interceptor, room, checks, thread, pace: SharedPace::new(), next_stream })
+        Ok(Self { web, interceptor, room, checks, thread, pace: SharedPace::new(), next_stream })
     }
 
-    fn request(
-        &self,
-        builder: reqwest::RequestBuilder,
-        session: Option<&str>,
-        more: HashMap<HeaderName, HeaderValue>,
-    ) -> reqwest::RequestBuilder {
-        let mut headers: HeaderMap = more.into_iter().collect();
-        headers.extend(self.headers.clone());
+    fn request(&self, method: Method, session: Option<&str>, more: HashMap<HeaderName, HeaderValue>) -> Request<()> {
+        let mut request = self.web.request(method);
+        let configured = std::mem::replace(request.headers_mut(), more.into_iter().collect());
+        // What the operator configured replaces what the library adds.
+        request.headers_mut().extend(configured);
         if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
-            headers.insert(SESSION, session);
+            request.headers_mut().insert(SESSION, session);
         }
-        builder.headers(headers)
+        request
     }
 
     async fn post(
         &self,
-        uri: &str,
         message: &ClientJsonRpcMessage,
         session: Option<&str>,
         headers: HashMap<HeaderName, HeaderValue>,
@@ -107,8 +102,8 @@ impl HttpClient {
         if !self.interceptor.departs(message) {
             return Err(HttpError::Withdrawn.into());
         }
-        let sent = Sent { uri, session, version: headers.get(VERSION).cloned() };
-        let answered = self.exchange(self.posting(uri, session, headers).body(body), message, &sent).await;
+        let sent = Sent { session, version: headers.get(VERSION).cloned() };
+        let answered = self.exchange(self.posting(session, headers).map(|()| body.into()), message, &sent).await;
         if answered.is_err() {
             self.interceptor.forget(message);
         }
@@ -116,19 +111,16 @@ impl HttpClient {
     }
 
     /// A POST that has no body yet.
-    fn posting(
-        &self,
-        uri: &str,
-        session: Option<&str>,
-        headers: HashMap<HeaderName, HeaderValue>,
-    ) -> reqwest::RequestBuilder {
-        let request = self.request(self.client.post(uri), session, headers);
-        request.header(header::ACCEPT, BOTH).header(header::CONTENT_TYPE, "application/json")
+    fn posting(&self, session: Option<&str>, headers: HashMap<HeaderName, HeaderValue>) -> Request<()> {
+        let mut request = self.request(Method::POST, session, headers);
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(BOTH));
+        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request
     }
 
     async fn exchange(
         &self,
-        request: reqwest::RequestBuilder,
+        request: Request<Bytes>,
         message: &ClientJsonRpcMessage,
         sent: &Sent<'_>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
@@ -136,7 +128,7 @@ impl HttpClient {
         let response = match self.head(request, &asker).await {
             Some(Ok(response)) => response,
             Some(Err(error)) => return Err(self.unsent(&asker, error, sent)),
-            None => return Err(asker.fails(Answer::Lost, HttpError::Lost("no head came".to_owned()))),
+            None => return Err(asker.fails(Answer::Lost, HttpError::Lost("no head came"))),
         };
         let status = response.status();
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
@@ -159,39 +151,36 @@ impl HttpClient {
 
     /// Sends a request and waits for the head of its answer, as long as somebody waits for that. None if nobody does,
     /// or it takes too long.
-    async fn head(
-        &self,
-        request: reqwest::RequestBuilder,
-        asker: &Asker,
-    ) -> Option<reqwest::Result<reqwest::Response>> {
+    async fn head(&self, request: Request<Bytes>, asker: &Asker) -> Option<Result<Response<Incoming>, SendError>> {
         tokio::select! {
-            response = self.thread.run(request.send()) => response,
+            response = self.thread.run(self.web.send(request)) => response,
             () = asker.over(HEAD_TIME) => None,
         }
     }
 
     /// What is not about a call.
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, HttpError> {
-        match tokio::time::timeout(HEAD_TIME, self.thread.run(request.send())).await {
-            Ok(Some(sent)) => sent.map_err(|error| HttpError::Lost(causes(&error.without_url()))),
-            _ => Err(HttpError::Lost("no head came".to_owned())),
+    async fn send(&self, request: Request<()>) -> Result<Response<Incoming>, HttpError> {
+        let request = request.map(|()| Bytes::new());
+        match tokio::time::timeout(HEAD_TIME, self.thread.run(self.web.send(request))).await {
+            Ok(Some(sent)) => Ok(sent?),
+            _ => Err(HttpError::Lost("no head came")),
         }
     }
 
-    fn events(&self, response: reqwest::Response) -> BoxStream<'static, Result<Sse, SseError>> {
-        body::events(response, Arc::clone(&self.interceptor), self.room.clone(), self.pace.clone())
+    fn events(&self, response: Response<Incoming>) -> BoxStream<'static, Result<Sse, SseError>> {
+        body::events(response.into_body(), Arc::clone(&self.interceptor), self.room.clone(), self.pace.clone())
     }
 
     /// Reads a body that is one message.
-    async fn message(&self, response: reqwest::Response) -> Arrived {
+    async fn message(&self, response: Response<Incoming>) -> Arrived {
         let (interceptor, room) = (Arc::clone(&self.interceptor), self.room.clone());
-        let read = body::json(response, interceptor, room, self.pace.clone());
+        let read = body::json(response.into_body(), interceptor, room, self.pace.clone());
         self.thread.run(read).await.unwrap_or(Arrived::Cut)
     }
 
     async fn json(
         &self,
-        response: reqwest::Response,
+        response: Response<Incoming>,
         asker: &Asker,
         session: Option<String>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
@@ -203,28 +192,32 @@ impl HttpClient {
             }
             Arrived::TooLong => Err(asker.fails(Answer::TooLarge, HttpError::Unusable("it is too long"))),
             Arrived::NoRoom => Err(asker.fails(Answer::Busy, HttpError::Unusable("there is no memory for it"))),
-            Arrived::Cut => Err(asker.fails(Answer::Lost, HttpError::Lost("it was cut off".to_owned()))),
+            Arrived::Cut => Err(asker.fails(Answer::Lost, HttpError::Lost("it was cut off"))),
         }
     }
 
     /// The request got no response.
-    fn unsent(&self, asker: &Asker, error: reqwest::Error, sent: &Sent<'_>) -> Failure {
-        let error = error.without_url();
-        let why = causes(&error);
-        if !error.is_connect() {
-            return asker.fails(Answer::Lost, HttpError::Lost(why));
-        }
-        if !is_shortage(&error) {
-            self.check_session(sent, false);
-        }
-        let answer = Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator");
-        asker.fails(answer, HttpError::Connect(why))
+    fn unsent(&self, asker: &Asker, error: SendError, sent: &Sent<'_>) -> Failure {
+        let answer = match &error {
+            SendError::Interim => {
+                self.interceptor.ignore("interim answers (HTTP 1xx) without end; the connection was closed");
+                Answer::Unusable
+            }
+            SendError::Lost(_) => Answer::Lost,
+            SendError::Connect(_) => {
+                if !is_shortage(&error) {
+                    self.check_session(sent, false);
+                }
+                Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator")
+            }
+        };
+        asker.fails(answer, error.into())
     }
 
     /// The response says that something is wrong.
     async fn refused(
         &self,
-        response: reqwest::Response,
+        response: Response<Incoming>,
         message: &ClientJsonRpcMessage,
         asker: &Asker,
         sent: &Sent<'_>,
@@ -268,7 +261,8 @@ impl HttpClient {
     fn check_session(&self, sent: &Sent<'_>, is_answer: bool) {
         let version = sent.version.clone().map(|version| (HeaderName::from_static(VERSION), version));
         let pinged = Pinged {
-            request: self.posting(sent.uri, sent.session, version.into_iter().collect()),
+            web: self.web.clone(),
+            request: self.posting(sent.session, version.into_iter().collect()),
             in_session: sent.session.is_some(),
             interceptor: Arc::clone(&self.interceptor),
             thread: self.thread.clone(),
@@ -289,18 +283,18 @@ impl StreamableHttpClient for HttpClient {
 
     async fn post_message(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        self.post(&uri, &message, session_id.as_deref(), custom_headers).await
+        self.post(&message, session_id.as_deref(), custom_headers).await
     }
 
     async fn delete_session(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
@@ -308,24 +302,24 @@ impl StreamableHttpClient for HttpClient {
         if self.checks.is_broken() {
             return Ok(());
         }
-        let request = self.request(self.client.delete(&*uri), Some(&session_id), custom_headers);
+        let request = self.request(Method::DELETE, Some(&session_id), custom_headers);
         // Whatever it answers, we are done with the session.
         self.send(request).await.map(|_| ()).map_err(Into::into)
     }
 
     async fn get_stream(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         self.pace().await;
-        let mut request = self.request(self.client.get(&*uri), session_id.as_deref(), custom_headers);
-        request = request.header(header::ACCEPT, "text/event-stream");
+        let mut request = self.request(Method::GET, session_id.as_deref(), custom_headers);
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(value) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
-            request = request.header(LAST_EVENT, value);
+            request.headers_mut().insert(LAST_EVENT, value);
         }
         let response = self.send(request).await?;
         let status = response.status();

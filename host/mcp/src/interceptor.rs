@@ -92,6 +92,11 @@ impl Interceptor {
         &self.redactor
     }
 
+    /// Counts something that is wrong and no message.
+    pub(super) fn ignore(&self, what: &str) {
+        self.ignored.ignore(what, b"");
+    }
+
     /// Whether the server is told that it may ask people.
     pub(super) fn takes_questions(&self) -> bool {
         self.takes_questions

@@ -10,8 +10,8 @@
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
-//! `http`, `session_check`, `web`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw answers
-//! past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
+//! `http`, `session_check`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
+//! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
 //! request), `elicitation` (their questions), `listing`, `relisting`, `restarts`, `ignored`, `stderr`, `configured`
 //! (which servers there are), `provided` (as a provider).
 
@@ -20,6 +20,7 @@ mod body;
 mod call;
 mod client;
 mod configured;
+mod connect;
 mod connection;
 mod elicitation;
 mod http;
@@ -43,7 +44,6 @@ mod status;
 mod stderr;
 mod subscription;
 mod supervisor;
-pub mod tls;
 mod unanswered;
 mod watched;
 pub mod web;

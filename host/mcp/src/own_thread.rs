@@ -1,8 +1,8 @@
 //! The thread on which the HTTP of one server is spoken.
 //!
-//! What a server sends is parsed below the HTTP client, which has no limit on what comes before the head of an answer: a
-//! server may send `100 Continue` without end. So each server has a thread of its own for that, behind all others in the
-//! order of the processor: what it sends keeps itself waiting, and nobody else.
+//! What a server sends is decrypted and parsed as fast as it comes, up to the limits of `web`. So each server has a
+//! thread of its own for that, behind all others in the order of the processor: what it sends keeps itself waiting, and
+//! nobody else.
 
 use std::{io, sync::Arc};
 

@@ -18,11 +18,16 @@ use std::{
 
 use footbridge_proto::rpc::{IncomingError, IncomingMessage, Request};
 use http::StatusCode;
+use hyper::body::Incoming;
 use nix::errno::Errno;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{interceptor::Interceptor, own_thread::OwnThread};
+use super::{
+    interceptor::Interceptor,
+    own_thread::OwnThread,
+    web::{SendError, Web, piece},
+};
 use footbridge_core::limits::ServerLimits;
 
 /// Pings in a row that reach nobody, before a server counts as gone.
@@ -53,8 +58,10 @@ pub(super) struct SessionChecks {
 
 /// Where pings go.
 pub(super) struct Pinged {
+    /// The client.
+    pub(super) web: Web,
     /// All but the body.
-    pub(super) request: reqwest::RequestBuilder,
+    pub(super) request: http::Request<()>,
     /// Whether it names a session.
     pub(super) in_session: bool,
     /// Who knows what is in flight.
@@ -126,29 +133,29 @@ impl SessionChecks {
 }
 
 async fn ping(pinged: &Pinged) -> PingOutcome {
-    let Some(request) = pinged.request.try_clone() else { return PingOutcome::Fine };
     let id = format!("footbridge-ping-{}", PINGS.fetch_add(1, Ordering::Relaxed));
     let Ok(body) = serde_json::to_vec(&Request::without_params(id, "ping")) else { return PingOutcome::Fine };
-    let response = match pinged.thread.run(request.body(body).send()).await {
+    let request = pinged.request.clone().map(|()| body.into());
+    let response = match pinged.thread.run(pinged.web.send(request)).await {
         Some(Ok(response)) => response,
-        Some(Err(error)) if error.is_connect() && !is_shortage(&error) => return PingOutcome::Unreachable,
+        Some(Err(error @ SendError::Connect(_))) if !is_shortage(&error) => return PingOutcome::Unreachable,
         _ => return PingOutcome::Fine,
     };
     let is_refused = matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
-    let is_lost = pinged.in_session && is_refused && !knows_no_ping(response).await;
+    let is_lost = pinged.in_session && is_refused && !knows_no_ping(response.into_body()).await;
     if is_lost { PingOutcome::Lost } else { PingOutcome::Fine }
 }
 
 /// Whether the answer says no more than that there is no such method.
-async fn knows_no_ping(mut response: reqwest::Response) -> bool {
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_ANSWER {
+async fn knows_no_ping(mut body: Incoming) -> bool {
+    let mut text = Vec::new();
+    while let Ok(Some(chunk)) = piece(&mut body).await {
+        text.extend_from_slice(&chunk);
+        if text.len() > MAX_ANSWER {
             return false;
         }
     }
-    let refusal = serde_json::from_slice::<IncomingMessage<'_>>(&body).ok();
+    let refusal = serde_json::from_slice::<IncomingMessage<'_>>(&text).ok();
     let error = refusal.and_then(|refusal| serde_json::from_str::<IncomingError>(refusal.error?.get()).ok());
     error.is_some_and(|error| error.code == METHOD_NOT_FOUND)
 }

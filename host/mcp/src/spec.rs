@@ -74,7 +74,7 @@ impl TransportSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSpec {
     /// `https:`, or `http:` to a loopback address.
-    pub url: reqwest::Url,
+    pub url: url::Url,
     /// Headers of every request.
     pub headers: Vec<(http::HeaderName, Secret)>,
     /// Whether a name may resolve to a private address. An address written in the URL is allowed as written.

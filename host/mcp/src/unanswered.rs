@@ -2,23 +2,24 @@
 
 use std::time::Duration;
 
-use http::header;
+use http::{Response, header};
 use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_client::StreamableHttpError};
 
 use super::{
     message,
     pending_request::{Answer, PendingRequest},
+    web::SendError,
 };
 
 /// Why a request over HTTP has no answer. Never holds the address.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
-    /// No connection: nothing was sent.
-    #[error("it cannot be reached: {0}")]
-    Connect(String),
-    /// The connection failed later.
+    /// No head of an answer came.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The same, or the rest of it did not come.
     #[error("its connection failed: {0}")]
-    Lost(String),
+    Lost(&'static str),
     /// It wants other credentials.
     #[error("it answered HTTP {0}: its credentials are missing or wrong")]
     Credentials(u16),
@@ -89,7 +90,7 @@ pub(super) enum Media {
 }
 
 /// What the body of a response is.
-pub(super) fn media_type(response: &reqwest::Response) -> Media {
+pub(super) fn media_type<B>(response: &Response<B>) -> Media {
     let value = response.headers().get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
     match essence.as_slice() {

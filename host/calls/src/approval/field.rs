@@ -123,7 +123,7 @@ impl Field {
             "email" => text.split_once('@').is_some_and(|(name, host)| {
                 !name.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(char::is_whitespace)
             }),
-            "uri" => reqwest::Url::parse(text).is_ok(),
+            "uri" => url::Url::parse(text).is_ok(),
             "date" => chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok_and(|_| text.len() == 10),
             "date-time" => chrono::DateTime::parse_from_rfc3339(text).is_ok(),
             _ => true,

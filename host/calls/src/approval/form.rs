@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use footbridge_proto::json;
-use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::field::Field;
 use crate::approval::QuestionInfo;

@@ -6,14 +6,14 @@
 use std::{error::Error, fmt, time::Duration};
 
 use futures::future::BoxFuture;
-use http::{StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use tokio::time::timeout;
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
 use footbridge_calls::approval::{Answer, Approver};
 use footbridge_mcp::{
     BadAddress, HttpSpec,
-    web::{Web, causes},
+    web::{BodyError, SendError, Web, piece},
 };
 
 /// Headers that are set here and nowhere else.
@@ -64,10 +64,10 @@ impl Eq for Webhook {}
 /// Why there is no answer. Never holds the address.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
-    #[error("it cannot be reached: {0}")]
-    Connect(String),
-    #[error("its connection failed: {0}")]
-    Lost(String),
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error(transparent)]
+    Body(#[from] BodyError),
     #[error("it did not answer within {0:?}")]
     Slow(Duration),
     #[error("it answered HTTP {0}, a redirect, which is not followed; configure the final URL")]
@@ -78,14 +78,6 @@ pub(super) enum NoAnswer {
     TooLong,
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-}
-
-impl From<reqwest::Error> for NoAnswer {
-    fn from(error: reqwest::Error) -> Self {
-        let connecting = error.is_connect();
-        let why = causes(&error.without_url());
-        if connecting { Self::Connect(why) } else { Self::Lost(why) }
-    }
 }
 
 impl Approver for Webhook {
@@ -104,11 +96,11 @@ async fn ask(webhook: &Webhook, question: String) -> Result<Answer, NoAnswer> {
 }
 
 async fn converse(webhook: &Webhook, question: String) -> Result<Answer, NoAnswer> {
-    let Web { client, headers } = &webhook.web;
-    let request = client.post(webhook.spec.url.clone()).headers(headers.clone());
-    let json = "application/json";
-    let request = request.header(header::ACCEPT, json).header(header::CONTENT_TYPE, json).body(question);
-    let mut response = request.send().await?;
+    let mut request = webhook.web.request(Method::POST).map(|()| question.into());
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(header::ACCEPT, json.clone());
+    request.headers_mut().insert(header::CONTENT_TYPE, json);
+    let mut response = webhook.web.send(request).await?;
     match response.status() {
         StatusCode::NOT_MODIFIED => return Err(NoAnswer::Status(304)),
         status if status.is_redirection() => return Err(NoAnswer::Redirect(status.as_u16())),
@@ -116,11 +108,11 @@ async fn converse(webhook: &Webhook, question: String) -> Result<Answer, NoAnswe
         _ => {}
     }
     let mut answered = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        if answered.len() + piece.len() > MAX_ANSWER {
+    while let Some(come) = piece(response.body_mut()).await? {
+        if answered.len() + come.len() > MAX_ANSWER {
             return Err(NoAnswer::TooLong);
         }
-        answered.extend_from_slice(&piece);
+        answered.extend_from_slice(&come);
     }
     Ok(decision::read(&answered)?)
 }
@@ -215,10 +207,14 @@ mod tests {
         };
         let secure = webhook(&format!("https://{address}/hidden"), Duration::from_secs(20));
         let (answer, ()) = tokio::join!(ask(&secure, String::new()), talks);
-        assert!(matches!(answer, Err(NoAnswer::Connect(why)) if !why.contains("hidden")));
+        assert!(
+            matches!(answer, Err(NoAnswer::Send(why @ SendError::Connect(_))) if !why.to_string().contains("hidden"))
+        );
         drop(listener);
         let refused = ask(&webhook(&format!("http://{address}/hidden"), Duration::from_secs(20)), String::new()).await;
-        assert!(matches!(refused, Err(NoAnswer::Connect(why)) if !why.contains("hidden")));
+        assert!(
+            matches!(refused, Err(NoAnswer::Send(why @ SendError::Connect(_))) if !why.to_string().contains("hidden"))
+        );
     }
 
     #[tokio::test]

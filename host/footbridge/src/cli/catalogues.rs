@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use footbridge_calls::provider::{ToolProvider as _, Unavailable};
 use footbridge_core::{budget::Budget, catalogue::Offered, names::ServerName, redact::Redactor};
-use footbridge_mcp::{ServerSpec, Servers, ServersContext, tls};
+use footbridge_mcp::{ServerSpec, Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
 /// Starts servers and says what each offers, or why it is not known.
@@ -16,7 +16,6 @@ pub(super) async fn catalogues(
     config: Config,
     wanted: impl Fn(&ServerSpec) -> bool,
 ) -> Vec<(ServerName, Result<Arc<Offered>, Unavailable>)> {
-    tls::install();
     let Config { servers, limits, gathered, start_folders: folders, .. } = config;
     let budget = Budget::new(limits.edge.held_bytes);
     let wait = limits.servers.start_time + limits.servers.list_time;

@@ -267,8 +267,7 @@ pub(super) fn http(
     reader: &mut Reader<'_>,
 ) -> Result<HttpSpec, EntryError> {
     let text = reader.text(url).map_err(|error| EntryError::Secret("url".to_owned(), error))?;
-    let parsed =
-        reqwest::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
+    let parsed = url::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
     let parsed = parsed.ok_or_else(|| EntryError::Url(url.to_owned()))?;
     if parsed.scheme() == "http" && !is_loopback(&parsed) {
         return Err(EntryError::PlainHttp);
@@ -282,7 +281,7 @@ pub(super) fn http(
     Ok(HttpSpec { url: parsed, headers, allow_private })
 }
 
-fn is_loopback(url: &reqwest::Url) -> bool {
+fn is_loopback(url: &url::Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

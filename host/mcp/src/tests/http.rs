@@ -161,17 +161,26 @@ async fn whatever_ends_a_call_nothing_of_it_stays() {
     }
 }
 
-/// On one worker, as it is: what else there is to do there goes on.
+/// On one worker, as it is, and long before the call's own time.
 #[tokio::test]
-async fn heads_without_end_end_with_their_call_and_hold_nobody_else_up() {
+async fn heads_without_end_lose_their_connection_and_hold_nobody_else_up() {
     let (server, stop) = (HttpServer::start(Trap::Json).await, CancellationToken::new());
     let (address, unread, tracker) = continuing(server.address, stop.clone()).await;
-    let idle = |limits: &mut Limits| limits.calls.idle_time = Duration::from_millis(500);
-    let servers = Stage::with(http(&format!("http://{address}/mcp"))).limit(idle).ready().await;
-    let outcome = tokio::time::timeout(LONG, echo(&servers)).await.unwrap();
-    assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Timeout)), "{outcome:?}");
+    let beside = ServerSpec { name: "beside".parse().unwrap(), ..http(&server.url()) };
+    let stage = Stage::with(http(&format!("http://{address}/mcp"))).and(beside);
+    let servers = stage.limit(|limits| limits.calls.idle_time = 10 * LONG).ready().await;
+    servers.ready("beside", LONG).await.unwrap().unwrap();
+    let floods = tokio::time::timeout(LONG, echo(&servers));
+    let about = outgoing_to("beside", &servers, "echo", json!({})).await;
+    let stays = CancellationToken::new();
+    let neighbour = servers.send(about, &stays, Events::default());
+    let (outcome, beside) = tokio::join!(floods, neighbour);
+    assert!(matches!(outcome, Ok(Outcome::Unknown(NoAnswer::Unusable))), "{outcome:?}");
+    assert!(raw(beside).contains("\"n\":1"));
     // The connection goes with the call.
     tokio::time::timeout(LONG, unread.cancelled()).await.unwrap();
+    let ignored = servers.report().into_iter().map(|report| (report.name.to_string(), report.ignored));
+    assert_eq!(ignored.collect::<Vec<_>>(), [("beside".to_owned(), 0), ("x".to_owned(), 1)], "it is said why");
     servers.shutdown().await;
     stop.cancel();
     tracker.close();

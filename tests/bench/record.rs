@@ -15,7 +15,7 @@ use std::{
 
 use footbridge::{
     InProcess, Policy, Recorder, ToolContext, ToolDefinition, ToolResult,
-    config::{Variables, load},
+    config::{Variables, folders::Folders, load},
 };
 use footbridge_audit::AuditSettings;
 use footbridge_calls::record::Audit;
@@ -178,7 +178,8 @@ fn many_rules(base: &Path, last: &str) -> Result<Arc<Policy>, Failure> {
     let rules = (0..99).map(rule).chain([format!("decision = '{last}'")]);
     let file = base.join("footbridge.toml");
     std::fs::write(&file, rules.map(|rule| format!("[[policies.many.rules]]\n{rule}\n")).collect::<String>())?;
-    Ok(load(&[file], base, &Variables::of_this_process())?.policies.get("many")?)
+    let folders = Folders { config: base.to_owned(), ..Folders::find(0, |_| None)? };
+    Ok(load(&[file], &folders, &Variables::of_this_process())?.policies.get("many")?)
 }
 
 /// The mean of deciding about one call that the last of the rules decides about.

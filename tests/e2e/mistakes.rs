@@ -101,14 +101,20 @@ fn config_says(name: &str, text: &str, status: i32, says: &[&str]) {
 
 #[test]
 fn a_configuration_that_cannot_be_used_is_named_with_file_line_and_remedy() {
-    config_says("s.json", "{\"mcpServers\": {\n  \"a\": {,}}}", 2, &["s.json:2: it does not parse"]);
-    config_says("s.json", "{}", 2, &["s.json:1: expected {\"mcpServers\""]);
-    config_says("s.json", "", 2, &["s.json:", "does not parse"]);
+    config_says("s.json", "{\"mcpServers\": {\n  \"a\": {,}}}", 2, &["s.json:2:9: it does not parse"]);
+    config_says("s.json", "{}", 2, &["s.json:1:1: expected {\"mcpServers\""]);
+    config_says("s.json", "", 2, &["s.json: it is empty: expected {\"mcpServers\""]);
     config_says(
         "s.json",
         "{\"mcpServers\": {\n\"a\": {},\n\"b\": {\"url\": \"http://192.0.2.1/\"},\n\"c\": {\"type\": \"sse\", \"url\": \"https://192.0.2.1/\"}}}",
         2,
-        &["s.json:2: server \"a\"", "s.json:3: server \"b\"", "use https", "s.json:4: server \"c\"", "streamable HTTP"],
+        &[
+            "s.json:2:1: server \"a\"",
+            "s.json:3:14: server \"b\"",
+            "use https",
+            "s.json:4:1: server \"c\"",
+            "streamable HTTP",
+        ],
     );
     config_says(
         "s.toml",
@@ -176,7 +182,7 @@ fn config_check_says_the_same_as_a_run_would() {
     };
     let ran = check(&[]);
     assert_eq!(ran.status, 2, "{ran:?}");
-    assert!(ran.stdout.contains("servers.json:2: server \"a\": it has neither"), "{ran:?}");
+    assert!(ran.stdout.contains("servers.json:2:1: server \"a\": it has neither"), "{ran:?}");
     let json: serde_json::Value = serde_json::from_str(&check(&["--json"]).stdout).unwrap();
     assert_eq!((&json["ok"], &json["mistakes"][0]["line"]), (&json!(false), &json!(2)));
 }
@@ -195,8 +201,8 @@ fn config_check_notes_what_is_not_there_and_names_each_file_and_mistake_once() {
     fs::write(&settings, "[approval]\ncommand = [\"/no/such/program\"]\n").unwrap();
     let noted = check().well();
     for says in [
-        "s.json:2: server \"a\": its command \"no-such-program\" is not found on PATH",
-        "s.json:3: server \"b\": its folder /no/such/folder is not there",
+        "s.json:2:1: server \"a\": its command \"no-such-program\" is not found on PATH",
+        "s.json:3:1: server \"b\": its folder /no/such/folder is not there",
         "f.toml:2: approval.command: its command /no/such/program is no program",
     ] {
         assert!(noted.contains(says), "{says}: {noted}");

@@ -1,11 +1,15 @@
 //! Where in a TOML text a key is set, and reading a part of it with every mistake at once.
 
+mod plain_words;
+
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
 use footbridge_proto::text::Escaped;
+pub use plain_words::closest;
+use plain_words::{in_plain_words, missing_field, unknown_field};
 use serde::de::DeserializeOwned;
 use toml::{
     Table, Value,
@@ -22,15 +26,27 @@ pub struct Mistake {
     pub file: PathBuf,
     /// The line, where there is one.
     pub line: Option<usize>,
+    /// The column in that line, in characters from 1 on, where it is known.
+    pub column: Option<usize>,
     /// What is wrong, and what to do.
     pub what: String,
 }
 
+impl Mistake {
+    /// Of a file as a whole.
+    pub fn of_file(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self { file: file.into(), line: None, column: None, what: what.into() }
+    }
+}
+
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        write!(f, "{}", Escaped(&self.file.display().to_string()))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ":{column}")?;
         }
         write!(f, ": {}", Escaped(&self.what))
     }
@@ -60,7 +76,7 @@ impl<'a> File<'a> {
     pub fn parse(&self) -> Result<Table, Mistake> {
         toml::from_str(self.text).map_err(|error| {
             let line = error.span().map(|span| self.line_at(span.start));
-            Mistake { file: self.path(), line, what: format!("it does not parse: {}", error.message()) }
+            Mistake { file: self.path(), line, column: None, what: format!("it does not parse: {}", error.message()) }
         })
     }
 
@@ -74,7 +90,8 @@ impl<'a> File<'a> {
                 Err(_) => place.push_str(&format!(".{key}")),
             }
         }
-        Mistake { file: self.path(), line: self.find_line(keys), what: format!("{place}: {}", what.into()) }
+        let what = format!("{place}: {}", what.into());
+        Mistake { file: self.path(), line: self.find_line(keys), column: None, what }
     }
 
     /// Reads the part at these keys. After a mistake the key that it names is left out and the rest is read again.
@@ -88,13 +105,13 @@ impl<'a> File<'a> {
                 Err(error) => error,
             };
             let mut keys: Vec<String> = error.path().iter().map(key_of).collect();
-            let message = error.inner().message().trim().to_owned();
-            if let Some(unknown) = unknown_field(&message)
+            let message = error.inner().message().trim();
+            if let Some(unknown) = unknown_field(message)
                 && keys.last().map(String::as_str) != Some(unknown)
             {
                 keys.push(unknown.to_owned());
             }
-            if let Some(missing) = missing_field(&message) {
+            if let Some(missing) = missing_field(message) {
                 let missing: Vec<String> = keys.iter().cloned().chain([missing.to_owned()]).collect();
                 // It is there, with a mistake that was named.
                 if left_out.iter().any(|keys| keys.starts_with(&missing)) {
@@ -102,7 +119,7 @@ impl<'a> File<'a> {
                 }
             }
             let whole: Vec<String> = at.iter().chain(&keys).cloned().collect();
-            mistakes.push(self.mistake(&whole, message));
+            mistakes.push(self.mistake(&whole, in_plain_words(message)));
             if !remove(&mut part, &keys) || mistakes.len() == MAX_MISTAKES {
                 return Err(mistakes);
             }
@@ -144,14 +161,6 @@ fn key_of(segment: &serde_path_to_error::Segment) -> String {
         serde_path_to_error::Segment::Seq { index } => index.to_string(),
         other => other.to_string(),
     }
-}
-
-fn unknown_field(message: &str) -> Option<&str> {
-    message.strip_prefix("unknown field `")?.split('`').next()
-}
-
-fn missing_field(message: &str) -> Option<&str> {
-    message.strip_prefix("missing field `")?.split('`').next()
 }
 
 fn remove(table: &mut Table, keys: &[String]) -> bool {

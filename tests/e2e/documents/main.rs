@@ -113,7 +113,7 @@ fn without_a_configuration_commands_say_where_they_looked() {
         let said = format!("{}{}", ran.stdout, ran.stderr);
         let place = if nix::unistd::geteuid().is_root() { "/etc/footbridge" } else { place.as_str() };
         assert!(ran.status == 2 && said.contains("no configuration was found"), "{ran:?}");
-        assert!(said.contains(&format!("in {place};")), "{ran:?}");
+        assert!(said.contains(&format!("  {place}/servers.json\n")), "{ran:?}");
     }
 }
 

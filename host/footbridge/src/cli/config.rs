@@ -51,8 +51,8 @@ fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
     let (read, servers, mistakes, notes) = match super::load_config(files, Writable::here()) {
         Ok((config, folders)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
-            let nothing = NoConfiguration::check(&config, &folders).err();
-            let nothing = nothing.map(|what| Mistake { file: folders.config, line: None, what: what.to_string() });
+            let nothing = NoConfiguration::check(&config).err();
+            let nothing = nothing.map(|what| Mistake::of_file(folders.config, what.to_string()));
             (config.files, names, nothing.into_iter().collect(), config.notes)
         }
         Err(error) => match error.downcast::<ConfigError>() {
@@ -64,7 +64,10 @@ fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
     let gap = Confinement::here().gap();
     if json {
         let list = |found: &[Mistake]| -> Vec<_> {
-            found.iter().map(|m| json!({"file": m.file, "line": m.line, "message": m.what})).collect()
+            found
+                .iter()
+                .map(|m| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what}))
+                .collect()
         };
         let all = json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap});
         report::out(&format!("{all}\n"))?;

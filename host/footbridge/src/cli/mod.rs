@@ -10,6 +10,7 @@ mod run;
 mod serve;
 mod servers;
 mod session;
+mod sources;
 mod table;
 
 use std::path::PathBuf;
@@ -88,8 +89,9 @@ enum Command {
 /// Which files to read.
 #[derive(Debug, Args)]
 struct Files {
-    /// A servers file (.json) or the harness's own (.toml); later ones win. Default: servers.json and
-    /// footbridge.toml of the configuration folder
+    /// A servers file (.json) or the harness's own (.toml); later ones win. Default: ~/.mcp.json, .claude/mcp.json,
+    /// .mcp.json and mcp.json of the working folder once they are trusted, then servers.json and footbridge.toml of the
+    /// configuration folder
     #[arg(long = "config", value_name = "FILE")]
     config: Vec<PathBuf>,
 }
@@ -175,7 +177,7 @@ fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Fol
     folders.check_links(&writable)?;
     let commands = Commands::kept(folders.start_folders(&writable));
     let variables = Variables::of_this_process().commands(commands, writable);
-    let config = load(&files.config, &folders.config, &variables)?;
+    let config = load(&files.config, &folders, &variables)?;
     if !config.left_out_of_path.is_empty() {
         let folders = config.left_out_of_path.join(":");
         tracing::warn!(%folders, "left out of PATH for programs outside of the sandbox: a guest could write there");
@@ -185,13 +187,13 @@ fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Fol
 
 /// No file was named, and none is where they are looked for.
 #[derive(Debug, thiserror::Error)]
-#[error("no configuration was found: there is neither servers.json nor footbridge.toml in {}; name files with --config", .0.display())]
-struct NoConfiguration(PathBuf);
+#[error("no configuration was found; {0}")]
+struct NoConfiguration(String);
 
 impl NoConfiguration {
     /// Whether there was anything to read.
-    fn check(config: &Config, folders: &Folders) -> Result<(), Self> {
-        if config.files.is_empty() { Err(Self(folders.config.clone())) } else { Ok(()) }
+    fn check(config: &Config) -> Result<(), Self> {
+        if config.files.is_empty() { Err(Self(config.looked.help())) } else { Ok(()) }
     }
 }
 

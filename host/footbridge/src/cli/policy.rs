@@ -107,8 +107,8 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
 }
 
 fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
-    let (config, folders) = load_config(&which.files, Writable::here())?;
-    NoConfiguration::check(&config, &folders)?;
+    let (config, _) = load_config(&which.files, Writable::here())?;
+    NoConfiguration::check(&config)?;
     let policy = config.policies.get(&which.policy)?;
     let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();
     Ok((config, SessionRules::new(policy, &labels)))

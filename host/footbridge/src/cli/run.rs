@@ -6,9 +6,10 @@ use anyhow::Context as _;
 
 use clap::Args;
 
-use super::{Files, label, load_config};
+use super::{Files, NoConfiguration, label, load_config, sources};
 use crate::{
     harness::descriptors::needed,
+    report,
     run::{Run, Sandbox, run},
 };
 use footbridge_core::limits::overrides::Override;
@@ -84,6 +85,9 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files, args.sandbox.writable(&args.engine_args, &args.write))?;
+    NoConfiguration::check(&config)?;
+    let said = sources::said(&config.looked);
+    said.iter().for_each(|line| report::note(line));
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 
-use super::{ServeArgs, load_config};
+use super::{ServeArgs, load_config, sources};
 use crate::{
     config::Writable,
     harness::descriptors::needed,
@@ -15,6 +15,7 @@ pub(super) fn main(args: ServeArgs) -> anyhow::Result<i32> {
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files, Writable::default())?;
+    sources::said(&config.looked).iter().for_each(|line| tracing::info!("{line}"));
     if config.servers.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }

@@ -126,8 +126,8 @@ mod tests {
             ("url = \"https://${NONE}/\"", 2, "NONE is not set"),
             ("url = \"https://me:pass@ask.test/\"", 1, "user name"),
             ("url = \"https://a.test\"\ntimeout = \"0s\"", 3, "no duration"),
-            ("url = \"https://a.test\"\nmethod = \"PUT\"", 3, "unknown field"),
-            ("timeout = \"5s\"", 1, "missing field `url`"),
+            ("url = \"https://a.test\"\nmethod = \"PUT\"", 3, "\"method\" is not known here"),
+            ("timeout = \"5s\"", 1, "\"url\" is missing"),
             (
                 "url = \"https://a.test\"\n[approval.webhook.headers]\nx-a = \"1\"\nx-b = \"${NONE}\"",
                 5,

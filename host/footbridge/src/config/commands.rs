@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     exposed::{self, Exposed, Starting},
+    programs,
     writable::Writable,
 };
 use footbridge_core::secret::Secret;
@@ -28,6 +29,8 @@ pub struct Commands {
     writable: Writable,
     /// The PATH that they get; nothing where there is none.
     path: Option<String>,
+    /// Whether they are run, or only looked for.
+    are_run: bool,
 }
 
 impl Default for Commands {
@@ -38,6 +41,7 @@ impl Default for Commands {
             stop: CancellationToken::new(),
             writable: Writable::default(),
             path: std::env::var("PATH").ok(),
+            are_run: true,
         }
     }
 }
@@ -53,6 +57,8 @@ pub(super) enum NoOutput {
     Stopped,
     #[error("{0}Move it out of there")]
     Exposed(Exposed),
+    #[error("{0}")]
+    Missing(String),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -63,6 +69,12 @@ impl Commands {
     #[must_use]
     pub fn kept(folders: StartFolders) -> Self {
         Self { launcher: Launcher::Kept { helper: None, folders }, ..Self::default() }
+    }
+
+    /// Runs none of them: only looks whether they are there and out of reach.
+    #[must_use]
+    pub fn not_run(self) -> Self {
+        Self { are_run: false, ..self }
     }
 
     /// Where guests write here, and with this PATH: what they could replace is not run.
@@ -95,9 +107,13 @@ impl Commands {
         Self { limit, ..self }
     }
 
-    /// Runs a program in an empty folder to its end, and gives what it printed.
-    pub(super) fn output(&self, program: &str, args: &[String]) -> Result<Vec<u8>, NoOutput> {
+    /// Runs a program in an empty folder to its end, and gives what it printed; nothing where none is run.
+    pub(super) fn output(&self, program: &str, args: &[String]) -> Result<Option<Vec<u8>>, NoOutput> {
         self.check(program, args).map_err(NoOutput::Exposed)?;
+        if !self.are_run {
+            let missing = programs::not_found(program, None, self.path.as_deref());
+            return missing.map_or(Ok(None), |what| Err(NoOutput::Missing(what)));
+        }
         let spec = ProgramSpec {
             command: program.to_owned(),
             args: args.iter().map(Secret::new).collect(),
@@ -108,7 +124,7 @@ impl Commands {
         let run = || Builder::new_current_thread().enable_all().build()?.block_on(self.run(&spec));
         // Whoever reads a configuration may be in a runtime already, and there can be no other in the same thread.
         let ran = thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, run).map(|one| one.join()));
-        ran?.unwrap_or_else(|_panicked| Err(io::Error::other("waiting for it failed").into()))
+        ran?.unwrap_or_else(|_panicked| Err(io::Error::other("waiting for it failed").into())).map(Some)
     }
 
     /// Refuses a program that a guest could have run something.
@@ -153,7 +169,7 @@ mod tests {
 
     fn sh(commands: &Commands, script: &str) -> Result<String, String> {
         let printed = commands.output("sh", &["-c".to_owned(), script.to_owned()]);
-        printed.map(|text| String::from_utf8(text).unwrap()).map_err(|error| error.to_string())
+        printed.map(|text| String::from_utf8(text.unwrap()).unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub struct Folders {
     pub runtime: PathBuf,
     /// The user's whole runtime folder, where other programs keep their sockets.
     pub users_runtime: Option<PathBuf>,
+    /// The home folder, where there is one.
+    pub home: Option<PathBuf>,
+    /// The folder that this process works in, where there is one still.
+    pub working: Option<PathBuf>,
 }
 
 /// There is no home folder to put them into.
@@ -88,6 +92,8 @@ impl Folders {
             state: absolute("FOOTBRIDGE_STATE").unwrap_or(state),
             runtime: absolute("FOOTBRIDGE_RUNTIME").unwrap_or(runtime),
             users_runtime,
+            home: absolute("HOME"),
+            working: std::env::current_dir().ok(),
         })
     }
 }

@@ -3,30 +3,43 @@
 //! Every mistake is reported at once, with its file and line. Nothing that a guest or a server sent gets here.
 
 mod approval;
+mod bounded;
 mod commands;
 mod exposed;
+mod fields;
 pub mod folders;
+mod jsonc;
+mod node;
 mod obeyed;
 mod programs;
+mod references;
 mod secrets;
 mod servers;
 mod settings;
+mod sources;
 pub mod trust;
+pub mod trusted;
 mod writable;
+mod written;
 
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 pub use commands::Commands;
+pub use node::WrittenAt;
 pub use secrets::Gathered;
+pub use sources::{LeftOut, Looked, of_working_folder};
 pub use writable::Writable;
+pub use written::WrittenServer;
 
 use crate::approvers::ApprovalSettings as Asking;
+use bounded::bounded;
+use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
     gate::{Policies, Policy, policy::Labelled},
@@ -37,13 +50,19 @@ use footbridge_core::{
 use footbridge_mcp::ServerSpec;
 use footbridge_processes::launch::StartFolders;
 use obeyed::{link_in_reach, obeyed};
+use secrets::Reader;
 use settings::Settings;
+use written::MergedServers;
 
 /// All that the files say together.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The servers, by name.
     pub servers: Vec<ServerSpec>,
+    /// The same servers and those that are turned off, merged, as they are written and with where each value is.
+    pub written: Vec<WrittenServer>,
+    /// What was looked for; nothing where files were named.
+    pub looked: Looked,
     /// Secrets that the files refer to.
     pub gathered: Gathered,
     /// Limits, with those of the files.
@@ -111,49 +130,77 @@ impl Variables {
     }
 }
 
-/// Reads files, later ones over earlier ones; without any, those of the configuration folder that exist.
+/// Reads files, later ones over earlier ones; without any, those of the [places](Looked) where one is looked for.
 /// Waits for commands that print secrets, one after the other, each within 30 s.
 ///
 /// # Errors
 /// [`ConfigError`], with every mistake of every file.
-pub fn load(given: &[PathBuf], folder: &Path, variables: &Variables) -> Result<Config, ConfigError> {
-    let defaults = || ["footbridge.toml", "servers.json"].map(|name| folder.join(name));
-    let paths: Vec<PathBuf> =
-        if given.is_empty() { defaults().into_iter().filter(|path| path.exists()).collect() } else { given.to_vec() };
+pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Result<Config, ConfigError> {
+    let (looked, files) = if given.is_empty() {
+        sources::look(folders)
+            .map_err(|error| ConfigError(vec![Mistake::of_file(&folders.state, error.to_string())]))?
+    } else {
+        (Looked::default(), given.iter().map(|path| (path.clone(), None)).collect())
+    };
     let mut config = Config {
         search_path: path_in(&variables.all).map(str::to_owned),
         left_out_of_path: variables.left_out_of_path.clone(),
         start_folders: variables.commands.folders(),
+        looked,
         ..Config::default()
     };
     // Also where there is nothing to read yet, since a guest could have it lead to something.
-    let mut mistakes: Vec<Mistake> = link_in_reach(folder, variables.commands.writable())
-        .map(|what| Mistake { file: folder.to_owned(), line: None, what })
+    let mut mistakes: Vec<Mistake> = link_in_reach(&folders.config, variables.commands.writable())
+        .map(|what| Mistake::of_file(&folders.config, what))
         .into_iter()
         .collect();
     let mut parts = Parts::default();
-    for path in &paths {
-        match add_file(path, variables, &mut config, &mut parts) {
+    for (path, text) in files {
+        match add_file(&path, text, variables, &mut config, &mut parts) {
             Ok(()) => {}
             Err(mut found) => {
-                found.sort_by_key(|mistake| mistake.line);
+                found.sort_by_key(|mistake| (mistake.line, mistake.column));
                 mistakes.extend(found);
             }
         }
     }
+    mistakes.extend(add_servers(std::mem::take(&mut parts.servers), variables, &mut config));
     if !mistakes.is_empty() {
         return Err(ConfigError(mistakes));
     }
-    config.servers = parts.servers.into_values().collect();
     config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
     config.notes.extend(unmatched(&config));
     Ok(config)
 }
 
+/// Takes what the merged servers mean.
+fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config) -> Vec<Mistake> {
+    let var = |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
+    let mut mistakes = Vec::new();
+    config.notes.extend(merged.notes.iter().cloned());
+    let written = merged.into_servers();
+    let base = Path::new("/");
+    let mut reader = Reader { var: &var, base, commands: &variables.commands, gathered: Gathered::default() };
+    let mut notes = Vec::new();
+    for server in &written {
+        let meaning = servers::meant(server, &mut reader, &variables.all);
+        config.servers.extend(meaning.spec);
+        mistakes.extend(meaning.mistakes);
+        notes.extend(meaning.notes);
+    }
+    config.gathered.add(reader.gathered);
+    let place = |mistake: &Mistake| (mistake.file.clone(), mistake.line, mistake.column);
+    notes.sort_by_key(place);
+    mistakes.sort_by_key(place);
+    config.notes.extend(notes);
+    config.written = written;
+    mistakes
+}
+
 /// What files add to each other.
 #[derive(Default)]
 struct Parts {
-    servers: BTreeMap<String, ServerSpec>,
+    servers: MergedServers,
     policies: BTreeMap<String, Arc<Policy>>,
     labelled: Vec<Labelled>,
 }
@@ -169,37 +216,34 @@ fn unmatched(config: &Config) -> Vec<Mistake> {
         let note = |rule: &footbridge_core::gate::Rule| {
             let what =
                 format!("rule {:?} of policy \"{}\" is about no server that is configured", rule.id, policy.name());
-            Mistake { file: toml().cloned().unwrap_or_default(), line: None, what }
+            Mistake::of_file(toml().cloned().unwrap_or_default(), what)
         };
         policy.rules().iter().filter(about_none).map(note).collect::<Vec<_>>()
     });
     if config.servers.is_empty() { Vec::new() } else { idle.collect() }
 }
 
-fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut Parts) -> Result<(), Vec<Mistake>> {
-    let wrong = |what: String| vec![Mistake { file: path.to_owned(), line: None, what }];
+/// Adds a file; one that had to be trusted with the text that is.
+fn add_file(
+    path: &Path,
+    trusted: Option<String>,
+    variables: &Variables,
+    config: &mut Config,
+    parts: &mut Parts,
+) -> Result<(), Vec<Mistake>> {
+    let wrong = |what: String| vec![Mistake::of_file(path, what)];
     let real = obeyed(path, variables.commands.writable()).map_err(wrong)?;
-    let text = fs::read_to_string(&real).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let read = || bounded(&real, sources::MAX_FILE).map(|(text, _)| text);
+    let text = trusted.map_or_else(read, Ok).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     config.files.push(real.clone());
     let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if real != named {
         config.files.push(named);
     }
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => {
-            let var =
-                |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
-            let found = self::servers::read(&real, &text, &var, &variables.all, &variables.commands);
-            config.notes.extend(found.notes);
-            config.gathered.add(found.gathered);
-            for spec in found.servers {
-                let name = spec.name.to_string();
-                if parts.servers.insert(name.clone(), spec).is_some() {
-                    let what = format!("server \"{name}\" replaces the one of an earlier file");
-                    config.notes.push(Mistake { file: path.to_owned(), line: None, what });
-                }
-            }
-            if found.mistakes.is_empty() { Ok(()) } else { Err(found.mistakes) }
+        Some("json" | "jsonc") => {
+            written::servers(&real, &text)?.into_iter().for_each(|server| parts.servers.add(server));
+            Ok(())
         }
         Some("toml") => {
             let file = File::new(&real, &text);
@@ -210,7 +254,7 @@ fn add_file(path: &Path, variables: &Variables, config: &mut Config, parts: &mut
                 let name = policy.name().to_owned();
                 if parts.policies.insert(name.clone(), policy).is_some() {
                     let what = format!("policy \"{name}\" replaces the one of an earlier file");
-                    config.notes.push(Mistake { file: path.to_owned(), line: None, what });
+                    config.notes.push(Mistake::of_file(path, what));
                 }
             }
             // Of a later file first: the first that is about a tool holds.

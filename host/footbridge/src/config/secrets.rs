@@ -1,21 +1,32 @@
 //! Values of the configuration that name a secret instead of holding it.
 //!
-//! `${NAME}` and `${NAME:-default}` anywhere in a text, `{"file": "/path"}`, and `{"command": ["program", "arg"]}`,
-//! whose first line of output is the value. A secret that is not there is an error, never an empty value.
+//! `${NAME}`, `${env:NAME}` and `${NAME:-default}` anywhere in a text, `{"file": "/path"}`, `{"credential": "name"}` of a
+//! service manager, and `{"command": ["program", "arg"]}`, whose first line of output is the value. A secret that is not
+//! there is an error, never an empty value.
 
 use std::{
     collections::BTreeSet,
-    fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 
-use super::{commands::Commands, obeyed::obeyed, programs::in_full};
+use super::{
+    bounded::bounded,
+    commands::Commands,
+    node::{Node, NodeValue},
+    obeyed::obeyed,
+    programs::in_full,
+    references::{self, Reference},
+};
 use footbridge_core::secret::Secret;
 
 /// Variables that are no secrets: referring to them neither takes them from the command nor out of results.
 const PLAIN: [&str; 10] = ["HOME", "PATH", "PWD", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
+
+/// The largest file with a secret.
+const MAX_SECRET_FILE: u64 = 1 << 20;
 
 /// A value as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,6 +35,41 @@ pub(super) enum Written {
     Text(String),
     File { file: PathBuf },
     Command { command: Vec<String> },
+    Credential { credential: String },
+}
+
+/// A value that is written as none of these.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it is {0}, and a text is expected, or {{\"file\": \"PATH\"}}, {{\"command\": [\"PROGRAM\", \"ARGUMENT\"]}} or \
+     {{\"credential\": \"NAME\"}}"
+)]
+pub(super) struct NotAValue(&'static str);
+
+impl Written {
+    /// A value of a servers file. Numbers, `true` and `false` are taken as they are written.
+    pub(super) fn of(node: &Node) -> Result<Self, NotAValue> {
+        let wrong = |found| Err(NotAValue(found));
+        match &node.value {
+            NodeValue::Text(text) => Ok(Self::Text(text.clone())),
+            NodeValue::Number(number) => Ok(Self::Text(number.clone())),
+            NodeValue::Bool(value) => Ok(Self::Text(value.to_string())),
+            NodeValue::Object(members) => {
+                let [member] = members.as_slice() else { return wrong("an object with other members") };
+                let texts = member.node.elements().map(|words| words.iter().map(Node::text).collect());
+                match (member.name.as_str(), member.node.text(), texts) {
+                    ("file", Some(file), _) => Ok(Self::File { file: file.into() }),
+                    ("credential", Some(name), _) => Ok(Self::Credential { credential: name.to_owned() }),
+                    ("command", _, Some(Some(words))) => {
+                        let words: Vec<&str> = words;
+                        Ok(Self::Command { command: words.into_iter().map(str::to_owned).collect() })
+                    }
+                    _ => wrong("an object with other members"),
+                }
+            }
+            NodeValue::Null | NodeValue::List(_) => wrong(node.kind()),
+        }
+    }
 }
 
 /// What reading values brought together, besides the values.
@@ -53,8 +99,22 @@ pub(super) enum SecretError {
     NotSet(String),
     #[error("the variable {0} is not UTF-8")]
     NotUtf8(String),
-    #[error("\"${{\" without \"}}\" and a variable's name in between")]
-    NotAReference,
+    #[error(transparent)]
+    Reference(#[from] references::NotAReference),
+    #[error(
+        "${{input:{0}}} is asked for by VS Code alone: write ${{VARIABLE}}, {{\"file\": \"PATH\"}} or \
+         {{\"command\": [...]}} instead"
+    )]
+    Input(String),
+    #[error("\"~\" stands for the home folder, and HOME is not set: write the whole path")]
+    NoHome,
+    #[error("\"{0}\" is no credential's name: write that of LoadCredential= or SetCredential=, without a folder")]
+    CredentialName(String),
+    #[error(
+        "there is no folder of credentials for {0:?}: CREDENTIALS_DIRECTORY is set by the service manager, for a unit \
+         with LoadCredential={0}:PATH"
+    )]
+    NoCredentials(String),
     #[error("cannot read the secret file {}: {why}", path.display())]
     File { path: PathBuf, why: String },
     #[error("the secret file {} can be read by others: run chmod go-rwx on it", .0.display())]
@@ -78,34 +138,49 @@ impl Reader<'_> {
     pub(super) fn read(&mut self, written: &Written) -> Result<Secret, SecretError> {
         match written {
             Written::Text(text) => self.text(text),
-            Written::File { file } => self.file(file),
+            Written::File { file } => self.file(&file.to_string_lossy()),
             Written::Command { command } => self.command(command),
+            Written::Credential { credential } => self.credential(credential),
         }
+    }
+
+    /// As [`Self::read`], where a text may be a path.
+    pub(super) fn read_path(&mut self, written: &Written) -> Result<Secret, SecretError> {
+        if let Written::Text(text) = written { self.path(text) } else { self.read(written) }
     }
 
     /// Fills in the references of a text.
     pub(super) fn text(&mut self, text: &str) -> Result<Secret, SecretError> {
         let mut out = String::new();
-        let mut rest = text;
-        while let Some(start) = rest.find("${") {
-            out.push_str(&rest[..start]);
-            let end = rest[start..].find('}').ok_or(SecretError::NotAReference)? + start;
-            out.push_str(self.variable(&rest[start + 2..end])?.expose());
-            rest = &rest[end + 1..];
+        for part in references::parts(text)? {
+            match part {
+                Reference::Plain(plain) => out.push_str(plain),
+                Reference::Variable { name, default } => out.push_str(self.variable(name, default)?.expose()),
+                Reference::Home => out.push_str(&self.home()?),
+                Reference::Project => out.push_str(&references::project(self.base).to_string_lossy()),
+                Reference::Input(id) => return Err(SecretError::Input(id.to_owned())),
+            }
         }
-        out.push_str(rest);
         Ok(Secret::new(out))
     }
 
-    fn variable(&mut self, reference: &str) -> Result<Secret, SecretError> {
-        let (name, default) = match reference.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (reference, None),
-        };
-        let known = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(known) {
-            return Err(SecretError::NotAReference);
+    /// Fills in the references of a text that may be a path: `~` at its beginning is the home folder.
+    pub(super) fn path(&mut self, text: &str) -> Result<Secret, SecretError> {
+        match text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                let rest = self.text(rest)?;
+                Ok(Secret::new(format!("{}{}", self.home()?, rest.expose())))
+            }
+            _ => self.text(text),
         }
+    }
+
+    fn home(&self) -> Result<String, SecretError> {
+        let home = (self.var)("HOME").and_then(|home| home.into_string().ok()).filter(|home| home.starts_with('/'));
+        home.ok_or(SecretError::NoHome)
+    }
+
+    fn variable(&mut self, name: &str, default: Option<&str>) -> Result<Secret, SecretError> {
         let plain = PLAIN.contains(&name);
         if !plain {
             self.gathered.names.insert(name.to_owned());
@@ -120,24 +195,45 @@ impl Reader<'_> {
         }
     }
 
-    fn file(&mut self, file: &Path) -> Result<Secret, SecretError> {
-        let path = self.base.join(file);
-        let failed = |why: String| SecretError::File { path: path.clone(), why };
-        let real = obeyed(&path, self.commands.writable()).map_err(failed)?;
-        let meta = real.metadata().map_err(|error| failed(error.to_string()))?;
-        if std::os::unix::fs::MetadataExt::mode(&meta) & 0o044 != 0 {
+    fn file(&mut self, file: &str) -> Result<Secret, SecretError> {
+        let path = self.base.join(self.path(file)?.expose());
+        let (text, mode) = self.read_file(&path)?;
+        if mode & 0o044 != 0 {
             return Err(SecretError::Open(path));
         }
-        let text = fs::read_to_string(&real).map_err(|error| failed(error.to_string()))?;
-        self.gathered.files.push(real);
         Ok(self.keep(first_line(&text)))
     }
 
+    /// What the service manager passed to this unit. Who else may read it is up to the manager: the folder is the unit's
+    /// alone, and files in it have the mode of their access list.
+    fn credential(&mut self, name: &str) -> Result<Secret, SecretError> {
+        if name.is_empty() || name.contains('/') || name.starts_with('.') {
+            return Err(SecretError::CredentialName(name.to_owned()));
+        }
+        let folder = (self.var)("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let folder = folder.ok_or_else(|| SecretError::NoCredentials(name.to_owned()))?;
+        let (text, _) = self.read_file(&folder.join(name))?;
+        Ok(self.keep(first_line(&text)))
+    }
+
+    /// The text and mode of a file with a secret.
+    fn read_file(&mut self, path: &Path) -> Result<(String, u32), SecretError> {
+        let failed = |why: String| SecretError::File { path: path.to_owned(), why };
+        let real = obeyed(path, self.commands.writable()).map_err(failed)?;
+        let (text, meta) = bounded(&real, MAX_SECRET_FILE).map_err(|error| failed(error.to_string()))?;
+        self.gathered.files.push(real);
+        Ok((text, meta.mode()))
+    }
+
     fn command(&mut self, command: &[String]) -> Result<Secret, SecretError> {
-        let (program, args) = command.split_first().ok_or(SecretError::NoProgram)?;
+        let words = command.iter().map(|word| Ok(self.path(word)?.expose().to_owned()));
+        let words: Vec<String> = words.collect::<Result<_, SecretError>>()?;
+        let (program, args) = words.split_first().ok_or(SecretError::NoProgram)?;
         let failed = |why: String| SecretError::Command { program: program.clone(), why };
         let full = in_full(self.base, program);
-        let printed = self.commands.output(&full, args).map_err(|error| failed(error.to_string()))?;
+        let Some(printed) = self.commands.output(&full, args).map_err(|error| failed(error.to_string()))? else {
+            return Ok(Secret::new(""));
+        };
         let text = String::from_utf8(printed).map_err(|_| failed("its output is not UTF-8".to_owned()))?;
         let value = first_line(&text);
         if value.is_empty() {
@@ -160,7 +256,7 @@ fn first_line(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::{ffi::OsString, os::unix::fs::PermissionsExt};
+    use std::{ffi::OsString, fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 
@@ -181,10 +277,12 @@ mod tests {
             assert_eq!(reader.text("Bearer ${KEY}, ${NONE:-x}").unwrap().expose(), "Bearer s3cret-value, x");
             assert_eq!(reader.text("plain $KEY").unwrap().expose(), "plain $KEY");
             assert_eq!(reader.text("${NONE}"), Err(SecretError::NotSet("NONE".to_owned())));
-            assert_eq!(reader.text("${KEY"), Err(SecretError::NotAReference));
-            assert_eq!(reader.text("${a b}"), Err(SecretError::NotAReference));
+            assert!(matches!(reader.text("${KEY"), Err(SecretError::Reference(_))));
+            assert!(matches!(reader.text("${a b}"), Err(SecretError::Reference(_))));
+            assert_eq!(reader.text("${env:KEY}").unwrap().expose(), "s3cret-value");
+            assert_eq!(reader.text("${input:key}"), Err(SecretError::Input("key".to_owned())));
             assert!(reader.gathered.names.contains("KEY") && reader.gathered.names.contains("NONE"));
-            assert_eq!(reader.gathered.secrets, [Secret::new("s3cret-value")]);
+            assert!(reader.gathered.secrets.iter().all(|secret| secret.expose() == "s3cret-value"));
         });
     }
 
@@ -204,10 +302,10 @@ mod tests {
             let file = reader.base.join("key");
             fs::write(&file, "file-value\nrest\n").unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-            assert_eq!(reader.file(Path::new("key")).unwrap().expose(), "file-value");
+            assert_eq!(reader.file("key").unwrap().expose(), "file-value");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-            assert_eq!(reader.file(Path::new("key")), Err(SecretError::Open(file)));
-            assert!(matches!(reader.file(Path::new("none")), Err(SecretError::File { .. })));
+            assert_eq!(reader.file("key"), Err(SecretError::Open(file)));
+            assert!(matches!(reader.file("none"), Err(SecretError::File { .. })));
         });
     }
 

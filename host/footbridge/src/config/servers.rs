@@ -1,102 +1,63 @@
-//! Servers files: `{"mcpServers": {NAME: {...}}}`, as other programs keep them.
+//! What entries of servers files mean: programs and addresses, with their secrets.
 //!
-//! Keys of an entry that are not known here belong to those programs: they are noted, never refused. Everything else
-//! that is wrong is collected, so that one look shows all of it.
+//! Keys of an entry that are not known here belong to other programs: they are noted, never refused. Everything that is
+//! wrong is collected, each at its place, so that one look shows all of it.
 
-use std::{collections::BTreeMap, ffi::OsString, path::Path};
+mod program;
 
-use footbridge_proto::{json, vars::GUEST_PREFIX};
+use std::collections::BTreeMap;
+
 use http::HeaderName;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+
+pub(super) use program::is_passed;
 
 use super::{
-    commands::Commands,
-    exposed::{self, Exposed, Starting},
-    programs::{in_full, not_found},
-    secrets::{Gathered, Reader, SecretError, Written},
+    exposed::Exposed,
+    fields::Fields,
+    node::{Member, Node, WrittenAt},
+    secrets::{NotAValue, Reader, SecretError, Written},
+    written::WrittenServer,
 };
-use footbridge_core::settings_file::Mistake;
-use footbridge_core::{names::ServerName, secret::Secret};
+use footbridge_core::{
+    names::{BadServerName, ServerName},
+    secret::Secret,
+    settings_file::Mistake,
+};
 use footbridge_mcp::{HttpSpec, ProtocolChoice, ServerSpec, TransportSpec};
-use footbridge_processes::launch::ProgramSpec;
 
-/// Variables of the harness that every server gets.
-const PASSED: [&str; 9] =
-    ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// Beginnings of further ones.
-const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
-/// Ends of further ones, in either case.
-const PASSED_SUFFIXES: [&str; 2] = ["_PROXY", "_proxy"];
-/// Words in a variable's name that make its literal value one to take out of what servers say.
-const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+/// Keys that other programs have in entries, which are none of ours with a typing error.
+const OF_OTHERS: [&str; 10] =
+    ["auth", "dev", "envFile", "envs", "icon", "oauth", "roots", "timeout", "tools", "version"];
 
-/// Programs that gain privileges, or that are nothing without one that does.
-const GAINING: [&str; 5] = ["podman", "buildah", "sudo", "su", "pkexec"];
+/// Names of the transport over HTTP.
+const HTTP: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
 
-/// What a servers file says.
+/// What an entry means.
 #[derive(Debug, Default)]
-pub(super) struct ServersFile {
-    pub(super) servers: Vec<ServerSpec>,
-    pub(super) gathered: Gathered,
+pub(super) struct Meaning {
+    /// Nothing where it is turned off or has a mistake.
+    pub(super) spec: Option<ServerSpec>,
     pub(super) mistakes: Vec<Mistake>,
-    /// Keys that are not known here, and entries that are turned off.
+    /// Keys that are not known here, programs that are not there, an entry that is turned off.
     pub(super) notes: Vec<Mistake>,
-}
-
-#[derive(Deserialize)]
-struct File<'a> {
-    #[serde(borrow, rename = "mcpServers")]
-    servers: BTreeMap<String, &'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    command: Option<String>,
-    #[serde(default)]
-    args: Vec<Written>,
-    #[serde(default)]
-    env: BTreeMap<String, Written>,
-    cwd: Option<String>,
-    url: Option<String>,
-    #[serde(default)]
-    headers: BTreeMap<String, Written>,
-    protocol: Option<String>,
-    #[serde(default)]
-    allow_private: bool,
-    #[serde(default = "yes")]
-    confine: bool,
-    #[serde(default)]
-    disabled: bool,
-    #[serde(default)]
-    trust_folder: bool,
-    #[serde(flatten)]
-    others: BTreeMap<String, serde::de::IgnoredAny>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// What is wrong with one entry.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     #[error(transparent)]
-    Name(#[from] footbridge_core::names::BadServerName),
-    #[error("{0}")]
-    Shape(#[from] serde_json::Error),
+    Name(#[from] BadServerName),
     #[error("it has neither \"command\" nor \"url\": write the program to start, or the address to call")]
     Neither,
+    #[error("it has neither \"command\" nor \"url\", but {0:?}: did you mean \"{1}\"?")]
+    Misspelt(String, &'static str),
     #[error("it has both \"command\" and \"url\": keep one")]
     Both,
-    #[error("type \"{0}\" is not known: \"stdio\" and \"http\" are")]
+    #[error("type {0:?} is not known: \"stdio\" and \"http\" are")]
     Kind(String),
     #[error("the old SSE transport is not supported: use the server's streamable HTTP address and type \"http\"")]
     Sse,
-    #[error("protocol \"{0}\" is not known: \"initialize\", \"discover\" and \"auto\" are")]
+    #[error("protocol {0:?} is not known: \"initialize\", \"discover\" and \"auto\" are")]
     Protocol(String),
     #[error("\"{0}\" is not an http or https URL")]
     Url(String),
@@ -106,157 +67,143 @@ pub(super) enum EntryError {
     Header(String),
     #[error("\"{0}\": {1}")]
     Secret(String, SecretError),
+    #[error("\"{0}\": {1}")]
+    Value(String, NotAValue),
     #[error("{0}Move it out of there, or add \"trustFolder\": true if all that guests write there may run")]
     Exposed(Exposed),
 }
 
-/// Reads the text of a servers file.
-pub(super) fn read(
-    path: &Path,
-    text: &str,
-    var: &dyn Fn(&str) -> Option<OsString>,
-    vars: &[(String, String)],
-    commands: &Commands,
-) -> ServersFile {
-    let mut found = ServersFile::default();
-    let wrong = |line, what: String| Mistake { file: path.to_owned(), line, what };
-    if let Err(error) = json::check(text.as_bytes(), json::MAX_BODY_DEPTH) {
-        let line = serde_json::from_str::<serde::de::IgnoredAny>(text).err().map(|e| e.line());
-        found.mistakes.push(wrong(line, format!("it does not parse: {error}")));
-        return found;
-    }
-    let file: File<'_> = match serde_json::from_str(text) {
-        Ok(file) => file,
-        Err(error) => {
-            let what = format!("expected {{\"mcpServers\": {{NAME: {{...}}}}}}: {error}");
-            found.mistakes.push(wrong(Some(error.line()), what));
-            return found;
-        }
+/// An entry that is being understood.
+struct Entry<'n, 'r> {
+    fields: Fields<'n>,
+    server: &'n WrittenServer,
+    reader: &'r mut Reader<'n>,
+    /// Variables of the harness.
+    vars: &'r [(String, String)],
+    notes: Vec<Mistake>,
+}
+
+/// What an entry means, with these variables of the harness.
+pub(super) fn meant<'n>(server: &'n WrittenServer, reader: &mut Reader<'n>, vars: &[(String, String)]) -> Meaning {
+    let fields = match Fields::of(&server.entry, format!("server {:?}", server.name)) {
+        Ok(fields) => fields,
+        Err(mistake) => return Meaning { mistakes: vec![mistake], ..Meaning::default() },
     };
-    let base = path.parent().unwrap_or(Path::new("/"));
-    let mut reader = Reader { var, base, commands, gathered: Gathered::default() };
-    for (name, raw) in &file.servers {
-        let line = Some(line_of(text, raw.get()));
-        match entry(name, raw, &mut reader, vars) {
-            Ok((spec, unknown)) => {
-                found.notes.extend(unknown.into_iter().map(|note| wrong(line, format!("server \"{name}\": {note}"))));
-                found.servers.extend(spec);
+    reader.base = server.at.folder();
+    let mut entry = Entry { fields, server, reader, vars, notes: Vec::new() };
+    let spec = entry.spec();
+    let Entry { fields, mut notes, .. } = entry;
+    for (member, meant) in fields.unknown(&OF_OTHERS) {
+        let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
+        notes.push(fields.note(&member.at, format!("key {:?} is not known here{meant}", member.name)));
+    }
+    let mistakes = fields.into_mistakes();
+    Meaning { spec: spec.filter(|_| mistakes.is_empty()), mistakes, notes }
+}
+
+impl<'n> Entry<'n, '_> {
+    fn spec(&mut self) -> Option<ServerSpec> {
+        let name = self.server.name.parse::<ServerName>();
+        let name = name.map_err(|error| self.fields.wrong(&self.server.at, error)).ok();
+        // Asked for before anything can be wrong, so that no key of ours counts as unknown.
+        let (off, on) = (self.fields.flag("disabled"), self.fields.flag("enabled"));
+        let (kind, command, url) = (self.fields.text("type"), self.fields.text("command"), self.fields.text("url"));
+        let (protocol, more) = (self.fields.text("protocol"), self.rest());
+        if off == Some(true) || on == Some(false) {
+            let turned_off = self.fields.note(&self.server.at, "it is turned off");
+            self.notes.push(turned_off);
+            return None;
+        }
+        let protocol = self.protocol(protocol);
+        let kind = kind.map(|(kind, _)| kind);
+        let transport = match (kind, command, url) {
+            (Some("sse"), ..) => return self.wrong(EntryError::Sse),
+            (_, Some(_), Some(_)) => return self.wrong(EntryError::Both),
+            (None | Some("stdio"), Some(command), None) => TransportSpec::Stdio(self.program(command, &more)?),
+            (kind, None, Some(url)) if kind.is_none_or(|kind| HTTP.contains(&kind)) => {
+                TransportSpec::Http(self.http(url, &more)?)
             }
-            Err(error) => found.mistakes.push(wrong(line, format!("server \"{name}\": {error}"))),
+            (kind, ..) if kind.is_none_or(|kind| kind == "stdio" || HTTP.contains(&kind)) => return self.neither(),
+            (kind, ..) => return self.wrong(EntryError::Kind(kind.unwrap_or_default().to_owned())),
+        };
+        Some(ServerSpec { name: name?, transport, protocol: protocol? })
+    }
+
+    fn rest(&mut self) -> Rest<'n> {
+        Rest {
+            args: self.fields.list("args"),
+            env: self.fields.object("env"),
+            cwd: self.fields.text("cwd"),
+            headers: self.fields.object("headers"),
+            confine: self.fields.flag("confine").unwrap_or(true),
+            allow_private: self.fields.flag("allowPrivate").unwrap_or(false),
+            trust_folder: self.fields.flag("trustFolder").unwrap_or(false),
         }
     }
-    found.gathered = reader.gathered;
-    found
-}
 
-/// The line that a part of a text starts on.
-fn line_of(text: &str, part: &str) -> usize {
-    let offset = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
-}
-
-fn entry(
-    name: &str,
-    raw: &RawValue,
-    reader: &mut Reader<'_>,
-    vars: &[(String, String)],
-) -> Result<(Option<ServerSpec>, Vec<String>), EntryError> {
-    let name: ServerName = name.parse()?;
-    let entry: Entry = serde_json::from_str(raw.get())?;
-    let mut notes: Vec<String> = entry.others.keys().map(|key| format!("key \"{key}\" is not known here")).collect();
-    if entry.disabled {
-        notes.push("it is turned off by \"disabled\"".to_owned());
-        return Ok((None, notes));
+    /// A mistake of the entry as a whole.
+    fn wrong<T>(&mut self, error: EntryError) -> Option<T> {
+        self.fields.wrong(&self.server.at, error);
+        None
     }
-    let transport = match (entry.kind.as_deref(), &entry.command, &entry.url) {
-        (Some("sse"), ..) => return Err(EntryError::Sse),
-        (_, Some(_), Some(_)) => return Err(EntryError::Both),
-        (None | Some("stdio"), Some(command), None) => {
-            notes.extend(entry.confine.then(|| gains_privileges(command)).flatten());
-            let spec = stdio(command, &entry, reader, vars)?;
-            let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
-            notes.extend(not_found(&spec.command, spec.cwd.as_deref(), path));
-            notes.extend(relative_file(&spec, reader.base));
-            TransportSpec::Stdio(spec)
+
+    /// Neither a program nor an address, perhaps by a typing error.
+    fn neither<T>(&mut self) -> Option<T> {
+        let unknown = self.fields.unknown(&OF_OTHERS);
+        let meant = unknown
+            .iter()
+            .find_map(|(member, meant)| Some((member, meant.filter(|m| ["command", "url"].contains(m))?)));
+        let error = meant.map(|(member, meant)| (&member.at, EntryError::Misspelt(member.name.clone(), meant)));
+        let (at, error) = error.unwrap_or((&self.server.at, EntryError::Neither));
+        self.fields.wrong(at, error);
+        None
+    }
+
+    fn protocol(&mut self, written: Option<(&str, &WrittenAt)>) -> Option<ProtocolChoice> {
+        match written {
+            None | Some(("initialize", _)) => Some(ProtocolChoice::Initialize),
+            Some(("discover", _)) => Some(ProtocolChoice::Discover),
+            Some(("auto", _)) => Some(ProtocolChoice::Auto),
+            Some((other, at)) => {
+                self.fields.wrong(at, EntryError::Protocol(other.to_owned()));
+                None
+            }
         }
-        (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
-            TransportSpec::Http(http(url, &entry.headers, entry.allow_private, reader)?)
+    }
+
+    /// What a part of the entry gives, or a mistake at its place. Paths in it are relative to the file that it is in.
+    fn part<T>(&mut self, at: &'n WrittenAt, read: impl FnOnce(&mut Reader<'n>) -> Result<T, EntryError>) -> Option<T> {
+        self.reader.base = at.folder();
+        let found = read(self.reader);
+        self.reader.base = self.server.at.folder();
+        found.map_err(|error| self.fields.wrong(at, error)).ok()
+    }
+
+    fn http(&mut self, (url, at): (&str, &'n WrittenAt), more: &Rest<'n>) -> Option<HttpSpec> {
+        let url = self.part(at, |reader| address(url, reader));
+        let mut headers = Vec::new();
+        for Member { name, node, .. } in more.headers {
+            headers.push(self.part(&node.at, |reader| header(name, &value(name, node)?, reader)));
         }
-        (Some("stdio" | "http" | "streamable-http" | "streamableHttp") | None, ..) => return Err(EntryError::Neither),
-        (Some(kind), ..) => return Err(EntryError::Kind(kind.to_owned())),
-    };
-    let protocol = match entry.protocol.as_deref() {
-        None | Some("initialize") => ProtocolChoice::Initialize,
-        Some("discover") => ProtocolChoice::Discover,
-        Some("auto") => ProtocolChoice::Auto,
-        Some(other) => return Err(EntryError::Protocol(other.to_owned())),
-    };
-    Ok((Some(ServerSpec { name, transport, protocol }), notes))
-}
-
-/// Says that a program, by its name, is of no use without the privileges that it gains.
-fn gains_privileges(command: &str) -> Option<String> {
-    let name = Path::new(command).file_name()?.to_str().filter(|name| GAINING.contains(name))?;
-    Some(format!("{name} gains privileges when it starts, which a confined program cannot: add \"confine\": false"))
-}
-
-/// Says that an argument is no file where the server starts, and is one beside the file that it is written in.
-fn relative_file(spec: &ProgramSpec, base: &Path) -> Option<String> {
-    let is_meant = |arg: &&str| spec.cwd.is_none() && Path::new(arg).is_relative() && base.join(arg).is_file();
-    let arg = spec.args.iter().map(Secret::expose).find(is_meant)?;
-    Some(format!(
-        "it starts in an empty folder, in which there is no {arg}: write the whole path, or name a folder with \"cwd\""
-    ))
-}
-
-fn stdio(
-    command: &str,
-    entry: &Entry,
-    reader: &mut Reader<'_>,
-    vars: &[(String, String)],
-) -> Result<ProgramSpec, EntryError> {
-    let at = |what: &str| {
-        let what = what.to_owned();
-        move |error| EntryError::Secret(what, error)
-    };
-    let mut env: BTreeMap<String, Secret> = vars
-        .iter()
-        .filter(|(name, _)| is_passed(name))
-        .map(|(name, value)| (name.clone(), Secret::new(value)))
-        .collect();
-    for (name, written) in &entry.env {
-        let value = reader.read(written).map_err(at(name))?;
-        let name_tells = SECRET_WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
-        env.insert(name.clone(), if name_tells { reader.keep(value.expose()) } else { value });
+        let headers = headers.into_iter().collect::<Option<_>>();
+        Some(HttpSpec { url: url?, headers: headers?, allow_private: more.allow_private })
     }
-    env.retain(|name, _| !name.starts_with(GUEST_PREFIX));
-    let args = entry.args.iter().map(|arg| reader.read(arg).map_err(at("args"))).collect::<Result<_, _>>()?;
-    let cwd = entry.cwd.as_ref().map(|cwd| reader.text(cwd).map_err(at("cwd"))).transpose()?;
-    let cwd = cwd.map(|cwd| reader.base.join(cwd.expose()));
-    let command = reader.text(command).map_err(at("command"))?.expose().to_owned();
-    let command = if cwd.is_none() { in_full(reader.base, &command) } else { command };
-    let mut spec = ProgramSpec { command, args, env: env.into_iter().collect(), cwd, confine: entry.confine };
-    if !entry.trust_folder {
-        keep_out_of_reach(&mut spec, entry, reader)?;
-    }
-    Ok(spec)
 }
 
-/// Leaves out of its own PATH what guests write, and refuses it where a guest could have it run something.
-fn keep_out_of_reach(spec: &mut ProgramSpec, entry: &Entry, reader: &Reader<'_>) -> Result<(), EntryError> {
-    let writable = reader.commands.writable();
-    if let Some((_, path)) = spec.env.iter_mut().find(|(name, _)| name == "PATH") {
-        *path = Secret::new(writable.search_path(path.expose()).kept.unwrap_or_default());
-    }
-    spec.env.retain(|(name, value)| name != "PATH" || !value.expose().is_empty());
-    let plain = |secret: &Secret| secret.expose().to_owned();
-    let args: Vec<String> = spec.args.iter().map(plain).collect();
-    let named = spec.env.iter().filter(|(name, _)| entry.env.contains_key(name));
-    let variables: Vec<(String, String)> = named.map(|(name, value)| (name.clone(), plain(value))).collect();
-    let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
-    let (command, cwd) = (&spec.command, spec.cwd.as_deref());
-    let starting = Starting { command, args: &args, cwd, variables: &variables, path };
-    exposed::find(starting, writable).map_or(Ok(()), |exposed| Err(EntryError::Exposed(exposed)))
+/// What an entry says besides what it is.
+struct Rest<'n> {
+    args: &'n [Node],
+    env: &'n [Member],
+    cwd: Option<(&'n str, &'n WrittenAt)>,
+    headers: &'n [Member],
+    confine: bool,
+    allow_private: bool,
+    trust_folder: bool,
+}
+
+/// A value as it is written, which mistakes call by this name.
+fn value(name: &str, node: &Node) -> Result<Written, EntryError> {
+    Written::of(node).map_err(|error| EntryError::Value(name.to_owned(), error))
 }
 
 /// An address as it is written, and its headers.
@@ -266,32 +213,30 @@ pub(super) fn http(
     allow_private: bool,
     reader: &mut Reader<'_>,
 ) -> Result<HttpSpec, EntryError> {
+    let url = address(url, reader)?;
+    let headers = written.iter().map(|(name, written)| header(name, written, reader)).collect::<Result<_, _>>()?;
+    Ok(HttpSpec { url, headers, allow_private })
+}
+
+fn address(url: &str, reader: &mut Reader<'_>) -> Result<url::Url, EntryError> {
     let text = reader.text(url).map_err(|error| EntryError::Secret("url".to_owned(), error))?;
     let parsed = url::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
     let parsed = parsed.ok_or_else(|| EntryError::Url(url.to_owned()))?;
     if parsed.scheme() == "http" && !is_loopback(&parsed) {
         return Err(EntryError::PlainHttp);
     }
-    let mut headers = Vec::new();
-    for (name, written) in written {
-        let value = reader.read(written).map_err(|error| EntryError::Secret(name.clone(), error))?;
-        let name: HeaderName = name.parse().map_err(|_| EntryError::Header(name.clone()))?;
-        headers.push((name, reader.keep(value.expose())));
-    }
-    Ok(HttpSpec { url: parsed, headers, allow_private })
+    Ok(parsed)
+}
+
+fn header(name: &str, written: &Written, reader: &mut Reader<'_>) -> Result<(HeaderName, Secret), EntryError> {
+    let value = reader.read(written).map_err(|error| EntryError::Secret(name.to_owned(), error))?;
+    let name: HeaderName = name.parse().map_err(|_| EntryError::Header(name.to_owned()))?;
+    Ok((name, reader.keep(value.expose())))
 }
 
 fn is_loopback(url: &url::Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// Whether servers get this variable of the harness.
-pub(super) fn is_passed(name: &str) -> bool {
-    !name.starts_with(GUEST_PREFIX)
-        && (PASSED.contains(&name)
-            || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || PASSED_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
 }
 
 #[cfg(test)]

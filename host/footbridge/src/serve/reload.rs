@@ -70,10 +70,10 @@ impl Reloader {
 
     /// Reads the files. Cancelled, the commands that it waits for end.
     async fn read(&self, stop: CancellationToken) -> Result<Config, Vec<String>> {
-        let (files, folder) = (self.files.clone(), self.folders.config.clone());
+        let (files, folders) = (self.files.clone(), self.folders.clone());
         let commands = Commands::kept(self.folders.start_folders(&Writable::default())).until(stop);
         let variables = Variables::of_this_process().commands(commands, Writable::default());
-        match tokio::task::spawn_blocking(move || load(&files, &folder, &variables)).await {
+        match tokio::task::spawn_blocking(move || load(&files, &folders, &variables)).await {
             Ok(Ok(config)) => Ok(config),
             Ok(Err(ConfigError(mistakes))) => Err(mistakes.iter().map(ToString::to_string).collect()),
             Err(error) => Err(vec![format!("the configuration could not be read: {error}")]),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use footbridge::{
-    config::{Config, ConfigError, Variables, load},
+    config::{Config, ConfigError, Variables, folders::Folders, load},
     harness::Harness,
 };
 use footbridge_calls::{
@@ -94,7 +94,8 @@ pub(crate) fn config(settings: &str) -> Result<Config, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("footbridge.toml");
     std::fs::write(&file, settings).unwrap();
-    load(&[file], folder.path(), &Variables::of_this_process())
+    let folders = Folders { config: folder.path().to_owned(), ..Folders::find(0, |_| None).unwrap() };
+    load(&[file], &folders, &Variables::of_this_process())
 }
 
 /// A harness with one session. Dropping it ends it.

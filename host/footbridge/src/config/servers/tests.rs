@@ -1,12 +1,42 @@
 //! Entries of servers files, from their text alone.
 
+use std::{ffi::OsString, path::Path};
+
 use super::*;
+use crate::config::{Commands, Gathered, written};
+
+/// What a servers file means.
+#[derive(Default)]
+struct ServersFile {
+    servers: Vec<ServerSpec>,
+    gathered: Gathered,
+    mistakes: Vec<Mistake>,
+    notes: Vec<Mistake>,
+}
 
 fn read_text(text: &str) -> ServersFile {
-    let var = |name: &str| (name == "KEY").then(|| OsString::from("from-the-environment"));
+    let var = |name: &str| match name {
+        "KEY" => Some(OsString::from("from-the-environment")),
+        "HOME" => Some(OsString::from("/v")),
+        _ => None,
+    };
     let vars = ["PATH", "HOME", "AWS_SECRET", "TOOL_CLI_TOKEN", "https_proxy", "XDG_DATA_HOME"];
     let vars: Vec<(String, String)> = vars.iter().map(|name| ((*name).to_owned(), "/v".to_owned())).collect();
-    read(Path::new("/etc/x/servers.json"), text, &var, &vars, &Commands::default())
+    let mut found = ServersFile::default();
+    let servers = match written::servers(Path::new("/etc/x/servers.json"), text) {
+        Ok(servers) => servers,
+        Err(mistakes) => return ServersFile { mistakes, ..found },
+    };
+    let commands = Commands::default();
+    let mut reader = Reader { var: &var, base: Path::new("/"), commands: &commands, gathered: Gathered::default() };
+    for server in &servers {
+        let meaning = meant(server, &mut reader, &vars);
+        found.servers.extend(meaning.spec);
+        found.mistakes.extend(meaning.mistakes);
+        found.notes.extend(meaning.notes);
+    }
+    found.gathered = reader.gathered;
+    found
 }
 
 fn mistakes(text: &str) -> Vec<String> {
@@ -25,7 +55,8 @@ fn a_program_gets_the_allowed_variables_and_what_the_entry_adds() {
     assert_eq!(spec.args[1].expose(), "from-the-environment");
     assert!(spec.confine, "unless it says otherwise");
     assert_eq!(found.notes.len(), 2);
-    assert!(found.notes[1].what.contains("not found on PATH"), "{:?}", found.notes);
+    assert!(found.notes[0].what.contains("not found on PATH"), "{:?}", found.notes);
+    assert!(found.notes[1].what.contains("key \"autoApprove\" is not known here"), "{:?}", found.notes);
     assert!(found.gathered.names.contains("KEY"));
 }
 
@@ -47,28 +78,115 @@ fn an_entry_can_go_unconfined_and_programs_that_need_to_are_noted() {
 }
 
 #[test]
-fn every_mistake_is_named_with_its_line() {
+fn every_mistake_is_named_with_its_place() {
     let found = mistakes(
-        "{\"mcpServers\": {\n\"neither\": {},\n\"both\": {\"command\":\"x\",\"url\":\"http://localhost\"},\n\"plain\": {\"url\":\"http://example.org/\"},\n\"sse\": {\"type\":\"sse\",\"url\":\"x\"},\n\"secret\": {\"command\":\"x\",\"env\":{\"A\":\"${NOT_SET}\"}},\n\"shape\": {\"command\":5},\n\"-bad\": {\"command\":\"x\"},\n\"old\": {\"command\":\"x\",\"protocol\":\"1\"}}}",
+        "{\"mcpServers\": {\n\"neither\": {},\n\"both\": {\"command\":\"x\",\"url\":\"http://localhost\"},\n\"plain\": {\"url\":\"http://example.org/\"},\n\"sse\": {\"type\":\"sse\",\"url\":\"x\"},\n\"secret\": {\"command\":\"x\",\"env\":{\"A\":\"${NOT_SET}\"}},\n\"shape\": {\"command\":5},\n\"-bad\": {\"command\":\"x\"},\n\"old\": {\"command\":\"x\",\"protocol\":\"1\"},\n\"list\": []}}",
     );
     for (start, part) in [
-        ("/etc/x/servers.json:2: server \"neither\"", "neither \"command\" nor \"url\""),
-        ("/etc/x/servers.json:3: server \"both\"", "keep one"),
-        ("/etc/x/servers.json:4: server \"plain\"", "loopback"),
-        ("/etc/x/servers.json:5: server \"sse\"", "streamable HTTP"),
-        ("/etc/x/servers.json:6: server \"secret\": \"A\"", "NOT_SET is not set"),
-        ("/etc/x/servers.json:7: server \"shape\"", "expected a string"),
-        ("/etc/x/servers.json:8: server \"-bad\"", "does not start with"),
-        ("/etc/x/servers.json:9: server \"old\"", "protocol"),
+        ("/etc/x/servers.json:2:1: server \"neither\"", "neither \"command\" nor \"url\""),
+        ("/etc/x/servers.json:3:1: server \"both\"", "keep one"),
+        ("/etc/x/servers.json:4:17: server \"plain\"", "loopback"),
+        ("/etc/x/servers.json:5:1: server \"sse\"", "streamable HTTP"),
+        ("/etc/x/servers.json:6:37: server \"secret\": \"A\"", "NOT_SET is not set"),
+        (
+            "/etc/x/servers.json:7:21: server \"shape\": \"command\" is a number, and a text in double quotes is",
+            "expected",
+        ),
+        ("/etc/x/servers.json:8:1: server \"-bad\"", "does not start with"),
+        ("/etc/x/servers.json:9:34: server \"old\"", "protocol"),
+        ("/etc/x/servers.json:10:9: server \"list\": it is a list", "an object in braces is expected"),
     ] {
         assert!(found.iter().any(|m| m.starts_with(start) && m.contains(part)), "{start} {part}: {found:#?}");
     }
-    assert_eq!(found.len(), 8);
+    // One that has no command that could be read has none.
+    assert_eq!(found.len(), 10, "{found:#?}");
+}
+
+#[test]
+fn all_that_is_wrong_with_one_entry_is_said_at_once() {
+    let found = mistakes(
+        r#"{"mcpServers": {"a": {"command": "${A}", "args": ["${B}", {"file": 1}, null], "cwd": "${C}", "confine": "no",
+        "env": {"D": "${D}", "E": {"files": "x"}}, "protocol": "2"},
+        "b": {"url": "ftp://x", "headers": {"a b": "1", "X": "${E}", "Y": []}}}}"#,
+    );
+    for part in [
+        "variable A is not set",
+        "variable B is not set",
+        "variable C is not set",
+        "variable D is not set",
+        "\"args\": it is an object with other members, and a text is expected, or {\"file\"",
+        "\"args\": it is null",
+        "\"confine\" is \"a text\"",
+        "\"E\": it is an object",
+        "protocol \"2\"",
+        "not an http or https URL",
+        "\"a b\" is not the name of a header",
+        "variable E is not set",
+        "\"Y\": it is a list",
+    ] {
+        let part = part.replace("is \"a text\"", "is a text");
+        assert_eq!(found.iter().filter(|m| m.contains(&part)).count(), 1, "{part}: {found:#?}");
+    }
+    assert_eq!(found.len(), 13, "{found:#?}");
+}
+
+#[test]
+fn a_key_that_is_misspelt_is_named_with_the_one_that_is_meant() {
+    let found = read_text(
+        r#"{"mcpServers": {"a": {"comand": "x"}, "b": {"command": "x", "arg": [], "timeout": 5, "comfine": false}}}"#,
+    );
+    let said: Vec<String> = found.mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "/etc/x/servers.json:1:23: server \"a\": it has neither \"command\" nor \"url\", but \"comand\": did you mean \"command\"?"
+        ]
+    );
+    let notes: Vec<String> = found.notes.iter().map(ToString::to_string).collect();
+    for (part, count) in [
+        ("\"arg\" is not known here; did you mean \"args\"?", 1),
+        ("did you mean \"confine\"?", 1),
+        ("\"timeout\" is not known here", 1),
+        ("\"timeout\" is not known here;", 0),
+    ] {
+        assert_eq!(notes.iter().filter(|note| note.contains(part)).count(), count, "{part}: {notes:#?}");
+    }
+}
+
+#[test]
+fn servers_of_vs_code_and_references_of_other_clients_are_understood() {
+    let found = read_text(
+        r#"{
+        // as VS Code writes it
+        "inputs": [{"type": "promptString", "id": "key", "password": true}],
+        "servers": {"a": {"type": "stdio", "command": "~/bin/x", "cwd": "${workspaceFolder}/sub",
+            "args": ["~/notes", "a~b", "~other", "${userHome}"], "env": {"A": "${env:KEY}", "N": 5, "B": true,},},},
+        }"#,
+    );
+    assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
+    let TransportSpec::Stdio(spec) = &found.servers[0].transport else { panic!() };
+    assert_eq!(spec.command, "/v/bin/x");
+    assert_eq!(spec.cwd.as_deref(), Some(Path::new("/etc/x/sub")));
+    let args: Vec<&str> = spec.args.iter().map(Secret::expose).collect();
+    assert_eq!(args, ["/v/notes", "a~b", "~other", "/v"]);
+    let value = |name: &str| spec.env.iter().find(|(n, _)| n == name).unwrap().1.expose().to_owned();
+    assert_eq!([value("A"), value("N"), value("B")], ["from-the-environment", "5", "true"]);
+    let asked = mistakes(r#"{"servers": {"a": {"command": "x", "env": {"A": "${input:key}"}}}}"#);
+    assert!(asked[0].contains("${input:key} is asked for by VS Code alone: write ${VARIABLE}"), "{asked:?}");
+}
+
+#[test]
+fn an_entry_that_is_turned_off_is_noted_and_its_secrets_are_not_read() {
+    for off in ["\"disabled\": true", "\"enabled\": false"] {
+        let found = read_text(&format!(r#"{{"mcpServers": {{"a": {{"command": "${{NOT_SET}}", {off}}}}}}}"#));
+        assert_eq!((found.servers.len(), found.mistakes.len(), found.notes.len()), (0, 0, 1));
+        assert!(found.notes[0].what.contains("turned off"));
+    }
 }
 
 #[test]
 fn what_does_not_parse_says_where() {
-    assert!(mistakes("{\n\"mcpServers\": {,}}")[0].starts_with("/etc/x/servers.json:2: it does not parse"));
+    assert!(mistakes("{\n\"mcpServers\": {,}}")[0].starts_with("/etc/x/servers.json:2:16: it does not parse"));
     assert!(mistakes(r#"{"mcpServers":{"a":{"command":"x"},"a":{"command":"y"}}}"#)[0].contains("twice"));
     assert!(mistakes("{}")[0].contains("mcpServers"));
 }

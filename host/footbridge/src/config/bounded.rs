@@ -1,0 +1,51 @@
+//! Reading a file of the configuration: a regular one, up to a size. A pipe or device in its place holds nothing up.
+
+use std::{
+    fs::{Metadata, OpenOptions},
+    io::{self, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+/// The text of a file of at most so many bytes, and what the kernel says of it.
+pub(super) fn bounded(path: &Path, most: u64) -> io::Result<(String, Metadata)> {
+    // A pipe without a writer would be waited for.
+    let file = OpenOptions::new().read(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it is larger than {most} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        io::Error::other(format!("it is no text: byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+    })?;
+    Ok((text, meta))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_of_bounded_size_in_a_regular_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::write(at("text"), "12345").unwrap();
+        std::fs::write(at("bytes"), [b'a', 0xff]).unwrap();
+        assert_eq!(bounded(&at("text"), 5).unwrap().0, "12345");
+        for (name, most, says) in [
+            ("pipe", 5, "no regular file"),
+            ("text", 4, "larger than 4 bytes"),
+            ("bytes", 5, "byte 1 is not UTF-8"),
+            (".", 5, ""),
+        ] {
+            let said = bounded(&at(name), most).unwrap_err().to_string();
+            assert!(said.contains(says), "{name}: {said}");
+        }
+    }
+}

@@ -54,7 +54,7 @@ struct House {
 
 const HOUSE: House = House {
     contract: Crate { folder: "proto", package: "footbridge-proto" },
-    commands: Crate { folder: "cli", package: "footbridge-cli" },
+    commands: Crate { folder: "proto/cli", package: "footbridge-cli" },
     guest: Crate { folder: "guest", package: "footbridge-guest" },
     host: &[
         Crate { folder: "host/core", package: "footbridge-core" },
@@ -78,7 +78,7 @@ impl House {
 
 fn tree() -> &'static Tree {
     static TREE: OnceLock<Tree> = OnceLock::new();
-    TREE.get_or_init(|| Tree::read(&["proto", "cli", "guest", "host", "tests"]))
+    TREE.get_or_init(|| Tree::read(&["proto", "guest", "host", "tests"]))
 }
 
 fn sources() -> &'static Sources {

@@ -121,7 +121,7 @@ mod tests {
             ("host/footbridge", "[dependencies]\nfootbridge-guest = { workspace = true }"),
             ("host/footbridge", "[build-dependencies]\nfootbridge-other = \"1\""),
             ("guest", "[dependencies]\nfootbridge-core = { workspace = true }"),
-            ("cli", "[dependencies]\nfootbridge-guest = { workspace = true }"),
+            ("proto/cli", "[dependencies]\nfootbridge-guest = { workspace = true }"),
             ("host/edge", "[dependencies]\nfootbridge-cli = { workspace = true }"),
             ("proto", "[dev-dependencies]\nfootbridge-guest = { workspace = true }"),
         ] {
@@ -142,7 +142,7 @@ mod tests {
     fn crates_and_table_are_the_same() {
         let tree = Tree::of(&[
             ("proto/Cargo.toml", "[package]\nname = \"footbridge-proto\""),
-            ("cli/Cargo.toml", "[package]\nname = \"footbridge-cli\""),
+            ("proto/cli/Cargo.toml", "[package]\nname = \"footbridge-cli\""),
             ("guest/Cargo.toml", "[package]\nname = \"guest\""),
             ("host/Cargo.toml", "[package]\nname = \"footbridge\""),
             ("host/more/Cargo.toml", "[package]\nname = \"footbridge-more\""),

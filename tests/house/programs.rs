@@ -114,6 +114,6 @@ mod tests {
         ];
         assert_eq!(names, expected);
         let house = House { host: &HOUSE.host[..2], ..HOUSE };
-        assert_eq!(places(&sources.left_out(&house)), ["proto:1", "cli:1", "guest:1", "host/audit:1"]);
+        assert_eq!(places(&sources.left_out(&house)), ["proto:1", "proto/cli:1", "guest:1", "host/audit:1"]);
     }
 }

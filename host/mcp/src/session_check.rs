@@ -32,6 +32,9 @@ use footbridge_core::limits::ServerLimits;
 
 /// Pings in a row that reach nobody, before a server counts as gone.
 const FAILURES: u32 = 3;
+/// Pings whose connections end without an answer, before that counts as the server's way with pings. A connection that
+/// was kept ends so when the server has left; the next one is new.
+const CUT_SHORT: u32 = 6;
 /// Longest pause between two of them.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long an answer may take beyond the time to connect. Silence proves nothing.
@@ -77,6 +80,8 @@ enum PingOutcome {
     Fine,
     Lost,
     Unreachable,
+    /// The connection ended.
+    CutShort,
 }
 
 impl SessionChecks {
@@ -116,17 +121,21 @@ impl SessionChecks {
     }
 
     async fn is_gone(&self, pinged: &Pinged) -> bool {
-        let mut failures = 0;
+        let (mut failures, mut cut_short) = (0, 0);
         loop {
             match tokio::time::timeout(self.ping_time, ping(pinged)).await.unwrap_or(PingOutcome::Fine) {
                 PingOutcome::Fine => return false,
                 PingOutcome::Lost => return true,
                 PingOutcome::Unreachable => failures += 1,
+                PingOutcome::CutShort => cut_short += 1,
+            }
+            if cut_short >= CUT_SHORT {
+                return false;
             }
             if failures >= FAILURES && !pinged.interceptor.has_calls() {
                 return true;
             }
-            let pause = self.first_pause.saturating_mul(1 << failures.min(16));
+            let pause = self.first_pause.saturating_mul(1 << (failures + cut_short).min(16));
             let _sooner = tokio::time::timeout(pause.min(LONGEST_PAUSE), self.again.notified()).await;
         }
     }
@@ -139,6 +148,7 @@ async fn ping(pinged: &Pinged) -> PingOutcome {
     let response = match pinged.thread.run(pinged.web.send(request)).await {
         Some(Ok(response)) => response,
         Some(Err(error @ SendError::Connect(_))) if !is_shortage(&error) => return PingOutcome::Unreachable,
+        Some(Err(SendError::Lost(_))) => return PingOutcome::CutShort,
         _ => return PingOutcome::Fine,
     };
     let is_refused = matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);

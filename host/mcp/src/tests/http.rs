@@ -245,6 +245,17 @@ async fn a_server_that_left_takes_no_call_and_is_unavailable() {
     servers.shutdown().await;
 }
 
+/// A connection that was kept ends the ping as it ended the call, and says as little.
+#[tokio::test]
+async fn a_server_that_leaves_in_a_ping_is_unavailable() {
+    let (server, servers) = ready(Trap::LeavesInPing, |_| {}).await;
+    let _refused = echo(&servers).await;
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    let gone = published.wait_for(|now| matches!(now.state, ServerState::Unavailable(_)));
+    tokio::time::timeout(LONG, gone).await.unwrap().unwrap();
+    end(server, servers).await;
+}
+
 #[tokio::test]
 async fn nobody_listening_is_unavailable_and_the_address_stays_here() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -48,6 +48,8 @@ pub(super) enum Trap {
     WrongType,
     /// Closes the connection when it has read the call.
     Hangup,
+    /// Answers a call 404, and leaves for good when it has read a ping.
+    LeavesInPing,
     Unauthorized,
     /// A stream that ends without an answer.
     SseEnds,
@@ -211,6 +213,11 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
             }
             return Ok(called(&state, id, &message["params"], &secret));
         }
+        "ping" if state.trap == Trap::LeavesInPing => {
+            state.draining.cancel();
+            state.hang_up.cancel();
+            return std::future::pending().await;
+        }
         "ping" => json!({}),
         _ => return Ok(status(StatusCode::ACCEPTED)),
     };
@@ -253,6 +260,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
             true,
         ),
         Trap::WrongType => html(StatusCode::OK),
+        Trap::LeavesInPing => html(StatusCode::NOT_FOUND),
         Trap::Hangup => {
             state.hang_up.cancel();
             sse(Vec::new(), true)

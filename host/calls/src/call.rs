@@ -139,7 +139,7 @@ pub struct Checked {
 
 /// How long this watcher waits for a person: at will where it hears that it waits.
 fn patience(watcher: &Watcher, session: &Session) -> Patience {
-    let answer_after = match (watcher.waits_for_person(), watcher.is_listening()) {
+    let answer_after = match (watcher.waits_for_person(), watcher.hears_of_waiting()) {
         (false, _) => Some(Duration::ZERO),
         (true, true) => None,
         (true, false) => Some(session.limits().approval.answer_after),

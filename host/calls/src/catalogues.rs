@@ -72,6 +72,13 @@ impl Catalogues {
         Ok(self.vetted(server, wait).await?.visible(rules))
     }
 
+    /// What a session with these rules may see of a server, if it is ready at this moment. Nothing is started for it.
+    pub async fn visible_now(&self, server: &ServerName, rules: &SessionRules) -> Option<Visible> {
+        let looked = std::panic::catch_unwind(AssertUnwindSafe(|| self.provider.offered_now(server)));
+        let offered = looked.ok().flatten()?;
+        Some(self.vet(server, &offered).await.ok()?.visible(rules))
+    }
+
     /// What of an offer is as it was pinned.
     ///
     /// # Errors

@@ -14,20 +14,21 @@ const WAITING: usize = 8;
 pub struct Watcher {
     events: Option<mpsc::Sender<CallEvent>>,
     waits_for_person: bool,
+    hears_of_waiting: bool,
 }
 
 impl Watcher {
     /// One that hears nothing before the answer.
     #[must_use]
     pub fn silent() -> Self {
-        Self { events: None, waits_for_person: true }
+        Self { events: None, waits_for_person: true, hears_of_waiting: false }
     }
 
     /// One that hears events, and where they come out.
     #[must_use]
     pub fn listening() -> (Self, mpsc::Receiver<CallEvent>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self { events: Some(sender), waits_for_person: true }, receiver)
+        (Self { events: Some(sender), waits_for_person: true, hears_of_waiting: true }, receiver)
     }
 
     /// The same, and whether it waits for a person to answer.
@@ -36,10 +37,16 @@ impl Watcher {
         Self { waits_for_person, ..self }
     }
 
-    /// Whether it hears events, so that it can wait for long.
+    /// The same, and whether what it hears tells it that the call waits for a person.
     #[must_use]
-    pub fn is_listening(&self) -> bool {
-        self.events.is_some()
+    pub fn hearing_of_waiting(self, hears_of_waiting: bool) -> Self {
+        Self { hears_of_waiting, ..self }
+    }
+
+    /// Whether it hears that the call waits for a person, so that it can wait for long.
+    #[must_use]
+    pub fn hears_of_waiting(&self) -> bool {
+        self.hears_of_waiting
     }
 
     /// Whether a call that needs a person may wait for one. If not it is answered `approval_required` at once.

@@ -4,9 +4,10 @@
 //! It refuses to know how anything is written.
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -16,7 +17,10 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-use crate::{dialect::Answer, http::accept::Accepts};
+use crate::{
+    dialect::{Answer, CallKey},
+    http::accept::Accepts,
+};
 use footbridge_calls::{
     auth::Principal, call::Stages, cause::Cause, events::CallEvent, provider::RawResult, request::CallRequest,
     session::Session, watcher::Watcher,
@@ -41,26 +45,79 @@ pub(crate) struct EndedCall {
 }
 
 impl RunningCall {
-    /// Starts a call in a task of these, for a client that takes such answers.
+    /// Starts a call in a task of these, for a client that waits for it.
     pub(crate) fn start(
         tasks: &TaskTracker,
         stages: Arc<Stages>,
         principal: Principal,
         request: CallRequest,
-        accepts: Accepts,
+        client: WaitingClient,
     ) -> Self {
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
-        let (watcher, events) = watcher(accepts);
-        let task = tasks.spawn(async move { run(&stages, principal, request, &watcher, &cancel).await });
+        let (watcher, events) = watcher(client.accepts, client.hears_waiting);
+        let known = client.key.and_then(|(calls, key)| calls.add(key, &cancel));
+        let task = tasks.spawn(async move {
+            let _known = known;
+            run(&stages, principal, request, &watcher, &cancel).await
+        });
         Self { task: CallTask(task), events, cancel: guard }
     }
 }
 
-fn watcher(accepts: Accepts) -> (Watcher, Option<mpsc::Receiver<CallEvent>>) {
+/// Who waits for a call.
+pub(crate) struct WaitingClient {
+    pub(crate) accepts: Accepts,
+    /// Whether it hears that the call waits for a person.
+    pub(crate) hears_waiting: bool,
+    /// What another request of it may end the call by, and where that is looked up.
+    pub(crate) key: Option<(RunningCalls, CallKey)>,
+}
+
+/// Calls that a second request may end. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunningCalls(Arc<Mutex<HashMap<CallKey, CancellationToken>>>);
+
+impl RunningCalls {
+    /// Ends the call of this key, if it runs.
+    pub(crate) fn cancel(&self, key: &CallKey) {
+        if let Some(cancel) = self.all().get(key) {
+            cancel.cancel();
+        }
+    }
+
+    /// Adds a call for as long as the guard lives. Of two with one key the first keeps it.
+    fn add(&self, key: CallKey, cancel: &CancellationToken) -> Option<KnownCall> {
+        match self.all().entry(key.clone()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => {
+                place.insert(cancel.clone());
+                Some(KnownCall { calls: self.clone(), key })
+            }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<CallKey, CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes its call out of those that may be ended.
+struct KnownCall {
+    calls: RunningCalls,
+    key: CallKey,
+}
+
+impl Drop for KnownCall {
+    fn drop(&mut self) {
+        self.calls.all().remove(&self.key);
+    }
+}
+
+fn watcher(accepts: Accepts, hears_waiting: bool) -> (Watcher, Option<mpsc::Receiver<CallEvent>>) {
     let (watcher, events) = if accepts.events {
         let (watcher, events) = Watcher::listening();
-        (watcher, Some(events))
+        (watcher.hearing_of_waiting(hears_waiting), Some(events))
     } else {
         (Watcher::silent(), None)
     };

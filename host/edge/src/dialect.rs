@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::{HeaderMap, Method, Response, request::Parts};
+use futures::{future::BoxFuture, stream::BoxStream};
+use http::{Method, Response, request::Parts};
 use serde_json::value::RawValue;
 
 use crate::http::{head, refusal::Refusal, response, response::Pieces};
@@ -18,6 +18,7 @@ use footbridge_calls::{
     events::CallEvent,
     provider::RawResult,
     request::CallRequest,
+    session::Session,
 };
 
 /// A way to write requests and answers.
@@ -30,13 +31,18 @@ pub(crate) trait Dialect: Send + Sync + 'static {
         head::check_post(method)
     }
 
-    /// Checks what a body is said to be, after the token.
-    fn check_body(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        head::check_json(headers)
+    /// The methods that there are, as `Allow` says them.
+    fn methods(&self) -> &'static str {
+        "POST"
     }
 
-    /// Reads a request, of values nested no deeper than `depth`. A large one is read beside the workers.
-    fn read(&self, head: &Parts, body: &Bytes, depth: usize) -> ReadRequest;
+    /// Checks what a body is said to be, after the token.
+    fn check_body(&self, head: &Parts) -> Result<(), Refusal> {
+        head::check_json(&head.headers)
+    }
+
+    /// Reads a request. A large one is read beside the workers.
+    fn read(&self, asked: Asked<'_>) -> ReadRequest;
 
     /// The answer to what is refused before it is read. Headers that go with a refusal are added to it.
     fn refuse(&self, refusal: Refusal) -> Response<Pieces> {
@@ -44,10 +50,23 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     }
 }
 
+/// A request that came whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) head: &'a Parts,
+    pub(crate) body: &'a Bytes,
+    /// How deep its values may be nested.
+    pub(crate) depth: usize,
+    /// The session whose token was shown.
+    pub(crate) session: &'a Arc<Session>,
+}
+
 /// What a request turned out to be.
 pub(crate) enum ReadRequest {
     /// Nothing that needs more than its text.
     Answered(Response<Pieces>),
+    /// The end of a call, if one of this key runs; the answer is the same if none does.
+    Cancels(CallKey, Response<Pieces>),
     /// Something to do, and what writes the answer.
     Asked { action: Action, encoder: Box<dyn Encoder> },
 }
@@ -59,8 +78,50 @@ pub(crate) enum Action {
     /// What would be decided about a call.
     Check(CallRequest),
     /// A call, in a task of its own; it ends when its client leaves.
-    Call(CallRequest),
+    Call(CallAction),
+    /// A stream of whatever happens, for as long as its client reads it.
+    Listen(Listen),
 }
+
+/// A call, and what its dialect knows of it.
+pub(crate) struct CallAction {
+    pub(crate) call: CallOf,
+    /// What another request ends it by.
+    pub(crate) key: Option<CallKey>,
+    /// Whether its client hears that it waits for a person, where it takes events at all.
+    pub(crate) hears_waiting: bool,
+}
+
+/// What is called.
+pub(crate) enum CallOf {
+    /// As the request says it.
+    Known(CallRequest),
+    /// What is looked up first.
+    Sought(FindCall),
+}
+
+impl CallAction {
+    /// A call that ends with its client alone.
+    pub(crate) fn of(call: CallRequest) -> Self {
+        Self { call: CallOf::Known(call), key: None, hears_waiting: true }
+    }
+}
+
+/// What a running call is known by to its client: the session's number, whatever tells clients of the session apart, and
+/// the id of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey {
+    pub(crate) session: u64,
+    pub(crate) client: Arc<str>,
+    pub(crate) id: String,
+}
+
+/// Finds out which server a call is for. Where there is none it names what does not exist, so that the refusal is
+/// recorded as any other.
+pub(crate) type FindCall = Box<dyn FnOnce(Arc<Stages>, Principal) -> BoxFuture<'static, CallRequest> + Send>;
+
+/// Begins a stream of events. It ends by itself, when its client leaves, or with the session or the harness.
+pub(crate) type Listen = Box<dyn FnOnce(Arc<Stages>, Principal) -> BoxStream<'static, Bytes> + Send>;
 
 /// Looks something up for whoever asks.
 pub(crate) type Lookup = Box<dyn FnOnce(Arc<Stages>, Principal) -> BoxFuture<'static, Found> + Send>;
@@ -79,8 +140,8 @@ pub(crate) trait Encoder: Send + Sync {
     /// What would be decided about a call.
     fn checked(&self, checked: Checked) -> Box<RawValue>;
 
-    /// An event of a stream.
-    fn event(&self, event: &CallEvent) -> Bytes;
+    /// An event of a stream, if it is one for this client.
+    fn event(&mut self, event: &CallEvent) -> Option<Bytes>;
 
     /// The event with the answer, which ends a stream.
     fn last_event(&self, answer: Found) -> Pieces;

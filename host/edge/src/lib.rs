@@ -2,11 +2,12 @@
 //!
 //! A connection comes from a [`listener`]; `http` serves it, with every limit by us; `requests` takes each request from
 //! its head to its answer, for the session of its listener; `dialect` says what is different from one way of asking to
-//! another, and `bridge` is the one there is; `calls` runs a call in a task of its own, and `live` answers it, with
-//! events where its client takes them. Each uses only what comes before it in this order: `http`, `dialect`, `calls`,
-//! `live`, `requests`; a dialect uses the first two.
+//! another: `bridge` is the protocol of `tool-cli`, and `mcp` is MCP over HTTP; `calls` runs a call in a task of its own,
+//! and `live` answers it, with events where its client takes them. Each uses only what comes before it in this order:
+//! `http`, `dialect`, `calls`, `live`, `requests`; a dialect uses the first two, and what dialects share: `json_rpc`,
+//! `search` and `wording`.
 //!
-//! Another dialect is one more module like `bridge`, and a line in [`Edge::new`].
+//! Another dialect is one more module like these, and a line in [`Edge::new`].
 //!
 //! It refuses to know what a call goes through, who is asked about it and what carries it out: that is in
 //! `footbridge_calls`. It knows no file but a socket's, and makes no session.
@@ -18,15 +19,19 @@ mod bridge;
 mod calls;
 mod dialect;
 mod http;
+mod json_rpc;
 pub mod listener;
 mod live;
+mod mcp;
 mod requests;
+mod search;
 
 #[cfg(test)]
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
 #[cfg(test)]
 mod tests;
+mod wording;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -36,13 +41,15 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use crate::bridge::wording::error_of;
 pub use crate::http::connections::{ConnectionShare, Connections, NoDescriptors};
+pub use crate::wording::error_of;
 use crate::{
     bridge::Bridge,
+    calls::RunningCalls,
     dialect::Dialect,
     http::overload::OverloadNotices,
     listener::{AcceptPause, Listener},
+    mcp::Mcp,
     requests::{LARGE_BODIES, Requests, Shared},
 };
 use footbridge_calls::{auth::Peer, call::Stages, session::Session};
@@ -70,7 +77,8 @@ impl Edge {
     #[must_use]
     pub fn new(stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
         let bridge = Bridge { list_wait: limits.calls.list_wait };
-        Self::speaking(vec![Arc::new(bridge)], stages, limits, allowed_hosts)
+        let mcp = Mcp::new(limits.calls.list_wait);
+        Self::speaking(vec![Arc::new(bridge), Arc::new(mcp)], stages, limits, allowed_hosts)
     }
 
     fn speaking(dialects: Vec<Arc<dyn Dialect>>, stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
@@ -81,6 +89,7 @@ impl Edge {
             allowed_hosts,
             wrong_tokens: AtomicU64::default(),
             large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            running: RunningCalls::default(),
             tasks: TaskTracker::new(),
         };
         Self {
@@ -122,8 +131,8 @@ impl Edge {
         match served.connections.enter() {
             Some(place) => {
                 let (shared, session) = (Arc::clone(&self.shared), Arc::clone(&served.session));
-                let requests = Requests { shared, session, peer };
-                tasks.spawn(requests.serve(stream, place, shutdown.clone()));
+                let requests = Requests { shared, session, peer, shutdown: shutdown.clone() };
+                tasks.spawn(requests.serve(stream, place));
             }
             None => self.overload.send(stream, tasks),
         }

@@ -17,13 +17,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::{future::BoxFuture, stream::BoxStream};
 use http::Response;
 use serde_json::value::RawValue;
 use tokio::{
     sync::mpsc,
     time::{Instant, Sleep, sleep},
 };
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     calls::{CallTask, RunningCall},
@@ -52,12 +53,12 @@ pub(crate) struct Client {
 /// The answer to a call. Dropping this future, or the answer's body, cancels the call.
 pub(crate) async fn answer(call: RunningCall, client: Client) -> Response<Pieces> {
     let RunningCall { mut task, events, cancel } = call;
-    let Client { encoder, accepts, phase, heartbeat } = client;
+    let Client { mut encoder, accepts, phase, heartbeat } = client;
     let Some(mut events) = events else { return whole(&*encoder, task.await.answer) };
     let every = heartbeat.max(LEAST_HEARTBEAT);
     let (first, state) = tokio::select! {
         biased;
-        Some(event) = events.recv() => (Some(encoder.event(&event)), State::Running(task)),
+        Some(event) = next_event(&mut events, &mut *encoder) => (Some(event), State::Running(task)),
         ended = &mut task => {
             if accepts.json || !ended.admitted {
                 return whole(&*encoder, ended.answer);
@@ -70,6 +71,65 @@ pub(crate) async fn answer(call: RunningCall, client: Client) -> Response<Pieces
     };
     let heartbeat = Box::pin(sleep(every));
     response::events(EventStream { encoder, events, first, state, heartbeat, every, phase, _cancel: cancel })
+}
+
+/// The next event that is one for this client; none where there are no more.
+async fn next_event(events: &mut mpsc::Receiver<CallEvent>, encoder: &mut dyn Encoder) -> Option<Bytes> {
+    while let Some(event) = events.recv().await {
+        if let Some(event) = encoder.event(&event) {
+            return Some(event);
+        }
+    }
+    None
+}
+
+/// A stream that is no call's, until it ends or one of these does.
+pub(crate) fn stream(
+    events: BoxStream<'static, Bytes>,
+    ends: Vec<CancellationToken>,
+    client: Client,
+) -> Response<Pieces> {
+    let every = client.heartbeat.max(LEAST_HEARTBEAT);
+    let (encoder, phase, heartbeat) = (client.encoder, client.phase, Box::pin(sleep(every)));
+    let over = Box::pin(async move {
+        futures::future::select_all(ends.iter().map(|end| Box::pin(end.cancelled()))).await;
+    });
+    response::events(OpenStream { encoder, events, over, heartbeat, every, phase })
+}
+
+/// A stream of what happens.
+struct OpenStream {
+    encoder: Box<dyn Encoder>,
+    events: BoxStream<'static, Bytes>,
+    over: BoxFuture<'static, ()>,
+    heartbeat: Pin<Box<Sleep>>,
+    every: Duration,
+    phase: Phase,
+}
+
+impl Source for OpenStream {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
+        if self.over.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        let piece = match self.events.as_mut().poll_next(cx) {
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(Some(piece)) => piece,
+            Poll::Pending => {
+                ready!(self.heartbeat.as_mut().poll(cx));
+                self.encoder.heartbeat()
+            }
+        };
+        self.phase.answer_begins();
+        self.heartbeat.as_mut().reset(Instant::now() + self.every);
+        Poll::Ready(Some(Next::Piece(piece)))
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.phase.answered();
+    }
 }
 
 /// An answer in one body. What it holds is given back once it is written.
@@ -116,14 +176,20 @@ impl Source for EventStream {
             // A provider may have kept its end, and nothing that it tells from now on may hold the answer up.
             self.events.close();
         }
-        match self.events.poll_recv(cx) {
-            Poll::Ready(Some(event)) => {
-                let event = self.encoder.event(&event);
-                return Poll::Ready(Some(self.event(event)));
+        let told = loop {
+            match self.events.poll_recv(cx) {
+                Poll::Ready(Some(event)) => {
+                    if let Some(event) = self.encoder.event(&event) {
+                        return Poll::Ready(Some(self.event(event)));
+                    }
+                }
+                told => break told,
             }
+        };
+        match told {
             // Closed, it is pending only for the sake of fairness, and will be asked again.
             Poll::Pending if matches!(self.state, State::Ended(_)) => return Poll::Pending,
-            Poll::Ready(None) | Poll::Pending => {}
+            Poll::Ready(_) | Poll::Pending => {}
         }
         match std::mem::replace(&mut self.state, State::Over) {
             State::Ended(answer) => {

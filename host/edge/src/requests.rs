@@ -19,8 +19,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    calls::RunningCall,
-    dialect::{Action, Answer, Dialect, Encoder, Lookup, ReadRequest},
+    calls::{RunningCall, RunningCalls, WaitingClient},
+    dialect::{Action, Answer, Asked, CallAction, CallOf, Dialect, Encoder, Lookup, ReadRequest},
     http::{
         accept::Accepts,
         body::{self, Collected},
@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) wrong_tokens: AtomicU64,
     pub(crate) large_bodies: Arc<Semaphore>,
+    /// Calls that a second request may end.
+    pub(crate) running: RunningCalls,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -71,6 +73,8 @@ pub(crate) struct Requests {
     pub(crate) shared: Arc<Shared>,
     pub(crate) session: Arc<Session>,
     pub(crate) peer: Peer,
+    /// Ends what has no end of its own.
+    pub(crate) shutdown: CancellationToken,
 }
 
 /// Where a request goes.
@@ -81,14 +85,14 @@ enum Route {
 }
 
 impl Requests {
-    /// Serves a connection to its end, or until its session ends; on `shutdown` what runs is finished first.
-    pub(crate) async fn serve<S>(self, stream: S, _place: ConnectionPlace, shutdown: CancellationToken)
+    /// Serves a connection to its end, or until its session ends; on shutdown what runs is finished first.
+    pub(crate) async fn serve<S>(self, stream: S, _place: ConnectionPlace)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let answer = |request, phase| self.answer(request, phase);
         // Cut when the session ends: whoever holds the connection has no session any more.
-        let ended = serve(stream, &self.shared.limits, answer, self.session.over(), &shutdown).await;
+        let ended = serve(stream, &self.shared.limits, answer, self.session.over(), &self.shutdown).await;
         if let Err(error) = ended {
             tracing::debug!(peer = %self.peer, %error, "a connection ended early");
         }
@@ -104,7 +108,7 @@ impl Requests {
         let Some(principal) = self.principal(&head.headers).await else {
             return refuse(Some(&dialect), Refusal::Token, Some(incoming)).await;
         };
-        if let Err(refusal) = head::check_framing(&head.headers).and_then(|()| dialect.check_body(&head.headers)) {
+        if let Err(refusal) = head::check_framing(&head.headers).and_then(|()| dialect.check_body(&head)) {
             return refuse(Some(&dialect), refusal, Some(incoming)).await;
         }
         let accepts = Accepts::of(&head.headers);
@@ -115,6 +119,10 @@ impl Requests {
         let Collected { bytes, held } = collected;
         match self.read(&dialect, head, bytes, held).await {
             Ok((ReadRequest::Answered(response), _held)) => response,
+            Ok((ReadRequest::Cancels(key, response), _held)) => {
+                self.shared.running.cancel(&key);
+                response
+            }
             Ok((ReadRequest::Asked { action, encoder }, held)) => {
                 let client = Client { encoder, accepts, phase, heartbeat: self.shared.limits.heartbeat_time };
                 self.carry_out(principal, action, held, client).await
@@ -163,15 +171,15 @@ impl Requests {
     ) -> Result<(ReadRequest, Held), Refusal> {
         let depth = self.session.limits().edge.body_depth;
         if body.len() <= QUICK {
-            return Ok((dialect.read(&head, &body, depth), held));
+            return Ok((dialect.read(Asked { head: &head, body: &body, depth, session: &self.session }), held));
         }
         let own = self.session.turn().await;
         // Never closed; and without a turn it would only be slower.
         let turn = Arc::clone(&self.shared.large_bodies).acquire_owned().await;
-        let dialect = Arc::clone(dialect);
+        let (dialect, session) = (Arc::clone(dialect), Arc::clone(&self.session));
         let read = tokio::task::spawn_blocking(move || {
             let _turns = (own, turn);
-            (dialect.read(&head, &body, depth), held)
+            (dialect.read(Asked { head: &head, body: &body, depth, session: &session }), held)
         });
         read.await.map_err(|_| Refusal::Unreadable)
     }
@@ -179,11 +187,24 @@ impl Requests {
     async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {
         let stages = Arc::clone(&self.shared.stages);
         let answer = match action {
-            Action::Call(call) => {
+            Action::Call(CallAction { call, key, hears_waiting }) => {
+                let call = match call {
+                    CallOf::Known(call) => call,
+                    CallOf::Sought(find) => find(Arc::clone(&stages), principal.clone()).await,
+                };
                 let call = CallRequest { held: Some(held), ..call };
-                let running = RunningCall::start(&self.shared.tasks, stages, principal, call, client.accepts);
+                let key = key.map(|key| (self.shared.running.clone(), key));
+                let waits = WaitingClient { accepts: client.accepts, hears_waiting, key };
+                let running = RunningCall::start(&self.shared.tasks, stages, principal, call, waits);
                 return live::answer(running, client).await;
             }
+            Action::Listen(listen) => match self.session.list() {
+                Ok(()) => {
+                    let ends = vec![self.shutdown.clone(), self.session.over().child_token()];
+                    return live::stream(listen(stages, principal), ends, client);
+                }
+                Err(over) => Err(Cause::OverLimit(over).into()),
+            },
             Action::Check(call) => {
                 let checked = stages.check(principal, CallRequest { held: Some(held), ..call }).await;
                 checked.map(|checked| RawResult { text: client.encoder.checked(checked), held: None })
@@ -216,7 +237,8 @@ async fn refuse(dialect: Option<&Arc<dyn Dialect>>, refusal: Refusal, unread: Op
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if refusal == Refusal::NotPost {
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+        let methods = dialect.map_or("POST", |dialect| dialect.methods());
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
     }
     response
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 
-use super::{Outcome, Outgoing, Servers, Unavailable};
+use super::{Outcome, Outgoing, ServerState, Servers, Unavailable};
 use footbridge_calls::provider::{CallContext, ToolProvider};
 use footbridge_core::catalogue::Offered;
 use footbridge_core::names::ServerName;
@@ -20,6 +20,13 @@ impl ToolProvider for Servers {
         wait: Duration,
     ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>> {
         Box::pin(async move { self.ready(server.as_str(), wait).await.unwrap_or_else(|| Err(not_configured(server))) })
+    }
+
+    fn offered_now(&self, server: &ServerName) -> Option<Arc<Offered>> {
+        match self.state(server.as_str())? {
+            ServerState::Ready(offered) => Some(offered),
+            ServerState::Starting | ServerState::Unavailable(_) => None,
+        }
     }
 
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {

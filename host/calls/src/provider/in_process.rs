@@ -187,6 +187,10 @@ impl ToolProvider for InProcess {
         std::future::ready(if known { Ok(Arc::clone(&self.catalogue)) } else { Err(missing()) }).boxed()
     }
 
+    fn offered_now(&self, server: &ServerName) -> Option<Arc<Offered>> {
+        self.names.contains(server).then(|| Arc::clone(&self.catalogue))
+    }
+
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
         async move {
             let (server, request) = outgoing.into_parts();

@@ -48,6 +48,13 @@ pub trait ToolProvider: Send + Sync + 'static {
         wait: Duration,
     ) -> BoxFuture<'a, Result<Arc<Offered>, Unavailable>>;
 
+    /// What a server offers, if it is ready at this moment. Nothing is started or waited for. A provider that cannot say
+    /// has nothing, and what its servers offer is not watched.
+    fn offered_now(&self, server: &ServerName) -> Option<Arc<Offered>> {
+        let _ = server;
+        None
+    }
+
     /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
     /// server whose catalogue has resources or templates, a prompt only where the catalogue has it; for any other
     /// request that it does not know a provider gives [`Outcome::not_offered`].

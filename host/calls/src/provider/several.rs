@@ -51,6 +51,10 @@ impl ToolProvider for Several {
         }
     }
 
+    fn offered_now(&self, server: &ServerName) -> Option<Arc<Offered>> {
+        self.part(server).ok()?.offered_now(server)
+    }
+
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
         match self.part(outgoing.server()) {
             Ok(part) => part.call(outgoing, context),

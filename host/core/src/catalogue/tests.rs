@@ -101,3 +101,23 @@ fn a_page_is_read_whatever_it_lists() {
     let page: Page = serde_json::from_str(r#"{"resourceTemplates":[],"extra":1}"#).unwrap();
     assert_eq!((page.entries.len(), page.next_cursor), (0, None));
 }
+
+#[test]
+fn a_tool_is_written_under_another_name_and_with_nothing_added() {
+    for (given, written) in [
+        (
+            r#"{"icons":[{"src":"data:,x"}],"name":"a","inputSchema":{"type":"object"},"_meta":{"n":1.50}}"#,
+            r#"{"name":"s__a","inputSchema":{"type":"object"},"icons":[{"src":"data:,x"}],"_meta":{"n":1.50}}"#,
+        ),
+        (
+            r#"{"name":"\u0061\"","description":"(no description)","inputSchema":{}}"#,
+            r#"{"name":"s__a","description":"(no description)","inputSchema":{}}"#,
+        ),
+        (r#"{"name":"a","inputSchema":{}}"#, r#"{"name":"s__a","inputSchema":{}}"#),
+    ] {
+        let tool = Tool::parse(&raw(given), &ServerLimits::default(), None).unwrap();
+        let mut text = String::new();
+        tool.write_as("s__a", &mut text);
+        assert_eq!(text, written);
+    }
+}

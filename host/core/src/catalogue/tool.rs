@@ -23,6 +23,8 @@ pub struct Tool {
     structured: bool,
     promoted: bool,
     definition: Box<RawValue>,
+    /// Where in the definition what its server said begins, behind the name and what stands for a description.
+    rest_at: usize,
     pinned: Box<str>,
     digest: Digest,
     effects: Effects,
@@ -89,10 +91,12 @@ impl Tool {
             text
         });
         let pinned = pinned_text(&given, origin);
+        let definition = shown_definition(&given, description.as_deref());
         Ok(Self {
+            rest_at: rest_at(&definition, description.is_some()),
             structured: given.is_object("outputSchema"),
             promoted: raw.get().contains(PROMOTED),
-            definition: shown_definition(&given, description.as_deref()),
+            definition,
             digest: Digest::of(&pinned),
             pinned: pinned.into(),
             effects: Effects::from_annotations(given.get("annotations")),
@@ -123,6 +127,13 @@ impl Tool {
     #[must_use]
     pub fn definition(&self) -> &RawValue {
         &self.definition
+    }
+
+    /// Writes what its server said of it, under this name: nothing is added to it.
+    pub fn write_as(&self, name: &str, text: &mut String) {
+        text.push_str(NAME_FIRST);
+        text.push_str(rpc::raw(&name).get());
+        text.push_str(self.definition.get().get(self.rest_at..).unwrap_or("}"));
     }
 
     /// Whether some of its arguments are repeated in HTTP headers, as the stateless revision has it.
@@ -160,6 +171,22 @@ impl Tool {
         let schema = members.get("inputSchema").ok_or_else(broken)?;
         InputSchema::compile(&serde_json::from_str::<Value>(schema.get()).map_err(|_| broken())?)
     }
+}
+
+/// What each definition begins with.
+const NAME_FIRST: &str = "{\"name\":";
+
+/// Where in a definition the members begin that come behind the name, and behind what stands for a description that
+/// there is not.
+fn rest_at(definition: &RawValue, is_described: bool) -> usize {
+    let text = definition.get();
+    let mut values =
+        serde_json::Deserializer::from_str(text.get(NAME_FIRST.len()..).unwrap_or_default()).into_iter::<&RawValue>();
+    // It was written a moment ago, so there is a name.
+    let name = values.next().and_then(Result::ok).map_or(0, |name| name.get().len());
+    let rest = NAME_FIRST.len() + name;
+    let stand_in = format!(",\"description\":{}", rpc::raw(&wire::NO_DESCRIPTION).get());
+    if is_described { rest } else { rest + stand_in.len() }
 }
 
 /// The definition as `describeTool` shows it: the known members first, the others after, each as it was written.

@@ -4,8 +4,7 @@ use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason};
 
 use footbridge_calls::cause::Cause;
 
-use super::wording::error_of;
-use crate::http::refusal::Refusal;
+use crate::{http::refusal::Refusal, wording::error_of};
 
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.
 pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {

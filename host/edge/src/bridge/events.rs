@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 
+use crate::json_rpc::number;
 use footbridge_calls::events::CallEvent;
 
 /// An event as it goes out. JSON has no raw line breaks, so its data is one line.
@@ -40,16 +41,6 @@ fn members<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect::<serde_json::Map<_, _>>()
         .into()
-}
-
-/// A number as a person would write it: 3, not 3.0.
-fn number(value: f64) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-    if value.fract() == 0.0 && value.abs() < EXACT {
-        return Value::from(value as i64);
-    }
-    Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
 #[cfg(test)]

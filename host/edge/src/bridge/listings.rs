@@ -6,13 +6,13 @@ use footbridge_proto::{
     rpc::raw,
     wire::{
         ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
-        ToolEntry, ToolList, bridge_info,
+        ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
 use serde_json::value::RawValue;
 
-use crate::dialect::Found;
+use crate::{dialect::Found, search::entries};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, request::repeated};
 
 /// `getBridgeInfo`.
@@ -48,30 +48,10 @@ fn server_entry(visible: &Visible) -> ServerEntry {
     }
 }
 
-/// What stands for the description of a tool that is not what was pinned: nobody read the one that it has now.
-const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
-
 /// `listTools`.
 pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
     let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
     Ok(raw(&ToolList { server: visible.server().to_string(), tools: entries(&visible) }))
-}
-
-/// What a listing shows of the tools of a server, sorted by name.
-pub(super) fn entries(visible: &Visible) -> Vec<ToolEntry> {
-    let usable = visible.entries().tools().map(|tool| ToolEntry {
-        name: tool.name().to_owned(),
-        description: tool.description().to_owned(),
-        has_structured_output: tool.is_structured(),
-    });
-    let changed = visible.changed().map(|(name, tool)| ToolEntry {
-        name: name.to_owned(),
-        description: CHANGED.to_owned(),
-        has_structured_output: tool.is_structured(),
-    });
-    let mut tools: Vec<ToolEntry> = usable.chain(changed).collect();
-    tools.sort_by(|a, b| a.name.cmp(&b.name));
-    tools
 }
 
 /// `describeTool`.

@@ -1,7 +1,7 @@
 //! The bridge: JSON-RPC over POST to `/` or `/rpc`, as `tool-cli` speaks it.
 //!
-//! `rpc` has the envelope and every method, `listings` and `search` answer from the catalogue, `answers` and `events`
-//! write, and `wording` says what a guest is told when there is no result, `errors` of what is refused before it is read.
+//! `rpc` has every method, `listings` answers from the catalogue, `answers` and `events` write, and `errors` says what a
+//! guest is told of what is refused before it is read.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 
@@ -10,20 +10,19 @@ mod errors;
 mod events;
 mod listings;
 mod rpc;
-mod search;
-pub(crate) mod wording;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http::{Response, StatusCode, request::Parts};
+use http::{Response, StatusCode};
 
 use crate::{
-    dialect::{Action, Dialect, Found, ReadRequest},
+    dialect::{Action, Asked, CallAction, Dialect, Found, ReadRequest},
     http::{
         refusal::Refusal,
         response::{self, Pieces},
     },
+    json_rpc::RpcAnswer,
+    search,
 };
 use answers::RpcEncoder;
 use footbridge_calls::{auth::Principal, call::Stages};
@@ -40,19 +39,19 @@ impl Dialect for Bridge {
         matches!(path, "/" | "/rpc")
     }
 
-    fn read(&self, _head: &Parts, body: &Bytes, depth: usize) -> ReadRequest {
-        let Parsed { id, request } = rpc::parse(body, depth);
-        let encoder = RpcEncoder { id };
+    fn read(&self, asked: Asked<'_>) -> ReadRequest {
+        let Parsed { id, request } = rpc::parse(asked.body, asked.depth);
+        let answer = RpcAnswer { id };
         let action = match request {
-            Ok(Request::Call(call)) => Action::Call(call),
+            Ok(Request::Call(call)) => Action::Call(CallAction::of(call)),
             Ok(Request::Check(call)) => Action::Check(call),
             Ok(Request::List(listing)) => {
                 let wait = self.list_wait;
                 Action::LookUp(Box::new(move |stages, principal| Box::pin(list(stages, principal, listing, wait))))
             }
-            Err(error) => return ReadRequest::Answered(encoder.error(StatusCode::OK, &error)),
+            Err(error) => return ReadRequest::Answered(answer.error(StatusCode::OK, &error)),
         };
-        ReadRequest::Asked { action, encoder: Box::new(encoder) }
+        ReadRequest::Asked { action, encoder: Box::new(RpcEncoder(answer)) }
     }
 
     fn refuse(&self, refusal: Refusal) -> Response<Pieces> {
@@ -61,7 +60,7 @@ impl Dialect for Bridge {
             Refusal::Busy | Refusal::Unreadable => StatusCode::OK,
             _ => refusal.status(),
         };
-        RpcEncoder { id: None }.error(status, &error)
+        RpcAnswer { id: None }.error(status, &error)
     }
 }
 

@@ -1,16 +1,16 @@
-//! From a body to a request: the envelope of JSON-RPC, strictly.
+//! From a body to a request of the bridge.
 
 use std::collections::BTreeMap;
 
 use footbridge_proto::{
-    json,
-    rpc::{ErrorCode, ErrorObject, IncomingRequest, Reason, raw},
+    rpc::{ErrorCode, ErrorObject, Reason, raw},
     wire::{MAX_SEARCH_LIMIT, SEARCH_LIMIT, method},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use footbridge_calls::request::{CallRequest, Completed, PROMPT, TEMPLATE, Target, repeated};
+use crate::json_rpc::{self, Envelope, completed, envelope_error, required};
+use footbridge_calls::request::{CallRequest, Target, repeated};
 
 /// What a guest may ask for: this enum is the only way in.
 #[derive(Debug)]
@@ -69,51 +69,16 @@ struct Params<'a> {
 
 /// Reads a body that is nested no deeper than this.
 pub(super) fn parse(body: &[u8], depth: usize) -> Parsed {
-    let Ok(text) = json::check(body, depth) else {
-        return Parsed { id: None, request: Err(envelope_error(ErrorCode::Parse, "Parse error")) };
-    };
-    let invalid = || envelope_error(ErrorCode::InvalidRequest, "Invalid Request");
-    let envelope = match serde_json::from_str::<IncomingRequest<'_>>(text) {
-        Ok(envelope) if text.trim_start().starts_with('{') => envelope,
-        _ => return Parsed { id: None, request: Err(invalid()) },
-    };
-    let id = envelope.id.filter(|raw| is_id(raw)).map(ToOwned::to_owned);
-    let bad_id = envelope.id.is_some() && id.is_none();
-    let request = match envelope.method() {
-        Some(method) if envelope.has_version() && !bad_id => {
-            read_params(envelope.params).and_then(|params| request(&method, &params, id.is_some()))
-        }
-        _ => Err(invalid()),
-    };
+    let Envelope { id, method, params } = json_rpc::read(body, depth);
+    let request = method.and_then(|method| request(&method, &read_params(params)?, id.is_some()));
     Parsed { id, request }
 }
 
-/// Longest id, bytes: it is kept while the call runs, and sent back.
-const MAX_ID: usize = 1024;
-
-fn is_id(raw: &RawValue) -> bool {
-    let text = raw.get();
-    text.len() <= MAX_ID && text.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())
-}
-
-fn string(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-fn envelope_error(code: ErrorCode, message: impl Into<String>) -> ErrorObject {
-    ErrorObject::with_code(code, Reason::BadRequest, message)
-}
-
 fn read_params(raw: Option<&RawValue>) -> Result<Params<'_>, ErrorObject> {
-    match raw.map(RawValue::get) {
-        None | Some("null") => Ok(Params::default()),
-        Some(text) if text.starts_with('{') => serde_json::from_str(text).map_err(|_| not_named()),
-        Some(_) => Err(not_named()),
+    match json_rpc::object(raw)? {
+        None => Ok(Params::default()),
+        Some(text) => serde_json::from_str(text).map_err(|_| json_rpc::not_named()),
     }
-}
-
-fn not_named() -> ErrorObject {
-    ErrorObject::new(Reason::BadRequest, "Invalid params: named object required")
 }
 
 fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, ErrorObject> {
@@ -170,43 +135,6 @@ fn listing(name: &str, params: &Params<'_>) -> Result<Listing, ErrorObject> {
         method::AWAIT_APPROVAL => Ok(Listing::AwaitApproval { id: required("id", params.id)? }),
         unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {}", repeated(unknown)))),
     }
-}
-
-/// Longest name or URI, bytes: it is kept, shown and recorded, where arguments are digested.
-const MAX_NAME: usize = 8 * 1024;
-
-fn required(name: &str, raw: Option<&RawValue>) -> Result<String, ErrorObject> {
-    let message = match string(raw) {
-        Some(text) if text.len() > MAX_NAME => format!("Parameter \"{name}\" has over {MAX_NAME} bytes"),
-        Some(text) if !text.is_empty() => return Ok(text),
-        _ => format!("Missing or invalid parameter: \"{name}\" (string required)"),
-    };
-    Err(ErrorObject::new(Reason::BadRequest, message))
-}
-
-/// What a completion is about.
-fn completed(raw: Option<&RawValue>) -> Result<Completed, ErrorObject> {
-    #[derive(Deserialize)]
-    struct Ref {
-        r#type: String,
-        #[serde(default)]
-        name: String,
-        #[serde(default)]
-        uri: String,
-    }
-    let read = raw.and_then(|raw| serde_json::from_str::<Ref>(raw.get()).ok());
-    let about = read.and_then(|about| match about.r#type.as_str() {
-        PROMPT => Some(Completed::Prompt { name: about.name }),
-        TEMPLATE => Some(Completed::Template { uri: about.uri }),
-        _ => None,
-    });
-    about.filter(|about| (1..=MAX_NAME).contains(&about.name().len())).ok_or_else(|| {
-        let message = format!(
-            "Missing or invalid parameter: \"ref\" (\"type\": \"{PROMPT}\" with a \"name\", or \"{TEMPLATE}\" with a \
-             \"uri\", required)"
-        );
-        ErrorObject::new(Reason::BadRequest, message)
-    })
 }
 
 fn search_limit(raw: Option<&RawValue>) -> Result<usize, ErrorObject> {

@@ -1,5 +1,6 @@
-//! Two dialects on one port: each answers in its own way, and everything between is the same.
+//! Dialects on one port: each answers in its own way, and everything between is the same.
 
+mod mcp;
 mod plain;
 
 use footbridge_calls::sessions::Sessions;
@@ -20,6 +21,7 @@ use crate::{
     Connections, Edge, ServedSession,
     bridge::Bridge,
     listener::{Listen, Listeners},
+    mcp::Mcp,
 };
 use footbridge_calls::{
     approval::Approvals,
@@ -86,7 +88,12 @@ impl World {
         let (budget, token) = (Budget::new(limits.edge.held_bytes), new_token().unwrap());
         let stages = stages(&limits, &budget, tools(sender));
         let bridge = Bridge { list_wait: limits.calls.list_wait };
-        let edge = Edge::speaking(vec![Arc::new(bridge), Arc::new(Plain)], stages.clone(), &limits, Vec::new());
+        let edge = Edge::speaking(
+            vec![Arc::new(bridge), Arc::new(Plain), Arc::new(Mcp::new(limits.calls.list_wait))],
+            stages.clone(),
+            &limits,
+            Vec::new(),
+        );
         let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
         let connections = Arc::new(Connections::new(&limits.edge, 1000).share(8, 1).unwrap());
         let sessions = Sessions::new(stages.approvals.clone(), limits.clone(), budget);

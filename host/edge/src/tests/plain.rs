@@ -5,11 +5,11 @@ use bytes::Bytes;
 use footbridge_calls::call::Checked;
 use footbridge_proto::json;
 use footbridge_proto::rpc::raw;
-use http::{Response, StatusCode, request::Parts};
+use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 
 use crate::{
-    dialect::{Action, Dialect, Encoder, Found, ReadRequest},
+    dialect::{Action, Asked, CallAction, Dialect, Encoder, Found, ReadRequest},
     http::{
         head,
         refusal::Refusal,
@@ -32,7 +32,7 @@ impl Dialect for Plain {
         path.starts_with("/plain/")
     }
 
-    fn read(&self, head: &Parts, body: &Bytes, depth: usize) -> ReadRequest {
+    fn read(&self, Asked { head, body, depth, .. }: Asked<'_>) -> ReadRequest {
         let named = head::path(head).strip_prefix("/plain/").and_then(|path| path.split_once('/'));
         let arguments = json::check(body, depth).ok().and_then(|text| serde_json::from_str(text).ok());
         let (Some((server, tool)), Some(arguments)) = (named, arguments) else {
@@ -44,7 +44,7 @@ impl Dialect for Plain {
             arguments: Some(arguments),
             held: None,
         };
-        ReadRequest::Asked { action: Action::Call(call), encoder: Box::new(PlainEncoder) }
+        ReadRequest::Asked { action: Action::Call(CallAction::of(call)), encoder: Box::new(PlainEncoder) }
     }
 
     fn refuse(&self, refusal: Refusal) -> Response<Pieces> {
@@ -64,13 +64,13 @@ impl Encoder for PlainEncoder {
         raw(&checked.decision.as_str())
     }
 
-    fn event(&self, event: &CallEvent) -> Bytes {
+    fn event(&mut self, event: &CallEvent) -> Option<Bytes> {
         let text = match event {
             CallEvent::Progress { progress, .. } => format!("progress {progress}"),
             CallEvent::Log { message, .. } => format!("log {}", message.escape_debug()),
             CallEvent::Approval(event) => format!("approval {}", event.state),
         };
-        format!("data: {text}\n\n").into()
+        Some(format!("data: {text}\n\n").into())
     }
 
     fn last_event(&self, answer: Found) -> Pieces {

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Longest name or URI, bytes.
+const MAX_NAME: usize = 8 * 1024;
+
 fn failure(body: &str) -> (i64, String, Option<String>) {
     let Parsed { id, request } = parse(body.as_bytes(), 128);
     let error = request.unwrap_err();

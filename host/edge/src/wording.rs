@@ -1,4 +1,4 @@
-//! What a guest is told of a call that has no result: causes of the stages in the bridge's words. One table; nothing
+//! What a guest is told of a call that has no result: causes of the stages in the words of all dialects. One table; nothing
 //! else words them.
 //!
 //! A guest's own words are repeated short: nobody needs a megabyte of them back.

@@ -1,4 +1,4 @@
-//! `searchTools`: tools by words, over what a session may see.
+//! Tools as listings show them, and tools by words, over what a session may see.
 //!
 //! A word is found where its letters stand, in upper or lower case. Tools are ordered by how many of the words their
 //! name has, then by how many their description has, then by server and name: the same question has the same answer.
@@ -11,7 +11,6 @@ use footbridge_proto::{
 };
 use futures::future::join_all;
 
-use super::listings::entries;
 use crate::dialect::Found;
 use footbridge_calls::cause::{Broken, Cause, Failure};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible};
@@ -21,7 +20,7 @@ const MAX_WORDS: usize = 16;
 const MAX_QUERY: usize = 1024;
 
 /// Where to search: in one server, or in all that are ready; those that are starting get a moment, all at once.
-pub(super) async fn within(
+pub(crate) async fn within(
     stages: &Stages,
     principal: &Principal,
     server: Option<&str>,
@@ -41,13 +40,33 @@ pub(super) async fn within(
 
 /// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
 /// there may be megabytes of descriptions.
-pub(super) async fn tools(principal: &Principal, query: String, within: Vec<Visible>, limit: usize) -> Found {
+pub(crate) async fn tools(principal: &Principal, query: String, within: Vec<Visible>, limit: usize) -> Found {
     let turn = principal.session().turn().await;
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         raw(&FoundTools { tools: best(&query, &within, limit) })
     });
     work.await.map_err(|_| Cause::Internal(Broken::Searching).into())
+}
+
+/// What stands for the description of a tool that is not what was pinned: nobody read the one that it has now.
+const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
+
+/// What a listing shows of the tools of a server, sorted by name.
+pub(crate) fn entries(visible: &Visible) -> Vec<ToolEntry> {
+    let usable = visible.entries().tools().map(|tool| ToolEntry {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        has_structured_output: tool.is_structured(),
+    });
+    let changed = visible.changed().map(|(name, tool)| ToolEntry {
+        name: name.to_owned(),
+        description: CHANGED.to_owned(),
+        has_structured_output: tool.is_structured(),
+    });
+    let mut tools: Vec<ToolEntry> = usable.chain(changed).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
 }
 
 fn best(query: &str, within: &[Visible], limit: usize) -> Vec<FoundTool> {

@@ -1,0 +1,12 @@
+//! JSON-RPC, as the dialects of it share it: envelopes and parameters, read strictly, and answers that copy nothing of
+//! what a server wrote.
+
+mod answer;
+mod envelope;
+mod number;
+mod params;
+
+pub(crate) use answer::RpcAnswer;
+pub(crate) use envelope::{Envelope, envelope_error, read};
+pub(crate) use number::number;
+pub(crate) use params::{completed, not_named, object, required};

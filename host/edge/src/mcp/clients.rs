@@ -1,0 +1,116 @@
+//! Clients that have initialized: by an id that they show with each request. So many are kept of a session; the one that
+//! was used longest ago makes room, and has to initialize again.
+//!
+//! A client is nothing but the revision and the level of logging that it chose. What it may do is its session's matter.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use footbridge_core::random::random_text;
+use footbridge_proto::rpc::{ErrorCode, ErrorObject};
+use http::StatusCode;
+
+use super::{
+    request::{Level, Params},
+    revision::Revision,
+};
+use crate::json_rpc::envelope_error;
+use footbridge_calls::session::Session;
+
+/// Most clients of one session that are known at a time.
+const KEPT: usize = 64;
+
+/// Who a request is of.
+#[derive(Debug, Clone)]
+pub(super) struct McpClient {
+    /// What it shows; empty for one that has no handshake.
+    pub(super) id: Arc<str>,
+    pub(super) revision: Revision,
+    /// The least that it wants to hear of logs; none where it wants none.
+    pub(super) level: Option<Level>,
+}
+
+impl McpClient {
+    /// One that says all of it with its request.
+    pub(super) fn stateless(revision: Revision, params: &Params<'_>) -> Self {
+        Self { id: Arc::default(), revision, level: params.log_level() }
+    }
+}
+
+/// The clients of all sessions.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    /// By the number of their session.
+    sessions: Mutex<HashMap<u64, ClientsOfSession>>,
+}
+
+#[derive(Debug)]
+struct ClientsOfSession {
+    session: Weak<Session>,
+    /// When each was used last, by a count of uses.
+    clients: HashMap<Arc<str>, (McpClient, u64)>,
+    uses: u64,
+}
+
+impl Clients {
+    /// Adds one; none where the system has no random bytes.
+    pub(super) fn add(&self, session: &Arc<Session>, revision: Revision) -> Option<McpClient> {
+        let id: Arc<str> = random_text::<16>().ok()?.into();
+        let client = McpClient { id: Arc::clone(&id), revision, level: Some(Level::Info) };
+        let mut sessions = self.sessions();
+        // Of sessions that ended nothing is kept.
+        sessions.retain(|_, of| of.session.upgrade().is_some_and(|session| session.over().is_going_on()));
+        let of = sessions.entry(session.serial()).or_insert_with(|| ClientsOfSession {
+            session: Arc::downgrade(session),
+            clients: HashMap::new(),
+            uses: 0,
+        });
+        if of.clients.len() >= KEPT {
+            let oldest = of.clients.iter().min_by_key(|(_, (_, used))| *used).map(|(id, _)| Arc::clone(id));
+            oldest.and_then(|id| of.clients.remove(&id));
+        }
+        of.uses += 1;
+        of.clients.insert(id, (client.clone(), of.uses));
+        Some(client)
+    }
+
+    /// The one of this session that shows this.
+    pub(super) fn find(&self, session: &Session, id: &str) -> Option<McpClient> {
+        let mut sessions = self.sessions();
+        let of = sessions.get_mut(&session.serial())?;
+        of.uses += 1;
+        let (client, used) = of.clients.get_mut(id)?;
+        *used = of.uses;
+        Some(client.clone())
+    }
+
+    /// What a client wants to hear of logs from now on.
+    pub(super) fn set_level(&self, session: &Session, id: &str, level: Level) {
+        if let Some((client, _)) = self.sessions().get_mut(&session.serial()).and_then(|of| of.clients.get_mut(id)) {
+            client.level = Some(level);
+        }
+    }
+
+    /// Forgets one.
+    pub(super) fn remove(&self, session: &Session, id: &str) {
+        if let Some(of) = self.sessions().get_mut(&session.serial()) {
+            of.clients.remove(id);
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<u64, ClientsOfSession>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a client is told that is not known here, or shows nothing.
+pub(super) fn unknown(status: StatusCode) -> ErrorObject {
+    let message = if status == StatusCode::NOT_FOUND {
+        "This Mcp-Session-Id is not known here (any more): send initialize again"
+    } else {
+        "Mcp-Session-Id is missing: send initialize first, or MCP-Protocol-Version 2026-07-28"
+    };
+    envelope_error(ErrorCode::InvalidRequest, message)
+}

@@ -1,0 +1,95 @@
+//! What a path names: all servers as one, or one of them; and whether its tools are all shown.
+
+use std::time::Duration;
+
+use http::request::Parts;
+
+use crate::{http::head, search};
+use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, cause::Failure};
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    /// The one server; none where it is all of them.
+    pub(super) server: Option<String>,
+    /// Whether there are three tools that find, describe and call all others.
+    pub(super) search: bool,
+}
+
+/// The path of all servers.
+const ALL: &str = "/mcp";
+
+/// Whether a path is one of MCP's.
+pub(super) fn is_ours(path: &str) -> bool {
+    path.strip_prefix(ALL).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && rest.len() > 1))
+}
+
+impl Endpoint {
+    /// The endpoint of a request; none where its path is no text.
+    pub(super) fn of(head: &Parts) -> Option<Self> {
+        let rest = head::path(head).strip_prefix(ALL)?;
+        let server = match rest.strip_prefix('/') {
+            Some(encoded) => Some(decoded(encoded)?),
+            None => None,
+        };
+        let query = head.uri.query().unwrap_or_default();
+        Some(Self { server, search: query.split('&').any(|pair| pair == "mode=search") })
+    }
+
+    /// What a session sees here, by the names of servers. Where it is all of them, those that are starting get so long.
+    pub(super) async fn seen(
+        &self,
+        stages: &Stages,
+        principal: &Principal,
+        wait: Duration,
+    ) -> Result<Vec<Visible>, Failure> {
+        search::within(stages, principal, self.server.as_deref(), wait).await
+    }
+}
+
+/// A path's segment without its percent-encoding; none where that is broken.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        rest = more;
+        let byte = if *first == b'%' {
+            let (digits, behind) = more.split_at_checked(2)?;
+            rest = behind;
+            let digits = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
+            u8::from_str_radix(digits, 16).ok()?
+        } else {
+            *first
+        };
+        bytes.push(byte);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn of(uri: &str) -> Option<(Option<String>, bool)> {
+        let head = Request::builder().uri(uri).body(()).unwrap().into_parts().0;
+        Endpoint::of(&head).map(|endpoint| (endpoint.server, endpoint.search))
+    }
+
+    #[test]
+    fn a_path_names_all_servers_or_one() {
+        assert_eq!(of("/mcp"), Some((None, false)));
+        assert_eq!(of("/mcp?x=1&mode=search"), Some((None, true)));
+        assert_eq!(of("/mcp?mode=searching"), Some((None, false)));
+        assert_eq!(of("/mcp/git?mode=search"), Some((Some("git".to_owned()), true)));
+        assert_eq!(of("/mcp/my%20server%2F%C3%A4"), Some((Some("my server/ä".to_owned()), false)));
+        for broken in ["/mcp/%", "/mcp/%2", "/mcp/%zz", "/mcp/%+1", "/mcp/%ff"] {
+            assert_eq!(of(broken), None, "{broken}");
+        }
+        assert!(is_ours("/mcp") && is_ours("/mcp/a") && is_ours("/mcp/a/b"));
+        for other in ["/mcp/", "/mcpx", "/MCP", "//mcp", "/", ""] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Answers from the harness's own catalogue: nothing is sent to a server for them.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use footbridge_proto::rpc::raw;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    cursor,
+    endpoint::Endpoint,
+    names,
+    request::{ListedKind, Listing},
+    revision::Revision,
+    route::qualified,
+};
+use crate::dialect::Found;
+use footbridge_calls::{
+    auth::Principal,
+    call::Stages,
+    catalogue::Visible,
+    cause::{Broken, Cause},
+};
+
+/// Entries of a page, and bytes: most clients show a model one page alone.
+const PAGE_ENTRIES: usize = 1000;
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The result of `initialize`. A server that the session does not see is refused here already.
+pub(super) async fn initialized(
+    stages: &Stages,
+    principal: &Principal,
+    endpoint: &Endpoint,
+    revision: Revision,
+    wait: Duration,
+) -> Found {
+    endpoint.seen(stages, principal, wait).await?;
+    let (name, version) = implementation(endpoint);
+    let mut result = json!({
+        "protocolVersion": revision.as_str(),
+        "capabilities": capabilities(),
+        "serverInfo": {"name": "footbridge", "title": name, "version": version},
+    });
+    if let Some(text) = instructions(endpoint) {
+        result["instructions"] = text.into();
+    }
+    Ok(raw(&result))
+}
+
+fn implementation(endpoint: &Endpoint) -> (String, &'static str) {
+    let title = match &endpoint.server {
+        Some(server) => format!("{server} (Footbridge)"),
+        None => "Footbridge".to_owned(),
+    };
+    (title, env!("CARGO_PKG_VERSION"))
+}
+
+fn capabilities() -> Value {
+    let changes = json!({"listChanged": true});
+    json!({"tools": changes, "resources": changes, "prompts": changes, "completions": {}, "logging": {}})
+}
+
+/// What a model should know of the endpoint.
+fn instructions(endpoint: &Endpoint) -> Option<&'static str> {
+    endpoint.server.is_none().then_some(
+        "Tools and prompts are named SERVER__NAME. Some calls are denied, or wait until a person allows them: the \
+         result says so, and what to do next.",
+    )
+}
+
+/// Answers a listing.
+pub(super) async fn list(
+    stages: &Stages,
+    principal: &Principal,
+    endpoint: &Endpoint,
+    listing: Listing,
+    (revision, wait): (Revision, Duration),
+) -> Found {
+    match listing {
+        Listing::Discover => {
+            endpoint.seen(stages, principal, wait).await?;
+            Ok(discovered(endpoint, revision))
+        }
+        Listing::Entries(kind, from) => {
+            let within = endpoint.seen(stages, principal, wait).await?;
+            let mut page = Page { from, text: String::new(), count: 0, last: None, next: None };
+            entries(&mut page, kind, endpoint, &within);
+            page.whole(kind)
+        }
+    }
+}
+
+fn discovered(endpoint: &Endpoint, revision: Revision) -> Box<RawValue> {
+    let (title, version) = implementation(endpoint);
+    let mut result = json!({
+        "supportedVersions": [revision.as_str()],
+        "capabilities": capabilities(),
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "footbridge", "title": title, "version": version}},
+    });
+    if let Some(text) = instructions(endpoint) {
+        result["instructions"] = text.into();
+    }
+    raw(&result)
+}
+
+/// A page of a listing: its entries are in the order of their keys, and the next page begins behind the last one's.
+struct Page {
+    from: Option<String>,
+    text: String,
+    count: usize,
+    /// The key of the last entry.
+    last: Option<String>,
+    /// Where the next page begins.
+    next: Option<String>,
+}
+
+impl Page {
+    /// Adds an entry, unless it is of another page.
+    fn add(&mut self, server: &str, name: &str, write: impl FnOnce(&mut String)) {
+        if self.next.is_some() {
+            return;
+        }
+        // No server's name has a control character, so keys are in the order of servers first.
+        let key = format!("{server}\0{name}");
+        if self.from.as_ref().is_some_and(|from| key <= *from) {
+            return;
+        }
+        if self.count >= PAGE_ENTRIES || self.text.len() >= PAGE_BYTES {
+            self.next = self.last.take();
+            return;
+        }
+        if self.count > 0 {
+            self.text.push(',');
+        }
+        write(&mut self.text);
+        self.count += 1;
+        self.last = Some(key);
+    }
+
+    fn whole(self, kind: ListedKind) -> Found {
+        let member = match kind {
+            ListedKind::Tools => "tools",
+            ListedKind::Resources => "resources",
+            ListedKind::Templates => "resourceTemplates",
+            ListedKind::Prompts => "prompts",
+        };
+        let next = self.next.map(|key| format!(",\"nextCursor\":\"{}\"", cursor::of(&key)));
+        let text = format!("{{\"{member}\":[{}]{}}}", self.text, next.unwrap_or_default());
+        RawValue::from_string(text).map_err(|_| Cause::Internal(Broken::Result).into())
+    }
+}
+
+fn entries(page: &mut Page, kind: ListedKind, endpoint: &Endpoint, within: &[Visible]) {
+    let joined = endpoint.server.is_none();
+    let shared = if joined { shared_uris(kind, within) } else { HashMap::new() };
+    for visible in within {
+        let (server, entries) = (visible.server(), visible.entries());
+        let name = |name: &str| if joined { names::joined(server, name) } else { name.to_owned() };
+        let add_uri = |page: &mut Page, uri: &str, raw: &RawValue| {
+            let is_shared = shared.get(uri).is_some_and(|count| *count > 1);
+            let shown = is_shared.then(|| qualified(server.as_str(), uri));
+            page.add(server.as_str(), uri, |text| push_renamed(text, raw, shown.as_deref()));
+        };
+        match kind {
+            ListedKind::Tools => entries.tools().for_each(|tool: &Arc<_>| {
+                page.add(server.as_str(), tool.name(), |text| tool.write_as(&name(tool.name()), text));
+            }),
+            ListedKind::Prompts => entries.prompts().for_each(|prompt| {
+                let shown = joined.then(|| name(prompt.name()));
+                page.add(server.as_str(), prompt.name(), |text| {
+                    push_renamed(text, prompt.definition(), shown.as_deref());
+                });
+            }),
+            ListedKind::Resources => entries.resources().for_each(|(uri, raw)| add_uri(page, uri, raw)),
+            ListedKind::Templates => entries.templates().for_each(|(uri, raw)| add_uri(page, uri, raw)),
+        }
+    }
+}
+
+/// How many servers have each URI.
+fn shared_uris(kind: ListedKind, within: &[Visible]) -> HashMap<&str, usize> {
+    let mut counts = HashMap::new();
+    let mut count = |uri| *counts.entry(uri).or_insert(0) += 1;
+    for entries in within.iter().map(Visible::entries) {
+        match kind {
+            ListedKind::Resources => entries.resources().for_each(|(uri, _)| count(uri)),
+            ListedKind::Templates => entries.templates().for_each(|(uri, _)| count(uri)),
+            ListedKind::Tools | ListedKind::Prompts => {}
+        }
+    }
+    counts
+}
+
+/// What an entry is known by, wherever it stands in it.
+#[derive(Deserialize)]
+struct Keyed<'a> {
+    #[serde(borrow, default)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "uriTemplate")]
+    template: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+}
+
+/// Puts an entry as its server gave it, but for what it is known by where that is another here.
+fn push_renamed(text: &mut String, entry: &RawValue, shown: Option<&str>) {
+    let given = entry.get();
+    let keyed = shown.and_then(|_| serde_json::from_str::<Keyed<'_>>(given).ok());
+    let key = keyed.and_then(|keyed| keyed.uri.or(keyed.template).or(keyed.name));
+    let (Some(shown), Some(key)) = (shown, key) else { return text.push_str(given) };
+    let start = key.get().as_ptr() as usize - given.as_ptr() as usize;
+    text.push_str(&given[..start]);
+    text.push_str(raw(&shown).get());
+    text.push_str(&given[start + key.get().len()..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_as_its_server_gave_it_but_for_its_key() {
+        let pushed = |entry: &str, shown: Option<&str>| {
+            let mut text = String::new();
+            push_renamed(&mut text, &RawValue::from_string(entry.to_owned()).unwrap(), shown);
+            text
+        };
+        let entry = r#"{ "size": 1.50, "uri" : "a:b", "name":"n" }"#;
+        assert_eq!(pushed(entry, None), entry);
+        assert_eq!(pushed(entry, Some("s+a:b")), r#"{ "size": 1.50, "uri" : "s+a:b", "name":"n" }"#);
+        assert_eq!(pushed(r#"{"name":"p"}"#, Some("s__p\"")), r#"{"name":"s__p\""}"#);
+    }
+
+    #[test]
+    fn pages_follow_on_each_other_without_gap_or_repetition() {
+        let mut seen = Vec::new();
+        let mut from = None;
+        loop {
+            let mut page = Page { from: from.take(), text: String::new(), count: 0, last: None, next: None };
+            for n in 0..2 * PAGE_ENTRIES + 1 {
+                let name = format!("{n:05}");
+                page.add("s", &name, |text| {
+                    text.push('1');
+                    seen.push(name.clone());
+                });
+            }
+            match page.next {
+                Some(next) => from = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(seen.len(), 2 * PAGE_ENTRIES + 1);
+        assert!(seen.is_sorted());
+    }
+}

@@ -1,0 +1,240 @@
+//! MCP over HTTP: `/mcp` is all servers as one, `/mcp/SERVER` one of them.
+//!
+//! `endpoint` is what a path names, `revision` which revision of MCP is spoken and what it demands of a request,
+//! `request` reads messages, `clients` knows who has initialized, `names` names tools of all servers as one, `route`
+//! finds the server that something is of, `listings` answers from the catalogue, `answers` writes what comes of a
+//! request, `refusals` says why nothing does, and `changes` tells of listings that changed.
+//!
+//! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
+//! Nothing that a client declares is asked of it: no sampling, no roots, no elicitation. Who is asked is the operator's
+//! matter.
+
+mod answers;
+mod changes;
+mod clients;
+mod cursor;
+mod endpoint;
+mod listings;
+mod names;
+mod refusals;
+mod request;
+mod revision;
+mod route;
+
+use std::{sync::Arc, time::Duration};
+
+use footbridge_proto::rpc::{ErrorCode, IncomingMessage, raw};
+use http::{Method, Response, StatusCode, request::Parts};
+use serde_json::value::RawValue;
+
+use crate::{
+    dialect::{Action, Asked, CallKey, Dialect, ReadRequest},
+    http::{
+        head,
+        refusal::Refusal,
+        response::{self, Pieces, empty},
+    },
+    json_rpc::{self, Envelope, RpcAnswer, envelope_error},
+};
+use answers::{McpEncoder, Shape};
+use clients::{Clients, McpClient};
+use endpoint::Endpoint;
+use request::{Message, Params, Wanted};
+use revision::{BadHead, Revision};
+
+/// What a client that initialized shows with each request.
+const SESSION: &str = "mcp-session-id";
+
+/// MCP.
+pub(crate) struct Mcp {
+    clients: Clients,
+    /// How long what is about all servers waits for those that are starting.
+    list_wait: Duration,
+}
+
+impl Mcp {
+    /// Nobody has initialized yet.
+    pub(crate) fn new(list_wait: Duration) -> Self {
+        Self { clients: Clients::default(), list_wait }
+    }
+
+    fn post(&self, asked: Asked<'_>, endpoint: Endpoint) -> ReadRequest {
+        let Envelope { id, method, params } = json_rpc::read(asked.body, asked.depth);
+        let answer = RpcAnswer { id };
+        let method = match method {
+            Ok(method) => method,
+            // We ask clients nothing, so an answer of theirs is about nothing.
+            Err(_) if is_answer(asked.body) => return ReadRequest::Answered(empty(StatusCode::ACCEPTED)),
+            Err(error) => return ReadRequest::Answered(answer.error(StatusCode::BAD_REQUEST, &error)),
+        };
+        let params = match Params::read(params) {
+            Ok(params) => params,
+            Err(error) => return ReadRequest::Answered(answer.error(StatusCode::OK, &error)),
+        };
+        if method == "initialize" && answer.id.is_some() {
+            return self.initialize(asked, endpoint, &params, answer);
+        }
+        let client = match revision::of(asked.head, &method, &params) {
+            Ok(Some(revision)) => McpClient::stateless(revision, &params),
+            Ok(None) => match self.client(asked) {
+                Ok(client) => client,
+                Err(status) => return ReadRequest::Answered(answer.error(status, &clients::unknown(status))),
+            },
+            Err(BadHead(error)) => return ReadRequest::Answered(answer.error(StatusCode::BAD_REQUEST, &error)),
+        };
+        let key = |id: &RawValue| CallKey {
+            session: asked.session.serial(),
+            client: Arc::clone(&client.id),
+            id: id.get().to_owned(),
+        };
+        let Some(id) = &answer.id else {
+            let accepted = empty(StatusCode::ACCEPTED);
+            return match (method.as_str(), params.request_id) {
+                ("notifications/cancelled", Some(id)) => ReadRequest::Cancels(key(id), accepted),
+                _ => ReadRequest::Answered(accepted),
+            };
+        };
+        // A client without a handshake has no id, so that those of its requests may be somebody else's too.
+        let key = client.revision.has_handshake().then(|| key(id));
+        match request::read(&method, &params, client.revision.has_handshake()) {
+            Ok(message) => {
+                if let Message::SetLevel(level) = &message {
+                    self.clients.set_level(asked.session, &client.id, *level);
+                }
+                let told = Told { endpoint, client, token: params.progress_token(), key, answer };
+                told.message(message, self.list_wait)
+            }
+            Err(error) => ReadRequest::Answered(answer.error(client.revision.status_of(&error), &error)),
+        }
+    }
+
+    fn initialize(&self, asked: Asked<'_>, endpoint: Endpoint, params: &Params<'_>, answer: RpcAnswer) -> ReadRequest {
+        let revision = Revision::negotiated(params.protocol_version().as_deref());
+        let Some(client) = self.clients.add(asked.session, revision) else {
+            let error = envelope_error(ErrorCode::Internal, "The system has no random bytes");
+            return ReadRequest::Answered(answer.error(StatusCode::OK, &error));
+        };
+        let encoder = McpEncoder::new(answer, &client, Shape::Initialized(client.id.clone()));
+        let wait = self.list_wait;
+        let look_up = Action::LookUp(Box::new(move |stages, principal| {
+            Box::pin(async move { listings::initialized(&stages, &principal, &endpoint, revision, wait).await })
+        }));
+        ReadRequest::Asked { action: look_up, encoder: Box::new(encoder) }
+    }
+
+    /// The client that a request is of: 400 where it shows none, 404 where there is no such.
+    fn client(&self, asked: Asked<'_>) -> Result<McpClient, StatusCode> {
+        let shown = asked.head.headers.get(SESSION).and_then(|value| value.to_str().ok());
+        self.clients.find(asked.session, shown.ok_or(StatusCode::BAD_REQUEST)?).ok_or(StatusCode::NOT_FOUND)
+    }
+
+    /// A stream of what changes, for a client that initialized.
+    fn get(&self, asked: Asked<'_>, endpoint: Endpoint) -> ReadRequest {
+        let answer = RpcAnswer { id: None };
+        match self.client(asked) {
+            Ok(client) => listening(endpoint, Wanted::all(), McpEncoder::new(answer, &client, Shape::Plain)),
+            Err(status) => ReadRequest::Answered(answer.error(status, &clients::unknown(status))),
+        }
+    }
+
+    fn delete(&self, asked: Asked<'_>) -> ReadRequest {
+        let status = match self.client(asked) {
+            Ok(client) => {
+                self.clients.remove(asked.session, &client.id);
+                return ReadRequest::Answered(empty(StatusCode::NO_CONTENT));
+            }
+            Err(status) => status,
+        };
+        ReadRequest::Answered(RpcAnswer { id: None }.error(status, &clients::unknown(status)))
+    }
+}
+
+/// What goes with a request.
+struct Told {
+    endpoint: Endpoint,
+    client: McpClient,
+    /// What progress is told by.
+    token: Option<Box<RawValue>>,
+    /// What a call is ended by.
+    key: Option<CallKey>,
+    answer: RpcAnswer,
+}
+
+impl Told {
+    /// What is done for a request.
+    fn message(self, message: Message, wait: Duration) -> ReadRequest {
+        let Self { endpoint, client, token, key, answer } = self;
+        match message {
+            Message::Ping | Message::SetLevel(_) => {
+                let encoder = McpEncoder::new(answer, &client, Shape::Plain);
+                ReadRequest::Answered(encoder.result(raw(&serde_json::json!({}))))
+            }
+            Message::List(listing) => {
+                let revision = client.revision;
+                let look_up = Action::LookUp(Box::new(move |stages, principal| {
+                    Box::pin(
+                        async move { listings::list(&stages, &principal, &endpoint, listing, (revision, wait)).await },
+                    )
+                }));
+                let encoder = McpEncoder::new(answer, &client, Shape::Listed);
+                ReadRequest::Asked { action: look_up, encoder: Box::new(encoder) }
+            }
+            Message::Listen(wanted) => {
+                let wanted = Wanted { subscription: answer.id.clone(), ..wanted };
+                listening(endpoint, wanted, McpEncoder::new(answer, &client, Shape::Plain))
+            }
+            Message::Call(call) => {
+                let encoder = McpEncoder::new(answer, &client, Shape::of(&call));
+                let action = Action::Call(route::call(endpoint, call, wait, (key, token.is_some())));
+                ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token)) }
+            }
+        }
+    }
+}
+
+impl Dialect for Mcp {
+    fn has_path(&self, path: &str) -> bool {
+        endpoint::is_ours(path)
+    }
+
+    fn check_method(&self, method: &Method) -> Result<(), Refusal> {
+        if [Method::POST, Method::GET, Method::DELETE].contains(method) { Ok(()) } else { Err(Refusal::NotPost) }
+    }
+
+    fn methods(&self) -> &'static str {
+        "POST, GET, DELETE"
+    }
+
+    fn check_body(&self, head: &Parts) -> Result<(), Refusal> {
+        if head.method == Method::POST { head::check_json(&head.headers) } else { Ok(()) }
+    }
+
+    fn read(&self, asked: Asked<'_>) -> ReadRequest {
+        let Some(endpoint) = Endpoint::of(asked.head) else {
+            return ReadRequest::Answered(self.refuse(Refusal::NotFound));
+        };
+        match asked.head.method {
+            Method::DELETE => self.delete(asked),
+            Method::GET => self.get(asked, endpoint),
+            _ => self.post(asked, endpoint),
+        }
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Response<Pieces> {
+        match refusals::of_refusal(refusal) {
+            Some(error) => RpcAnswer { id: None }.error(refusal.status(), &error),
+            None => response::refused(refusal),
+        }
+    }
+}
+
+fn listening(endpoint: Endpoint, wanted: Wanted, encoder: McpEncoder) -> ReadRequest {
+    let listen = Box::new(move |stages, principal| changes::told(stages, principal, endpoint, wanted));
+    ReadRequest::Asked { action: Action::Listen(listen), encoder: Box::new(encoder) }
+}
+
+/// Whether a body is an answer to a request.
+fn is_answer(body: &[u8]) -> bool {
+    let message = serde_json::from_slice::<IncomingMessage<'_>>(body);
+    message.is_ok_and(|message| message.method.is_none() && (message.result.is_some() || message.error.is_some()))
+}

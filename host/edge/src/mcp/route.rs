@@ -1,0 +1,157 @@
+//! Which server a call is for. With one server that is said by the path. Where all servers are one it is said by the name
+//! of a tool or prompt, or found among what the session sees; a resource is its server's that lists it, or that has the
+//! template it is of.
+//!
+//! What is of no server goes on all the same, and is refused and recorded like every name that does not exist.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{endpoint::Endpoint, names, request::McpCall};
+use crate::{
+    dialect::{CallAction, CallKey, CallOf},
+    search,
+};
+use footbridge_calls::{
+    auth::Principal,
+    call::Stages,
+    catalogue::Visible,
+    request::{CallRequest, Completed, Target},
+};
+
+/// The call of a client: by what it can be ended, and whether its client hears that it waits for a person.
+pub(super) fn call(
+    endpoint: Endpoint,
+    call: McpCall,
+    wait: Duration,
+    (key, hears_waiting): (Option<CallKey>, bool),
+) -> CallAction {
+    let call = match endpoint.server {
+        Some(server) => CallOf::Known(of_server(server, call)),
+        None => match call {
+            McpCall::Tool { ref name, .. } | McpCall::Prompt { ref name, .. } if !names::has_digest(name) => {
+                let (server, name) = names::split(name);
+                let (server, name) = (server.to_owned(), name.to_owned());
+                CallOf::Known(of_server(server, renamed(call, name)))
+            }
+            call => CallOf::Sought(Box::new(move |stages, principal| {
+                Box::pin(async move { sought(&stages, &principal, call, wait).await })
+            })),
+        },
+    };
+    CallAction { call, key, hears_waiting }
+}
+
+fn of_server(server: String, call: McpCall) -> CallRequest {
+    let (target, arguments) = match call {
+        McpCall::Tool { name, arguments } => (Target::Tool(name), arguments),
+        McpCall::Resource { uri } => (Target::Resource(uri), None),
+        McpCall::Prompt { name, arguments } => (Target::Prompt(name), arguments),
+        McpCall::Completion { about, params } => (Target::Completion(about), Some(params)),
+    };
+    CallRequest { server, target, arguments, held: None }
+}
+
+/// The same of what its server calls it.
+fn renamed(call: McpCall, name: String) -> McpCall {
+    match call {
+        McpCall::Tool { arguments, .. } => McpCall::Tool { name, arguments },
+        McpCall::Resource { .. } => McpCall::Resource { uri: name },
+        McpCall::Prompt { arguments, .. } => McpCall::Prompt { name, arguments },
+        McpCall::Completion { about, params } => {
+            let about = match about {
+                Completed::Prompt { .. } => Completed::Prompt { name },
+                Completed::Template { .. } => Completed::Template { uri: name },
+            };
+            McpCall::Completion { about, params }
+        }
+    }
+}
+
+async fn sought(stages: &Arc<Stages>, principal: &Principal, call: McpCall, wait: Duration) -> CallRequest {
+    // Without a server named there is no failure.
+    let within = search::within(stages, principal, None, wait).await.unwrap_or_default();
+    let found = match &call {
+        McpCall::Tool { name, .. } => tool(&within, name),
+        McpCall::Resource { uri } => resource(&within, uri),
+        McpCall::Prompt { name, .. } | McpCall::Completion { about: Completed::Prompt { name }, .. } => {
+            prompt(&within, name)
+        }
+        McpCall::Completion { about: Completed::Template { uri }, .. } => template(&within, uri),
+    };
+    match found {
+        Some((server, name)) => of_server(server, renamed(call, name)),
+        None => of_server(String::new(), call),
+    }
+}
+
+/// A server, and what it calls what was asked for.
+type Origin = (String, String);
+
+fn tool(within: &[Visible], name: &str) -> Option<Origin> {
+    within.iter().find_map(|visible| {
+        let tool = visible.entries().tools().find(|tool| names::joined(visible.server(), tool.name()) == name)?;
+        Some((visible.server().to_string(), tool.name().to_owned()))
+    })
+}
+
+fn prompt(within: &[Visible], name: &str) -> Option<Origin> {
+    if !names::has_digest(name) {
+        let (server, name) = names::split(name);
+        return Some((server.to_owned(), name.to_owned()));
+    }
+    within.iter().find_map(|visible| {
+        let mut prompts = visible.entries().prompts();
+        let prompt = prompts.find(|prompt| names::joined(visible.server(), prompt.name()) == name)?;
+        Some((visible.server().to_string(), prompt.name().to_owned()))
+    })
+}
+
+/// What stands between a server and a URI, where several servers have it.
+const OF: char = '+';
+
+/// A URI that says whose it is.
+pub(super) fn qualified(server: &str, uri: &str) -> String {
+    format!("{server}{OF}{uri}")
+}
+
+/// The server that a URI names in front.
+fn named<'a>(within: &[Visible], uri: &'a str) -> Option<(String, &'a str)> {
+    within.iter().find_map(|visible| {
+        let server = visible.server().as_str();
+        let rest = uri.strip_prefix(server)?.strip_prefix(OF)?;
+        Some((server.to_owned(), rest))
+    })
+}
+
+fn resource(within: &[Visible], uri: &str) -> Option<Origin> {
+    let of = |visible: &Visible| (visible.server().to_string(), uri.to_owned());
+    if let Some(visible) = within.iter().find(|visible| visible.entries().has_resource(uri)) {
+        return Some(of(visible));
+    }
+    if let Some((server, rest)) = named(within, uri) {
+        return Some((server, rest.to_owned()));
+    }
+    let fits = within.iter().filter_map(|visible| {
+        let starts = visible.entries().templates().map(|(template, _)| template.split('{').next().unwrap_or_default());
+        Some((starts.filter(|start| uri.starts_with(start)).map(str::len).max()?, visible))
+    });
+    // Of several that fit equally well the first by name.
+    if let Some((_, visible)) = fits.rev().max_by_key(|(length, _)| *length) {
+        return Some(of(visible));
+    }
+    let mut with_resources = within.iter().filter(|visible| {
+        let entries = visible.entries();
+        entries.resources().len() + entries.templates().len() > 0
+    });
+    match (with_resources.next(), with_resources.next()) {
+        (Some(only), None) => Some(of(only)),
+        _ => None,
+    }
+}
+
+fn template(within: &[Visible], uri: &str) -> Option<Origin> {
+    if let Some(visible) = within.iter().find(|visible| visible.entries().has_template(uri)) {
+        return Some((visible.server().to_string(), uri.to_owned()));
+    }
+    named(within, uri).map(|(server, rest)| (server, rest.to_owned()))
+}

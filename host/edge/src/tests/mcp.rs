@@ -1,0 +1,271 @@
+//! MCP on the port, spoken byte for byte: revisions, names, results, refusals, events and what ends a call.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// An answer: its head, and the JSON of its body.
+fn parts(answer: &str) -> (&str, Value) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+fn status(head: &str) -> u16 {
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn request(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
+}
+
+const BOTH: &str = "application/json, text/event-stream";
+
+/// A client of one revision.
+struct Speaker<'a> {
+    world: &'a World,
+    path: &'a str,
+    headers: String,
+}
+
+impl<'a> Speaker<'a> {
+    async fn initialized(world: &'a World, path: &'a str) -> Self {
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t"}});
+        let line = format!("POST {path}");
+        let answer = world.answer(&line, BOTH, &request("initialize", &params)).await;
+        let (head, body) = parts(&answer);
+        assert_eq!(body["result"]["protocolVersion"], "2025-06-18", "{answer}");
+        let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+        let headers = format!("\r\nMcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18");
+        Self { world, path, headers }
+    }
+
+    /// One without a handshake.
+    fn stateless(world: &'a World, path: &'a str) -> Self {
+        Self { world, path, headers: String::new() }
+    }
+
+    fn accept(&self, method: &str, params: &Value) -> String {
+        if !self.headers.is_empty() {
+            return format!("{BOTH}{}", self.headers);
+        }
+        let named = params.get("name").or(params.get("uri")).and_then(Value::as_str);
+        let name = named.map_or(String::new(), |name| format!("\r\nMcp-Name: {name}"));
+        format!("{BOTH}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}{name}")
+    }
+
+    fn params(&self, mut params: Value) -> Value {
+        if self.headers.is_empty() {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        params
+    }
+
+    async fn begin(&self, method: &str, params: Value) -> TcpStream {
+        let params = self.params(params);
+        let line = format!("POST {}", self.path);
+        self.world.send(&line, &self.accept(method, &params), &request(method, &params)).await
+    }
+
+    async fn says(&self, method: &str, params: Value) -> String {
+        let (mut stream, mut text) = (self.begin(method, params).await, String::new());
+        timeout(LONG, stream.read_to_string(&mut text)).await.unwrap().unwrap();
+        text
+    }
+
+    async fn asks(&self, method: &str, params: Value) -> Value {
+        parts(&self.says(method, params).await).1
+    }
+}
+
+#[tokio::test]
+async fn tools_are_listed_and_called_by_one_server_and_by_all() {
+    let world = World::start();
+    for (path, name) in [("/mcp/maths", "double"), ("/mcp", "maths__double")] {
+        for speaker in [Speaker::initialized(&world, path).await, Speaker::stateless(&world, path)] {
+            let listed = speaker.asks("tools/list", json!({})).await;
+            let tools = listed["result"]["tools"].as_array().unwrap();
+            assert_eq!(tools[0], json!({"name": name, "inputSchema": {"type": "object"}}), "nothing is added");
+            assert_eq!(tools.len(), 3);
+            let called = speaker.asks("tools/call", json!({"name": name, "arguments": {"n": 21}})).await;
+            assert_eq!(called["result"]["structuredContent"], json!({"twice": 42}), "{called}");
+            assert_eq!(called["id"], 7);
+            let is_new = speaker.headers.is_empty();
+            assert_eq!(called["result"]["resultType"] == "complete", is_new, "{called}");
+            assert_eq!(listed["result"]["ttlMs"] == 0 && listed["result"]["cacheScope"] == "private", is_new);
+        }
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_refused_call_is_a_result_that_says_so_and_an_unknown_name_an_error() {
+    let world = World::start();
+    let speaker = Speaker::initialized(&world, "/mcp").await;
+    let refused = speaker.asks("tools/call", json!({"name": "maths__double", "arguments": 5})).await;
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert!(refused["result"]["content"][0]["text"].as_str().unwrap().contains("an object is required"), "{refused}");
+    let refusal = &refused["result"]["_meta"]["footbridge/refusal"];
+    assert_eq!(refusal["reason"], "invalid_arguments");
+    assert!(refusal["auditId"].is_string());
+    for (name, reason) in [("maths__no", "unknown_tool"), ("no__double", "unknown_server"), ("x", "unknown_server")] {
+        let unknown = speaker.asks("tools/call", json!({"name": name})).await;
+        assert_eq!(
+            (unknown["error"]["code"].as_i64(), &unknown["error"]["data"]["reason"]),
+            (Some(-32602), &json!(reason))
+        );
+    }
+    let unknown = speaker.asks("resources/read", json!({"uri": "a:b"})).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let other = world.answer("POST /mcp/no", BOTH, &request("initialize", &json!({}))).await;
+    assert_eq!(parts(&other).1["error"]["data"]["reason"], "unknown_server");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn progress_goes_by_the_token_of_the_request_and_only_by_one() {
+    let world = World::start();
+    let speaker = Speaker::initialized(&world, "/mcp/maths").await;
+    let told = speaker.says("tools/call", json!({"name": "double", "_meta": {"progressToken": "p\"1"}})).await;
+    let progress = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":\
+                    {\"progressToken\":\"p\\\"1\",\"progress\":1}}\n\n";
+    assert!(told.contains(progress), "{told}");
+    assert!(told.split_once(progress).is_some_and(|(_, after)| after.contains("{\"twice\":0}")), "{told}");
+    let silent = speaker.says("tools/call", json!({"name": "double"})).await;
+    assert!(silent.contains("content-type: application/json\r\n"), "{silent}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_second_request_ends_a_call_of_its_own_client_alone() {
+    let mut world = World::start();
+    let mut cancelled = std::mem::replace(&mut world.cancelled, mpsc::channel(1).1);
+    let headers = {
+        let (one, other) =
+            (Speaker::initialized(&world, "/mcp/maths").await, Speaker::initialized(&world, "/mcp").await);
+        let mut stream = one.begin("tools/call", json!({"name": "forever", "_meta": {"progressToken": 1}})).await;
+        let mut heard = Vec::new();
+        while !heard.windows(21).any(|part| part == b"notifications/progres") {
+            assert!(timeout(LONG, stream.read_buf(&mut heard)).await.unwrap().unwrap() > 0);
+        }
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}).to_string();
+        let told = world.answer("POST /mcp", &format!("{BOTH}{}", other.headers), &cancel).await;
+        assert!(told.starts_with("HTTP/1.1 202 "), "{told}");
+        assert!(cancelled.try_recv().is_err(), "it was another client's");
+        let told = world.answer("POST /mcp/maths", &format!("{BOTH}{}", one.headers), &cancel).await;
+        assert!(told.starts_with("HTTP/1.1 202 "), "{told}");
+        assert_eq!(timeout(LONG, cancelled.recv()).await.unwrap(), Some(()));
+        one.headers
+    };
+    // Nothing of that id runs any more, and that is no fault.
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}).to_string();
+    let told = world.answer("POST /mcp", &format!("{BOTH}{headers}"), &cancel).await;
+    assert!(told.starts_with("HTTP/1.1 202 "), "{told}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn each_revision_gets_what_it_demands() {
+    let world = World::start();
+    let version = |text: &str| request("initialize", &json!({"protocolVersion": text}));
+    for (wanted, spoken) in [
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2024-11-05", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+    ] {
+        let answer = world.answer("POST /mcp", BOTH, &version(wanted)).await;
+        assert_eq!(parts(&answer).1["result"]["protocolVersion"], spoken);
+    }
+    let list = request("tools/list", &json!({}));
+    for (headers, expected) in [
+        ("", 400),
+        ("\r\nMcp-Session-Id: nope", 404),
+        ("\r\nMCP-Protocol-Version: 2099-01-01", 400),
+        ("\r\nMCP-Protocol-Version: 2026-07-28", 400),
+        ("\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list", 400),
+    ] {
+        let answer = world.answer("POST /mcp", &format!("{BOTH}{headers}"), &list).await;
+        assert_eq!(status(parts(&answer).0), expected, "{headers}: {answer}");
+    }
+    let new = Speaker::stateless(&world, "/mcp");
+    let discovered = new.asks("server/discover", json!({})).await;
+    assert_eq!(discovered["result"]["supportedVersions"], json!(["2026-07-28"]), "{discovered}");
+    for gone in ["ping", "logging/setLevel", "no/such"] {
+        let answer = new.says(gone, json!({"level": "info"})).await;
+        assert_eq!(
+            (status(parts(&answer).0), parts(&answer).1["error"]["code"].as_i64()),
+            (404, Some(-32601)),
+            "{gone}"
+        );
+    }
+    let params = new.params(json!({"name": "maths__double"}));
+    let accept = format!("{BOTH}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: maths__no");
+    let answer = world.answer("POST /mcp", &accept, &request("tools/call", &params)).await;
+    assert_eq!((status(parts(&answer).0), parts(&answer).1["error"]["code"].as_i64()), (400, Some(-32020)), "{answer}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_client_is_known_until_it_leaves_or_many_others_came() {
+    let world = World::start();
+    let speaker = Speaker::initialized(&world, "/mcp").await;
+    assert_eq!(speaker.asks("ping", json!({})).await["result"], json!({}));
+    assert_eq!(speaker.asks("logging/setLevel", json!({"level": "error"})).await["result"], json!({}));
+    assert!(speaker.asks("logging/setLevel", json!({"level": "loud"})).await["error"].is_object());
+    let told = world.answer("DELETE /mcp", &format!("{BOTH}{}", speaker.headers), "").await;
+    assert!(told.starts_with("HTTP/1.1 204 "), "{told}");
+    let gone = speaker.says("ping", json!({})).await;
+    assert!(gone.starts_with("HTTP/1.1 404 "), "{gone}");
+    let (first, second) = (Speaker::initialized(&world, "/mcp").await, Speaker::initialized(&world, "/mcp").await);
+    for _ in 0..62 {
+        Speaker::initialized(&world, "/mcp").await;
+    }
+    assert!(first.says("ping", json!({})).await.starts_with("HTTP/1.1 200 "));
+    Speaker::initialized(&world, "/mcp").await;
+    assert!(first.says("ping", json!({})).await.starts_with("HTTP/1.1 200 "), "it was used last");
+    assert!(second.says("ping", json!({})).await.starts_with("HTTP/1.1 404 "), "it was used longest ago");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_answered_as_the_protocol_has_it() {
+    let world = World::start();
+    let speaker = Speaker::initialized(&world, "/mcp").await;
+    let accept = format!("{BOTH}{}", speaker.headers);
+    for (line, body, expected) in [
+        ("POST /mcp", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", 202),
+        ("POST /mcp", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", 202),
+        ("POST /mcp", "{", 400),
+        ("POST /mcp", "[]", 400),
+        ("PUT /mcp", "{}", 405),
+        ("POST /mcp/", "{}", 404),
+        ("POST /mcp/%zz", "{}", 404),
+        ("GET /mcp/%zz", "", 404),
+    ] {
+        let answer = world.answer(line, &accept, body).await;
+        assert_eq!(status(parts(&answer).0), expected, "{line} {body}: {answer}");
+    }
+    let answer = world.answer("GET /mcp", BOTH, "").await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "nobody in particular: {answer}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_stream_of_changes_ends_with_the_harness() {
+    let world = World::start();
+    let speaker = Speaker::stateless(&world, "/mcp");
+    let params = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
+    let mut stream = speaker.begin("subscriptions/listen", params).await;
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"}\n\n\r\n") {
+        assert!(timeout(LONG, stream.read_buf(&mut heard)).await.unwrap().unwrap() > 0);
+    }
+    let heard = String::from_utf8(heard).unwrap();
+    let accepted = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"_meta\":\
+                    {\"io.modelcontextprotocol/subscriptionId\":7},\"notifications\":{\"toolsListChanged\":true,\
+                    \"promptsListChanged\":true}}}";
+    assert!(heard.contains(accepted), "{heard}");
+    world.end().await;
+}

@@ -47,6 +47,9 @@ pub struct Approval {
     /// When that state ends by itself, RFC 3339.
     #[serde(default)]
     pub expires_at: Option<String>,
+    /// How long that is from when it was told, by the bridge's clock, milliseconds.
+    #[serde(default)]
+    pub expires_in_ms: Option<u64>,
     /// What is asked.
     #[serde(default)]
     pub summary: Option<String>,

@@ -191,6 +191,29 @@ fn a_terminal_shows_one_line_that_goes_away() {
 }
 
 #[test]
+fn off_a_terminal_a_held_call_says_so_once() {
+    let asked = |id: &str, state: &str| {
+        let data = json!({"id": id, "state": state, "expiresAt": "2026-11-22T13:43:52Z", "expiresInMs": 298_400, "summary": "s/t\u{1b}"});
+        format!("event: approval\ndata: {data}\n\n")
+    };
+    let events = [asked("a1", "pending"), PROGRESS.to_owned(), asked("a1", "pending"), asked("a1", "granted")].concat();
+    let bridge = stream(&(events.clone() + &result("hi")));
+    let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &CALL));
+    assert_eq!((code, stdout.as_str()), (Some(0), "hi\n"));
+    assert!(stderr.starts_with("Held: a person has to allow this call, approval a1, 4 min 58 s left"), "{stderr}");
+    assert!(stderr.contains("\"tool-cli wait a1\"") && stderr.lines().count() == 1, "{stderr}");
+    // A second one is told of too: somebody else's identical call took the first.
+    let both = stream(&(events.clone() + &asked("a2", "pending") + &result("hi")));
+    assert_eq!(run(&mut tool_cli(&both, &CALL)).2.lines().count(), 2);
+    let bridge = stream(&(events + &result("hi")));
+    let (_, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--json"));
+    let told: Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!((&told["approval"]["id"], &told["approval"]["summary"]), (&json!("a1"), &json!("s/t\u{1b}")));
+    let quiet = stream(&(PROGRESS.to_owned() + &result("hi")));
+    assert_eq!(run(&mut tool_cli(&quiet, &CALL)).2, "", "nothing else is told");
+}
+
+#[test]
 fn waiting_for_an_approval_ends_with_what_became_of_it() {
     let wait = ["wait", "a1", "--exit-codes"];
     for (state, expected) in

@@ -192,11 +192,14 @@ fn arguments_come_from_standard_input_too() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_shown_whole() {
+fn arguments_that_are_no_object_are_told_by_their_place() {
     for arguments in ["[1]", "7", "", "{} {}", "\"x\""] {
         let (code, _, stderr) = run(&mut bare(&["s", "t", arguments]));
         assert_eq!((code, stderr), (Some(1), format!("Error: invalid JSON arguments: {arguments}\n")));
     }
+    let long = format!("{{\"text\": \"{}\",\n \"n\" 1}}", "x".repeat(100_000));
+    let (code, _, stderr) = run(bare(&["s", "t", &long]).arg("--exit-codes"));
+    assert_eq!((code, stderr.as_str()), (Some(2), "Error: invalid JSON arguments: line 2, column 6: expected `:`\n"));
 }
 
 #[test]
@@ -211,17 +214,30 @@ fn json_is_the_raw_result_on_one_line() {
     let (code, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--json"));
     assert_eq!(
         (code, stdout.as_str(), stderr.as_str()),
-        (Some(1), "{\"content\":[],\"n\":1.50,\"isError\":true}\n", "")
+        (Some(1), "", "{\"content\":[],\"n\":1.50,\"isError\":true}\n"),
+        "a failed call is no data for a pipe"
     );
     let bridge = Bridge::error(json!({"code": -32001, "message": "no", "data": {"reason": "denied_by_policy"}}));
     let (_, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--json"));
     let error: Value = serde_json::from_str(&stderr).unwrap();
     assert_eq!(stdout, "");
     assert_eq!(
-        (&error["code"], &error["message"], &error["data"]["reason"]),
-        (&json!(-32001), &json!("no"), &json!("denied_by_policy"))
+        error,
+        json!({"type": "RpcProtocolError", "message": "no", "httpStatus": 200, "rpcCode": -32001,
+            "rpcData": {"reason": "denied_by_policy"}, "exitCode": 5})
     );
-    assert_eq!(error["exitCode"], 5);
+}
+
+#[test]
+fn what_does_not_fit_is_told_once_each() {
+    let found = json!([{"instancePath": "/a", "keyword": "type", "message": "1 is no text"},
+        {"instancePath": "", "message": "\u{1b}[2J"}, "of an older bridge"]);
+    let error = |message: &str| json!({"code": -32602, "message": message, "data": {"validationErrors": found}});
+    for message in ["no", "no: /a: 1 is no text (and 2 more)"] {
+        let stderr = run(&mut tool_cli(&Bridge::error(error(message)), &CALL)).2;
+        let first = if message == "no" { "  /a: 1 is no text\n" } else { "" };
+        assert_eq!(stderr, format!("Error: {message}\n{first}  /: \\u{{1b}}[2J\n  of an older bridge\n"));
+    }
 }
 
 #[test]
@@ -232,6 +248,81 @@ fn a_single_image_is_written_as_its_bytes() {
     assert_eq!((code, stdout), (Some(0), format!("Written to: {file}\n")));
     assert_eq!(fs::read(&file).unwrap(), b"\x89PNG\r\n\x1a\n");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
+}
+
+/// A text, as many images as there are ends, and one more text.
+fn mixed(ends: &[(&str, &str)]) -> Value {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let images = ends.iter().map(|(mime_type, data)| json!({"type": "image", "data": data, "mimeType": mime_type}));
+    let content: Vec<Value> = [text("before")].into_iter().chain(images).chain([text("after")]).collect();
+    json!({ "content": content })
+}
+
+#[test]
+fn of_a_result_with_one_image_a_file_gets_its_bytes_and_the_rest_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.png").display().to_string();
+    let bridge = Bridge::result(mixed(&[("image/png", "iVBORw0KGgo=")]));
+    let (code, stdout, _) = run(tool_cli(&bridge, &CALL).args(["--out", &file]));
+    assert_eq!((code, stdout), (Some(0), format!("before\nafter\nWritten to: {file}\n")));
+    assert_eq!(fs::read(&file).unwrap(), b"\x89PNG\r\n\x1a\n");
+    let (_, stdout, _) = run(tool_cli(&bridge, &CALL).args(["--json", "--out", &file]));
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told, json!({"written": file, "bytes": 8, "content": [text("before"), text("after")]}));
+    let mut both = mixed(&[("image/png", "iVBORw0KGgo=")]);
+    both["structuredContent"] = json!({"width": 1});
+    let (_, stdout, _) = run(tool_cli(&Bridge::result(both), &CALL).args(["--out", &file]));
+    assert_eq!(stdout, format!("{{\n  \"width\": 1\n}}\nWritten to: {file}\n"));
+    assert_eq!(fs::read(&file).unwrap(), b"\x89PNG\r\n\x1a\n");
+    let resource = json!({"contents": [{"uri": "u:1", "text": "words"}, {"uri": "u:2", "blob": "eA=="}]});
+    let bridge = Bridge::result(resource);
+    let mut read = tool_cli(&bridge, &["resource", "read", "s", "u:1", "--out", &file]);
+    assert_eq!(run(&mut read).1, format!("# u:1 (text)\nwords\nWritten to: {file}\n"));
+    assert_eq!(fs::read(&file).unwrap(), b"x");
+}
+
+#[test]
+fn several_images_need_a_folder_and_none_is_lost_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, dir) = (folder.path().join("page.png"), folder.path().join("pages"));
+    let bridge = Bridge::result(mixed(&[("image/png", "eA=="), ("image/../../x", "eQ==")]));
+    let (code, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--out").arg(&file));
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("2 images, sounds or blobs") && stderr.contains("--out-dir DIR"), "{stderr}");
+    assert!(stdout.starts_with("before\n{\n") && stdout.contains("eA==") && stdout.contains("eQ=="), "{stdout}");
+    assert!(!file.exists());
+    for _again in 0..2 {
+        let (code, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--out-dir").arg(&dir));
+        let (first, second) = (dir.join("image-1.png"), dir.join("image-2.bin"));
+        let expected = format!("before\nafter\nWritten to: {}\nWritten to: {}\n", first.display(), second.display());
+        assert_eq!((code, stdout), (Some(0), expected), "{stderr}");
+        assert_eq!((fs::read(first).unwrap(), fs::read(second).unwrap()), (b"x".to_vec(), b"y".to_vec()));
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
+    }
+    let (_, stdout, _) = run(tool_cli(&bridge, &CALL).arg("--json").arg("--out-dir").arg(&dir));
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told["written"][1]["path"], dir.join("image-2.bin").display().to_string());
+    assert_eq!((&told["written"][0]["bytes"], &told["content"][1]["text"]), (&json!(1), &json!("after")));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_noticed_before_the_call_and_none_is_made_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let bridge = Bridge::error(json!({"code": -32603, "message": "no"}));
+    for dir in [folder.path().join("no/such"), file] {
+        let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--out-dir").arg(&dir));
+        assert_eq!(code, Some(1));
+        assert!(stderr.starts_with("Error: cannot write ") && stderr.contains("Nothing was called"), "{stderr}");
+    }
+    assert!(bridge.got.lock().unwrap().is_empty());
+    let dir = folder.path().join("new");
+    assert_eq!(run(tool_cli(&bridge, &CALL).arg("--out-dir").arg(&dir)).0, Some(1));
+    assert!(bridge.got.lock().unwrap().len() == 1 && !dir.exists());
+    let text = Bridge::result(json!({"content": [{"type": "text", "text": "no image"}]}));
+    assert_eq!(run(tool_cli(&text, &CALL).arg("--out-dir").arg(&dir)).1, "no image\n");
 }
 
 #[test]
@@ -283,6 +374,86 @@ fn resources_are_listed_and_read() {
     let bridge = Bridge::result(json!({"contents": [{"uri": "u:1", "text": "hello"}]}));
     assert_eq!(run(&mut tool_cli(&bridge, &["resource", "read", "s", "u:1"])).1, "hello\n");
     assert_eq!(bridge.first().method(), "readResource");
+}
+
+/// Lists a resource for `a` and `b`, and fails for `bad`.
+fn servers(names: &'static [&'static str]) -> Bridge {
+    Bridge::raw(move |got| {
+        let body: Value = serde_json::from_str(&got.body).unwrap();
+        let server = body["params"]["server"].as_str().unwrap_or_default();
+        let entries: Vec<Value> =
+            names.iter().map(|name| json!({"name": name, "toolCount": 0, "examples": []})).collect();
+        let mut answer = match body["method"].as_str().unwrap() {
+            "listServers" => json!({"result": {"servers": entries}}),
+            _ if server == "bad" => json!({"error": {"code": -32603, "message": "it broke\u{1b}"}}),
+            "listResources" if server == "b" => {
+                json!({"result": {"resources": [{"uri": "u:b", "size": 1.50}], "partial": ["one was too long"]}})
+            }
+            "listResources" => json!({"result": {"resources": [{"uri": format!("u:{server}")}]}}),
+            "listResourceTemplates" => json!({"result": {"templates": [{"uriTemplate": "u:{x}"}]}}),
+            _ => json!({"result": {"contents": [{"uri": "u:1", "text": format!("of {server}")}]}}),
+        };
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = body["id"].clone();
+        ok(&answer)
+    })
+}
+
+#[test]
+fn without_a_server_all_of_them_are_listed() {
+    let (code, stdout, stderr) = run(&mut tool_cli(&servers(&["a", "bad", "b"]), &["resource", "list"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "a — 1 resource(s):\n  u:a\n\nb — 1 resource(s):\n  u:b\n"));
+    let warning = "Warning: partial resource discovery (1/3 server(s) failed).\n";
+    assert_eq!(stderr, format!("bad — it broke\u{1b}\nWarning: b — one was too long\n{warning}"));
+    let (code, stdout, _) = run(&mut tool_cli(&servers(&["a"]), &["resource", "templates"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "a — 1 resource template(s):\n  u:{x}\n"));
+    let (code, stdout, _) = run(&mut tool_cli(&servers(&[]), &["resource", "list"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "No MCP servers connected.\n"));
+    let (code, stdout, stderr) = run(&mut tool_cli(&servers(&["bad"]), &["resource", "list"]));
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(1), "", "bad — it broke\u{1b}\n"));
+    // More than are asked at once.
+    const MANY: [&str; 20] = ["a"; 20];
+    assert_eq!(run(&mut tool_cli(&servers(&MANY), &["resource", "list"])).1.matches("u:a").count(), 20);
+}
+
+#[test]
+fn listings_of_resources_have_the_public_commands_report() {
+    let report = |bridge: &Bridge, args: &[&str]| {
+        let (code, stdout, stderr) = run(tool_cli(bridge, &["resource"]).args(args).arg("--json"));
+        assert!(stderr.is_empty() && stdout.lines().count() == 1, "{stderr}{stdout}");
+        (code, serde_json::from_str::<Value>(&stdout).unwrap())
+    };
+    let (code, told) = report(&servers(&["a", "bad", "b"]), &["list"]);
+    let error = json!({"type": "RpcProtocolError", "message": "it broke\u{1b}", "httpStatus": 200, "rpcCode": -32603, "exitCode": 1});
+    assert_eq!(
+        (code, told),
+        (
+            Some(0),
+            json!({"kind": "resources", "status": "partial", "results": [
+                {"server": "a", "ok": true, "resources": [{"uri": "u:a"}]},
+                {"server": "bad", "ok": false, "error": error},
+                {"server": "b", "ok": true, "resources": [{"uri": "u:b", "size": 1.5}], "partial": ["one was too long"]},
+            ]})
+        )
+    );
+    let (code, told) = report(&servers(&["a"]), &["templates", "--server", "a"]);
+    let entry = json!({"server": "a", "ok": true, "templates": [{"uriTemplate": "u:{x}"}]});
+    assert_eq!((code, told), (Some(0), json!({"kind": "templates", "status": "complete", "results": [entry]})));
+    let (code, told) = report(&servers(&["bad"]), &["list", "bad"]);
+    assert_eq!((code, &told["status"], &told["results"][0]["ok"]), (Some(1), &json!("failed"), &json!(false)));
+    let (code, told) = report(&servers(&[]), &["list"]);
+    assert_eq!((code, told), (Some(0), json!({"kind": "resources", "status": "complete", "results": []})));
+}
+
+#[test]
+fn a_resource_is_read_without_a_server_where_there_is_one() {
+    let bridge = servers(&["a"]);
+    assert_eq!(run(&mut tool_cli(&bridge, &["resource", "read", "u:1"])).1, "of a\n");
+    assert_eq!(run(&mut tool_cli(&bridge, &["resource", "read", "--server", "x", "u:1"])).1, "of x\n");
+    for (names, part) in [(&["a", "b"][..], "Connected: a, b"), (&[], "no MCP server is connected")] {
+        let (code, _, stderr) = run(tool_cli(&servers(names), &["resource", "read", "u:1"]).arg("--exit-codes"));
+        assert!(code == Some(2) && stderr.contains(part), "{stderr}");
+    }
 }
 
 #[test]

@@ -177,16 +177,17 @@ fn of_several_mistakes_in_a_body_the_first_of_the_table_is_answered() {
             r#"{{"jsonrpc":"2.0","id":5,"method":"callTool","params":{{"server":"weather","tool":"check_weather","arguments":{arguments}}}}}"#
         )
     };
+    // Which id is not known, or it is: what is JSON and refused all the same.
     let no_json = [
-        String::new(),
-        r#"{"jsonrpc":"1.0","id":5,"id":6}"#.to_owned(),
-        r#"{"jsonrpc":"1.0","id":5,"params":{"a":{"b":1,"\u0062":2}}}"#.to_owned(),
-        r#"{"jsonrpc":"1.0","id":5,"method":"\ud800"}"#.to_owned(),
-        format!(r#"{{"jsonrpc":"1.0","id":5,"params":{}}}"#, deep(128)),
+        (String::new(), json!(null)),
+        (r#"{"jsonrpc":"1.0","id":5,"id":6}"#.to_owned(), json!(null)),
+        (r#"{"jsonrpc":"1.0","id":5,"params":{"a":{"b":1,"\u0062":2}}}"#.to_owned(), json!(5)),
+        (r#"{"jsonrpc":"1.0","id":5,"method":"\ud800"}"#.to_owned(), json!(5)),
+        (format!(r#"{{"jsonrpc":"1.0","id":5,"params":{}}}"#, deep(128)), json!(5)),
     ];
-    for body in no_json {
+    for (body, id) in no_json {
         let error = answer(&body);
-        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32700), &Value::Null), "{body}: {error}");
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32700), &id), "{body}: {error}");
     }
     // Body, code, start of the message; each holds the mistakes of the rows below it too.
     let rows = [
@@ -258,7 +259,12 @@ fn a_refusal_says_to_a_program_what_a_person_reads_in_it() {
     assert_eq!(unknown["discoveredTools"], json!(["alerts", "check_weather"]));
     let wrong = data(json!({"server": "weather", "tool": "check_weather", "arguments": {"city": 5}}));
     assert_eq!(wrong["reason"], "invalid_arguments");
-    assert!(!wrong["validationErrors"].as_array().unwrap().is_empty(), "{wrong}");
+    assert_eq!((&wrong["server"], &wrong["tool"]), (&json!("weather"), &json!("check_weather")));
+    let violation = &wrong["validationErrors"][0];
+    assert_eq!((&violation["instancePath"], &violation["keyword"]), (&json!("/city"), &json!("type")), "{wrong}");
+    let error = bridge.guest.asks("callTool", json!({"server": "weather", "tool": "check_weather"}));
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with(": /: \"city\" is a required property"), "{message}");
     for refused in [unknown, wrong, data(json!({"server": "nope", "tool": "x"}))] {
         assert!(refused["auditId"].is_string(), "{refused}");
     }

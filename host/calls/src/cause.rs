@@ -1,7 +1,7 @@
 //! Why a call is not answered with a result: causes with their data. What a guest reads is worded where it is answered,
 //! in the dialect that it speaks.
 
-use footbridge_core::{gate::Decision, names::ServerName};
+use footbridge_core::{gate::Decision, names::ServerName, schema::Violation};
 use footbridge_proto::rpc::Reason;
 
 use crate::{provider::NoAnswer, session::OverLimit};
@@ -205,7 +205,7 @@ pub enum BadArguments {
     /// A number would not keep its value.
     Inexact(String),
     /// They break the tool's schema.
-    Violations(Vec<String>),
+    Violations(Vec<Violation>),
     /// Checking them would cost too much.
     TooCostly,
     /// There is never room for so many bytes.

@@ -1,6 +1,9 @@
 //! What happens between sending a call and its answer, for whoever watches that call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::mpsc;
 
@@ -76,6 +79,8 @@ pub struct ApprovalEvent {
     pub state: &'static str,
     /// When that state ends by itself, RFC 3339 in UTC.
     pub expires_at: Option<String>,
+    /// How long that is from now: a guest's clock may be another.
+    pub expires_in: Option<Duration>,
     /// What is asked, for a person, in a line.
     pub summary: String,
 }

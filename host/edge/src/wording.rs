@@ -11,6 +11,7 @@ use footbridge_calls::{
 };
 use footbridge_core::{gate::Decision, names::ServerName};
 use footbridge_proto::rpc::ErrorObject;
+use serde_json::{Value, json};
 
 /// How long to wait where a moment is enough, milliseconds.
 const A_MOMENT: u64 = 1000;
@@ -48,8 +49,13 @@ fn of_cause(cause: &Cause) -> ErrorObject {
             .with("prompt", repeated(prompt).as_ref())
             .with("discoveredPrompts", discovered.as_slice()),
         Cause::NotAsPinned { server, tool } => error.with("server", server.as_str()).with("tool", tool.as_str()),
-        Cause::Arguments { why: BadArguments::Violations(found), .. } => {
-            error.with("validationErrors", found.as_slice())
+        Cause::Arguments { server, name, why } => {
+            let found = if let BadArguments::Violations(found) = why { found.as_slice() } else { &[] };
+            let found: Vec<Value> = found.iter().map(|one| json!(one)).collect();
+            error.with("server", server.as_str()).with("tool", name.as_str()).with("validationErrors", found)
+        }
+        Cause::InvalidSchema { server, tool, why } => {
+            error.with("server", server.as_str()).with("tool", tool.as_str()).with("schemaError", why.as_str())
         }
         Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => error.with("retryAfterMs", *retry_after_ms),
         Cause::OverLimit(OverLimit::Busy)
@@ -227,7 +233,15 @@ fn bad_arguments(label: &str, why: &BadArguments) -> String {
         BadArguments::NotAnObject => format!("{invalid}: an object is required"),
         BadArguments::TooDeep(depth) => format!("{invalid}: an object is required, nested at most {depth} deep"),
         BadArguments::Inexact(number) => format!("{invalid}: the number {number} would not keep its value"),
-        BadArguments::Violations(_) => format!("Arguments do not match the input schema for \"{label}\""),
+        BadArguments::Violations(found) => {
+            let unfit = format!("Arguments do not match the input schema for \"{label}\"");
+            // All that some clients show.
+            match found.as_slice() {
+                [] => unfit,
+                [only] => format!("{unfit}: {only}"),
+                [first, others @ ..] => format!("{unfit}: {first} (and {} more)", others.len()),
+            }
+        }
         BadArguments::TooCostly => {
             format!("Checking these arguments for \"{label}\" against its schema would cost too much")
         }

@@ -4,12 +4,13 @@
 //! - [`typed`]: arguments and times as they are typed.
 //! - [`answers`]: the shapes of answers, read leniently.
 //! - [`render`], [`layout`], [`show`]: results, JSON and listings as text.
-//! - [`output`]: standard output, standard error, or a file.
+//! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
 //! - [`result`]: a result on its way to one of these.
 //!
 //! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
 
 pub mod answers;
+pub mod destination;
 pub mod layout;
 pub mod output;
 pub mod render;

@@ -166,8 +166,10 @@ enum Way {
     InPlace,
 }
 
-const BEFORE: &str = "Nothing was called: choose another file";
-const AFTER: &str = "The call was made and its result is lost";
+/// What a place that cannot be written means before the call.
+pub(crate) const BEFORE: &str = "Nothing was called: choose another place";
+/// The same after it.
+pub(crate) const AFTER: &str = "The call was made and its result is lost";
 
 impl OutFile {
     /// Finds out whether and how the file can be written, and leaves it as it is.
@@ -176,6 +178,12 @@ impl OutFile {
     /// [`NotWritten::File`].
     pub fn prepare(path: &Path) -> Result<Self, NotWritten> {
         let way = find_way(path).map_err(|source| NotWritten::File { path: path.to_owned(), source, then: BEFORE })?;
+        Ok(Self { path: path.to_owned(), way })
+    }
+
+    /// The same once the call was made: what fails now loses its result.
+    pub(crate) fn of_a_result(path: &Path) -> Result<Self, NotWritten> {
+        let way = find_way(path).map_err(|source| NotWritten::File { path: path.to_owned(), source, then: AFTER })?;
         Ok(Self { path: path.to_owned(), way })
     }
 

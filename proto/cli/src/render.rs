@@ -1,7 +1,8 @@
 //! Results of calls and resources as text or bytes.
 //!
-//! In a pipe and in a file a block is its text, or its JSON indented, as recorded. On a terminal an image, audio or
-//! blob is one line. A result that is exactly one of these goes into a file as its bytes.
+//! In a pipe a block is its text, or its JSON indented, as recorded; on a terminal an image, audio or blob is one line.
+//! Into a file goes what is printed, unless there is one image, audio or blob among it: then its bytes do, and the rest
+//! is printed. Names of files are made here, since a server's could be any.
 
 use std::fmt;
 
@@ -13,20 +14,45 @@ use crate::{
     layout,
 };
 
+/// Ends of names of files, by what is in them.
+const EXTENSIONS: [(&str, &str); 16] = [
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+    ("image/svg+xml", "svg"),
+    ("image/bmp", "bmp"),
+    ("audio/wav", "wav"),
+    ("audio/x-wav", "wav"),
+    ("audio/mpeg", "mp3"),
+    ("audio/ogg", "ogg"),
+    ("audio/flac", "flac"),
+    ("application/pdf", "pdf"),
+    ("application/json", "json"),
+    ("application/zip", "zip"),
+    ("application/gzip", "gz"),
+    ("text/plain", "txt"),
+];
+
 /// One part of a result.
 enum Part {
     Text(String),
-    /// Bytes in base64, and what they are.
-    Data {
-        kind: String,
-        base64: String,
-        json: Box<RawValue>,
-    },
+    Data(Media),
     Json(Box<RawValue>),
+}
+
+/// An image, audio or blob.
+pub struct Media {
+    kind: &'static str,
+    mime_type: Option<String>,
+    base64: String,
+    json: Box<RawValue>,
 }
 
 /// A result, read as far as printing it needs.
 pub struct Rendered {
+    /// What is printed in place of the parts, where there is one.
+    structured: Option<Box<RawValue>>,
     parts: Vec<Part>,
 }
 
@@ -34,11 +60,7 @@ impl Rendered {
     /// The structured result where there is one, or the blocks.
     #[must_use]
     pub fn call(result: CallResult) -> Self {
-        let parts = match result.structured_content {
-            Some(json) => vec![Part::Json(json)],
-            None => result.content.into_iter().map(block).collect(),
-        };
-        Self { parts }
+        Self { structured: result.structured_content, parts: result.content.into_iter().map(block).collect() }
     }
 
     /// The parts of a resource; where there are several, each below a line that says which it is.
@@ -46,13 +68,14 @@ impl Rendered {
     pub fn resource(contents: ResourceContents) -> Self {
         let several = contents.contents.len() > 1;
         let parts = contents.contents.into_iter().map(|raw| content(raw, several)).collect();
-        Self { parts }
+        Self { structured: None, parts }
     }
 
     /// Whether there is nothing to print.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self.parts.as_slice() {
+            _ if self.structured.is_some() => false,
             [] => true,
             [Part::Text(text)] => text.is_empty(),
             _ => false,
@@ -64,7 +87,33 @@ impl Rendered {
     /// # Errors
     /// When `out` takes no more.
     pub fn write(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (at, part) in self.parts.iter().enumerate() {
+        self.write_parts(on_terminal, out, |_| true)
+    }
+
+    /// The same without images, audio and blobs.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_rest(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
+        self.write_parts(on_terminal, out, |part| !matches!(part, Part::Data(_)))
+    }
+
+    /// Whether there is anything besides images, audio and blobs.
+    #[must_use]
+    pub fn has_rest(&self) -> bool {
+        let says = |part: &Part| match part {
+            Part::Text(text) => !text.is_empty(),
+            Part::Json(_) => true,
+            Part::Data(_) => false,
+        };
+        self.structured.is_some() || self.parts.iter().any(says)
+    }
+
+    fn write_parts(&self, on_terminal: bool, out: &mut dyn fmt::Write, is_in: fn(&Part) -> bool) -> fmt::Result {
+        if let Some(json) = &self.structured {
+            return layout::write_indented(json, out);
+        }
+        for (at, part) in self.parts.iter().filter(|part| is_in(part)).enumerate() {
             if at > 0 {
                 out.write_str("\n")?;
             }
@@ -73,13 +122,10 @@ impl Rendered {
         Ok(())
     }
 
-    /// The bytes that a file gets, where the result is nothing but one image, audio or blob.
+    /// The images, audio and blobs in it.
     #[must_use]
-    pub fn only_data(&self) -> Option<Result<Vec<u8>, DecodeError>> {
-        match self.parts.as_slice() {
-            [Part::Data { base64, .. }] => Some(decode(base64)),
-            _ => None,
-        }
+    pub fn media(&self) -> Vec<&Media> {
+        self.parts.iter().filter_map(|part| if let Part::Data(media) = part { Some(media) } else { None }).collect()
     }
 }
 
@@ -88,18 +134,48 @@ impl Part {
         match self {
             Self::Text(text) => out.write_str(text),
             Self::Json(json) => layout::write_indented(json, out),
-            Self::Data { kind, base64, .. } if on_terminal => {
+            Self::Data(Media { kind, mime_type, base64, .. }) if on_terminal => {
                 let data = base64.trim_ascii().trim_end_matches('=');
-                write!(out, "[{}, {} bytes: use --out FILE]", Escaped(kind), data.len() * 3 / 4)
+                let mime_type = mime_type.as_ref().map_or_else(String::new, |name| format!(" {}", Escaped(name)));
+                write!(out, "[{kind}{mime_type}, {} bytes: use --out FILE]", data.len() * 3 / 4)
             }
-            Self::Data { json, .. } => layout::write_indented(json, out),
+            Self::Data(media) => layout::write_indented(&media.json, out),
         }
     }
 }
 
+impl Media {
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// When they are not base64.
+    pub fn bytes(&self) -> Result<Vec<u8>, DecodeError> {
+        decode(&self.base64)
+    }
+
+    /// What it is, as its server says.
+    #[must_use]
+    pub fn mime_type(&self) -> Option<&str> {
+        self.mime_type.as_deref()
+    }
+
+    /// A name for a file of it, the one of this number in its result.
+    #[must_use]
+    pub fn file_name(&self, number: usize) -> String {
+        let bare = self.mime_type().and_then(|name| name.split(';').next()).unwrap_or_default().trim();
+        let known = EXTENSIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(bare));
+        format!("{}-{number}.{}", self.kind, known.map_or("bin", |(_, end)| end))
+    }
+}
+
+/// Whether a block or a part of a resource is an image, audio or a blob.
+pub(crate) fn is_media(raw: &RawValue, in_resource: bool) -> bool {
+    let raw = raw.to_owned();
+    matches!(if in_resource { content(raw, false) } else { block(raw) }, Part::Data(_))
+}
+
 fn block(raw: Box<RawValue>) -> Part {
-    let data =
-        |kind: &str, Data { base64, mime_type }: Data, json| Part::Data { kind: named(kind, mime_type), base64, json };
+    let data = |kind, Data { base64, mime_type }: Data, json| Part::Data(Media { kind, mime_type, base64, json });
     match Block::read(&raw) {
         Block::Text(text) => Part::Text(text),
         Block::Image(image) => data("image", image, raw),
@@ -119,13 +195,9 @@ fn content(raw: Box<RawValue>, several: bool) -> Part {
             Part::Text(format!("# {} ({})\n{text}", Escaped(&content.uri), Escaped(kind)))
         }
         (Some(text), _) => Part::Text(text),
-        (None, Some(base64)) => Part::Data { kind: named("blob", content.mime_type), base64, json: raw },
+        (None, Some(base64)) => Part::Data(Media { kind: "blob", mime_type: content.mime_type, base64, json: raw }),
         (None, None) => Part::Json(raw),
     }
-}
-
-fn named(kind: &str, mime_type: Option<String>) -> String {
-    mime_type.map_or_else(|| kind.to_owned(), |mime_type| format!("{kind} {mime_type}"))
 }
 
 #[cfg(test)]
@@ -151,14 +223,34 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_the_bytes_of_a_single_image_and_the_text_of_all_else() {
-        assert_eq!(call(IMAGE).only_data().unwrap().unwrap(), b"\x89PNG\r\n\x1a\n");
-        let two = r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"eA=="}]}"#;
-        assert!(call(two).only_data().is_none());
-        assert_eq!(text(&call(two), false), "a\n{\n  \"type\": \"image\",\n  \"data\": \"eA==\"\n}");
+    fn images_audio_and_blobs_are_told_from_the_rest() {
+        let only = |rendered: Rendered| rendered.media()[0].bytes();
+        assert_eq!(only(call(IMAGE)).unwrap(), b"\x89PNG\r\n\x1a\n");
+        assert!(!call(IMAGE).has_rest());
+        let two = call(r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"eA=="},{"type":"new"}]}"#);
+        let mut rest = String::new();
+        two.write_rest(false, &mut rest).unwrap();
+        assert_eq!((two.media().len(), two.has_rest(), rest.as_str()), (1, true, "a\n{\n  \"type\": \"new\"\n}"));
+        assert!(text(&two, false).starts_with("a\n{\n  \"type\": \"image\",\n  \"data\": \"eA==\"\n}"));
         let blob = r#"{"contents":[{"uri":"u:x","blob":"eA"}]}"#;
-        assert_eq!(Rendered::resource(serde_json::from_str(blob).unwrap()).only_data().unwrap().unwrap(), b"x");
-        assert!(call(r#"{"content":[{"type":"audio","data":"%"}]}"#).only_data().unwrap().is_err());
+        assert_eq!(only(Rendered::resource(serde_json::from_str(blob).unwrap())).unwrap(), b"x");
+        assert!(only(call(r#"{"content":[{"type":"audio","data":"%"}]}"#)).is_err());
+        // The structured form stands for the texts, not for the image.
+        let both = r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"eA=="}],"structuredContent":{}}"#;
+        assert_eq!((text(&call(both), false).as_str(), call(both).media().len()), ("{}", 1));
+    }
+
+    #[test]
+    fn a_server_names_no_file() {
+        let named = |mime_type: &str| {
+            let block = serde_json::json!({"type": "image", "data": "eA==", "mimeType": mime_type});
+            call(&serde_json::json!({ "content": [block] }).to_string()).media()[0].file_name(3)
+        };
+        assert_eq!(named("image/png"), "image-3.png");
+        assert_eq!(named("Image/JPEG; q=1"), "image-3.jpg");
+        for odd in ["image/../../x", "image/sh", "", "png\n"] {
+            assert_eq!(named(odd), "image-3.bin", "{odd}");
+        }
     }
 
     #[test]

@@ -1,14 +1,21 @@
-//! A result on its way out: to standard output as text or JSON, or into a file.
+//! A result on its way out: to standard output as text or JSON, or written where it was asked to be.
 
-use std::fmt;
+use std::{
+    fmt,
+    fs::create_dir,
+    io,
+    path::{Path, PathBuf},
+};
 
-use serde_json::{json, value::RawValue};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     answers::{CallResult, DecodeError},
+    destination::Prepared,
     layout,
-    output::{self, FileContent, NotWritten, OutFile},
-    render::Rendered,
+    output::{self, AFTER, FileContent, NotWritten, OutFile},
+    render::{Media, Rendered, is_media},
 };
 
 /// Why a result did not get out.
@@ -20,6 +27,18 @@ pub enum NotPrinted {
     /// Its data cannot be read.
     #[error("the result's data is not base64, so nothing was written: {0}")]
     Base64(#[from] DecodeError),
+    /// One file cannot hold it. All of it has been printed.
+    #[error(
+        "the result has {count} images, sounds or blobs, so all of it was printed and {path} was not written. The call \
+         was made; next time give a folder, with --out-dir DIR",
+        path = path.display()
+    )]
+    Several {
+        /// How many there are.
+        count: usize,
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Prints the result of a call, and says whether the tool did what it was called for. What it reports as an error goes
@@ -27,12 +46,17 @@ pub enum NotPrinted {
 ///
 /// # Errors
 /// [`NotPrinted`].
-pub fn print_call(raw: &RawValue, result: CallResult, json: bool, file: Option<OutFile>) -> Result<bool, NotPrinted> {
+pub fn print_call(
+    raw: &RawValue,
+    result: CallResult,
+    json: bool,
+    to: Option<impl Into<Prepared>>,
+) -> Result<bool, NotPrinted> {
     if !result.is_error {
-        return print(raw, &Rendered::call(result), json, file).map(|()| true);
+        return print(raw, &Rendered::call(result), json, to).map(|()| true);
     }
     if json {
-        output::print(&(layout::one_line(raw) + "\n"))?;
+        output::print_error(&(layout::one_line(raw) + "\n"));
         return Ok(false);
     }
     let rendered = Rendered::call(result);
@@ -44,31 +68,132 @@ pub fn print_call(raw: &RawValue, result: CallResult, json: bool, file: Option<O
     Ok(false)
 }
 
-/// Prints a result, or writes it to a file and prints that.
+/// Prints a result, or writes it and prints the rest.
 ///
 /// # Errors
 /// [`NotPrinted`].
-pub fn print(raw: &RawValue, result: &Rendered, json: bool, file: Option<OutFile>) -> Result<(), NotPrinted> {
-    let Some(file) = file else {
-        if json {
-            return Ok(output::print(&(layout::one_line(raw) + "\n"))?);
+pub fn print(raw: &RawValue, result: &Rendered, json: bool, to: Option<impl Into<Prepared>>) -> Result<(), NotPrinted> {
+    let media = result.media();
+    match (to.map(Into::into), media.as_slice()) {
+        (None, _) => print_whole(raw, result, json),
+        (Some(Prepared::File(file)), []) => {
+            let path = file.path().display().to_string();
+            let text = |out: &mut dyn fmt::Write| result.write(false, out);
+            let bytes = file.write(&FileContent::Text(&text))?;
+            told(json, &OneWritten { written: &path, bytes, rest: Rest::default() }, &[&path])
         }
-        if result.is_empty() {
-            return Ok(());
+        (Some(Prepared::File(file)), [one]) => {
+            let path = file.path().display().to_string();
+            let bytes = file.write(&FileContent::Bytes(one.bytes()?))?;
+            print_rest(json, result)?;
+            told(json, &OneWritten { written: &path, bytes, rest: Rest::of(raw) }, &[&path])
         }
-        let on_terminal = output::on_terminal();
-        return Ok(output::print_with(|out| result.write(on_terminal, out).and_then(|()| out.write_str("\n")))?);
-    };
-    let path = file.path().display().to_string();
-    let text = |out: &mut dyn fmt::Write| result.write(false, out);
-    let content = match result.only_data() {
-        Some(bytes) => FileContent::Bytes(bytes?),
-        None => FileContent::Text(&text),
-    };
-    let bytes = file.write(&content)?;
-    Ok(output::print(&if json {
-        format!("{}\n", json!({ "written": path, "bytes": bytes }))
-    } else {
-        format!("Written to: {path}\n")
-    })?)
+        // It was made, so what came of it is not thrown away.
+        (Some(Prepared::File(file)), several) => {
+            print_whole(raw, result, json)?;
+            Err(NotPrinted::Several { count: several.len(), path: file.path().to_owned() })
+        }
+        (Some(Prepared::Folder(folder)), media) => {
+            let written = write_all(&folder, media)?;
+            print_rest(json, result)?;
+            let paths: Vec<&str> = written.iter().map(|one| one.path.as_str()).collect();
+            told(json, &AllWritten { written: &written, rest: Rest::of(raw) }, &paths)
+        }
+    }
+}
+
+fn print_whole(raw: &RawValue, result: &Rendered, json: bool) -> Result<(), NotPrinted> {
+    if json {
+        return Ok(output::print(&(layout::one_line(raw) + "\n"))?);
+    }
+    if result.is_empty() {
+        return Ok(());
+    }
+    let on_terminal = output::on_terminal();
+    Ok(output::print_with(|out| result.write(on_terminal, out).and_then(|()| out.write_str("\n")))?)
+}
+
+/// For a program it is in the report.
+fn print_rest(json: bool, result: &Rendered) -> Result<(), NotPrinted> {
+    if json || !result.has_rest() {
+        return Ok(());
+    }
+    let on_terminal = output::on_terminal();
+    Ok(output::print_with(|out| result.write_rest(on_terminal, out).and_then(|()| out.write_str("\n")))?)
+}
+
+/// All are decoded before the first is written.
+fn write_all(folder: &Path, media: &[&Media]) -> Result<Vec<Written>, NotPrinted> {
+    let decoded = media.iter().map(|one| one.bytes()).collect::<Result<Vec<_>, _>>()?;
+    match create_dir(folder) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(NotWritten::File { path: folder.to_owned(), source, then: AFTER }.into());
+        }
+        _ => {}
+    }
+    let files = media.iter().zip(decoded).enumerate();
+    let write = files.map(|(at, (one, bytes))| {
+        let path = folder.join(one.file_name(at + 1));
+        let shown = path.display().to_string();
+        let bytes = OutFile::of_a_result(&path)?.write(&FileContent::Bytes(bytes))?;
+        Ok(Written { path: shown, bytes, mime_type: one.mime_type().map(str::to_owned) })
+    });
+    write.collect()
+}
+
+/// Says what was written, at the end of what is printed.
+fn told(json: bool, report: &impl Serialize, paths: &[&str]) -> Result<(), NotPrinted> {
+    if json {
+        let report = to_raw_value(report).map_err(|e| NotWritten::Stdout(e.into()))?;
+        return Ok(output::print(&(layout::one_line(&report) + "\n"))?);
+    }
+    let lines: String = paths.iter().map(|path| format!("Written to: {path}\n")).collect();
+    Ok(output::print(&lines)?)
+}
+
+/// One file that was written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    path: String,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+}
+
+#[derive(Serialize)]
+struct OneWritten<'r> {
+    written: &'r str,
+    bytes: u64,
+    #[serde(flatten)]
+    rest: Rest<'r>,
+}
+
+#[derive(Serialize)]
+struct AllWritten<'r> {
+    written: &'r [Written],
+    #[serde(flatten)]
+    rest: Rest<'r>,
+}
+
+/// What of a result is in no file.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rest<'r> {
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    content: Vec<&'r RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    contents: Vec<&'r RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'r RawValue>,
+}
+
+impl<'r> Rest<'r> {
+    fn of(raw: &'r RawValue) -> Self {
+        // Its shape was checked when the result was read.
+        let mut rest: Self = serde_json::from_str(raw.get()).unwrap_or_default();
+        rest.content.retain(|block| !is_media(block, false));
+        rest.contents.retain(|part| !is_media(part, true));
+        rest
+    }
 }

@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::answers::{ListedServers, ListedTools, ResourceSummary, ToolDescription};
 
+/// What is printed where there is no server.
+pub const NO_SERVERS: &str = "No MCP servers connected.\n";
 /// Column width of a server's name.
 const SERVER_WIDTH: usize = 20;
 /// Column width of a tool's name.
@@ -23,7 +25,7 @@ const TOOL_WIDTH: usize = 30;
 #[must_use]
 pub fn servers(list: &ListedServers, command: &str) -> String {
     if list.servers.is_empty() {
-        return "No MCP servers connected.\n".to_owned();
+        return NO_SERVERS.to_owned();
     }
     let mut out = "Available servers:\n".to_owned();
     for server in &list.servers {
@@ -90,6 +92,12 @@ pub fn resources(server: &str, what: &str, list: &[ResourceSummary]) -> String {
         let _ = writeln!(out, "  {}{name}{kind}{description}", Escaped(&item.uri));
     }
     out
+}
+
+/// Why a listing is not all that there is, a line each, for standard error.
+#[must_use]
+pub fn partial(server: &str, why: &[String]) -> String {
+    why.iter().map(|why| format!("Warning: {} — {}\n", Escaped(server), Escaped(why))).collect()
 }
 
 /// The properties of a JSON Schema, one a line.

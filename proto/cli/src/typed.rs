@@ -1,19 +1,25 @@
 //! Arguments and times as they are typed.
 
 use std::{
+    fmt,
     io::{self, Read},
     time::Duration,
 };
 
 use footbridge_proto::{vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
+
+/// Characters of an argument that is given back: each shows where it is wrong.
+const SHOWN: usize = 8;
+/// Milliseconds of each unit of time; the longer one of two that end alike comes first.
+const UNITS: [(&str, f64); 4] = [("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0), ("", 1.0)];
 
 /// Why typed arguments are none.
 #[derive(Debug, thiserror::Error)]
 pub enum BadTypedArguments {
-    /// They are no JSON object; the text is what was typed.
+    /// They are no JSON object.
     #[error("invalid JSON arguments: {0}")]
-    NotAnObject(String),
+    NotAnObject(BadJson),
     /// They cannot be read.
     #[error("cannot read the arguments from standard input: {0}")]
     Stdin(io::Error),
@@ -25,14 +31,42 @@ pub enum BadTypedArguments {
     StdinTooLarge,
 }
 
+/// What is wrong with arguments.
+#[derive(Debug)]
+pub enum BadJson {
+    /// All of them, since they are short.
+    Whole(String),
+    /// The first mistake: its line and column, counted from 1 in characters, and what is wrong.
+    At {
+        /// The line.
+        line: usize,
+        /// The column.
+        column: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// They are JSON of another kind than an object.
+    NoObject(&'static str),
+}
+
+impl fmt::Display for BadJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(text) => f.write_str(text),
+            Self::At { line, column, what } => write!(f, "line {line}, column {column}: {what}"),
+            Self::NoObject(kind) => write!(f, "an object is needed, in {{ and }}, and this is {kind}"),
+        }
+    }
+}
+
 /// A time that is none.
 #[derive(Debug, thiserror::Error)]
 pub enum BadTimeout {
     /// It is not written as a time.
-    #[error("\"{0}\" is no timeout: write 5s, 500ms or a number of seconds, from 1ms to 300s")]
+    #[error("\"{0}\" is no timeout: write 5s, 2m, 500ms or a number of milliseconds, from 1ms to 300s")]
     Written(String),
     /// It is beyond the most.
-    #[error("the timeout {0} is beyond the most, 300s; milliseconds are written with their unit, as in 60000ms")]
+    #[error("the timeout {0} is beyond the most, 300s; a number without a unit is milliseconds")]
     TooLong(String),
 }
 
@@ -45,7 +79,7 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
     let text = if typed == "-" { stdin()? } else { typed };
     match RawValue::from_string(text.trim().to_owned()) {
         Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
-        _ => Err(BadTypedArguments::NotAnObject(text)),
+        read => Err(BadTypedArguments::NotAnObject(mistake(text, read.err()))),
     }
 }
 
@@ -63,21 +97,19 @@ pub fn stdin() -> Result<String, BadTypedArguments> {
     String::from_utf8(text).map_err(|error| BadTypedArguments::Stdin(io::Error::other(error.utf8_error())))
 }
 
-/// A timeout: seconds unless it says otherwise.
+/// A timeout, from a millisecond to the most that there is: milliseconds unless it says otherwise, as the public
+/// command has it.
 ///
 /// # Errors
 /// [`BadTimeout`].
 pub fn timeout(text: &str) -> Result<Duration, BadTimeout> {
     let wrong = || BadTimeout::Written(text.to_owned());
-    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, 1.0),
-        (None, Some(number)) => (number, 1000.0),
-        (None, None) => (text, 1000.0),
-    };
+    let split = UNITS.iter().find_map(|(unit, ms)| Some((text.strip_suffix(unit)?, ms)));
+    let (number, ms) = split.ok_or_else(wrong)?;
     if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return Err(wrong());
     }
-    let ms: f64 = number.parse::<f64>().map_err(|_| wrong())? * unit;
+    let ms: f64 = number.parse::<f64>().map_err(|_| wrong())? * ms;
     if ms < 1.0 {
         return Err(wrong());
     }
@@ -87,19 +119,68 @@ pub fn timeout(text: &str) -> Result<Duration, BadTimeout> {
     Ok(Duration::from_secs_f64(ms / 1000.0))
 }
 
+fn mistake(text: String, error: Option<serde_json::Error>) -> BadJson {
+    if text.chars().nth(SHOWN).is_none() && !text.contains('\n') {
+        return BadJson::Whole(text);
+    }
+    let Some(error) = error else { return BadJson::NoObject(kind(text.trim_start())) };
+    // Lines and columns are of the text without the blanks around it, and columns are bytes.
+    let start = text.len() - text.trim_start().len();
+    let line_start = match error.line() {
+        0 | 1 => start,
+        line => text[start..].match_indices('\n').nth(line - 2).map_or(start, |(at, _)| start + at + 1),
+    };
+    let at = text.floor_char_boundary((line_start + error.column().saturating_sub(1)).min(text.len()));
+    let before = &text[..at];
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    BadJson::At { line: before.matches('\n').count() + 1, column, what: what(&error) }
+}
+
+fn what(error: &serde_json::Error) -> String {
+    if error.classify() == Category::Eof {
+        return "it ends before the object does".to_owned();
+    }
+    let text = error.to_string();
+    match text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what) {
+        "key must be a string" => "expected a name in double quotes".to_owned(),
+        what => what.to_owned(),
+    }
+}
+
+fn kind(text: &str) -> &'static str {
+    match text.bytes().next() {
+        Some(b'[') => "a list",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "true or false",
+        _ => "a number",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_timeout_is_seconds_unless_it_says_otherwise() {
-        for (text, ms) in [("5s", 5000), ("500ms", 500), ("2", 2000), ("0.5", 500), ("300", 300_000)] {
+    fn a_timeout_is_milliseconds_unless_it_says_otherwise() {
+        for (text, ms) in [
+            ("5s", 5_000),
+            ("500ms", 500),
+            ("60000", 60_000),
+            ("1", 1),
+            ("0.5s", 500),
+            ("2m", 120_000),
+            ("1.5m", 90_000),
+            ("300s", 300_000),
+            ("300000", 300_000),
+        ] {
             assert_eq!(timeout(text).unwrap(), Duration::from_millis(ms), "{text}");
         }
-        for text in ["0", "", "s", "-1", "1m", "1e3", "nan", "1.2.3"] {
+        for text in ["0", "0.5", "", "s", "m", "-1", "1h", "1e3", "nan", "1.2.3", "1 s", "5S"] {
             assert!(matches!(timeout(text), Err(BadTimeout::Written(_))), "{text}");
         }
-        assert!(matches!(timeout("60000"), Err(BadTimeout::TooLong(_))));
+        for text in ["300001", "301s", "6m"] {
+            assert!(matches!(timeout(text), Err(BadTimeout::TooLong(_))), "{text}");
+        }
     }
 
     #[test]
@@ -108,6 +189,44 @@ mod tests {
         assert_eq!(arguments("null".to_owned()).unwrap().get(), "null");
         for text in ["", "[]", "1", "{", "{} {}"] {
             assert!(matches!(arguments(text.to_owned()), Err(BadTypedArguments::NotAnObject(_))), "{text}");
+        }
+    }
+
+    fn refused(text: &str) -> String {
+        let Err(BadTypedArguments::NotAnObject(bad)) = arguments(text.to_owned()) else { panic!("{text} was taken") };
+        bad.to_string()
+    }
+
+    #[test]
+    fn a_mistake_is_told_by_its_place() {
+        for (text, told) in [
+            (r#"{"city": "Bern", "days" 3}"#, "line 1, column 25: expected `:`"),
+            (r#"  {"city": "Zürich", days: 3}"#, "line 1, column 22: expected a name in double quotes"),
+            ("{\n  \"city\": \"Zürich\",\n  \"days\": 3,\n}", "line 4, column 1: expected a name in double quotes"),
+            ("\n\n{\n\"a\": x\n}", "line 4, column 6: expected value"),
+            ("{'city': 'Bern'}", "line 1, column 2: expected a name in double quotes"),
+            (r#"{"city": "Bern""#, "line 1, column 15: it ends before the object does"),
+            (r#"{"city": "Bern"} x"#, "line 1, column 18: trailing characters"),
+            ("[1, 2, 3, 4, 5]", "an object is needed, in { and }, and this is a list"),
+            ("\"Bern in winter\"", "an object is needed, in { and }, and this is a text"),
+        ] {
+            assert_eq!(refused(text), told, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_as_short_as_its_place_is_given_back() {
+        for text in ["{nope", "", "[1]", "{\"a\":1 x"] {
+            assert_eq!(refused(text), text);
+        }
+        let long = format!("{{\"a\": \"{}\", b}}", "x".repeat(200_000));
+        assert_eq!(refused(&long), "line 1, column 200011: expected a name in double quotes");
+    }
+
+    #[test]
+    fn objects_and_null_are_taken_as_they_are() {
+        for text in ["{}", " {\"n\": 1.50}\n", "null"] {
+            assert_eq!(arguments(text.to_owned()).unwrap().get(), text.trim());
         }
     }
 }

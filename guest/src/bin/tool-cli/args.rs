@@ -3,9 +3,12 @@
 //! `resource` and `wait` are subcommands; `--` in front makes the first word a server's name whatever it is. Everything
 //! else is a position: server, tool, arguments.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, ffi::OsString, path::PathBuf, time::Duration};
 
-use footbridge_cli::typed::{BadTimeout, timeout};
+use footbridge_cli::{
+    destination::Destination,
+    typed::{BadTimeout, timeout},
+};
 use lexopt::{Arg, Parser, ValueExt};
 
 /// What to do.
@@ -14,19 +17,40 @@ pub(crate) enum Step {
     Help,
     Version,
     Servers,
-    Tools { server: String },
-    Describe { server: String, tool: String },
-    Call { server: String, tool: String, arguments: String },
-    Resources { server: String },
-    Templates { server: String },
-    Read { server: String, uri: String },
-    Wait { id: String },
+    Tools {
+        server: String,
+    },
+    Describe {
+        server: String,
+        tool: String,
+    },
+    Call {
+        server: String,
+        tool: String,
+        arguments: String,
+    },
+    /// Without a server, of all.
+    Resources {
+        server: Option<String>,
+    },
+    /// Without a server, of all.
+    Templates {
+        server: Option<String>,
+    },
+    /// Without a server, of the only one.
+    Read {
+        server: Option<String>,
+        uri: String,
+    },
+    Wait {
+        id: String,
+    },
 }
 
 /// How to do it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    pub(crate) out: Option<PathBuf>,
+    pub(crate) out: Option<Destination>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) no_wait: bool,
 }
@@ -67,10 +91,14 @@ pub(crate) enum ArgsError {
     Wait,
     #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
     NoWaitWithout,
+    #[error("--uri goes with tool-cli resource read: nothing was listed")]
+    ReadOnly,
     #[error("--{0} goes with tool-cli resource; see tool-cli --help")]
     ResourceOnly(&'static str),
-    #[error("--out goes with a call or with tool-cli resource read: nothing was written")]
+    #[error("--out and --out-dir go with a call or with tool-cli resource read: nothing was written")]
     OutWithout,
+    #[error("--out and --out-dir exclude each other: one file, or a folder for several")]
+    OutTwice,
     #[error(transparent)]
     Timeout(#[from] BadTimeout),
 }
@@ -85,6 +113,18 @@ struct Typed {
     server: Option<String>,
     uri: Option<String>,
     options: Options,
+}
+
+impl Typed {
+    /// The last one of a kind counts; two kinds are a mistake.
+    fn writes_to(&mut self, to: Destination) -> Result<(), ArgsError> {
+        let before = self.options.out.replace(to);
+        match (&before, &self.options.out) {
+            (Some(Destination::File(_)), Some(Destination::Folder(_)))
+            | (Some(Destination::Folder(_)), Some(Destination::File(_))) => Err(ArgsError::OutTwice),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Reads a command line without the program's name.
@@ -126,7 +166,8 @@ fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
             Some(Arg::Long("json" | "exit-codes")) => {}
             Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
-            Some(Arg::Long("out")) => typed.options.out = Some(PathBuf::from(parser.value()?)),
+            Some(Arg::Long("out")) => typed.writes_to(Destination::File(PathBuf::from(parser.value()?)))?,
+            Some(Arg::Long("out-dir")) => typed.writes_to(Destination::Folder(PathBuf::from(parser.value()?)))?,
             Some(Arg::Long("timeout")) => typed.options.timeout = Some(timeout(&parser.value()?.string()?)?),
             Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
             Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),
@@ -163,28 +204,26 @@ fn wait_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     }
 }
 
-/// `resource COMMAND SERVER [URI]`; the public client's `--server` and `--uri` say the same.
+/// `resource COMMAND [SERVER] [URI]`; the public client's `--server` and `--uri` say the same. A single word behind
+/// `read` is a URI, as in the public client.
 fn resource_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     let mut words = typed.words.into_iter().skip(1);
-    let command = match words.next() {
-        None => return Err(ArgsError::Missing { command: "", what: "list, templates or read" }),
-        Some(word) => match word.as_str() {
-            "list" => "list",
-            "templates" => "templates",
-            "read" => "read",
-            _ => return Err(ArgsError::ResourceCommand(word)),
-        },
+    let Some(command) = words.next() else {
+        return Err(ArgsError::Missing { command: "", what: "list, templates or read" });
     };
-    let server = typed.server.or_else(|| words.next()).ok_or(ArgsError::Missing { command, what: "a server" })?;
-    let step = match command {
-        "list" => Step::Resources { server },
-        "templates" => Step::Templates { server },
-        _ => {
-            let uri = typed.uri.or_else(|| words.next()).ok_or(ArgsError::Missing { command, what: "a uri" })?;
-            Step::Read { server, uri }
+    let mut words: VecDeque<String> = words.collect();
+    let step = match command.as_str() {
+        "list" | "templates" if typed.uri.is_some() => return Err(ArgsError::ReadOnly),
+        "list" => Step::Resources { server: typed.server.or_else(|| words.pop_front()) },
+        "templates" => Step::Templates { server: typed.server.or_else(|| words.pop_front()) },
+        "read" => {
+            let uri =
+                typed.uri.or_else(|| words.pop_back()).ok_or(ArgsError::Missing { command: "read", what: "a uri" })?;
+            Step::Read { server: typed.server.or_else(|| words.pop_front()), uri }
         }
+        _ => return Err(ArgsError::ResourceCommand(command)),
     };
-    match words.next() {
+    match words.pop_front() {
         Some(word) => Err(ArgsError::TooMany(word)),
         None => Ok((step, typed.options)),
     }
@@ -228,7 +267,7 @@ mod tests {
 
     #[test]
     fn resources_take_words_or_the_public_flags() {
-        let read = Step::Read { server: "s".into(), uri: "u:x".into() };
+        let read = Step::Read { server: Some("s".into()), uri: "u:x".into() };
         for words in [
             ["resource", "read", "s", "u:x"].as_slice(),
             &["resource", "read", "--server", "s", "u:x"],
@@ -237,13 +276,28 @@ mod tests {
         ] {
             assert_eq!(step(words).unwrap().0, read, "{words:?}");
         }
-        assert_eq!(step(&["resource", "list", "s"]).unwrap().0, Step::Resources { server: "s".into() });
+        let only = Step::Read { server: None, uri: "u:x".into() };
+        for words in [["resource", "read", "u:x"].as_slice(), &["resource", "read", "--uri", "u:x"]] {
+            assert_eq!(step(words).unwrap().0, only, "{words:?}");
+        }
+        for words in [["resource", "list", "s"].as_slice(), &["resource", "list", "--server", "s"]] {
+            assert_eq!(step(words).unwrap().0, Step::Resources { server: Some("s".into()) });
+        }
+        assert_eq!(step(&["resource", "list"]).unwrap().0, Step::Resources { server: None });
+        assert_eq!(step(&["resource", "templates"]).unwrap().0, Step::Templates { server: None });
+        assert!(matches!(step(&["resource", "list", "s", "x"]), Err(ArgsError::TooMany(_))));
+        assert!(matches!(step(&["resource", "list", "--uri", "u:x"]), Err(ArgsError::ReadOnly)));
+        assert!(matches!(step(&["resource", "read"]), Err(ArgsError::Missing { .. })));
         assert!(matches!(step(&["a", "--server", "s"]), Err(ArgsError::ResourceOnly("server"))));
     }
 
     #[test]
     fn a_file_to_write_needs_something_to_write() {
         assert!(matches!(step(&["a", "--out", "f"]), Err(ArgsError::OutWithout)));
-        assert_eq!(step(&["a", "b", "{}", "--out", "f"]).unwrap().1.out, Some("f".into()));
+        let out = |words: &[&str]| step(words).map(|(_, options)| options.out);
+        assert_eq!(out(&["a", "b", "{}", "--out", "f"]).unwrap(), Some(Destination::File("f".into())));
+        assert_eq!(out(&["a", "b", "{}", "--out-dir", "d"]).unwrap(), Some(Destination::Folder("d".into())));
+        assert!(matches!(out(&["a", "b", "{}", "--out", "f", "--out-dir", "d"]), Err(ArgsError::OutTwice)));
+        assert!(matches!(out(&["a", "--out-dir", "d"]), Err(ArgsError::OutWithout)));
     }
 }

@@ -7,7 +7,7 @@ use footbridge_proto::{
     rpc::{ErrorCode, ErrorObject},
     text::Escaped,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::args::ArgsError;
 
@@ -27,6 +27,16 @@ pub(crate) enum Failure {
     /// Nobody said yes; the state's word and what it means.
     #[error("approval {id} is {state}: {}", approval_message(state))]
     Approval { id: String, state: String },
+    #[error("no MCP server is connected, so there is nothing to read from")]
+    NoServer,
+    #[error(
+        "several servers are connected: name one, as in tool-cli resource read SERVER URI. Connected: {}",
+        Escaped(&.0.join(", "))
+    )]
+    WhichServer(Vec<String>),
+    /// It has been told, and ends like this.
+    #[error("it has been told")]
+    Told(ExitCode),
     /// The tool reported an error, which has been printed.
     #[error("the tool reported an error")]
     Tool,
@@ -49,6 +59,8 @@ impl Failure {
         match self {
             Self::Arguments(BadTypedArguments::StdinTooLarge) => ExitCode::OverLimit,
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) => ExitCode::Usage,
+            Self::NoServer | Self::WhichServer(_) => ExitCode::Usage,
+            Self::Told(code) => *code,
             Self::Client { source, call } => client_code(source, *call),
             Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
@@ -56,31 +68,56 @@ impl Failure {
         }
     }
 
-    /// What does not fit about the arguments, one a line, where the bridge said so.
+    /// What does not fit about the arguments, one a line, where the bridge said so and its message does not.
     pub(crate) fn details(&self) -> String {
         let Self::Client { source: ClientError::Refused(error), .. } = self else { return String::new() };
         let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());
-        let lines = found.into_iter().flatten().filter_map(Value::as_str);
-        lines.map(|line| format!("  {}\n", Escaped(line))).collect()
+        let lines = found.into_iter().flatten().filter_map(|found| {
+            let text = |name: &str| found[name].as_str().unwrap_or_default();
+            let place = Some(text("instancePath")).filter(|path| !path.is_empty()).unwrap_or("/");
+            let line = found.as_str().map_or_else(|| format!("{place}: {}", text("message")), str::to_owned);
+            (!error.message.contains(&line)).then_some(line)
+        });
+        lines.map(|line| format!("  {}\n", Escaped(&line))).collect()
     }
 
-    /// What a program reads: the bridge's own error where there is one.
+    /// What a program reads, with the public command's members: the kind of error, its message, and the bridge's own
+    /// error where there is one.
     pub(crate) fn to_json(&self) -> Value {
-        let bridge = if let Self::Client { source, .. } = self { source.object() } else { None };
-        let code = bridge.map(|error| error.code);
-        let data = bridge.and_then(|error| error.data.clone());
-        let status = match self {
-            Self::Client { source: ClientError::Status { status, .. }, .. } => Some(*status),
-            Self::Client { source: ClientError::Unauthorized, .. } => Some(401),
-            _ => None,
-        };
-        json!({
-            "code": code,
-            "message": self.to_string(),
-            "data": data,
-            "httpStatus": status,
-            "exitCode": self.exit_code() as u8,
-        })
+        let client = if let Self::Client { source, .. } = self { Some(source) } else { None };
+        let bridge = client.and_then(ClientError::object);
+        let members = [
+            ("type", Some(json!(client.map_or("Error", kind_of)))),
+            ("message", Some(json!(self.to_string()))),
+            ("httpStatus", client.and_then(http_status).map(Value::from)),
+            ("rpcCode", bridge.map(|error| json!(error.code))),
+            ("rpcData", bridge.and_then(|error| error.data.clone())),
+            ("exitCode", Some(json!(self.exit_code() as u8))),
+        ];
+        members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect::<Map<_, _>>().into()
+    }
+}
+
+/// The public command's name for it.
+fn kind_of(error: &ClientError) -> &'static str {
+    match error {
+        ClientError::Params(_) | ClientError::RequestTooLarge(_) | ClientError::AnswerTooLarge(_) => "Error",
+        ClientError::Connect { .. } | ClientError::Stranger { .. } | ClientError::Cut { .. } => "RpcTransportError",
+        ClientError::TimedOut { .. } | ClientError::Silent { .. } => "RpcTimeoutError",
+        ClientError::Unauthorized | ClientError::Status { .. } => "RpcHttpError",
+        ClientError::NotBridge(_) | ClientError::WrongId { .. } | ClientError::Shape { .. } => {
+            "RpcInvalidResponseError"
+        }
+        ClientError::Refused(_) => "RpcProtocolError",
+    }
+}
+
+fn http_status(error: &ClientError) -> Option<u16> {
+    match error {
+        ClientError::Status { status, .. } => Some(*status),
+        ClientError::Unauthorized => Some(401),
+        ClientError::Refused(_) => Some(200),
+        _ => None,
     }
 }
 

@@ -6,9 +6,11 @@
 //! 130 and cancels the call, since the connection closes.
 
 mod args;
+mod asked;
 mod failure;
 mod pauses;
 mod progress;
+mod resources;
 mod step;
 
 use std::{ffi::OsString, process};
@@ -35,7 +37,7 @@ fn main() -> process::ExitCode {
 }
 
 fn report(failure: &Failure, style: Style) {
-    if matches!(failure, Failure::Tool) {
+    if matches!(failure, Failure::Tool | Failure::Told(_)) {
         return;
     }
     let text = if style.json {

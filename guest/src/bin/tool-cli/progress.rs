@@ -1,8 +1,9 @@
 //! One line on standard error that shows how far a call is, for a person who looks.
 //!
-//! Nothing is written unless standard error is a terminal that can redraw a line, and the line is gone before anything
-//! else is printed. What a server wrote is escaped, and a line that is too long is cut by the terminal, which is told
-//! not to wrap it.
+//! It is drawn where standard error is a terminal that can redraw a line, and is gone before anything else is printed.
+//! What a server wrote is escaped, and a line that is too long is cut by the terminal, which is told not to wrap it.
+//! Anywhere else all that is written is that a person is waited for, once for each approval: an agent would take the
+//! silence for a tool that hangs.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,6 +15,7 @@ use footbridge_guest::{
     events::{Approval, Progress},
 };
 use footbridge_proto::text::Escaped;
+use serde_json::json;
 
 /// Redrawing more often shows nobody more.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -28,22 +30,43 @@ const END: &str = "\x1b[K\x1b[?7h";
 /// The line. Dropping it takes it off the screen.
 #[derive(Debug)]
 pub(crate) struct Line {
-    enabled: bool,
+    way: Way,
     drawn: Option<Instant>,
+    /// The approval that was told of.
+    told: Option<String>,
+}
+
+/// How it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A line that is redrawn.
+    Drawn,
+    /// Lines that stay, of what is waited for alone.
+    Text,
+    /// The same as JSON.
+    Json,
 }
 
 impl Line {
-    /// A line that is shown where a person can see it.
-    pub(crate) fn new(quiet: bool) -> Self {
+    /// A line for a person where one can see it; otherwise, what is waited for as text or as JSON.
+    pub(crate) fn new(json: bool) -> Self {
         let redraws = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
-        Self { enabled: !quiet && redraws && io::stderr().is_terminal(), drawn: None }
+        let way = match json {
+            true => Way::Json,
+            false if redraws && io::stderr().is_terminal() => Way::Drawn,
+            false => Way::Text,
+        };
+        Self { way, drawn: None, told: None }
     }
 
     /// Shows an event.
     pub(crate) fn tell(&mut self, event: &Event) {
+        if self.way != Way::Drawn {
+            return self.tell_once(event);
+        }
         let now = Instant::now();
         let soon = self.drawn.is_some_and(|before| now - before < PAUSE);
-        if !self.enabled || (soon && !matches!(event, Event::Approval(_))) {
+        if soon && !matches!(event, Event::Approval(_)) {
             return;
         }
         if let Some(text) = text_of(event) {
@@ -51,6 +74,15 @@ impl Line {
             write(&format!("{BEGIN}{shown}{END}"));
             self.drawn = Some(now);
         }
+    }
+
+    fn tell_once(&mut self, event: &Event) {
+        let Event::Approval(approval) = event else { return };
+        if approval.state != "pending" || self.told.as_ref() == Some(&approval.id) {
+            return;
+        }
+        self.told = Some(approval.id.clone());
+        write(&held(approval, self.way == Way::Json));
     }
 }
 
@@ -68,6 +100,33 @@ fn write(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
+/// That a call is held, on a line of its own.
+fn held(approval: &Approval, json: bool) -> String {
+    let Approval { id, state, expires_at, expires_in_ms, summary } = approval;
+    if json {
+        let told = json!({"id": id, "state": state, "expiresAt": expires_at, "expiresInMs": expires_in_ms, "summary": summary});
+        return format!("{}\n", json!({ "approval": told }));
+    }
+    let left = expires_in_ms.map_or_else(String::new, |ms| format!(", {} left", left(ms)));
+    let until = expires_at.as_ref().map_or_else(String::new, |time| format!(", until {time}"));
+    let what = summary.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+    let told = format!(
+        "Held: a person has to allow this call, approval {id}{left}{until}{what}. Leaving withdraws nothing: \"tool-cli \
+         wait {id}\" waits on, and what is allowed is the same call, made again"
+    );
+    let shown: String = Escaped(&told).to_string().chars().take(2 * MOST).collect();
+    format!("{shown}\n")
+}
+
+/// A time as a person says it.
+fn left(ms: u64) -> String {
+    match (ms / 60_000, ms / 1000 % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
 fn text_of(event: &Event) -> Option<String> {
     match event {
         Event::Progress(Progress { progress, total, message }) => {
@@ -78,7 +137,7 @@ fn text_of(event: &Event) -> Option<String> {
             Some(message.as_ref().map_or_else(|| far.clone(), |message| format!("{far} {message}")))
         }
         Event::Log(line) => Some(format!("{}: {}", line.level, line.message)),
-        Event::Approval(Approval { id, state, expires_at, summary }) => {
+        Event::Approval(Approval { id, state, expires_at, summary, .. }) => {
             let until = expires_at.as_ref().map_or_else(String::new, |time| format!(" until {time}"));
             let what = summary.as_ref().map_or_else(String::new, |text| format!(": {text}"));
             Some(match state.as_str() {
@@ -108,12 +167,33 @@ mod tests {
     }
 
     #[test]
+    fn a_held_call_is_told_on_one_line_with_the_time_left() {
+        let approval = Approval {
+            id: "a1".into(),
+            state: "pending".into(),
+            expires_at: Some("2026-11-22T13:43:52Z".into()),
+            expires_in_ms: Some(298_400),
+            summary: Some("demo/delete\u{1b}[2J\nx".into()),
+        };
+        let text = held(&approval, false);
+        assert!(text.starts_with("Held: a person has to allow this call, approval a1, 4 min 58 s left, until 2026-"));
+        assert!(
+            text.contains(r"demo/delete\u{1b}[2J\nx. Leaving withdraws nothing") && text.lines().count() == 1,
+            "{text}"
+        );
+        let told: serde_json::Value = serde_json::from_str(&held(&approval, true)).unwrap();
+        assert_eq!((&told["approval"]["id"], &told["approval"]["expiresInMs"]), (&json!("a1"), &json!(298_400)));
+        assert_eq!([left(59_999), left(60_000), left(300_000)], ["59 s", "1 min", "5 min"]);
+    }
+
+    #[test]
     fn who_is_waited_for_is_said_with_the_time() {
         let asked = |state: &str| {
             let event = Approval {
                 id: "a1".into(),
                 state: state.into(),
                 expires_at: Some("2026-11-22T13:43:52Z".into()),
+                expires_in_ms: None,
                 summary: Some("demo/delete".into()),
             };
             text_of(&Event::Approval(event)).unwrap()

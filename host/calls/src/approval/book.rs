@@ -78,7 +78,7 @@ impl<P> Book<P> {
     fn open(&mut self, now: Instant, (id, limits): (ApprovalId, ApprovalLimits), key: Key, about: Arc<P>) {
         let until = now + limits.pending_time;
         self.note(id, State::Pending, (&key, &about), None);
-        let entry = Entry { key, about, until, limits, granted: None, waiters: VecDeque::new(), promised: false };
+        let entry = Entry { key, about, until, limits, granted: None, waiters: VecDeque::new() };
         self.live.insert(id, entry);
     }
 
@@ -205,7 +205,7 @@ impl<P> Book<P> {
         let by = entry.granted.clone()?;
         entry.waiters.pop_front();
         self.waiters.remove(&waiter);
-        let (others, about, promised) = (std::mem::take(&mut entry.waiters), Arc::clone(&entry.about), entry.promised);
+        let (others, about) = (std::mem::take(&mut entry.waiters), Arc::clone(&entry.about));
         let limits = entry.limits;
         self.end(id, State::Used, None);
         if !others.is_empty() {
@@ -214,7 +214,7 @@ impl<P> Book<P> {
                 self.waiters.insert(*other, Place::Live(spare));
             }
             if let Some(entry) = self.live.get_mut(&spare) {
-                (entry.waiters, entry.promised) = (others, promised);
+                entry.waiters = others;
             }
             // What is allowed again is so for those too who asked before it was.
             if let Some(by) = self.past.allowed_by(key) {
@@ -224,28 +224,17 @@ impl<P> Book<P> {
         Some((id, by))
     }
 
-    /// A waiter leaves. A pending approval that nobody waits for any more is withdrawn, unless somebody was promised
-    /// that it stays. The answer to a server's question is for that one alone, and ends too.
+    /// A waiter leaves, which takes nothing back: a shell's own time limit must not cost a person's answer. The answer
+    /// to a server's question is for that one alone, and ends with it.
     pub(super) fn leave(&mut self, now: Instant, waiter: Waiter) {
         self.sweep(now);
         let Some(Place::Live(id)) = self.waiters.remove(&waiter) else { return };
         let Some(entry) = self.live.get_mut(&id) else { return };
         entry.waiters.retain(|other| *other != waiter);
-        let is_idle = entry.waiters.is_empty() && !entry.promised;
-        if is_idle && (entry.granted.is_none() || entry.key.kind == ELICITATION) {
+        if entry.waiters.is_empty() && entry.key.kind == ELICITATION {
             let state = if entry.granted.is_some() { State::Expired } else { State::Withdrawn };
             self.end(id, state, None);
         }
-    }
-
-    /// A waiter was told the id and goes; the approval stays.
-    pub(super) fn promise(&mut self, now: Instant, waiter: Waiter) {
-        if let Some(Place::Live(id)) = self.waiters.get(&waiter)
-            && let Some(entry) = self.live.get_mut(id)
-        {
-            entry.promised = true;
-        }
-        self.leave(now, waiter);
     }
 
     /// A session ended: nothing of it is asked or granted any more.

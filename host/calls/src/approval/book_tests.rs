@@ -119,20 +119,30 @@ fn the_oldest_that_is_still_there_takes_the_grant() {
 }
 
 #[test]
-fn whoever_was_told_the_id_finds_the_grant_later_and_whoever_just_left_does_not() {
+fn what_was_asked_stays_when_its_client_leaves_and_the_same_call_finds_the_answer() {
     let (mut desk, key) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&key);
     let (id, _) = desk.looks(waiter);
-    desk.book.promise(desk.now, waiter);
+    desk.book.leave(desk.now, waiter);
+    assert_eq!(desk.state(1, id), Some(State::Pending));
+    let joined = desk.waits(&key);
+    assert_eq!(desk.looks(joined).0, id, "nobody is asked twice");
+    desk.book.leave(desk.now, joined);
     desk.allows(id).unwrap();
     desk.passes(Duration::from_secs(59));
     let again = desk.waits(&key);
     assert_eq!(desk.takes(again, &key), Some(id));
-    let waiter = desk.waits(&key);
-    let (id, _) = desk.looks(waiter);
-    desk.book.leave(desk.now, waiter);
-    assert_eq!(desk.state(1, id), Some(State::Withdrawn));
-    assert_eq!(desk.allows(id), Err(Some(State::Withdrawn)));
+    // A grant that nobody comes back for ends, and so does what nobody answers.
+    for granted in [true, false] {
+        let waiter = desk.waits(&key);
+        let (id, _) = desk.looks(waiter);
+        desk.book.leave(desk.now, waiter);
+        if granted {
+            desk.allows(id).unwrap();
+        }
+        desk.passes(Duration::from_secs(if granted { 60 } else { 300 }));
+        assert_eq!(desk.state(1, id), Some(State::Expired));
+    }
 }
 
 #[test]
@@ -205,7 +215,6 @@ enum Step {
     Deny(usize),
     Take(usize, u8),
     Leave(usize),
-    Promise(usize),
     Pass(u64),
     EndSession(u64),
 }
@@ -216,8 +225,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(id, remember)| Step::Allow(id, remember)),
         1 => any::<usize>().prop_map(Step::Deny),
         4 => (any::<usize>(), 0..2u8).prop_map(|(waiter, definition)| Step::Take(waiter, definition)),
-        1 => any::<usize>().prop_map(Step::Leave),
-        1 => any::<usize>().prop_map(Step::Promise),
+        2 => any::<usize>().prop_map(Step::Leave),
         1 => (0..90u64).prop_map(Step::Pass),
         1 => (1..3u64).prop_map(Step::EndSession),
     ]
@@ -274,7 +282,6 @@ fn carry_out(desk: &mut Desk, seen: &mut Seen, step: Step) {
             taken.into_iter().for_each(|id| seen.took(id, &key));
         }
         Step::Leave(n) => pick(n, seen).into_iter().for_each(|(waiter, _)| desk.book.leave(desk.now, waiter)),
-        Step::Promise(n) => pick(n, seen).into_iter().for_each(|(waiter, _)| desk.book.promise(desk.now, waiter)),
         Step::Pass(seconds) => desk.passes(Duration::from_secs(seconds)),
         Step::EndSession(session) => desk.book.end_session(session),
         Step::Allow(..) | Step::Deny(_) => {}

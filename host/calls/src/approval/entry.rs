@@ -61,6 +61,4 @@ pub(super) struct Entry<P> {
     /// Who granted it.
     pub(super) granted: Option<Arc<str>>,
     pub(super) waiters: VecDeque<Waiter>,
-    /// Whether somebody was told its id and sent away: it stays when nobody waits.
-    pub(super) promised: bool,
 }

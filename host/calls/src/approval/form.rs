@@ -143,7 +143,10 @@ impl Form {
         json::sort_members(&mut content);
         match schema.check(&content) {
             Check::Fits => Ok(Some(content)),
-            Check::Violations(found) => Err(Unfit(format!("it does not fit what was asked: {}", found.join("; ")))),
+            Check::Violations(found) => {
+                let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+                Err(Unfit(format!("it does not fit what was asked: {}", found.join("; "))))
+            }
             Check::TooCostly => Err(Unfit("it costs too much to check".to_owned())),
             Check::NotNow => Err(Unfit("there is no thread to check it at the moment: try again".to_owned())),
         }

@@ -19,7 +19,8 @@ use crate::cause::{Broken, Cause};
 use crate::decide::{denied, is_covered};
 use crate::{decide::Verdict, events::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
 
-/// A call whose client waits for an answer. Dropping it leaves, which withdraws an approval that nobody else waits for.
+/// A call whose client waits for an answer. Dropping it leaves, which withdraws nothing: the same call made again finds
+/// what became of it.
 #[derive(Debug)]
 pub struct Waiting {
     verdict: Verdict,
@@ -120,7 +121,8 @@ impl Waiting {
         let call = self.call();
         let summary = format!("{}/{} waits for a person", call.server(), call.request().subject());
         let expires_at = Some(view::time(view::wall(until)));
-        watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, summary });
+        let expires_in = Some(until.saturating_duration_since(Instant::now()));
+        watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, expires_in, summary });
     }
 
     /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.
@@ -158,10 +160,7 @@ impl Waiting {
         self.refuse(id, if denied { Cause::DeniedByPerson } else { Cause::ApprovalExpired })
     }
 
-    fn promised(mut self, id: ApprovalId, until: Instant) -> NotCleared {
-        if let Some(waiter) = self.place.waiter.take() {
-            self.place.approvals.with(|book, now| book.promise(now, waiter));
-        }
+    fn promised(self, id: ApprovalId, until: Instant) -> NotCleared {
         let grant_time = self.verdict.call().principal().session().limits().approval.grant_time;
         self.refuse(id, Cause::ApprovalRequired { until: view::time(view::wall(until)), grant_time })
     }

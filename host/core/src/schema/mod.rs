@@ -8,19 +8,20 @@
 mod cost;
 mod kept;
 mod patterns;
+mod violation;
 
 use std::{
-    borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
     thread,
 };
 
 use cost::Cost;
 use footbridge_proto::{json, wire::SCHEMA_DIALECTS};
-use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, Validator};
 pub use kept::{Compiled, KeptSchemas};
 use patterns::MAX_PATTERN;
 use serde_json::Value;
+pub use violation::Violation;
 
 /// Evaluations of a subschema that one check may cost; an honest one takes a few per value.
 const MAX_EVALUATIONS: u64 = 2_000_000;
@@ -35,10 +36,9 @@ const DEEP_STACK: usize = 256 * 1024 * 1024;
 const MAX_NAMED: u64 = 20_000;
 /// Violations that an answer names.
 const MAX_VIOLATIONS: usize = 10;
-/// Characters of one violation's message.
-const MAX_MESSAGE: usize = 300;
-/// Characters of a value in it: what is wrong with the value comes after it.
-const MAX_VALUE: usize = 80;
+/// Bytes of a text of the format `regex` that is looked at: names of groups are compared with each other. Longer ones
+/// pass, as texts of unknown formats do.
+const MAX_REGEX: usize = 1024;
 
 /// A compiled input schema.
 pub struct InputSchema {
@@ -89,8 +89,8 @@ pub enum BadSchema {
 pub enum Check {
     /// The arguments fit.
     Fits,
-    /// What does not fit, each with its place as a JSON pointer in front.
-    Violations(Vec<String>),
+    /// What does not fit, at least one.
+    Violations(Vec<Violation>),
     /// The check would cost more than it may.
     TooCostly,
     /// The machine has no thread for it at the moment.
@@ -123,9 +123,14 @@ impl InputSchema {
         let validator = match on_deep_stack(|| {
             jsonschema::options()
                 .with_draft(draft)
+                .should_validate_formats(true)
+                .with_format("regex", |text: &str| {
+                    text.len() > MAX_REGEX || jsonschema_regex::is_valid_ecma_regex(text)
+                })
+                .with_format("uuid", is_uuid)
                 .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN))
                 .build(schema)
-                .map_err(|error| BadSchema::Invalid(short(&error)))
+                .map_err(|error| BadSchema::Invalid(violation::message(&error)))
         }) {
             OnStack::Done(compiled) => compiled?,
             OnStack::Failed => return Err(BadSchema::Invalid("it cannot be compiled".to_owned())),
@@ -168,12 +173,10 @@ impl InputSchema {
             return Check::Fits;
         }
         if bound > MAX_NAMED {
-            return Check::Violations(vec![
-                "/: something in it does not fit; there is too much of it to say what".into(),
-            ]);
+            return Check::Violations(vec![Violation::unnamed()]);
         }
         let errors = self.validator.iter_errors(arguments).take(MAX_VIOLATIONS);
-        Check::Violations(errors.map(|e| format!("{}: {}", place(&e), short(&e))).collect())
+        Check::Violations(errors.map(|error| Violation::of(&error)).collect())
     }
 }
 
@@ -199,6 +202,15 @@ fn depth(value: &Value) -> usize {
     .min(json::MAX_BODY_DEPTH)
 }
 
+/// Draft 7 has no such format, but schemas of it name it.
+fn is_uuid(text: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
 fn dialect(schema: &Value) -> Result<Draft, BadSchema> {
     match schema.get("$schema") {
         None => Ok(Draft::Draft202012),
@@ -209,26 +221,6 @@ fn dialect(schema: &Value) -> Result<Draft, BadSchema> {
             uri => Err(BadSchema::Dialect(uri.chars().take(100).collect())),
         },
         Some(_) => Err(BadSchema::Invalid("its \"$schema\" is not a string".to_owned())),
-    }
-}
-
-fn place(error: &ValidationError<'_>) -> String {
-    let pointer = error.instance_path().to_string();
-    if pointer.is_empty() { "/".to_owned() } else { pointer }
-}
-
-fn short(error: &ValidationError<'_>) -> String {
-    let value = error.instance().to_string();
-    let cut_value = cut(&value, MAX_VALUE);
-    let text = if cut_value == value { error.to_string() } else { error.masked_with(cut_value).to_string() };
-    cut(&text, MAX_MESSAGE).into_owned()
-}
-
-/// The beginning of a text that is longer than this, and dots.
-fn cut(text: &str, characters: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(characters).and_then(|(at, _)| text.get(..at)) {
-        Some(beginning) => Cow::Owned(format!("{beginning}...")),
-        None => Cow::Borrowed(text),
     }
 }
 

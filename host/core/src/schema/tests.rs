@@ -17,9 +17,17 @@ fn refused(schema: Value) -> BadSchema {
 fn violations_name_their_place() {
     let schema = json!({"type":"object","properties":{"n":{"type":"integer"},"s":{}},"required":["s"],"additionalProperties":false});
     let Check::Violations(errors) = check(schema.clone(), json!({"n":"x","z":1})) else { panic!("fits") };
-    assert!(errors.iter().any(|e| e.starts_with("/n: ") && e.contains("integer")), "{errors:?}");
-    assert!(errors.iter().any(|e| e.contains("\"s\"")), "{errors:?}");
-    assert!(errors.iter().any(|e| e.contains("'z'")), "{errors:?}");
+    let of = |keyword: &str| errors.iter().find(|e| e.keyword == keyword).unwrap_or_else(|| panic!("{errors:?}"));
+    let (typed, missing, more) = (of("type"), of("required"), of("additionalProperties"));
+    assert!(typed.to_string().starts_with("/n: ") && typed.message.contains("integer"), "{typed:?}");
+    assert_eq!(
+        serde_json::to_value(missing).unwrap(),
+        json!({"instancePath": "", "schemaPath": "#/required", "keyword": "required",
+            "params": {"missingProperty": "s"}, "message": "\"s\" is a required property"})
+    );
+    assert_eq!((typed.instance_path.as_str(), typed.schema_path.as_str()), ("/n", "#/properties/n/type"));
+    assert_eq!(Value::from(typed.params.clone()), json!({"type": "integer"}));
+    assert_eq!(Value::from(more.params.clone()), json!({"additionalProperty": "z"}));
     assert_eq!(check(schema, json!({"s":1,"n":1.0})), Check::Fits);
 }
 
@@ -27,8 +35,49 @@ fn violations_name_their_place() {
 fn a_long_value_is_cut_and_what_is_wrong_with_it_is_said() {
     let schema = json!({"properties":{"text":{"maxLength":8192}}});
     let Check::Violations(found) = check(schema, json!({"text": "x".repeat(9000)})) else { panic!("fits") };
-    assert!(found.len() == 1 && found[0].starts_with("/text: \"xxx"), "{found:?}");
-    assert!(found[0].ends_with("x... is longer than 8192 characters") && found[0].len() < 200, "{found:?}");
+    assert!(found.len() == 1 && found[0].to_string().starts_with("/text: \"xxx"), "{found:?}");
+    let message = &found[0].message;
+    assert!(message.ends_with("x... is longer than 8192 characters") && message.len() < 200, "{found:?}");
+}
+
+#[test]
+fn nothing_of_a_violation_is_longer_than_an_answer_may_be() {
+    let long = "é".repeat(100_000);
+    let options: Vec<String> = (0..5_000).map(|n| format!("option {n}")).collect();
+    let schema = json!({"additionalProperties": {"enum": options}});
+    let Check::Violations(found) = check(schema, json!({ long: 1 })) else { panic!("fits") };
+    let text = serde_json::to_string(&found).unwrap();
+    assert!(text.len() < 2_000 && found[0].params.is_empty(), "{text}");
+}
+
+#[test]
+fn formats_are_checked_in_every_dialect() {
+    for dialect in SCHEMA_DIALECTS {
+        for (format, good, bad) in [
+            ("date", "2026-11-23", "tomorrow"),
+            ("date-time", "2026-11-23T02:46:00Z", "2026-11-23 02:46"),
+            ("email", "a@example.org", "a"),
+            ("uri", "https://example.org/x", "no uri"),
+            ("ipv4", "127.0.0.1", "127.0.0.256"),
+            ("regex", "^[a-z]+$", "(unclosed"),
+            ("uuid", "0190f5c2-7a3b-7c1d-8e2f-aB0123456789", "0190f5c27a3b7c1d8e2fab0123456789"),
+        ] {
+            let schema = json!({"$schema": dialect, "properties": {"x": {"type": "string", "format": format}}});
+            assert_eq!(check(schema.clone(), json!({ "x": good })), Check::Fits, "{dialect} {format}");
+            let Check::Violations(found) = check(schema, json!({ "x": bad })) else { panic!("{dialect} {format}") };
+            assert_eq!((found.len(), found[0].keyword.as_str()), (1, "format"));
+            assert_eq!(Value::from(found[0].params.clone()), json!({ "format": format }));
+        }
+    }
+    assert_eq!(check(json!({"format": "nobody-knows"}), json!("x")), Check::Fits, "as every client has it");
+}
+
+#[test]
+fn a_regex_of_a_megabyte_costs_no_more_than_was_counted() {
+    let groups = |count: usize| (0..count).map(|n| format!("(?<a{n}>x)")).collect::<String>() + "(";
+    let schema = InputSchema::compile(&json!({"format": "regex"})).unwrap();
+    assert!(matches!(schema.check(&json!(groups(50))), Check::Violations(_)));
+    assert_eq!(schema.check(&json!(groups(60_000))), Check::Fits, "which is not looked at");
 }
 
 /// Definitions l0 to lN, each made of references to the next by `link`.
@@ -112,7 +161,7 @@ fn a_large_list_of_violations_is_not_made() {
     let Check::Violations(few) = check(schema.clone(), zeros(1_000)) else { panic!("fits") };
     let Check::Violations(many) = check(schema, zeros(500_000)) else { panic!("fits") };
     assert_eq!((few.len(), many.len()), (10, 1));
-    assert!(few[0].starts_with("/a/0: ") && many[0].contains("too much of it"), "{few:?} {many:?}");
+    assert!(few[0].instance_path == "/a/0" && many[0].message.contains("too much of it"), "{few:?} {many:?}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
         Refusal::Busy => Some(error_of(&Cause::BytesHeld.into())),
         Refusal::Unreadable => Some(ErrorObject::new(Reason::Internal, refusal.message())),
         Refusal::HeaderName
+        | Refusal::BadHost
         | Refusal::Host
         | Refusal::WebPage
         | Refusal::CrossSite

@@ -25,6 +25,10 @@ pub(super) fn text_of(event: &CallEvent) -> Bytes {
                 ("id", Some(Value::from(event.id.as_str()))),
                 ("state", Some(event.state.into())),
                 ("expiresAt", event.expires_at.as_deref().map(Value::from)),
+                (
+                    "expiresInMs",
+                    event.expires_in.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX).into()),
+                ),
                 ("summary", Some(event.summary.as_str().into())),
             ];
             ("approval", members(data))
@@ -68,11 +72,12 @@ mod tests {
             id: "a1".into(),
             state: "pending",
             expires_at: Some("2026-11-22T13:43:52Z".into()),
+            expires_in: Some(std::time::Duration::from_millis(298_400)),
             summary: "s/t".into(),
         };
         assert_eq!(
             text(CallEvent::Approval(event)),
-            "event: approval\ndata: {\"id\":\"a1\",\"state\":\"pending\",\"expiresAt\":\"2026-11-22T13:43:52Z\",\"summary\":\"s/t\"}\n\n"
+            "event: approval\ndata: {\"id\":\"a1\",\"state\":\"pending\",\"expiresAt\":\"2026-11-22T13:43:52Z\",\"expiresInMs\":298400,\"summary\":\"s/t\"}\n\n"
         );
     }
 }

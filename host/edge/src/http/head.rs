@@ -1,6 +1,6 @@
 //! The checks of a request's head, one for each step of the wire's table. Pure: head in, refusal out.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::{HeaderMap, Method, header, request::Parts};
 
@@ -21,7 +21,8 @@ pub(crate) fn check_origin(head: &Parts, allowed_hosts: &[String]) -> Result<(),
     if head.headers.keys().any(|name| name.as_str().contains('_')) {
         return Err(Refusal::HeaderName);
     }
-    if !host_is_allowed(&head.headers, allowed_hosts) {
+    let host = host(&head.headers).ok_or(Refusal::BadHost)?;
+    if !host_is_allowed(host, allowed_hosts) {
         return Err(Refusal::Host);
     }
     if head.headers.contains_key(header::ORIGIN) || head.headers.contains_key(header::REFERER) {
@@ -65,26 +66,44 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A page that got a name to resolve to loopback (DNS rebinding) sends its own name here.
-fn host_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
+/// The name or address in the one `Host` that a request must have, where it is one (RFC 9112, 3.2).
+fn host(headers: &HeaderMap) -> Option<&str> {
     let mut hosts = headers.get_all(header::HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let Ok(host) = host.to_str() else { return false };
-    let Some(name) = without_port(host) else { return false };
-    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    name.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|ip| ip.is_loopback())
-        || allowed.iter().any(|a| a.eq_ignore_ascii_case(name))
-}
-
-fn without_port(host: &str) -> Option<&str> {
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return None };
+    let host = host.to_str().ok()?;
     let end = match host.rfind(']') {
         Some(bracket) => bracket + 1,
         None => host.find(':').unwrap_or(host.len()),
     };
     let (name, port) = host.split_at(end);
-    let fits = port.is_empty() || port.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok());
-    fits.then_some(name)
+    let has_port = port.is_empty() || port == ":" || port.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok());
+    (has_port && is_host(name)).then_some(name)
+}
+
+/// Whether it is the host of a URI (RFC 3986, 3.2.2) of http, which is never empty.
+fn is_host(name: &str) -> bool {
+    if let Some(address) = name.strip_prefix('[') {
+        return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    }
+    let mut rest = name.bytes();
+    while let Some(byte) = rest.next() {
+        let fits = match byte {
+            b'%' => [rest.next(), rest.next()].iter().all(|digit| digit.is_some_and(|d| d.is_ascii_hexdigit())),
+            byte => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    !name.is_empty()
+}
+
+/// A page that got a name to resolve to loopback (DNS rebinding) sends its own name here.
+fn host_is_allowed(name: &str, allowed: &[String]) -> bool {
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|ip| ip.is_loopback())
+        || allowed.iter().any(|a| a.eq_ignore_ascii_case(name))
 }
 
 /// The token that a request shows: its one `Authorization` header, `Bearer` (in this case, with one space) and the token.
@@ -125,6 +144,7 @@ mod tests {
             "[::1]:7179",
             "[::1]",
             "bridge.test:1",
+            "localhost:",
         ] {
             assert_eq!(status(&[("host", host)]), 0, "{host}");
         }
@@ -133,15 +153,40 @@ mod tests {
             "10.0.0.1",
             "localhost.example.org",
             "127.0.0.1.nip.io",
-            "",
-            "localhost:x",
             "[::2]",
             "0.0.0.0",
+            "%6cocalhost",
+            "b%C3%BCcher.example:80",
         ] {
             assert_eq!(status(&[("host", host)]), 403, "{host}");
         }
-        assert_eq!(status(&[]), 403);
-        assert_eq!(status(&[("host", "localhost"), ("host", "localhost")]), 403);
+    }
+
+    #[test]
+    fn a_host_that_is_missing_repeated_or_none_is_a_bad_request() {
+        assert_eq!(status(&[]), 400);
+        assert_eq!(status(&[("host", "localhost"), ("host", "localhost")]), 400);
+        for host in [
+            "",
+            ":80",
+            "localhost:x",
+            "localhost:65536",
+            "localhost:-1",
+            "localhost:80:80",
+            "user@localhost",
+            "localhost/",
+            "local host",
+            "localhost, localhost",
+            "localhost%",
+            "localhost%2",
+            "::1",
+            "[::1",
+            "[localhost]",
+            "[::1]x",
+            "http://localhost",
+        ] {
+            assert_eq!(status(&[("host", host)]), 400, "{host}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use http::StatusCode;
 pub(crate) enum Refusal {
     /// A header's name has a `_`, which others on the way may take for a `-`.
     HeaderName,
+    /// No `Host`, several, or one that is none.
+    BadHost,
     /// A `Host` that is neither loopback nor allowed.
     Host,
     /// It comes from a web page.
@@ -41,7 +43,7 @@ impl Refusal {
     /// The status of HTTP for it.
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Self::HeaderName | Self::Chunked | Self::Broken => StatusCode::BAD_REQUEST,
+            Self::HeaderName | Self::BadHost | Self::Chunked | Self::Broken => StatusCode::BAD_REQUEST,
             Self::Host | Self::WebPage | Self::CrossSite => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::NotPost => StatusCode::METHOD_NOT_ALLOWED,
@@ -58,6 +60,7 @@ impl Refusal {
     pub(crate) fn message(self) -> &'static str {
         match self {
             Self::HeaderName => "Header names with _ are refused",
+            Self::BadHost => "Exactly one Host header is required, a name or an address with or without a port",
             Self::Host => "Host not allowed",
             Self::WebPage => "Requests from web pages are refused",
             Self::CrossSite => "Cross-site requests are refused",
@@ -77,6 +80,9 @@ impl Refusal {
 
     /// Whether nothing more may be read from its connection.
     pub(crate) fn closes(self) -> bool {
-        matches!(self, Self::HeaderName | Self::Chunked | Self::TooLarge | Self::TooSlow | Self::Broken)
+        match self {
+            Self::HeaderName | Self::BadHost | Self::Chunked | Self::TooLarge | Self::TooSlow | Self::Broken => true,
+            _ => false,
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! From a body to a method and its parameters.
 
 use footbridge_proto::{
-    json,
+    json::{self, JsonError},
     rpc::{ErrorCode, ErrorObject, IncomingRequest, Reason},
 };
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// A message, or why it is none, and the id to answer with.
@@ -16,8 +17,9 @@ pub(crate) struct Envelope<'a> {
 
 /// Reads a body that is nested no deeper than this.
 pub(crate) fn read(body: &[u8], depth: usize) -> Envelope<'_> {
-    let Ok(text) = json::check(body, depth) else {
-        return Envelope { id: None, method: Err(envelope_error(ErrorCode::Parse, "Parse error")), params: None };
+    let text = match json::check(body, depth) {
+        Ok(text) => text,
+        Err(why) => return refused(body, &why),
     };
     let invalid = || envelope_error(ErrorCode::InvalidRequest, "Invalid Request");
     let envelope = match serde_json::from_str::<IncomingRequest<'_>>(text) {
@@ -28,6 +30,24 @@ pub(crate) fn read(body: &[u8], depth: usize) -> Envelope<'_> {
     let bad_id = envelope.id.is_some() && id.is_none();
     let method = envelope.method().filter(|_| envelope.has_version() && !bad_id).ok_or_else(invalid);
     Envelope { id, method, params: envelope.params }
+}
+
+/// What is no JSON. What is, but refused since parsers differ about it, says why and still has its id: a client that
+/// checks ids would show nothing else.
+fn refused(body: &[u8], why: &JsonError) -> Envelope<'static> {
+    #[derive(Deserialize)]
+    struct OnlyId<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    if matches!(why, JsonError::NotUtf8 | JsonError::Syntax(_)) {
+        return Envelope { id: None, method: Err(envelope_error(ErrorCode::Parse, "Parse error")), params: None };
+    }
+    let message = format!("Parse error: {why}");
+    let object = Some(body).filter(|body| body.trim_ascii_start().starts_with(b"{"));
+    let read = object.and_then(|body| serde_json::from_slice::<OnlyId<'_>>(body).ok());
+    let id = read.and_then(|read| read.id).filter(|raw| is_id(raw)).map(ToOwned::to_owned);
+    Envelope { id, method: Err(envelope_error(ErrorCode::Parse, message)), params: None }
 }
 
 /// Longest id, bytes: it is kept while the call runs, and sent back.

@@ -31,7 +31,7 @@ const HERE: PromptContext = PromptContext { name: "footbridge run", leave: "late
 /// How long the operator's command may answer before the person is asked as well: a quick one takes no keys away.
 const COMMAND_FIRST: Duration = Duration::from_secs(1);
 
-/// How long a call waits in any case: what is withdrawn at once is not worth a prompt.
+/// How long a call waits in any case: what others answer at once is not worth a prompt.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// How often it is looked how long is left.

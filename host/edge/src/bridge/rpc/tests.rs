@@ -27,6 +27,37 @@ fn an_envelope_that_is_none_is_refused_with_its_id() {
 }
 
 #[test]
+fn what_is_json_and_refused_says_why_with_its_id() {
+    let body = |members: &str| format!(r#"{{"jsonrpc":"2.0","method":"callTool",{members}}}"#);
+    let refused = |members: &str, why: &str, id: Option<&str>| {
+        let (code, message, found) = failure(&body(members));
+        assert_eq!((code, found.as_deref()), (-32700, id), "{members}");
+        assert!(message.starts_with("Parse error") && message.contains(why), "{members}: {message}");
+    };
+    refused(r#""id":7,"params":{"arguments":{"a":"\ud800"}}"#, "a lone surrogate at byte", Some("7"));
+    refused(r#""params":{"arguments":{"\udc00":1}},"id":"x""#, "a lone surrogate at byte", Some(r#""x""#));
+    refused(r#""id":7,"params":{"a":1,"a":2}"#, "a member name appears twice", Some("7"));
+    refused(&format!(r#""params":{}{},"id":7"#, "[".repeat(50_000), "]".repeat(50_000)), "nested deeper", Some("7"));
+    // Which of two, and what is no id.
+    refused(r#""id":7,"id":8"#, "a member name appears twice", None);
+    refused(r#""id":7,"\u0069d":8"#, "a member name appears twice", None);
+    refused(r#""id":{},"params":"\ud800""#, "a lone surrogate", None);
+    refused(&format!(r#""id":"{}","params":"\ud800""#, "x".repeat(2_000)), "a lone surrogate", None);
+    for no_json in [r#"{"id":7,"x":"\ud800"#, r#"{"id":7,"x":"\ud800"} x"#, r#"{"id":7,"a":1,"a":1,}"#, r#"["\ud800"]"#]
+    {
+        assert_eq!(failure(no_json).2, None, "{no_json}");
+    }
+}
+
+#[test]
+fn arguments_that_are_null_are_none_and_keep_their_id() {
+    let body = r#"{"jsonrpc":"2.0","method":"callTool","params":{"server":"s","tool":"t","arguments":null},"id":7}"#;
+    let parsed = parse(body.as_bytes(), 128);
+    assert_eq!(parsed.id.unwrap().get(), "7");
+    assert!(matches!(parsed.request, Ok(Request::Call(CallRequest { arguments: None, .. }))));
+}
+
+#[test]
 fn ids_are_echoed_as_written() {
     let id = "123456789012345678901234567890";
     let parsed = parse(format!(r#"{{"jsonrpc":"2.0","method":"listServers","id":{id}}}"#).as_bytes(), 128);

@@ -1,0 +1,120 @@
+//! The client of a step: asking, and asking again where that is right, and printing what was listed.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    thread,
+    time::Instant,
+};
+
+use footbridge_cli::{destination::Prepared, layout, output, render::Rendered, result};
+use footbridge_guest::{Client, ClientError, answers::CallResult, client::parse_result};
+use footbridge_proto::wire::method;
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{json, value::RawValue};
+
+use crate::{failure::Failure, pauses::Pauses, progress::Line};
+
+/// Whether a method has effects, may take long, and tells what happens meanwhile.
+fn is_call(method: &str) -> bool {
+    matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::AWAIT_APPROVAL)
+}
+
+/// Bits that no other process has: the standard library takes its keys from the system.
+fn at_random() -> u64 {
+    RandomState::new().hash_one(())
+}
+
+/// The client, and how results are printed.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) client: Client,
+    pub(crate) json: bool,
+    /// When asking again is over.
+    pub(crate) deadline: Instant,
+}
+
+impl Asked {
+    /// Asks, and reads the result, which is given as its text too.
+    pub(crate) fn get<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: &impl Serialize,
+    ) -> Result<(Box<RawValue>, T), Failure> {
+        let raw = self.ask(method, params).map_err(|e| Failure::request(e, is_call(method)))?;
+        let result = parse_result(method, &raw).map_err(|e| Failure::request(e, is_call(method)))?;
+        Ok((raw, result))
+    }
+
+    /// Asks, and asks again where the bridge says that nothing was sent on and when to come back: a loop in a script, or
+    /// many at once, need not know of rates and places. What may have happened is never asked again.
+    fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+        let mut pauses = Pauses::default();
+        loop {
+            let answer = if is_call(method) {
+                let mut line = Line::new(self.json);
+                self.client.request_watched(method, params, &mut |event| line.tell(&event))
+            } else {
+                self.client.request(method, params)
+            };
+            let error = match answer {
+                Err(error) => error,
+                Ok(raw) => return Ok(raw),
+            };
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            match error.come_back().and_then(|told| pauses.next(told, left, at_random())) {
+                Some(pause) => thread::sleep(pause),
+                None => return Err(error),
+            }
+        }
+    }
+
+    /// A grant may bring the result of the call that it is for; without one, its state is all there is.
+    pub(crate) fn wait(&mut self, id: String, to: Option<Prepared>) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        struct Waited {
+            state: Option<String>,
+            content: Option<IgnoredAny>,
+            contents: Option<IgnoredAny>,
+        }
+        let (raw, waited) = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }))?;
+        let shape = |e| Failure::request(e, true);
+        match waited {
+            Waited { contents: Some(_), .. } => {
+                let resource = parse_result(method::AWAIT_APPROVAL, &raw).map_err(shape)?;
+                Ok(result::print(&raw, &Rendered::resource(resource), self.json, to)?)
+            }
+            Waited { state: Some(state), content: None, .. } => {
+                let granted = matches!(state.as_str(), "granted" | "used");
+                if self.json {
+                    output::print(&(layout::one_line(&raw) + "\n"))?;
+                } else if granted {
+                    output::print(&format!("approval {id} is {state}\n"))?;
+                }
+                if granted { Ok(()) } else { Err(Failure::Approval { id, state }) }
+            }
+            _ => {
+                let answer = parse_result(method::AWAIT_APPROVAL, &raw).map_err(shape)?;
+                self.finish_call(&raw, answer, to)
+            }
+        }
+    }
+
+    /// Asks for a listing, and prints it.
+    pub(crate) fn list<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: &impl Serialize,
+        show: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        let (raw, result) = self.get(method, params)?;
+        Ok(output::print(&if self.json { layout::one_line(&raw) + "\n" } else { show(&result) })?)
+    }
+
+    /// Prints what a tool answered.
+    pub(crate) fn finish_call(&self, raw: &RawValue, answer: CallResult, to: Option<Prepared>) -> Result<(), Failure> {
+        if result::print_call(raw, answer, self.json, to)? { Ok(()) } else { Err(Failure::Tool) }
+    }
+}

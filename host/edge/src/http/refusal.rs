@@ -80,9 +80,7 @@ impl Refusal {
 
     /// Whether nothing more may be read from its connection.
     pub(crate) fn closes(self) -> bool {
-        match self {
-            Self::HeaderName | Self::BadHost | Self::Chunked | Self::TooLarge | Self::TooSlow | Self::Broken => true,
-            _ => false,
-        }
+        let framing = matches!(self, Self::HeaderName | Self::BadHost | Self::Chunked);
+        framing || matches!(self, Self::TooLarge | Self::TooSlow | Self::Broken)
     }
 }

@@ -206,7 +206,7 @@ fn a_command_that_asks_again_and_again_keeps_nobody_from_their_terminal() {
     let ask = "timeout 0.6 tool-cli demo add_note";
     let script = format!(
         "trap 'echo interrupted; exit 5' INT
-         for i in 1 2 3 4 5 6 7 8; do {ask} \"{{\\\"text\\\":\\\"$i\\\"}}\"; done; echo asked all
+         for i in 1 2 3 4 5 6 7 8; do {ask} \"{{\\\"text\\\":\\\"$i\\\"}}\"; done; echo asked all; read go
          {} & while :; do wait; done",
         adds("last")
     );
@@ -218,6 +218,7 @@ fn a_command_that_asks_again_and_again_keeps_nobody_from_their_terminal() {
     person.sees("asked all");
     let shown = format!("{person:?}").matches("[?1049h").count();
     assert_eq!(shown, 1, "{person:?}");
+    person.types("go\r");
     // When the pause is over it asks, and leaving it lets the next Ctrl-C through, whatever asks meanwhile.
     person.sees("{\"text\":\"last\"}");
     person.forgets();

@@ -61,6 +61,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
         Refusal::Unreadable => -32603,
         Refusal::Busy => return Some(error_of(&Cause::BytesHeld.into())),
         Refusal::HeaderName
+        | Refusal::BadHost
         | Refusal::Host
         | Refusal::WebPage
         | Refusal::CrossSite

@@ -13,6 +13,7 @@
     reason = "what fails here fails a test"
 )]
 
+mod caller;
 mod daemon;
 mod engine;
 mod guest;

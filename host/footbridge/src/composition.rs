@@ -14,7 +14,7 @@ use crate::{
     config::Config,
     control::server::{Control, Handler},
     harness::Harness,
-    store::{StateStore, StoreKind},
+    store::{StateStore, StoreError, StoreKind},
 };
 use footbridge_audit::Recorder;
 use footbridge_calls::pins::Pins;
@@ -51,17 +51,7 @@ pub(crate) struct Rest {
 /// When a step fails.
 pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let Wanted { config, state, socket } = wanted;
-    let kind = StoreKind::of(state);
-    let is_lost = kind.is_empty() && has_a_record(&state.join("audit"));
-    let store = kind.open().await?;
-    if is_lost {
-        tracing::warn!(
-            state = %state.display(),
-            "the store of this state folder is gone, though there is a record of earlier runs: the sessions and pins that \
-             were in it are gone too, and what servers define now is pinned as if it were seen first. If it was not you, \
-             look at \"footbridge audit tail\", and at the tools before you use them"
-        );
-    }
+    let store = open_store(state).await?;
     let control = Control::bind(socket)?;
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
@@ -74,6 +64,22 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     }
     let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
     Ok(Started { harness, rest: Rest { store, control: Some(control), shutdown, tasks } })
+}
+
+/// Opens the store of a state folder, and says it where one is gone that was there.
+pub(crate) async fn open_store(state: &Path) -> Result<Arc<dyn StateStore>, StoreError> {
+    let kind = StoreKind::of(state);
+    let is_lost = kind.is_empty() && has_a_record(&state.join("audit"));
+    let store = kind.open().await?;
+    if is_lost {
+        tracing::warn!(
+            state = %state.display(),
+            "the store of this state folder is gone, though there is a record of earlier runs: the sessions and pins that \
+             were in it are gone too, and what servers define now is pinned as if it were seen first. If it was not you, \
+             look at \"footbridge audit tail\", and at the tools before you use them"
+        );
+    }
+    Ok(store)
 }
 
 /// Whether there is a chain of an earlier run.

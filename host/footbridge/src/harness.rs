@@ -35,7 +35,7 @@ use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
-pub use operator_call::OperatorCall;
+pub use operator_call::{NotCalled, OperatorCall};
 pub use reload::Reloaded;
 use sessions::Places;
 pub use sessions::{OpenError, SessionView};

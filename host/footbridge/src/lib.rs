@@ -30,6 +30,7 @@
 //! ```
 
 pub mod approvers;
+mod catalogues;
 pub mod cli;
 mod composition;
 pub mod config;
@@ -39,6 +40,7 @@ pub mod harness;
 pub mod head_command;
 pub mod hidden;
 pub mod log;
+mod oneshot;
 pub mod report;
 pub mod run;
 pub mod serve;

@@ -33,6 +33,8 @@ const RUNNING: [(&str, &str); 3] =
 pub(crate) fn host(servers: &Servers) -> Host {
     let path = format!("{}:{}", programs::folder().display(), std::env::var("PATH").unwrap());
     let host = Host::with(servers).default_policy().env("PATH", path);
+    let cache = host.cache();
+    let host = host.env("XDG_CACHE_HOME", cache);
     fs::copy(host.servers_file(), host.work().join("servers.json")).unwrap();
     let policy = blocks::all().into_iter().find(|block| block.page == "docs/policy.md" && block.language == "toml");
     fs::write(host.work().join("footbridge.toml"), policy.unwrap().text).unwrap();

@@ -17,8 +17,10 @@ use blocks::Block;
 use footbridge_tests::{Host, Ran, Servers, programs, skipped};
 
 /// What is not run from its page, and why.
-const ELSEWHERE: [(&str, &str); 1] =
-    [("scripts", "they run these tests, and install programs; tests/e2e/demo.rs runs the demonstration")];
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("scripts", "they run these tests, and install programs; tests/e2e/demo.rs runs the demonstration"),
+    ("install", "it writes to the folders of the system; tests/e2e/mcp_tool.rs uses such a link"),
+];
 
 /// The languages of blocks that nobody types.
 const SHOWN: [&str; 5] = ["text", "json", "toml", "decides", "rust,no_run"];

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use footbridge_proto::text::Escaped;
 use serde_json::{Value, json};
 
-use super::catalogues::catalogues;
+use crate::catalogues::catalogues;
 use crate::{config::Config, report};
 use footbridge_core::{
     catalogue::Offered,

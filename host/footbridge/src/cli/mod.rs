@@ -2,9 +2,12 @@
 
 mod approvals;
 mod audit;
-mod catalogues;
+mod call;
+
 mod config;
 mod egress;
+mod mcp_tool;
+mod one_shot;
 mod policy;
 mod run;
 mod serve;
@@ -12,8 +15,9 @@ mod servers;
 mod session;
 mod sources;
 mod table;
+mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -73,6 +77,10 @@ enum Command {
     /// Show the calls that wait for a person, and answer them
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
+    /// Show what servers offer, without a daemon
+    Tools(tools::ToolsArgs),
+    /// Call a tool once, without a daemon
+    Call(call::CallArgs),
     /// Show MCP servers, start them afresh, and accept what changed in them
     #[command(subcommand)]
     Servers(servers::ServersCommand),
@@ -87,7 +95,7 @@ enum Command {
 }
 
 /// Which files to read.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 struct Files {
     /// A servers file (.json) or the harness's own (.toml); later ones win. Default: ~/.mcp.json, .claude/mcp.json,
     /// .mcp.json and mcp.json of the working folder once they are trusted, then servers.json and footbridge.toml of the
@@ -133,6 +141,11 @@ enum ConfigCommand {
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main() -> i32 {
+    let mut words = std::env::args_os();
+    let own = words.next().unwrap_or_default();
+    if Path::new(&own).file_name().is_some_and(|name| name == mcp_tool::NAME) {
+        return mcp_tool::main(&words.collect::<Vec<_>>());
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -147,6 +160,8 @@ pub fn main() -> i32 {
         Command::Session(command) => session::main(command),
         Command::Audit(command) => audit::main(command),
         Command::Approvals(command) => approvals::main(command),
+        Command::Tools(args) => Ok(tools::main(args)),
+        Command::Call(args) => Ok(call::main(args)),
         Command::Servers(command) => servers::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
@@ -173,10 +188,15 @@ pub fn main() -> i32 {
 
 /// The folders and the configuration of this user, where guests write what this says.
 fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Folders)> {
+    load_config_of(files, writable, None)
+}
+
+/// As [`load_config`]; of these servers alone, where that is all that is wanted.
+fn load_config_of(files: &Files, writable: Writable, servers: Option<&[String]>) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     folders.check_links(&writable)?;
     let commands = Commands::kept(folders.start_folders(&writable));
-    let variables = Variables::of_this_process().commands(commands, writable);
+    let variables = Variables::of_this_process().commands(commands, writable).only(servers);
     let config = load(&files.config, &folders, &variables)?;
     if !config.left_out_of_path.is_empty() {
         let folders = config.left_out_of_path.join(":");

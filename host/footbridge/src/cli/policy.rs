@@ -10,8 +10,9 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, NoConfiguration, catalogues::catalogues, egress, label, load_config};
+use super::{Files, NoConfiguration, egress, label, load_config};
 use crate::{
+    catalogues::catalogues,
     config::{Config, Writable},
     report,
 };

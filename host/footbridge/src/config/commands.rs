@@ -31,6 +31,8 @@ pub struct Commands {
     path: Option<String>,
     /// Whether they are run, or only looked for.
     are_run: bool,
+    /// The only servers that are wanted, if it is not all.
+    only: Option<Vec<String>>,
 }
 
 impl Default for Commands {
@@ -42,6 +44,7 @@ impl Default for Commands {
             writable: Writable::default(),
             path: std::env::var("PATH").ok(),
             are_run: true,
+            only: None,
         }
     }
 }
@@ -99,6 +102,16 @@ impl Commands {
     #[must_use]
     pub fn until(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
+    }
+
+    /// For these servers alone, where it is not all.
+    pub(super) fn only(self, servers: Option<&[String]>) -> Self {
+        Self { only: servers.map(<[String]>::to_vec), ..self }
+    }
+
+    /// Whether a server's entry is to be made sense of.
+    pub(super) fn wants(&self, server: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == server))
     }
 
     /// With another limit.

@@ -1,6 +1,6 @@
-//! Where the harness keeps things: configuration, state, and what lives only while it runs.
+//! Where the harness keeps things: configuration, state, what lives only while it runs, and what can be had again.
 //!
-//! uid 0 uses `/etc`, `/var/lib` and `/run`; others the XDG folders (XDG Base Directory 0.8) with their defaults, and
+//! uid 0 uses `/etc`, `/var/lib`, `/run` and `/var/cache`; others the XDG folders (XDG Base Directory 0.8) with their defaults, and
 //! a checked folder under `/tmp` where there is no runtime folder. `FOOTBRIDGE_STATE` and `FOOTBRIDGE_RUNTIME` name
 //! others.
 
@@ -10,7 +10,7 @@ use footbridge_processes::launch::StartFolders;
 
 use super::writable::Writable;
 
-/// The three folders of one user's harnesses.
+/// The folders of one user's harnesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     /// `footbridge.toml` and `servers.json`.
@@ -19,6 +19,8 @@ pub struct Folders {
     pub state: PathBuf,
     /// Sockets.
     pub runtime: PathBuf,
+    /// What can be had again.
+    pub cache: PathBuf,
     /// The user's whole runtime folder, where other programs keep their sockets.
     pub users_runtime: Option<PathBuf>,
     /// The home folder, where there is one.
@@ -78,19 +80,24 @@ impl Folders {
             base.map(|base| base.join("footbridge")).ok_or(NoHome(name))
         };
         let users_runtime = absolute("XDG_RUNTIME_DIR");
-        let (config, state, runtime) = if uid == 0 {
-            ("/etc/footbridge".into(), "/var/lib/footbridge".into(), "/run/footbridge".into())
+        let (config, state, runtime, cache) = if uid == 0 {
+            let own = absolute("XDG_CACHE_HOME").map(|base| base.join("footbridge"));
+            let cache = own.unwrap_or_else(|| "/var/cache/footbridge".into());
+            ("/etc/footbridge".into(), "/var/lib/footbridge".into(), "/run/footbridge".into(), cache)
         } else {
             let runtime = match &users_runtime {
                 Some(folder) => folder.join("footbridge"),
                 None => PathBuf::from(format!("/tmp/footbridge-{uid}")),
             };
-            (below_home("XDG_CONFIG_HOME", ".config")?, below_home("XDG_STATE_HOME", ".local/state")?, runtime)
+            let (config, state) =
+                (below_home("XDG_CONFIG_HOME", ".config")?, below_home("XDG_STATE_HOME", ".local/state")?);
+            (config, state, runtime, below_home("XDG_CACHE_HOME", ".cache")?)
         };
         Ok(Self {
             config,
             state: absolute("FOOTBRIDGE_STATE").unwrap_or(state),
             runtime: absolute("FOOTBRIDGE_RUNTIME").unwrap_or(runtime),
+            cache,
             users_runtime,
             home: absolute("HOME"),
             working: std::env::current_dir().ok(),
@@ -122,6 +129,7 @@ mod tests {
         assert_eq!(folders.config, Path::new("/h/.config/footbridge"));
         assert_eq!(folders.state, Path::new("/h/.local/state/footbridge"));
         assert_eq!(folders.runtime, Path::new("/tmp/footbridge-7"));
+        assert_eq!(folders.cache, Path::new("/h/.cache/footbridge"));
         assert_eq!(find(7, &[("HOME", "/h"), ("XDG_RUNTIME_DIR", "/r")]).unwrap().runtime, Path::new("/r/footbridge"));
         assert!(matches!(find(7, &[]), Err(NoHome(_))));
     }

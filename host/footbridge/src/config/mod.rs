@@ -11,6 +11,7 @@ pub mod folders;
 mod jsonc;
 mod node;
 mod obeyed;
+mod outline;
 mod programs;
 mod references;
 mod secrets;
@@ -32,6 +33,7 @@ use std::{
 
 pub use commands::Commands;
 pub use node::WrittenAt;
+pub(crate) use outline::Outline;
 pub use secrets::Gathered;
 pub use sources::{LeftOut, Looked, of_working_folder};
 pub use writable::Writable;
@@ -117,6 +119,13 @@ impl Variables {
         Self { all, commands: Commands::default(), left_out_of_path: Vec::new() }
     }
 
+    /// Of these servers alone, where it is not all: what others refer to is not looked at.
+    #[must_use]
+    pub(crate) fn only(mut self, servers: Option<&[String]>) -> Self {
+        self.commands = self.commands.only(servers);
+        self
+    }
+
     /// With this way to run commands, where guests write what this says: what they could replace is not on PATH, and
     /// is refused where the files name it.
     #[must_use]
@@ -182,7 +191,7 @@ fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config
     let base = Path::new("/");
     let mut reader = Reader { var: &var, base, commands: &variables.commands, gathered: Gathered::default() };
     let mut notes = Vec::new();
-    for server in &written {
+    for server in written.iter().filter(|server| variables.commands.wants(&server.name)) {
         let meaning = servers::meant(server, &mut reader, &variables.all);
         config.servers.extend(meaning.spec);
         mistakes.extend(meaning.mistakes);

@@ -62,6 +62,20 @@ impl Harness {
     /// # Errors
     /// [`NotCalled`].
     pub async fn call(&self, operator: &Operator, call: OperatorCall) -> Result<RawResult, NotCalled> {
+        self.call_watched(operator, call, Watcher::silent()).await
+    }
+
+    /// As [`Self::call`], and tells what happens meanwhile; a call that a person has to allow waits for as long as they
+    /// have.
+    ///
+    /// # Errors
+    /// [`NotCalled`].
+    pub async fn call_watched(
+        &self,
+        operator: &Operator,
+        call: OperatorCall,
+        watcher: Watcher,
+    ) -> Result<RawResult, NotCalled> {
         let OperatorCall { server, tool, arguments, policy } = call;
         let arguments = arguments.map(|text| self.checked(text)).transpose()?;
         let request = CallRequest { server, target: Target::Tool(tool), arguments, held: None };
@@ -72,7 +86,7 @@ impl Harness {
         let (stages, sessions) = (self.stages.clone(), self.sessions.clone());
         // In a task of its own: whoever waits may leave, and what was admitted gets its outcome.
         let calling = self.tasks.spawn(async move {
-            let reply = stages.call(principal, request, &Watcher::silent(), &cancel).await;
+            let reply = stages.call(principal, request, &watcher, &cancel).await;
             sessions.call_over(open.session().name()).await;
             reply.into_answer()
         });
@@ -92,7 +106,8 @@ impl Harness {
         let failed = NotCalled::Session;
         let token = new_token().map_err(|error| failed(error.to_string()))?;
         for _ in 0..TRIES {
-            let name = format!("operator-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+            // Processes of one user may share a chain.
+            let name = format!("operator-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
             let name: SessionName = name.parse().map_err(|_| failed(format!("{name} is no name")))?;
             let places = Arc::new(self.connections.no_places());
             if let Ok(open) =

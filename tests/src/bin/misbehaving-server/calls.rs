@@ -63,7 +63,9 @@ pub(crate) fn answer(
             wire.result(id, &text("grown"))?;
         }
         "listing-of-a-file" => {
-            wire.result(id, &text("called"))?;
+            // What it was given, if that was anything.
+            let given = params["arguments"].as_object().filter(|given| !given.is_empty());
+            wire.result(id, &text(&given.map_or("called".to_owned(), |given| json!(given).to_string())))?;
             if params["name"] == "nudge" {
                 wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))?;
             }

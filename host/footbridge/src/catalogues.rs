@@ -12,7 +12,7 @@ use footbridge_mcp::{ServerSpec, Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
 /// Starts servers and says what each offers, or why it is not known.
-pub(super) async fn catalogues(
+pub(crate) async fn catalogues(
     config: Config,
     wanted: impl Fn(&ServerSpec) -> bool,
 ) -> Vec<(ServerName, Result<Arc<Offered>, Unavailable>)> {

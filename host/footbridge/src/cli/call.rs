@@ -1,0 +1,111 @@
+//! `footbridge call`: one call without a daemon, or through one that runs.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use serde_json::value::RawValue;
+
+use super::{
+    Files,
+    one_shot::{OneShotPlace, ended},
+};
+use crate::oneshot::{
+    call::{Chosen, OneCall},
+    failure::OneShotFailure,
+    lists::ToolsList,
+};
+use footbridge_cli::{answers::CallResult, output::OutFile, result, typed};
+
+const AFTER: &str = "The server is started for the call and ended after it. The call goes through policy, pins and record as those \
+of a sandbox do, and is recorded in one chain with all calls of this kind.
+
+Examples:
+  footbridge call time get_current_time '{\"timezone\":\"Europe/Zurich\"}'
+  echo '{\"path\":\"notes.txt\"}' | footbridge call files read_file -
+  footbridge call --policy readonly git git_log '{\"repo_path\":\".\"}' --json
+
+Exit status, as of tool-cli --exit-codes: 0 done; 1 the tool reported an error; 2 usage, names or arguments; 3 no harness
+to call through; 5 denied; 6 approval pending or expired; 7 over a limit; 8 timed out; 9 outcome unknown; 125 the harness
+failed; 130 and 143 interrupted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(super) struct CallArgs {
+    #[command(flatten)]
+    files: Files,
+    /// The server
+    server: String,
+    /// The tool
+    tool: String,
+    /// A JSON object, or - for standard input. Default: no arguments
+    arguments: Option<String>,
+    #[command(flatten)]
+    how: HowToCall,
+    /// Print the raw result on one line, and errors as JSON on standard error
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a call is made.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct HowToCall {
+    /// What decides about the call: open (all), readonly, ask, or a policy of footbridge.toml. Default: open
+    #[arg(long, value_name = "NAME")]
+    pub(super) policy: Option<String>,
+    /// How long to wait for the answer: 5s, 500ms or a number of seconds. Default: as the limits say
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
+    /// Write the result to this file; a single image, audio or blob as its bytes
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+}
+
+pub(super) fn main(args: CallArgs) -> i32 {
+    let json = args.json;
+    ended(call(args), json)
+}
+
+fn call(args: CallArgs) -> Result<(), OneShotFailure> {
+    let CallArgs { files, server, tool, arguments, how, json } = args;
+    let place = OneShotPlace::find(files)?;
+    place.check(&server)?;
+    let arguments = arguments.map(typed::arguments).transpose()?;
+    let arguments = arguments.map(|raw| raw.get().to_owned());
+    how.make(&place, &server, json, |_| Ok(Chosen { tool, arguments }))
+}
+
+impl HowToCall {
+    /// Makes a call, and prints what came of it.
+    pub(super) fn make(
+        &self,
+        place: &OneShotPlace,
+        server: &str,
+        json: bool,
+        choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
+    ) -> Result<(), OneShotFailure> {
+        let timeout = self.timeout.as_deref().map(typed::timeout).transpose()?;
+        let file = self.out.as_deref().map(OutFile::prepare).transpose()?;
+        let raw = self.result(place, server, timeout, choose)?;
+        let answer: CallResult = serde_json::from_str(raw.get())
+            .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
+        if result::print_call(&raw, answer, json, file)? { Ok(()) } else { Err(OneShotFailure::Tool) }
+    }
+
+    fn result(
+        &self,
+        place: &OneShotPlace,
+        server: &str,
+        timeout: Option<Duration>,
+        choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
+    ) -> Result<Box<RawValue>, OneShotFailure> {
+        let config = place.config_of(&[server.to_owned()])?;
+        let name = server.parse().map_err(|error| OneShotFailure::Usage(format!("\"{server}\": {error}")))?;
+        let policy = self.policy.as_deref().unwrap_or("open");
+        let (state, lists, entries) = (&*place.folders.state, &place.lists, &place.entries);
+        let one = OneCall { config, state, server: name, policy, timeout, lists, entries };
+        let runtime = super::runtime().map_err(anyhow::Error::from)?;
+        let done = runtime.block_on(one.make(choose));
+        runtime.shutdown_background();
+        done
+    }
+}

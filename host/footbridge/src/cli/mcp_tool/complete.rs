@@ -1,0 +1,125 @@
+//! Completion: names and flags from the lists that are kept. It starts nothing and never fails.
+//!
+//! What a server wrote lands on a person's command line: only plain words are offered.
+
+use std::ffi::OsString;
+
+use clap::{Args as _, Command, ValueEnum};
+
+use super::{NAME, Options, taken, which};
+use crate::{
+    cli::{Files, one_shot::OneShotPlace},
+    oneshot::flags::ToolFlags,
+};
+use footbridge_cli::output;
+
+/// A shell whose completion is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl Shell {
+    /// What the shell is to read at its start.
+    pub(super) fn script(self) -> &'static str {
+        match self {
+            Self::Bash => BASH,
+            Self::Zsh => ZSH,
+            Self::Fish => FISH,
+        }
+    }
+}
+
+const BASH: &str = r#"# source <(mcp-tool --completions bash)
+_mcp_tool() {
+  local IFS=$'\n'
+  COMPREPLY=($(mcp-tool __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _mcp_tool mcp-tool
+"#;
+
+const ZSH: &str = r#"# source <(mcp-tool --completions zsh)
+_mcp_tool() {
+  local -a found
+  found=("${(@f)$(mcp-tool __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  (( ${#found} )) && [[ -n $found[1] ]] && compadd -- "${found[@]}" || _files
+}
+compdef _mcp_tool mcp-tool
+"#;
+
+const FISH: &str = "# mcp-tool --completions fish | source
+complete -c mcp-tool -a '(mcp-tool __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+";
+
+/// Prints what the last of these words may become.
+pub(super) fn main(words: &[OsString]) -> i32 {
+    let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    let (current, before) = words.split_last().unwrap_or((&"", &[]));
+    let mut text = String::new();
+    for word in candidates(before, current).iter().filter(|word| word.starts_with(current) && is_plain(word)) {
+        text.push_str(word);
+        text.push('\n');
+    }
+    // Nobody to tell.
+    let _ = output::print(&text);
+    0
+}
+
+/// Nothing in it means anything to a shell.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@=+".contains(c))
+}
+
+fn candidates(before: &[&str], current: &str) -> Vec<String> {
+    let options = Options::augment_args(Command::new(NAME));
+    let takes_value = |word: &str| {
+        let name = word.strip_prefix("--");
+        name.is_some_and(|name| {
+            options.get_arguments().any(|arg| arg.get_long() == Some(name) && arg.get_action().takes_values())
+        })
+    };
+    let mut skip = false;
+    let tool = before.iter().find(|word| {
+        let is_value = std::mem::replace(&mut skip, takes_value(word));
+        !is_value && !word.starts_with('-')
+    });
+    let last = before.last().copied().unwrap_or_default();
+    if takes_value(last) {
+        return if last == "--output" { vec!["text".to_owned(), "json".to_owned()] } else { Vec::new() };
+    }
+    let typed: Vec<OsString> = before.iter().map(OsString::from).collect();
+    let Ok(place) = OneShotPlace::find(Files { config: which::early(&typed).files.config }) else { return Vec::new() };
+    let own = || taken().into_iter().map(|name| format!("--{name}"));
+    match tool {
+        None if current.starts_with('-') => own().chain(["--completions".to_owned()]).collect(),
+        None => names(&place),
+        Some(tool) => {
+            let Some(flags) = flags(&place, tool) else { return own().collect() };
+            let choices = last.strip_prefix("--").map(|name| flags.choices(name)).unwrap_or_default();
+            let inline = current.split_once('=').map(|(flag, _)| (flag, flags.choices(flag.trim_start_matches('-'))));
+            match inline {
+                Some((flag, choices)) => choices.into_iter().map(|choice| format!("{flag}={choice}")).collect(),
+                None if !choices.is_empty() && !current.starts_with('-') => choices,
+                None => flags.names().map(|name| format!("--{name}")).chain(own()).collect(),
+            }
+        }
+    }
+}
+
+/// The names of all tools that are known.
+fn names(place: &OneShotPlace) -> Vec<String> {
+    let known = place.entries.servers.iter().filter_map(|(server, key)| Some((server, place.lists.names(key)?)));
+    let of = |(server, names): (&String, crate::oneshot::lists::Names)| {
+        let name = |tool: footbridge_proto::wire::ToolEntry| format!("{server}{}{}", which::BETWEEN, tool.name);
+        names.tools.into_iter().map(name).collect::<Vec<_>>()
+    };
+    known.flat_map(of).collect()
+}
+
+/// The flags of a tool whose list is kept.
+fn flags(place: &OneShotPlace, name: &str) -> Option<ToolFlags> {
+    let all = which::possible(place.entries.servers.keys().map(String::as_str), name);
+    all.into_iter().find_map(|one| one.flags(&place.kept(&one.server)?).ok())
+}

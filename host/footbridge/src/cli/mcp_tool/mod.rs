@@ -1,0 +1,295 @@
+//! `mcp-tool`: this binary called by that name. Every tool of every server is a command, its arguments are flags.
+//!
+//! What was typed is read twice: first which tool it is, then, once its schema is known, what else was said. Help and
+//! completion read lists that are kept and start nothing where they are.
+
+mod complete;
+mod help;
+mod which;
+
+use std::{ffi::OsString, fs::File, io::Read as _, path::PathBuf};
+
+use clap::{Args, Command, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use footbridge_proto::{text::Escaped, wire::MAX_REQUEST_BYTES};
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    Files,
+    call::HowToCall,
+    one_shot::{OneShotPlace, ended},
+};
+use crate::{
+    oneshot::{arguments::merged, call::Chosen, failure::OneShotFailure, flags::ToolFlags, lists::ToolsList},
+    report,
+};
+use footbridge_cli::{output, typed};
+use which::Named;
+
+/// The name by which this binary is `mcp-tool`.
+pub(super) const NAME: &str = "mcp-tool";
+
+/// The word that completion scripts call it with.
+const COMPLETE: &str = "__complete";
+
+#[derive(Debug, Parser)]
+#[command(name = NAME, version, disable_help_flag = true, disable_help_subcommand = true)]
+struct Typed {
+    #[command(flatten)]
+    options: Options,
+    /// Print a script that completes names and flags
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<complete::Shell>,
+    #[command(subcommand)]
+    rest: Option<Rest>,
+}
+
+/// The tool's name, and what was typed behind it.
+#[derive(Debug, Subcommand)]
+enum Rest {
+    #[command(external_subcommand)]
+    Tool(Vec<OsString>),
+}
+
+/// What is not an argument of a tool; before its name, or behind it.
+#[derive(Debug, Clone, Default, Args)]
+struct Options {
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    how: HowToCall,
+    /// The arguments as a JSON object; flags beat it member by member
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["json_file", "json_stdin"])]
+    json: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "json_stdin")]
+    json_file: Option<PathBuf>,
+    /// The same, from standard input
+    #[arg(long)]
+    json_stdin: bool,
+    /// How to print results, lists and errors
+    #[arg(long, value_name = "FORMAT")]
+    output: Option<Format>,
+    /// Ask servers what they offer, in place of the lists that are kept
+    #[arg(long)]
+    refresh: bool,
+    /// Say what a flag takes the place of
+    #[arg(short, long)]
+    verbose: bool,
+    /// Show help: all tools, or what one takes
+    #[arg(short, long)]
+    help: bool,
+}
+
+/// How something is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+impl Options {
+    /// These, and those that were typed behind the tool's name, which win.
+    fn and(self, later: Self) -> Self {
+        let mut files = self.files;
+        files.config.extend(later.files.config);
+        let how = HowToCall {
+            policy: later.how.policy.or(self.how.policy),
+            timeout: later.how.timeout.or(self.how.timeout),
+            out: later.how.out.or(self.how.out),
+        };
+        Self {
+            files,
+            how,
+            json: later.json.or(self.json),
+            json_file: later.json_file.or(self.json_file),
+            json_stdin: later.json_stdin || self.json_stdin,
+            output: later.output.or(self.output),
+            refresh: later.refresh || self.refresh,
+            verbose: later.verbose || self.verbose,
+            help: later.help || self.help,
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        self.output == Some(Format::Json)
+    }
+
+    /// The arguments that were given as JSON.
+    fn given(&self) -> Result<Option<Box<RawValue>>, OneShotFailure> {
+        let text = match (&self.json, &self.json_file, self.json_stdin) {
+            (None, None, false) => return Ok(None),
+            (Some(text), None, false) => text.clone(),
+            (None, Some(path), false) => read(path)?,
+            (None, None, true) => typed::stdin()?,
+            _ => {
+                return Err(OneShotFailure::Usage(
+                    "give the arguments once: by --json, --json-file or --json-stdin".to_owned(),
+                ));
+            }
+        };
+        if text.trim() == "-" {
+            return Err(OneShotFailure::Usage("for arguments on standard input there is --json-stdin".to_owned()));
+        }
+        Ok(Some(typed::arguments(text)?))
+    }
+}
+
+/// A file of arguments, within the limit of a request.
+fn read(path: &PathBuf) -> Result<String, OneShotFailure> {
+    let wrong = |why: &dyn std::fmt::Display| OneShotFailure::Usage(format!("cannot read {}: {why}", path.display()));
+    let mut text = String::new();
+    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
+    let file = File::open(path).map_err(|error| wrong(&error))?;
+    file.take(limit + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+    if text.len() > MAX_REQUEST_BYTES {
+        return Err(wrong(&format!("it has more than {MAX_REQUEST_BYTES} bytes, which is more than a call takes")));
+    }
+    Ok(text)
+}
+
+/// Runs the program and gives its exit status.
+pub(super) fn main(words: &[OsString]) -> i32 {
+    if words.first().is_some_and(|word| word == COMPLETE) {
+        return complete::main(&words[1..]);
+    }
+    let typed = match Typed::try_parse_from(std::iter::once(OsString::from(NAME)).chain(words.iter().cloned())) {
+        Ok(typed) => typed,
+        Err(error) => return say(&error),
+    };
+    let Typed { options, completions, rest } = typed;
+    if let Some(shell) = completions {
+        return ended(output::print(shell.script()).map_err(Into::into), false);
+    }
+    let json = options.is_json();
+    match rest {
+        None => ended(help::all(options), json),
+        Some(Rest::Tool(words)) => tool(options, words),
+    }
+}
+
+fn say(error: &clap::Error) -> i32 {
+    // Nowhere to print it: the status says it.
+    let _ = error.print();
+    error.exit_code()
+}
+
+/// The names of options, which no argument of a tool can have.
+fn taken() -> Vec<String> {
+    let options = Options::augment_args(Command::new(NAME));
+    options.get_arguments().filter_map(|arg| Some(arg.get_long()?.to_owned())).collect()
+}
+
+/// What was typed for one tool, once its flags are known.
+fn command(name: &str, flags: &ToolFlags) -> Command {
+    let command = Command::new(format!("{NAME} {}", Escaped(name))).no_binary_name(true).disable_help_flag(true);
+    Options::augment_args(command.args(flags.args()).next_help_heading("Options")).max_term_width(100)
+}
+
+fn tool(options: Options, words: Vec<OsString>) -> i32 {
+    let mut words = words.into_iter();
+    let name = words.next().unwrap_or_default().to_string_lossy().into_owned();
+    let words: Vec<OsString> = words.collect();
+    // They may say how errors are shown, and where servers are: looked for before the tool's own flags are known.
+    let early = which::early(&words);
+    let options_before = options.clone().and(early);
+    let json = options_before.is_json();
+    match call(options, options_before, &name, &words) {
+        Ok(Ok(())) => 0,
+        Ok(Err(unfit)) if json => ended(Err(OneShotFailure::Usage(unfit.render().to_string())), true),
+        Ok(Err(unfit)) => say(&unfit),
+        Err(failure) => ended(Err(failure), json),
+    }
+}
+
+/// What clap says of words that do not fit a tool.
+type Unfit = clap::Error;
+
+fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Result<Result<(), Unfit>, OneShotFailure> {
+    let place = OneShotPlace::find(Files { config: early.files.config.clone() })?;
+    let named = which::find(&place, name, early.refresh)?;
+    if early.help {
+        return help::tool(&place, &named, early.refresh, early.is_json()).map(Ok);
+    }
+    let read = |list: &ToolsList| named.read(list, words);
+    // Where the list is kept, words that do not fit are said before anything is started.
+    let known = place.kept(&named.server).filter(|_| !early.refresh);
+    let known = match known.as_ref().map(read).transpose()? {
+        Some(Err(unfit)) => return Ok(Err(unfit)),
+        Some(Ok(meant)) => Some(meant),
+        None => None,
+    };
+    // Of a tool that is not known yet the same words are looked at once it is.
+    let all = match &known {
+        Some((later, _)) => options.clone().and(later.clone()),
+        None => early.clone(),
+    };
+    let given = all.given()?;
+    let known = known.map(|(_, typed)| typed.chosen(&named, given.as_deref(), all.verbose)).transpose()?;
+    let mut unfit = None;
+    let done = all.how.make(&place, &named.server, all.is_json(), |list| match known {
+        Some(chosen) => Ok(chosen),
+        None => match read(list)? {
+            Ok((_, typed)) => typed.chosen(&named, given.as_deref(), all.verbose),
+            Err(error) => {
+                unfit = Some(error);
+                Err(OneShotFailure::Usage(String::new()))
+            }
+        },
+    });
+    match unfit {
+        Some(unfit) => Ok(Err(unfit)),
+        None => done.map(Ok),
+    }
+}
+
+/// The words of one tool, as its flags read them.
+struct ToolWords {
+    flags: ToolFlags,
+    typed: Vec<(String, String)>,
+}
+
+impl Named {
+    /// Reads words by the schema of a list.
+    fn read(
+        &self,
+        list: &ToolsList,
+        words: &[OsString],
+    ) -> Result<Result<(Options, ToolWords), Unfit>, OneShotFailure> {
+        let flags = self.flags(list)?;
+        let matches = match command(&self.name(), &flags).try_get_matches_from(words) {
+            Ok(matches) => matches,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let options = match Options::from_arg_matches(&matches) {
+            Ok(options) => options,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let typed = flags.typed(&matches);
+        Ok(Ok((options, ToolWords { flags, typed })))
+    }
+
+    /// The flags of its schema.
+    fn flags(&self, list: &ToolsList) -> Result<ToolFlags, OneShotFailure> {
+        let Some(definition) = list.definition(&self.tool) else { return Err(self.unknown(list)) };
+        Ok(ToolFlags::of(&schema_of(definition), &taken()))
+    }
+}
+
+impl ToolWords {
+    fn chosen(self, named: &Named, given: Option<&RawValue>, verbose: bool) -> Result<Chosen, OneShotFailure> {
+        let merged = merged(given, self.typed, &self.flags).map_err(|failure| match failure {
+            OneShotFailure::Usage(what) => OneShotFailure::Usage(format!("{what}; see {NAME} {} --help", named.name())),
+            other => other,
+        })?;
+        if verbose {
+            merged.notes().for_each(|note| report::note(&note));
+        }
+        Ok(Chosen { tool: named.tool.clone(), arguments: Some(merged.text) })
+    }
+}
+
+fn schema_of(definition: &RawValue) -> Value {
+    let full: Value = serde_json::from_str(definition.get()).unwrap_or_default();
+    full.get("inputSchema").cloned().unwrap_or_default()
+}

@@ -1,0 +1,177 @@
+//! What `footbridge tools`, `footbridge call` and `mcp-tool` share: where they find servers and lists, and how they end.
+
+use std::{collections::BTreeMap, sync::Once};
+
+use anyhow::Context as _;
+use footbridge_proto::text::Escaped;
+
+use super::{Files, load_config_of};
+use crate::{
+    config::{Config, Writable, folders::Folders},
+    oneshot::{
+        entries::Entries,
+        failure::OneShotFailure,
+        listing,
+        lists::{Lists, Names, ToolsList},
+    },
+    report,
+};
+use footbridge_cli::output;
+use footbridge_processes::sys;
+
+/// Where servers and lists are.
+pub(super) struct OneShotPlace {
+    pub(super) files: Files,
+    pub(super) folders: Folders,
+    pub(super) entries: Entries,
+    pub(super) lists: Lists,
+}
+
+/// What is known of servers: the list of each, or why there is none.
+pub(super) type Known<T> = BTreeMap<String, Result<T, String>>;
+
+impl OneShotPlace {
+    /// Reads which servers there are; nothing is started.
+    pub(super) fn find(files: Files) -> Result<Self, OneShotFailure> {
+        let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name));
+        let folders = folders.map_err(anyhow::Error::from)?;
+        let entries = Entries::read(&files.config, &folders);
+        let lists = Lists::below(&folders.cache);
+        Ok(Self { files, folders, entries, lists })
+    }
+
+    /// The server of this name, or what there is instead.
+    pub(super) fn check(&self, server: &str) -> Result<(), OneShotFailure> {
+        if self.entries.servers.contains_key(server) {
+            return Ok(());
+        }
+        // A mistake of a file says more than that a server is not in it.
+        if !self.entries.problems.is_empty() {
+            return Err(self.problems());
+        }
+        let known: Vec<&str> = self.entries.servers.keys().map(String::as_str).collect();
+        let left_out = self.entries.looked.left_out.iter().map(|one| format!(" ({one}: {TRUST_IT})"));
+        let left_out: String = left_out.collect();
+        let what = format!("there is no server \"{}\"{left_out}", Escaped(server));
+        Err(OneShotFailure::Usage(format!("{what}{}", instead(server, &known, &self.where_from()))))
+    }
+
+    /// What keeps files from being read.
+    pub(super) fn problems(&self) -> OneShotFailure {
+        OneShotFailure::Usage(self.entries.problems.join("\n"))
+    }
+
+    /// Says what was left out of a list, which is no reason to show none.
+    pub(super) fn note_problems(&self) {
+        self.entries.problems.iter().for_each(|why| report::note(&format!("left out: {why}")));
+        let not_trusted = self.entries.looked.left_out.iter();
+        not_trusted.for_each(|one| report::note(&format!("left out: {one}: {TRUST_IT}")));
+    }
+
+    /// Which files were looked at.
+    pub(super) fn where_from(&self) -> String {
+        let files: Vec<String> = self.entries.files.iter().map(|path| path.display().to_string()).collect();
+        match files.as_slice() {
+            [] if !self.entries.looked.tried.is_empty() => {
+                format!("no servers file was found: {}", self.entries.looked.help())
+            }
+            files => format!("looked at {}", files.join(", ")),
+        }
+    }
+
+    /// The configuration with these servers alone: what others refer to is not looked at.
+    pub(super) fn config_of(&self, servers: &[String]) -> Result<Config, OneShotFailure> {
+        // A list may come before the call.
+        static LOG: Once = Once::new();
+        LOG.call_once(|| crate::log::start("warn,footbridge_mcp=error,rmcp=off"));
+        sys::harden().context("cannot protect this process from others of the same user")?;
+        Ok(load_config_of(&self.files, Writable::default(), Some(servers))?.0)
+    }
+
+    /// Names and descriptions of all servers' tools. Those whose list is not kept are started, all with `refresh`.
+    pub(super) fn names(&self, refresh: bool) -> Result<Known<Names>, OneShotFailure> {
+        let mut known: Known<Names> = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for (server, key) in &self.entries.servers {
+            match self.lists.names(key).filter(|_| !refresh) {
+                Some(names) => drop(known.insert(server.clone(), Ok(names))),
+                None => unknown.push(server.clone()),
+            }
+        }
+        let listed = self.list(&unknown)?;
+        known.extend(listed.into_iter().map(|(server, list)| (server, list.map(|list| list.names))));
+        Ok(known)
+    }
+
+    /// All that is known of the tools of a server, which is started where its list is not kept, or with `refresh`.
+    pub(super) fn whole(&self, server: &str, refresh: bool) -> Result<ToolsList, OneShotFailure> {
+        self.check(server)?;
+        if let Some(list) = self.kept(server).filter(|_| !refresh) {
+            return Ok(list);
+        }
+        match self.list(&[server.to_owned()])?.remove(server) {
+            Some(Ok(list)) => Ok(list),
+            Some(Err(why)) => Err(OneShotFailure::Usage(why)),
+            None => Err(OneShotFailure::Usage(format!("server \"{}\" is turned off", Escaped(server)))),
+        }
+    }
+
+    /// The list of a server, if it is kept.
+    pub(super) fn kept(&self, server: &str) -> Option<ToolsList> {
+        self.lists.whole(self.entries.servers.get(server)?)
+    }
+
+    /// Starts servers to list them, and keeps what they say.
+    fn list(&self, servers: &[String]) -> Result<Known<ToolsList>, OneShotFailure> {
+        if servers.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let config = self.config_of(servers)?;
+        let runtime = super::runtime().context("cannot start")?;
+        let listed = runtime.block_on(listing::list(config, &self.folders.state));
+        runtime.shutdown_background();
+        let listed = listed?;
+        for (server, list) in &listed {
+            if let (Some(key), Ok(list)) = (self.entries.servers.get(server.as_str()), list)
+                && let Err(error) = self.lists.keep(key, list)
+            {
+                report::note(&format!(
+                    "the list of {server} cannot be kept, so it is asked for again next time: {error}"
+                ));
+            }
+        }
+        Ok(listed.into_iter().map(|(server, list)| (server.to_string(), list)).collect())
+    }
+}
+
+/// What there is to do about a file that is not trusted.
+const TRUST_IT: &str = "look at it and trust it with \"footbridge config trust\"";
+
+/// What may have been meant.
+pub(super) fn instead(typed: &str, known: &[&str], otherwise: &str) -> String {
+    let close = known.iter().map(|name| (strsim::jaro_winkler(typed, name), name)).filter(|(how, _)| *how > 0.8);
+    match close.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        Some((_, name)) => format!("; did you mean \"{}\"?", Escaped(name)),
+        None if known.is_empty() => format!(": {otherwise}"),
+        None => {
+            let some: Vec<String> = known.iter().take(10).map(|name| Escaped(name).to_string()).collect();
+            let more = if known.len() > 10 { ", ..." } else { "" };
+            format!(": there are {}{more}", some.join(", "))
+        }
+    }
+}
+
+/// Gives the status, and says what went wrong.
+pub(super) fn ended(done: Result<(), OneShotFailure>, json: bool) -> i32 {
+    match done {
+        Ok(()) => 0,
+        Err(failure) if failure.is_said() => match failure {
+            OneShotFailure::Tool => failure.status(),
+            _ => 0,
+        },
+        Err(failure) => {
+            output::print_error(&if json { format!("{}\n", failure.to_json()) } else { failure.text() });
+            failure.status()
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `footbridge tools`: what the configured servers offer, without a daemon.
+
+use clap::Args;
+use footbridge_proto::{
+    text::Escaped,
+    wire::{EXAMPLES, ServerEntry, ServerList, ServerStatus, ToolEntry, ToolList},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    Files,
+    one_shot::{OneShotPlace, ended, instead},
+};
+use crate::{
+    oneshot::{failure::OneShotFailure, lists::Names},
+    report,
+};
+use footbridge_cli::{layout, output, show};
+
+const AFTER: &str =
+    "Servers are started, listed and ended; what they said is kept, and shown from then on without starting \
+them. An entry that changed is another server. --refresh asks again.
+
+Examples:
+  footbridge tools                       which servers
+  footbridge tools time                  which tools of a server
+  footbridge tools time convert_time     one tool in full
+  footbridge tools --refresh --json
+
+Exit status: 0 done; 1 a server cannot be listed; 2 a wrong command line or configuration; 125 the harness failed.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(super) struct ToolsArgs {
+    #[command(flatten)]
+    files: Files,
+    /// The server. Default: all
+    server: Option<String>,
+    /// The tool, to see it in full
+    tool: Option<String>,
+    /// Ask the servers again
+    #[arg(long)]
+    refresh: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the next step is done with.
+const COMMAND: &str = "footbridge tools";
+/// What stands for the description of a tool that is not what was pinned.
+const CHANGED: &str = "(its definition changed: see \"footbridge servers pins diff\")";
+
+pub(super) fn main(args: ToolsArgs) -> i32 {
+    let json = args.json;
+    ended(show_tools(args), json)
+}
+
+fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
+    let ToolsArgs { files, server, tool, refresh, json } = args;
+    let place = OneShotPlace::find(files)?;
+    let Some(server) = server else { return all(&place, refresh, json) };
+    let list = place.whole(&server, refresh)?;
+    let Some(tool) = tool else {
+        let tools = entries(&list.names);
+        return print(&ToolList { server: server.clone(), tools }, json, |list| show::tools(&server, list, COMMAND));
+    };
+    let Some(full) = list.definition(&tool) else {
+        let known: Vec<&str> = list.names.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let what = format!("server \"{}\" has no tool \"{}\"", Escaped(&server), Escaped(&tool));
+        return Err(OneShotFailure::Usage(format!("{what}{}", instead(&tool, &known, "it has none"))));
+    };
+    if list.names.changed.contains(&tool) {
+        report::note(CHANGED);
+    }
+    print(&full, json, |full| show::tool(&server, &tool, full, "footbridge call"))
+}
+
+fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
+    place.note_problems();
+    if place.entries.servers.is_empty() {
+        return Err(match place.entries.problems.as_slice() {
+            [] => OneShotFailure::Usage(place.where_from()),
+            _ => place.problems(),
+        });
+    }
+    let known = place.names(refresh)?;
+    let mut servers = Vec::new();
+    for (name, names) in known {
+        let entry = |tool_count, examples, status| ServerEntry { name: name.clone(), tool_count, examples, status };
+        servers.push(match names {
+            Ok(names) => {
+                let examples = names.tools.iter().take(EXAMPLES).map(|tool| tool.name.clone()).collect();
+                entry(names.tools.len(), examples, None)
+            }
+            Err(why) => {
+                report::note(&why);
+                entry(0, Vec::new(), Some(ServerStatus::Unavailable))
+            }
+        });
+    }
+    print(&ServerList { servers }, json, |list| show::servers(list, COMMAND))
+}
+
+/// What a listing shows of tools.
+fn entries(names: &Names) -> Vec<ToolEntry> {
+    let entry = |tool: &ToolEntry| match names.changed.contains(&tool.name) {
+        true => ToolEntry { description: CHANGED.to_owned(), ..tool.clone() },
+        false => tool.clone(),
+    };
+    names.tools.iter().map(entry).collect()
+}
+
+/// Prints an answer as `tool-cli` would: its JSON, or as text.
+fn print<T: serde::de::DeserializeOwned>(
+    answer: &impl Serialize,
+    json: bool,
+    show: impl FnOnce(&T) -> String,
+) -> Result<(), OneShotFailure> {
+    let raw: Box<RawValue> = footbridge_proto::rpc::raw(answer);
+    if json {
+        return Ok(output::print(&(layout::one_line(&raw) + "\n"))?);
+    }
+    let read: T = serde_json::from_str(raw.get()).map_err(|error| OneShotFailure::Harness(error.into()))?;
+    Ok(output::print(&show(&read))?)
+}

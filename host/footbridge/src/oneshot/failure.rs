@@ -1,0 +1,130 @@
+//! Every way a one-shot call or list can fail, its exit status and what programs read of it.
+
+use std::time::Duration;
+
+use footbridge_proto::{
+    exit::ExitCode,
+    rpc::{ErrorObject, Reason},
+    text::{Escaped, EscapedLines},
+};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::{config::ConfigError, control::client::ControlClientError, run::HARNESS_FAILED};
+use footbridge_cli::{
+    output::NotWritten,
+    result::NotPrinted,
+    typed::{BadTimeout, BadTypedArguments},
+};
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OneShotFailure {
+    /// What was typed cannot be meant, and what can.
+    #[error("{0}")]
+    Usage(String),
+    /// Typed arguments are none.
+    #[error(transparent)]
+    Typed(#[from] BadTypedArguments),
+    /// A time is none.
+    #[error(transparent)]
+    Timeout(#[from] BadTimeout),
+    /// The stages say no, or the call failed; and what only the operator may know of it.
+    #[error("{}", .0.message)]
+    Refused(Box<ErrorObject>, Option<String>),
+    /// Nobody waits longer.
+    #[error("there was no answer within {0:?}; the call was cancelled, and may have had its effect")]
+    TimedOut(Duration),
+    /// A signal said to end.
+    #[error("ended by {0}")]
+    Interrupted(Signal),
+    /// The running harness cannot be asked.
+    #[error(transparent)]
+    Via(#[from] ControlClientError),
+    /// The result cannot be shown.
+    #[error(transparent)]
+    Printed(#[from] NotPrinted),
+    /// The tool reported an error, which has been printed.
+    #[error("the tool reported an error")]
+    Tool,
+    /// It could not even begin.
+    #[error(transparent)]
+    Harness(#[from] anyhow::Error),
+}
+
+impl From<NotWritten> for OneShotFailure {
+    fn from(error: NotWritten) -> Self {
+        Self::Printed(error.into())
+    }
+}
+
+impl OneShotFailure {
+    /// The status, as `tool-cli --exit-codes` has it; 125 where the harness itself failed.
+    pub(crate) fn status(&self) -> i32 {
+        let code = match self {
+            Self::Typed(BadTypedArguments::StdinTooLarge) => ExitCode::OverLimit,
+            Self::Usage(_) | Self::Typed(_) | Self::Timeout(_) => ExitCode::Usage,
+            Self::Refused(error, _) => ExitCode::from_error(error.code, error.reason()),
+            Self::TimedOut(_) => ExitCode::TimedOut,
+            Self::Interrupted(signal) => return 128 + *signal as i32,
+            Self::Via(_) => ExitCode::Unreachable,
+            Self::Printed(_) | Self::Tool => ExitCode::ToolError,
+            Self::Harness(error) if error.is::<ConfigError>() => ExitCode::Usage,
+            Self::Harness(_) => return HARNESS_FAILED,
+        };
+        code as i32
+    }
+
+    /// Whether it has been said already, or nobody wants to hear it.
+    pub(crate) fn is_said(&self) -> bool {
+        match self {
+            Self::Tool => true,
+            Self::Printed(NotPrinted::Written(error)) => error.is_left(),
+            _ => false,
+        }
+    }
+
+    /// What a person reads.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("Error: {}\n", EscapedLines(&self.to_string()));
+        match self {
+            Self::Refused(error, because) => {
+                let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());
+                let lines = found.into_iter().flatten().filter_map(Value::as_str);
+                lines.for_each(|line| text.push_str(&format!("  {}\n", Escaped(line))));
+                if let Some(because) = because {
+                    text.push_str(&format!("  because: {}\n", Escaped(because)));
+                }
+                if error.reason() == Some(Reason::DefinitionChanged) {
+                    text.push_str("  see what changed: footbridge servers pins diff\n");
+                }
+            }
+            Self::Harness(error) => {
+                for cause in error
+                    .chain()
+                    .skip(1)
+                    .map(ToString::to_string)
+                    .filter(|cause| !text.contains(cause))
+                    .collect::<Vec<_>>()
+                {
+                    text.push_str(&format!("  because: {}\n", EscapedLines(&cause)));
+                }
+            }
+            _ => {}
+        }
+        text
+    }
+
+    /// What a program reads, as `tool-cli --json` has it.
+    pub(crate) fn to_json(&self) -> Value {
+        let refused = if let Self::Refused(error, because) = self { Some((error, because)) } else { None };
+        json!({
+            "code": refused.map(|(error, _)| error.code),
+            "message": self.to_string(),
+            "data": refused.and_then(|(error, _)| error.data.clone()),
+            "because": refused.and_then(|(_, because)| because.clone()),
+            "httpStatus": null,
+            "exitCode": self.status(),
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! The person in front of a one-shot call: asked on their terminal, whatever standard input and output are.
+//!
+//! The terminal is taken only while something waits for an answer, and is given back as it was when this ends or is
+//! dropped. What is shown and what keys mean is [`prompt`]'s.
+//!
+//! [`prompt`]: crate::approvers::prompt
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    time::{Duration, Instant},
+};
+
+use nix::sys::{
+    signal::Signal,
+    termios::{FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr},
+};
+
+use super::failure::OneShotFailure;
+use crate::approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step};
+use footbridge_calls::{
+    approval::{Answer, Approvals},
+    operator::Operator,
+};
+use footbridge_processes::{sys::watched, terminal::window};
+
+/// The terminal of this process, whatever its standard streams are.
+const TERMINAL: &str = "/dev/tty";
+
+/// What the terminal shows.
+const HERE: PromptContext = PromptContext { name: "footbridge call", leave: "quit", stop: None, others: false };
+
+/// How often it is looked how long is left, and whether the window has another size.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Whoever sits at the terminal that this process belongs to.
+#[derive(Debug)]
+pub(crate) struct Person(File);
+
+impl Person {
+    /// The person, if there is a terminal.
+    pub(crate) fn find() -> Option<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC);
+        options.open(TERMINAL).ok().map(Self)
+    }
+}
+
+/// Asks the person, if there is one, about all that waits. It ends only when they leave, or their terminal does.
+pub(crate) async fn ask(person: Option<&Person>, approvals: &Approvals) -> OneShotFailure {
+    let Some(Person(terminal)) = person else { return std::future::pending().await };
+    match asks(terminal, approvals).await {
+        Ok(()) => OneShotFailure::Interrupted(Signal::SIGINT),
+        Err(error) => OneShotFailure::Harness(anyhow::Error::new(error).context("the terminal cannot be used")),
+    }
+}
+
+/// Until the person leaves.
+async fn asks(terminal: &File, approvals: &Approvals) -> io::Result<()> {
+    let mut changed = approvals.watch();
+    loop {
+        while approvals.pending().is_empty() {
+            if changed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+        if asks_what_waits(terminal, approvals).await? == After::Leave {
+            return Ok(());
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    Stay,
+    Leave,
+}
+
+async fn asks_what_waits(terminal: &File, approvals: &Approvals) -> io::Result<After> {
+    let taken = TakenTerminal::take(terminal)?;
+    let keys = watched(terminal.try_clone()?.into())?;
+    let mut changed = approvals.watch();
+    let mut prompt = Prompt::new(HERE, Instant::now());
+    let mut drawn = String::new();
+    loop {
+        changed.borrow_and_update();
+        let waiting = approvals.pending();
+        let is_over = waiting.is_empty();
+        let step = prompt.update(waiting, Instant::now());
+        does(step, &mut prompt, &taken, approvals)?;
+        if is_over {
+            return Ok(After::Stay);
+        }
+        if let Some(id) = prompt.missing() {
+            prompt.whole(whole(approvals, &id));
+        }
+        let text = prompt.text(window::size(terminal));
+        if text != drawn {
+            taken.write(&text)?;
+            drawn = text;
+            prompt.drawn(Instant::now());
+        }
+        tokio::select! {
+            ready = keys.readable() => {
+                let mut ready = ready?;
+                let mut bytes = [0; 256];
+                match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), &mut bytes)?)) {
+                    Ok(Ok(0)) => return Ok(After::Leave),
+                    Ok(Ok(count)) => for key in &bytes[..count] {
+                        let step = prompt.feed(*key, Instant::now());
+                        if does(step, &mut prompt, &taken, approvals)? == After::Leave {
+                            return Ok(After::Leave);
+                        }
+                    },
+                    Ok(Err(error)) => return Err(error),
+                    Err(_not_yet) => {}
+                }
+            }
+            _ = changed.changed() => {}
+            () = tokio::time::sleep(EVERY) => {}
+        }
+    }
+}
+
+fn whole(approvals: &Approvals, id: &str) -> anyhow::Result<String> {
+    Ok(approvals.show(id.parse()?)?.arguments)
+}
+
+/// Does what a key came to.
+fn does(step: Step, prompt: &mut Prompt, taken: &TakenTerminal<'_>, approvals: &Approvals) -> io::Result<After> {
+    match step {
+        Step::Nothing => Ok(After::Stay),
+        Step::Leave | Step::Stop => Ok(After::Leave),
+        Step::Turned => taken.forget_keys().map(|()| After::Stay),
+        Step::Answer(id, word) => {
+            let answered = answer(approvals, &id, word);
+            let step = prompt.answered(&id, word, answered, Instant::now());
+            does(step, prompt, taken, approvals)
+        }
+    }
+}
+
+fn answer(approvals: &Approvals, id: &str, word: PromptAnswer) -> anyhow::Result<()> {
+    let answer = match word {
+        PromptAnswer::Allow { remember } => Answer::Allow { remember },
+        PromptAnswer::Deny => Answer::Deny,
+    };
+    let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
+    Ok(approvals.answer(id.parse()?, answer, &operator, "terminal of call")?)
+}
+
+/// The terminal while it is ours: the alternate screen, keys one by one and unseen. Dropping it gives it back.
+struct TakenTerminal<'t> {
+    terminal: &'t File,
+    before: Termios,
+}
+
+impl<'t> TakenTerminal<'t> {
+    /// What was typed before is forgotten.
+    fn take(terminal: &'t File) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut ours = before.clone();
+        ours.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN);
+        ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
+        ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+        tcsetattr(terminal, SetArg::TCSAFLUSH, &ours)?;
+        let taken = Self { terminal, before };
+        taken.write("\x1b[?1049h")?;
+        Ok(taken)
+    }
+
+    fn forget_keys(&self) -> io::Result<()> {
+        Ok(tcflush(self.terminal, FlushArg::TCIFLUSH)?)
+    }
+
+    /// A screen's worth, which a terminal takes at once or not at all.
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut terminal = self.terminal;
+        terminal.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for TakenTerminal<'_> {
+    fn drop(&mut self) {
+        // The terminal may be gone; then there is nothing to give back.
+        let _ = self.write("\x1b[2J\x1b[?1049l");
+        let _ = tcsetattr(self.terminal, SetArg::TCSAFLUSH, &self.before);
+    }
+}

@@ -1,0 +1,268 @@
+//! `mcp-tool`: every tool is a command whose arguments are flags, and what is typed wrongly is said before a server runs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{fs, path::Path, process::Command};
+
+use footbridge_tests::{Host, Person, Real, Running, Servers, programs};
+use serde_json::{Value, json};
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A server that lists these tools, and echoes what it is called with.
+fn listing(folder: &Path, name: &str, tools: &Value) -> Value {
+    let file = folder.join(format!("{name}.json"));
+    fs::write(&file, tools.to_string()).unwrap();
+    json!({"command": programs::misbehaving_server(), "args": ["listing-of-a-file", file]})
+}
+
+fn tool(name: &str, schema: &Value) -> Value {
+    json!({"name": name, "description": format!("About {name}\nand more"), "inputSchema": schema})
+}
+
+/// What schemas say in earnest: references, choices, lists, what no flag can say.
+fn rich() -> Value {
+    json!({
+        "type": "object",
+        "$defs": {"Unit": {"type": "string", "enum": ["metric", "imperial"]}},
+        "properties": {
+            "city": {"type": "string", "description": "Which one\u{1b}[2J"},
+            "days": {"type": "integer"},
+            "share": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+            "dry_run": {"type": "boolean"},
+            "unit": {"$ref": "#/$defs/Unit"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "filter": {"type": "object"},
+            "json": {"type": "string"},
+        },
+        "required": ["city"],
+    })
+}
+
+#[test]
+fn help_lists_all_tools_by_untouched_names_and_one_in_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = json!([tool("Say-It.now_v2", &rich()), tool("plain", &json!({"type": "object"}))]);
+    let host = Host::with(&Servers::demo().and("odd name", listing(folder.path(), "odd", &tools)));
+    let all = host.mcp_tool(&["--help"]).well();
+    for line in ["  demo__get_weather ", "  odd name__Say-It.now_v2 ", "  odd name__plain ", "Options:", "Exit status:"]
+    {
+        assert!(all.contains(line), "{line}: {all}");
+    }
+    assert_eq!(host.mcp_tool(&[]).well(), all);
+    let listed = json_of(&host.mcp_tool(&["--help", "--output", "json"]).well());
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 9, "{listed}");
+    let one = host.mcp_tool(&["odd name__Say-It.now_v2", "--help"]).well();
+    for part in [
+        "About Say-It.now_v2\nand more",
+        "--city <TEXT>",
+        "[required]",
+        "[possible values: metric, imperial]",
+        "--tags <TEXT>",
+        "filter (an object)",
+        "json (an option has its name)",
+        "Input schema:",
+        "\"$defs\"",
+        "Example:\n  mcp-tool odd name__Say-It.now_v2 --city ...",
+        "--refresh asks again",
+    ] {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    assert!(!one.contains('\u{1b}'), "{one}");
+    assert!(one.find("--city") < one.find("--policy"), "the tool's own come first: {one}");
+    let full = json_of(&host.mcp_tool(&["odd name__plain", "-h", "--output=json"]).well());
+    assert_eq!(full["name"], "plain");
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn flags_and_json_become_the_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::with(&Servers::none().and("s", listing(folder.path(), "s", &json!([tool("t", &rich())]))));
+    let called = |words: &[&str]| {
+        let ran = host.mcp_tool(&[&["s__t"][..], words, &["--output", "json"]].concat());
+        assert_eq!(ran.status, 0, "{words:?}: {ran:?}");
+        let text = json_of(&ran.stdout)["content"][0]["text"].as_str().unwrap().to_owned();
+        (json_of(&text), ran.stderr)
+    };
+    let words = [
+        "--city",
+        "Zürich",
+        "--days",
+        "-3",
+        "--share=2.5",
+        "--dry-run",
+        "--unit",
+        "metric",
+        "--tags",
+        "a",
+        "--tags",
+        "b c",
+    ];
+    let expected =
+        json!({"city": "Zürich", "days": -3, "share": 2.5, "dry_run": true, "unit": "metric", "tags": ["a", "b c"]});
+    assert_eq!(called(&words), (expected.clone(), String::new()), "the first time, when its flags are not known yet");
+    assert_eq!(called(&words), (expected, String::new()), "and when they are");
+    let given = r#"{"city": "Bern", "filter": {"n": 1}, "json": "x"}"#;
+    let (arguments, said) = called(&["--json", given, "--city", "Chur", "-v"]);
+    assert_eq!(arguments, json!({"city": "Chur", "filter": {"n": 1}, "json": "x"}));
+    assert_eq!(said, "--city beats \"city\" of the JSON\n");
+    let file = folder.path().join("arguments.json");
+    fs::write(&file, given).unwrap();
+    assert_eq!(called(&["--json-file", file.to_str().unwrap()]).0["city"], "Bern");
+    let mut piped = Running::start(&mut host.mcp_tool_of(&["s__t", "--json-stdin", "--days", "2"]));
+    piped.hears(given);
+    assert_eq!(json_of(&piped.ends().well())["days"], 2);
+    // Options come before the name, too.
+    assert_eq!(host.mcp_tool(&["--policy", "readonly", "s__t", "--city", "x"]).status, 5);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn what_does_not_fit_is_said_and_nothing_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("heard");
+    let mut entry =
+        listing(folder.path(), "s", &json!([tool("t", &rich()), tool("other", &json!({"type": "object"}))]));
+    entry["env"]["MISBEHAVING_RECORD"] = json!(tape);
+    let host = Host::with(&Servers::none().and("s", entry));
+    let _known = host.mcp_tool(&["--help"]).well();
+    let heard = || fs::read_to_string(&tape).unwrap().lines().count();
+    let before = heard();
+    for (words, says) in [
+        (["s__t"].as_slice(), ["required and missing: --city", "s__t --help"]),
+        (&["s__t", "--city", "x", "--unit", "metrik"], ["invalid value 'metrik'", "similar value exists: 'metric'"]),
+        (&["s__t", "--citty", "x"], ["unexpected argument '--citty'", "'--city'"]),
+        (&["s__t", "--city", "x", "--days", "two"], ["invalid value 'two'", "whole number"]),
+        (&["s__t", "--city", "x", "--filter", "x"], ["unexpected argument '--filter'", ""]),
+        (&["s__t", "--json", "[]"], ["invalid JSON arguments: []", ""]),
+        (&["s__t", "--json", r#"{"city":1,"city":2}"#], ["twice", ""]),
+        (&["s__t", "--json", "{}", "--json-stdin"], ["cannot be used with", "--json-stdin"]),
+        (&["s__t", "--json-file", "nowhere.json"], ["cannot read nowhere.json", "No such file"]),
+        (&["s__tt"], ["no tool \"tt\"", "--refresh asks again"]),
+        (&["s__othr"], ["no tool \"othr\"", "did you mean \"other\"?"]),
+        (&["t"], ["there is no tool \"t\"", "there are s__other, s__t"]),
+        (&["x__t"], ["there is no tool \"x__t\"", "did you mean \"s__t\"?"]),
+        (&["--nope"], ["unexpected argument '--nope'", ""]),
+    ] {
+        host.mcp_tool(words).fails(2, &says);
+    }
+    let said = host.mcp_tool(&["s__t", "--unit", "x", "--output", "json"]);
+    assert_eq!(json_of(&said.stderr)["exitCode"], 2, "{said:?}");
+    assert_eq!(heard(), before, "no server was asked anything");
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn names_that_hold_the_sign_between_them_are_told_apart_or_asked_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let any = json!({"type": "object"});
+    let one = listing(folder.path(), "one", &json!([tool("b__x", &any), tool("b__only", &any)]));
+    let two = listing(folder.path(), "two", &json!([tool("x", &any), tool("__y", &any)]));
+    let host = Host::with(&Servers::none().and("a", one).and("a__b", two));
+    for name in ["a__b__only", "a__b____y"] {
+        let ran = host.mcp_tool(&[name]);
+        assert_eq!(ran.status, 0, "{name}: {ran:?}");
+    }
+    let says = ["more than one tool", "footbridge call a b__x", "footbridge call a__b x"];
+    host.mcp_tool(&["a__b__x"]).fails(2, &says);
+    host.mcp_tool(&["a__b__nope"]).fails(2, &["no tool"]);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn completion_offers_what_is_kept_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = json!([tool("t", &rich()), tool("$(touch x)", &json!({"type": "object"}))]);
+    let host = Host::with(&Servers::none().and("s", listing(folder.path(), "s", &tools)));
+    let complete = |words: &[&str]| {
+        let config = host.servers_file();
+        let typed = [&["__complete", "--config", config.to_str().unwrap()][..], words].concat();
+        let mut command = host.only_mcp_tool(&typed);
+        Running::start(&mut command).ends().well()
+    };
+    assert_eq!(complete(&["s__"]), "", "nothing is kept yet, and nothing is started for it");
+    assert!(host.recorded("started").is_empty());
+    let _known = host.mcp_tool(&["--help"]).well();
+    assert_eq!(complete(&["s_"]), "s__t\n", "and nothing that a shell could run");
+    assert_eq!(complete(&["s__t", "--ci"]), "--city\n");
+    assert_eq!(complete(&["s__t", "--unit", ""]), "metric\nimperial\n");
+    assert_eq!(complete(&["s__t", "--unit", "me"]), "metric\n");
+    assert_eq!(complete(&["s__t", "--unit=me"]), "--unit=metric\n");
+    assert_eq!(complete(&["--ref"]), "--refresh\n");
+    assert_eq!(complete(&["--output", "j"]), "json\n");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = host.mcp_tool(&["--completions", shell]).well();
+        assert!(script.contains("__complete"), "{script}");
+    }
+    // Bash itself, with the script.
+    let mut bash = host.only_mcp_tool(&[]);
+    let program = bash.get_program().to_owned();
+    let script = format!(
+        "cd {}; PATH=$PWD:$PATH; source <(mcp-tool --completions bash); COMP_WORDS=(mcp-tool --config {} s__t --un); \
+         COMP_CWORD=4; _mcp_tool; echo \"${{COMPREPLY[@]}}\"",
+        Path::new(&program).parent().unwrap().display(),
+        host.servers_file().display()
+    );
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", &script])
+        .env_clear()
+        .envs(bash.envs(Vec::<(String, String)>::new()).get_envs().filter_map(|(n, v)| Some((n, v?))));
+    assert_eq!(Running::start(&mut shell).ends().well(), "--unit\n");
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn real_servers_take_flags() {
+    let test = "mcp-tool with real servers";
+    let (Some(time), Some(git), Some(everything)) = (
+        Real::server(test, "mcp-server-time"),
+        Real::server(test, "mcp-server-git"),
+        Real::server(test, "mcp-server-everything"),
+    ) else {
+        return;
+    };
+    let repository = tempfile::tempdir().unwrap();
+    let path = repository.path().to_str().unwrap();
+    let script = "git init -q && git -c user.name=n -c user.email=e commit -q --allow-empty -m 'The first one'";
+    assert!(Command::new("sh").args(["-c", script]).current_dir(path).status().unwrap().success());
+    let servers = Servers::none()
+        .and("time", json!({"command": time.program()}))
+        .and("git", json!({"command": git.program()}))
+        .and("everything", json!({"command": everything.program()}));
+    let host = Host::with(&servers);
+    let converted = host
+        .mcp_tool(&[
+            "time__convert_time",
+            "--source-timezone",
+            "Europe/Zurich",
+            "--time=12:00",
+            "--target_timezone",
+            "Asia/Tokyo",
+        ])
+        .well();
+    assert_eq!(json_of(&converted)["target"]["timezone"], "Asia/Tokyo");
+    let log = host.mcp_tool(&["git__git_log", "--repo_path", path, "--max_count", "1"]).well();
+    assert!(log.contains("The first one"), "{log}");
+    host.mcp_tool(&["git__git_log", "--repo_path", "/nonexistent"]).fails(1, &["nonexistent"]);
+    let sum = host.mcp_tool(&["everything__get-sum", "--a", "2", "--b", "40"]).well();
+    assert_eq!(sum, "The sum of 2 and 40 is 42.\n");
+    let listed = host.mcp_tool(&["--help"]).well();
+    assert!(listed.contains("git__git_status") && listed.contains("time__get_current_time"), "{listed}");
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn a_policy_that_asks_has_the_person_asked() {
+    let host = Host::with(&Servers::demo());
+    let mut person = Person::new();
+    let mut call = person.starts(&host.mcp_tool_of(&["demo__add_note", "--text", "from a flag", "--policy", "ask"]));
+    person.sees("{\"text\":\"from a flag\"}");
+    person.reads();
+    person.types("allow\r");
+    person.sees("note:///1");
+    assert!(call.status().success(), "{person:?}");
+    host.leaves_nothing_behind();
+}

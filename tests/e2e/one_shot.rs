@@ -1,0 +1,255 @@
+//! Calls without a daemon: the server is started, called once and gone; one chain has all of them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use footbridge_tests::{Host, NOBODY, Person, Ran, Running, Servers, Tape, programs};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+const BERN: &str = r#"{"city":"Bern"}"#;
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// What `audit verify` says of this host's record.
+fn verified(host: &Host) -> Value {
+    let mut command = host.footbridge(&["audit", "verify", "--json"].map(AsRef::as_ref));
+    json_of(&Running::start(&mut command).ends().well())
+}
+
+/// The demo server, which adds a line to a file each time that it is started.
+fn counted(folder: &std::path::Path) -> Value {
+    let script = format!("echo started >> {}/starts; exec \"$0\" demo-server", folder.display());
+    json!({"command": "sh", "args": ["-c", script, programs::footbridge()]})
+}
+
+fn starts(folder: &std::path::Path) -> usize {
+    fs::read_to_string(folder.join("starts")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_call_prints_what_tool_cli_would_and_leaves_one_chain_and_nothing_else() {
+    let host = Host::with(&Servers::demo());
+    let weather = json_of(&host.one_shot(&["call", "demo", "get_weather", BERN]).well());
+    assert_eq!(weather["city"], "Bern");
+    let raw = host.one_shot(&["call", "demo", "get_weather", BERN, "--json"]).well();
+    assert_eq!((raw.lines().count(), &json_of(&raw)["structuredContent"]["city"]), (1, &json!("Bern")));
+    let mut piped = Running::start(&mut host.one_shot_of(&["call", "demo", "get_weather", "-"]));
+    piped.hears(BERN);
+    assert_eq!(json_of(&piped.ends().well()), weather);
+    let written = host.one_shot(&["call", "demo", "now", "--out", "now.txt"]).well();
+    assert_eq!(written, "Written to: now.txt\n");
+    assert!(fs::read_to_string(host.work().join("now.txt")).unwrap().contains("UTC"));
+    host.leaves_nothing_behind();
+    assert_eq!((host.recorded("intent").len(), host.recorded("outcome").len()), (4, 4));
+    assert!(host.recorded("intent").iter().all(|line| line["policy"] == "open"), "{:?}", host.recorded("intent"));
+    let report = verified(&host);
+    assert_eq!((&report["ok"], host.one_shot_chains().len()), (&json!(true), 1), "{report}");
+    assert_eq!(report["chains"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["chains"][0]["ended"], true, "{report}");
+}
+
+#[test]
+fn calls_at_once_share_the_chain_and_none_is_lost() {
+    let host = Host::with(&Servers::demo());
+    let calls: Vec<Running> =
+        (0..5).map(|_| Running::start(&mut host.one_shot_of(&["call", "demo", "get_weather", BERN]))).collect();
+    for call in calls {
+        assert_eq!(json_of(&call.ends().well())["city"], "Bern");
+    }
+    let report = verified(&host);
+    assert_eq!((&report["ok"], &report["chains"][0]["ended"]), (&json!(true), &json!(true)), "{report}");
+    assert_eq!((host.recorded("intent").len(), host.one_shot_chains().len()), (5, 1));
+}
+
+#[test]
+fn only_the_server_that_is_needed_is_started_and_lists_start_none_twice() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let servers = Servers::none().and("one", counted(folders[0].path())).and("other", counted(folders[1].path()));
+    // Whoever never runs keeps nobody from anything: its secret is not even looked for.
+    let servers = servers.and("broken", json!({"command": "x", "env": {"KEY": "${SET_NOWHERE}"}}));
+    let host = Host::with(&servers);
+    let counts = || [starts(folders[0].path()), starts(folders[1].path())];
+    assert_eq!(json_of(&host.one_shot(&["call", "one", "get_weather", BERN]).well())["city"], "Bern");
+    assert_eq!(counts(), [1, 0]);
+    let tools = host.one_shot(&["tools", "one"]).well();
+    assert!(tools.contains("\n  get_weather ") && tools.contains("footbridge tools <server> <tool>"), "{tools}");
+    let full = host.one_shot(&["tools", "one", "get_weather"]).well();
+    assert!(
+        full.contains("city (string, required)") && full.contains("Use: footbridge call one get_weather"),
+        "{full}"
+    );
+    assert_eq!(counts(), [1, 0], "its list is kept");
+    let listed = host.one_shot(&["tools", "one", "--refresh", "--json"]).well();
+    assert_eq!((json_of(&listed)["server"].as_str(), counts()), (Some("one"), [2, 0]));
+    let other = host.mcp_tool(&["other__get_weather", "--help"]).well();
+    assert!(other.contains("--city") && counts() == [2, 1], "{other}");
+    let list = fs::read_dir(host.cache().join("footbridge/tools")).unwrap().next().unwrap().unwrap();
+    assert_eq!(list.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+    // An entry that changed is another server.
+    let text =
+        fs::read_to_string(host.servers_file()).unwrap().replace("\"other\":{", "\"other\":{\"disabled\":false,");
+    fs::write(host.servers_file(), text).unwrap();
+    let _listed = host.one_shot(&["tools", "other"]).well();
+    assert_eq!(counts(), [2, 2]);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn all_servers_are_listed_and_one_that_does_not_start_hides_no_other() {
+    let host = Host::with(&Servers::demo().misbehaving("dead", &["exits-at-start"]));
+    let ran = host.one_shot(&["tools"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stdout.contains("  demo ") && ran.stdout.contains("[unavailable]"), "{ran:?}");
+    assert!(ran.stderr.contains("Server \"dead\" is not available"), "{ran:?}");
+    let listed = json_of(&host.one_shot(&["tools", "--json"]).stdout);
+    assert_eq!(listed["servers"][0]["status"], "unavailable", "{listed}");
+    host.one_shot(&["call", "dead", "echo"]).fails(1, &["Server \"dead\" is not available", "because:", "no licence"]);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
+    for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let mut tape = Tape::new();
+        let host = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape));
+        let call = Running::start(&mut host.one_shot_of(&["call", "x", "echo"]));
+        let id = tape.hears("tools/call");
+        call.signal(signal);
+        call.ends().fails(status, &[signal.as_str()]);
+        assert_eq!(tape.hears("notifications/cancelled"), id);
+        host.leaves_nothing_behind();
+        assert_eq!(host.recorded("outcome")[0]["outcome"], "unknown");
+        let report = verified(&host);
+        assert_eq!((&report["ok"], &report["chains"][0]["ended"]), (&json!(true), &json!(true)), "{report}");
+    }
+}
+
+#[test]
+fn one_that_is_killed_takes_its_server_along_and_the_next_goes_on() {
+    let mut tape = Tape::new();
+    let servers = Servers::demo().recording("x", &["never-answers-call"], &tape);
+    let host = Host::with(&servers);
+    let mut call = Running::start(&mut host.one_shot_of(&["call", "x", "echo"]));
+    let _id = tape.hears("tools/call");
+    call.killed();
+    host.leaves_nothing_behind();
+    assert_eq!(json_of(&host.one_shot(&["call", "demo", "get_weather", BERN]).well())["city"], "Bern");
+    let report = verified(&host);
+    assert_eq!((&report["ok"], &report["chains"][0]["ended"]), (&json!(true), &json!(false)), "{report}");
+    assert_eq!(
+        (host.recorded("intent").len(), host.recorded("outcome").len(), host.one_shot_chains().len()),
+        (2, 1, 1)
+    );
+}
+
+#[test]
+fn no_answer_in_time_is_said_and_the_call_is_cancelled() {
+    let mut tape = Tape::new();
+    let host = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape));
+    host.one_shot(&["call", "x", "echo", "{}", "--timeout", "300ms"])
+        .fails(8, &["no answer within 300ms", "cancelled"]);
+    let _id = tape.hears("notifications/cancelled");
+    host.one_shot(&["call", "x", "echo", "{}", "--timeout", "soon"]).fails(2, &["\"soon\" is no timeout"]);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn the_policy_that_is_named_decides() {
+    let host = Host::with(&Servers::demo());
+    let add = ["call", "demo", "add_note", r#"{"text":"one"}"#];
+    let denied = host.one_shot(&[&add[..], &["--policy", "readonly"]].concat());
+    denied.fails(5, &["denied"]);
+    host.one_shot(&[&add[..], &["--policy", "ask"]].concat()).fails(5, &["no terminal to ask on", "--policy open"]);
+    host.one_shot(&[&add[..], &["--policy", "nope"]].concat()).fails(2, &["nope"]);
+    let error = host.one_shot(&[&add[..], &["--policy", "readonly", "--json"]].concat());
+    let said = json_of(&error.stderr);
+    assert_eq!((&said["exitCode"], &said["data"]["reason"]), (&json!(5), &json!("denied_by_policy")), "{said}");
+    let refused = host.recorded("refused");
+    assert!(refused.len() == 3 && host.recorded("intent").is_empty(), "{refused:?}");
+    assert!(host.one_shot(&add).well().contains("note:///"));
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_though_the_result_goes_into_a_pipe() {
+    for (word, status) in [("allow", 0), ("deny", 5)] {
+        let host = Host::with(&Servers::demo());
+        let call = host.one_shot_of(&["call", "demo", "add_note", r#"{"text":"one"}"#, "--policy", "ask"]);
+        let words: Vec<String> = std::iter::once(call.get_program())
+            .chain(call.get_args())
+            .map(|word| format!("'{}'", word.to_str().unwrap()))
+            .collect();
+        let mut script = std::process::Command::new("sh");
+        script
+            .args(["-c", &format!("{} > result; echo status $?", words.join(" "))])
+            .env_clear()
+            .current_dir(host.work());
+        script.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut person = Person::new();
+        let mut shell = person.starts(&script);
+        person.sees("{\"text\":\"one\"}");
+        person.reads();
+        person.types(&format!("{word}\r"));
+        person.sees(&format!("status {status}"));
+        let _status = shell.status();
+        let result = fs::read_to_string(host.work().join("result")).unwrap();
+        assert_eq!(result.contains("note:///"), status == 0, "{result}");
+        let approval = host.recorded("approval");
+        let by = approval[1]["approver"].as_str().unwrap();
+        assert!(by.starts_with("terminal of call (uid "), "{approval:?}");
+        host.leaves_nothing_behind();
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_named_with_what_can() {
+    let host = Host::with(&Servers::demo());
+    let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);
+    fails(&["call", "dmeo", "now"], 2, &["no server \"dmeo\"", "did you mean \"demo\"?"]);
+    fails(&["call", "demo", "noow"], 2, &["noow"]);
+    fails(&["call", "demo", "get_weather", "[]"], 2, &["invalid JSON arguments: []"]);
+    fails(&["call", "demo", "get_weather", r#"{"city":1}"#], 2, &["do not match the input schema", "city"]);
+    fails(&["call", "demo", "get_weather", r#"{"city":"a","city":"b"}"#], 2, &["twice"]);
+    fails(&["tools", "demo", "get_wether"], 2, &["no tool \"get_wether\"", "did you mean \"get_weather\"?"]);
+    let failed = host.one_shot(&["call", "demo", "get_weather", r#"{"city":"Atlantis"}"#]);
+    assert_eq!((failed.status, failed.stdout.as_str()), (1, ""), "{failed:?}");
+    assert!(failed.stderr.contains("Atlantis"), "{failed:?}");
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn a_broken_or_foreign_file_is_named_and_help_goes_on_without_it() {
+    let host = Host::with(&Servers::demo()).config("broken.json", "{\"mcpServers\": {");
+    host.one_shot(&["call", "demo", "now"]).fails(2, &["broken.json", "does not parse"]);
+    let listed = host.one_shot(&["tools"]);
+    assert_eq!(listed.status, 2, "what it says could change what is started: {listed:?}");
+    let known = Host::with(&Servers::demo());
+    let _listed = known.one_shot(&["tools"]).well();
+    let known = known.config("broken.json", "{\"mcpServers\": {");
+    // Its files have another order, and the list of the good one is kept.
+    for words in [["--help"].as_slice(), &["demo__now", "--help"]] {
+        let help = known.mcp_tool(words);
+        assert!(help.status == 0 && help.stdout.contains("demo__now"), "{help:?}");
+    }
+    assert!(known.mcp_tool(&["--help"]).stderr.contains("left out: "));
+    fs::set_permissions(known.servers_file(), fs::Permissions::from_mode(0o666)).unwrap();
+    known.one_shot(&["call", "demo", "now"]).fails(2, &["servers.json", "chmod go-w"]);
+    let none = Host::with(&Servers::none()).only_configs(&[]).env("XDG_CONFIG_HOME", "/nonexistent");
+    none.one_shot(&["tools"]).fails(2, &["no servers file was found", "mcpServers"]);
+}
+
+#[test]
+fn another_user_has_calls_lists_and_a_chain_of_their_own() {
+    if !nix::unistd::geteuid().is_root() {
+        return footbridge_tests::skipped("another user's one-shot calls", "this is not root");
+    }
+    let host = Host::with(&Servers::demo()).as_user(NOBODY);
+    fs::create_dir(host.cache()).unwrap();
+    std::os::unix::fs::chown(host.cache(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let ran: Ran = host.one_shot(&["call", "demo", "get_weather", BERN]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert_eq!((host.one_shot_chains().len(), host.recorded("intent").len()), (1, 1));
+    host.leaves_nothing_behind();
+}

@@ -204,6 +204,37 @@ fn a_person_at_the_terminal_is_asked_though_the_result_goes_into_a_pipe() {
 }
 
 #[test]
+fn a_session_that_is_open_lends_its_policy_and_its_harness_makes_and_records_the_call() {
+    let mut tape = Tape::new();
+    let daemon = Host::with(&Servers::demo().recording("x", &["never-answers-call"], &tape)).serves();
+    let (_open, _readonly) =
+        (daemon.opens("open", &["--policy", "open"]), daemon.opens("reads", &["--policy", "readonly"]));
+    let add = ["call", "demo", "add_note", r#"{"text":"one"}"#, "--via"];
+    let via = |session: &str| daemon.host.one_shot(&[&add[..], &[session]].concat());
+    assert!(via("open").well().contains("note:///1"));
+    // The same server as before: it has the first note still.
+    assert!(via("open").well().contains("note:///2"));
+    via("reads").fails(5, &["denied"]);
+    via("nobody").fails(3, &["no harness of this user has an open session \"nobody\"", "session list"]);
+    let both = daemon.host.one_shot(&[&add[..], &["open", "--policy", "readonly"]].concat());
+    both.fails(2, &["cannot be used with"]);
+    let tool = daemon.host.mcp_tool(&["demo__get_weather", "--city", "Bern", "--via", "reads"]).well();
+    assert_eq!(json_of(&tool)["city"], "Bern");
+    let intents = daemon.host.recorded("intent");
+    assert!(intents.iter().all(|line| line["peer"].as_str().unwrap().starts_with("operator:uid=")), "{intents:?}");
+    assert_eq!((intents.len(), daemon.host.one_shot_chains().len()), (3, 0), "{intents:?}");
+    // Whoever leaves has the call cancelled.
+    let mut call = Running::start(&mut daemon.host.one_shot_of(&["call", "x", "echo", "{}", "--via", "open"]));
+    let id = tape.hears("tools/call");
+    call.killed();
+    assert_eq!(tape.hears("notifications/cancelled"), id);
+    daemon
+        .host
+        .one_shot(&["call", "x", "echo", "{}", "--via", "open", "--timeout", "200ms"])
+        .fails(8, &["within 200ms"]);
+}
+
+#[test]
 fn what_cannot_be_meant_is_named_with_what_can() {
     let host = Host::with(&Servers::demo());
     let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);

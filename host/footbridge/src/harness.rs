@@ -3,6 +3,7 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment, servers end, the record is written out.
 
+pub(crate) mod calls_by_control;
 pub(crate) mod descriptors;
 mod operator_call;
 mod reload;
@@ -14,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -35,6 +37,7 @@ use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
+pub(crate) use operator_call::OperatorCalls;
 pub use operator_call::{NotCalled, OperatorCall};
 pub use reload::Reloaded;
 use sessions::Places;
@@ -77,6 +80,7 @@ pub struct Harness {
     sessions: Sessions<Places>,
     connections: Connections,
     sockets: Listeners,
+    operator_places: Arc<Semaphore>,
 }
 
 /// How long after a wave its memory is given back: once its last answers have ended, and once more when the threads that
@@ -203,6 +207,7 @@ impl Harness {
             sessions,
             connections,
             sockets: Listeners::default(),
+            operator_places: operator_call::operator_places(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::oneshot::{
     call::{Chosen, OneCall},
     failure::OneShotFailure,
     lists::ToolsList,
+    via,
 };
 use footbridge_cli::{answers::CallResult, output::OutFile, result, typed};
 
@@ -22,6 +23,7 @@ of a sandbox do, and is recorded in one chain with all calls of this kind.
 Examples:
   footbridge call time get_current_time '{\"timezone\":\"Europe/Zurich\"}'
   echo '{\"path\":\"notes.txt\"}' | footbridge call files read_file -
+  footbridge call --via agent-1 time get_current_time '{\"timezone\":\"Europe/Zurich\"}'
   footbridge call --policy readonly git git_log '{\"repo_path\":\".\"}' --json
 
 Exit status, as of tool-cli --exit-codes: 0 done; 1 the tool reported an error; 2 usage, names or arguments; 3 no harness
@@ -52,6 +54,9 @@ pub(super) struct HowToCall {
     /// What decides about the call: open (all), readonly, ask, or a policy of footbridge.toml. Default: open
     #[arg(long, value_name = "NAME")]
     pub(super) policy: Option<String>,
+    /// Call through the harness that has this session, by its policy; it is recorded there
+    #[arg(long, value_name = "SESSION", conflicts_with = "policy")]
+    pub(super) via: Option<String>,
     /// How long to wait for the answer: 5s, 500ms or a number of seconds. Default: as the limits say
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
@@ -68,9 +73,12 @@ pub(super) fn main(args: CallArgs) -> i32 {
 fn call(args: CallArgs) -> Result<(), OneShotFailure> {
     let CallArgs { files, server, tool, arguments, how, json } = args;
     let place = OneShotPlace::find(files)?;
-    place.check(&server)?;
     let arguments = arguments.map(typed::arguments).transpose()?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
+    if how.via.is_some() {
+        return how.through(&place, &server, json, Chosen { tool, arguments });
+    }
+    place.check(&server)?;
     how.make(&place, &server, json, |_| Ok(Chosen { tool, arguments }))
 }
 
@@ -83,9 +91,29 @@ impl HowToCall {
         json: bool,
         choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
     ) -> Result<(), OneShotFailure> {
+        self.print(json, |timeout| self.result(place, server, timeout, choose))
+    }
+
+    /// Makes a call through a harness that runs, and prints what came of it.
+    pub(super) fn through(
+        &self,
+        place: &OneShotPlace,
+        server: &str,
+        json: bool,
+        chosen: Chosen,
+    ) -> Result<(), OneShotFailure> {
+        let session = self.via.as_deref().unwrap_or_default();
+        self.print(json, |timeout| via::call(&place.folders.runtime, session, server, chosen, timeout))
+    }
+
+    fn print(
+        &self,
+        json: bool,
+        call: impl FnOnce(Option<Duration>) -> Result<Box<RawValue>, OneShotFailure>,
+    ) -> Result<(), OneShotFailure> {
         let timeout = self.timeout.as_deref().map(typed::timeout).transpose()?;
         let file = self.out.as_deref().map(OutFile::prepare).transpose()?;
-        let raw = self.result(place, server, timeout, choose)?;
+        let raw = call(timeout)?;
         let answer: CallResult = serde_json::from_str(raw.get())
             .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
         if result::print_call(&raw, answer, json, file)? { Ok(()) } else { Err(OneShotFailure::Tool) }

@@ -210,23 +210,38 @@ async fn converse(
             place = room.places.acquire() => place,
             () = room.shutdown.cancelled() => return Ok(()),
         };
-        let answer = answer(&line, handler, peer).await?;
+        let (id, asked) = read(&line)?;
+        let ends_with_its_asker = asked.as_ref().is_ok_and(ControlRequest::ends_with_its_asker);
+        let carried_out = async {
+            match asked {
+                Ok(request) => handler.handle(request, peer).await,
+                Err(refusal) => Err(refusal),
+            }
+        };
+        let answer = tokio::select! {
+            carried_out = carried_out => answer_line(id, carried_out)?,
+            () = left(&mut reading), if ends_with_its_asker => return Ok(()),
+        };
         timeout(PATIENCE, writing.write_all(&answer)).await??;
         silence = room.idle.begin();
     }
 }
 
-async fn answer(line: &[u8], handler: &impl Handler, peer: ControlPeer) -> io::Result<Vec<u8>> {
+/// Waits until whoever asks hangs up. One who asks for more already stays.
+async fn left(reading: &mut (impl AsyncBufReadExt + Unpin)) {
+    if let Ok([_, ..]) = reading.fill_buf().await {
+        std::future::pending().await
+    }
+}
+
+/// The id of a request, and what is asked for.
+fn read(line: &[u8]) -> io::Result<(&RawValue, Result<ControlRequest, Refusal>)> {
     let read: IncomingRequest<'_> = serde_json::from_slice(line)?;
     let id = read.id.ok_or_else(|| serde_json::Error::missing_field("id"))?;
     let method = read.method().ok_or_else(|| serde_json::Error::missing_field("method"))?;
     let params = read.params.filter(|params| params.get() != "null");
     let none = RawValue::from_string("{}".to_owned())?;
-    let carried_out = match ControlRequest::read(&method, params.unwrap_or(&none)) {
-        Ok(request) => handler.handle(request, peer).await,
-        Err(refusal) => Err(refusal),
-    };
-    answer_line(id, carried_out)
+    Ok((id, ControlRequest::read(&method, params.unwrap_or(&none))))
 }
 
 fn answer_line(id: &RawValue, answer: Result<serde_json::Value, Refusal>) -> io::Result<Vec<u8>> {

@@ -4,6 +4,7 @@
 //! Names and addresses are texts here; whoever carries a request out makes sense of them.
 
 mod approvals;
+mod calls;
 mod servers;
 
 use std::{collections::BTreeMap, fmt};
@@ -14,6 +15,7 @@ use serde_json::value::RawValue;
 
 pub use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
 
+pub use calls::{CallTool, CalledTool};
 pub use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
 
 /// Changes when an older program could misread a newer one.
@@ -88,6 +90,8 @@ methods! {
     "servers.list" ListServers -> Vec<ServerInfo>;
     /// Start an MCP server afresh.
     "servers.restart" RestartServer -> Restarted;
+    /// Call a tool.
+    "calls.make" CallTool -> CalledTool;
     /// Record that changed definitions were accepted.
     "pins.accepted" PinsAccepted -> PinsRecorded;
 }
@@ -153,6 +157,14 @@ impl fmt::Display for ReloadFailed {
         let Self { at, mistakes } = self;
         write!(f, "the daemon's configuration is not what the files say: reading them again at {at} failed, and ")?;
         write!(f, "everything stayed as it was. {}. Correct it, then \"footbridge config reload\"", mistakes.join("; "))
+    }
+}
+
+impl ControlRequest {
+    /// Whether it is given up when whoever asks leaves. What is half done otherwise is done to its end.
+    #[must_use]
+    pub(crate) fn ends_with_its_asker(&self) -> bool {
+        matches!(self, Self::CallTool(_))
     }
 }
 

@@ -13,18 +13,32 @@ use serde_json::value::RawValue;
 
 use super::{Harness, sessions::Places};
 use footbridge_calls::{
+    call::Stages,
     cause::{Cause, Failure},
     operator::Operator,
     provider::RawResult,
     request::{CallRequest, Target},
     session::SessionSpec,
-    sessions::Open,
+    sessions::{Open, Sessions},
     watcher::Watcher,
 };
-use footbridge_core::{gate::Policy, names::SessionName, random::new_token};
+use footbridge_core::{
+    gate::Policy,
+    limits::overrides::Overrides,
+    names::{Labels, SessionName},
+    random::new_token,
+};
+use footbridge_edge::Connections;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 
 /// Names that are tried before it is given up: guests' sessions may have some of them.
 const TRIES: usize = 100;
+
+/// Places for calls of operators who come in elsewhere.
+pub(super) fn operator_places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(CALLS_BY_CONTROL))
+}
 
 /// Numbers of these sessions.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -48,6 +62,9 @@ pub enum NotCalled {
     /// The arguments cannot be read.
     #[error("the arguments are no JSON: {0}")]
     Arguments(String),
+    /// So many are carried out already.
+    #[error("{CALLS_BY_CONTROL} calls of operators run already: try again once one has ended")]
+    Busy,
     /// It has no session.
     #[error("the call has no session: {0}")]
     Session(String),
@@ -56,7 +73,28 @@ pub enum NotCalled {
     Failed(Failure),
 }
 
+/// Most calls by way of the control socket at a time: each may last, and other commands need their places.
+const CALLS_BY_CONTROL: usize = 8;
+
+/// What carries out the calls of operators, apart from the harness: it goes to whoever lets them in. Clones share it.
+#[derive(Clone)]
+pub(crate) struct OperatorCalls {
+    stages: Stages,
+    sessions: Sessions<Places>,
+    connections: Connections,
+    tasks: TaskTracker,
+    depth: usize,
+    places: Arc<Semaphore>,
+}
+
 impl Harness {
+    /// For calls of operators who come in elsewhere.
+    pub(crate) fn operator_calls(&self) -> OperatorCalls {
+        let (stages, sessions, connections) = (self.stages.clone(), self.sessions.clone(), self.connections.clone());
+        let (tasks, places) = (self.tasks.clone(), Arc::clone(&self.operator_places));
+        OperatorCalls { stages, sessions, connections, tasks, depth: self.limits.edge.body_depth, places }
+    }
+
     /// Calls a tool for an operator, and gives what its server answered. Dropping this cancels the call.
     ///
     /// # Errors
@@ -76,10 +114,57 @@ impl Harness {
         call: OperatorCall,
         watcher: Watcher,
     ) -> Result<RawResult, NotCalled> {
-        let OperatorCall { server, tool, arguments, policy } = call;
+        let policy = call.policy.clone().unwrap_or_else(Policy::open);
+        self.operator_calls().call(operator, call, CalledAs::by(policy), watcher).await
+    }
+}
+
+/// What a call of an operator has of a session.
+struct CalledAs {
+    policy: Arc<Policy>,
+    labels: Labels,
+    limits: Overrides,
+}
+
+impl CalledAs {
+    fn by(policy: Arc<Policy>) -> Self {
+        Self { policy, labels: Labels::new(), limits: Overrides::default() }
+    }
+}
+
+impl OperatorCalls {
+    /// Calls a tool as an open session would: by its policy, its labels and its limits. None where there is no such
+    /// session. Dropping this cancels the call.
+    ///
+    /// # Errors
+    /// [`NotCalled`].
+    pub(crate) async fn call_like(
+        &self,
+        operator: &Operator,
+        session: &SessionName,
+        call: OperatorCall,
+    ) -> Option<Result<RawResult, NotCalled>> {
+        let open = self.sessions.find(session)?;
+        let Ok(_place) = self.places.try_acquire() else { return Some(Err(NotCalled::Busy)) };
+        let (rules, spec) = (open.session().rules(), open.session().spec().clone());
+        let called_as = CalledAs { policy: Arc::clone(rules.policy()), labels: spec.labels, limits: spec.limits };
+        drop(open);
+        // Listening, so that a person has as long as the limits say.
+        let (watcher, _events) = Watcher::listening();
+        Some(self.call(operator, call, called_as, watcher).await)
+    }
+
+    async fn call(
+        &self,
+        operator: &Operator,
+        call: OperatorCall,
+        called_as: CalledAs,
+        watcher: Watcher,
+    ) -> Result<RawResult, NotCalled> {
+        let OperatorCall { server, tool, arguments, .. } = call;
         let arguments = arguments.map(|text| self.checked(text)).transpose()?;
         let request = CallRequest { server, target: Target::Tool(tool), arguments, held: None };
-        let open = self.open_for(policy.unwrap_or_else(Policy::open))?;
+        let open = self.open_for(called_as)?;
         let principal = open.principal(operator);
         let cancel = open.session().over().child_token();
         let _cancelled_with_this = cancel.clone().drop_guard();
@@ -96,13 +181,12 @@ impl Harness {
 
     /// Arguments as a guest's are: no member twice, and no deeper than they may be.
     fn checked(&self, text: String) -> Result<Box<RawValue>, NotCalled> {
-        json::check(text.as_bytes(), self.limits.edge.body_depth)
-            .map_err(|error| NotCalled::Arguments(error.to_string()))?;
+        json::check(text.as_bytes(), self.depth).map_err(|error| NotCalled::Arguments(error.to_string()))?;
         RawValue::from_string(text).map_err(|error| NotCalled::Arguments(error.to_string()))
     }
 
     /// A session for one call.
-    fn open_for(&self, policy: Arc<Policy>) -> Result<Arc<Open<Places>>, NotCalled> {
+    fn open_for(&self, CalledAs { policy, labels, limits }: CalledAs) -> Result<Arc<Open<Places>>, NotCalled> {
         let failed = NotCalled::Session;
         let token = new_token().map_err(|error| failed(error.to_string()))?;
         for _ in 0..TRIES {
@@ -110,9 +194,9 @@ impl Harness {
             let name = format!("operator-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
             let name: SessionName = name.parse().map_err(|_| failed(format!("{name} is no name")))?;
             let places = Arc::new(self.connections.no_places());
-            if let Ok(open) =
-                self.sessions.open(SessionSpec::new(name, &token, Arc::clone(&policy)), Vec::new(), places)
-            {
+            let spec = SessionSpec::new(name, &token, Arc::clone(&policy));
+            let spec = SessionSpec { labels: labels.clone(), limits: limits.clone(), ..spec };
+            if let Ok(open) = self.sessions.open(spec, Vec::new(), places) {
                 return Ok(open);
             }
         }

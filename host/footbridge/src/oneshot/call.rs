@@ -198,7 +198,7 @@ impl Running {
                 OneShotFailure::Refused(Box::new(error), because)
             }
             NotCalled::Arguments(_) => usage(&why),
-            NotCalled::Session(_) => OneShotFailure::Harness(why.into()),
+            NotCalled::Session(_) | NotCalled::Busy => OneShotFailure::Harness(why.into()),
         }
     }
 

@@ -41,6 +41,12 @@ pub(crate) enum OneShotFailure {
     /// The running harness cannot be asked.
     #[error(transparent)]
     Via(#[from] ControlClientError),
+    /// No harness that runs has the session.
+    #[error(
+        "no harness of this user has an open session \"{0}\": \"footbridge session list\" shows those of the daemon, and the one \
+         of a run is called run- and its process id"
+    )]
+    NoSession(String),
     /// The result cannot be shown.
     #[error(transparent)]
     Printed(#[from] NotPrinted),
@@ -67,7 +73,7 @@ impl OneShotFailure {
             Self::Refused(error, _) => ExitCode::from_error(error.code, error.reason()),
             Self::TimedOut(_) => ExitCode::TimedOut,
             Self::Interrupted(signal) => return 128 + *signal as i32,
-            Self::Via(_) => ExitCode::Unreachable,
+            Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
             Self::Printed(_) | Self::Tool => ExitCode::ToolError,
             Self::Harness(error) if error.is::<ConfigError>() => ExitCode::Usage,
             Self::Harness(_) => return HARNESS_FAILED,

@@ -16,3 +16,4 @@ pub(crate) mod flags;
 pub(crate) mod listing;
 pub(crate) mod lists;
 pub(crate) mod terminal;
+pub(crate) mod via;

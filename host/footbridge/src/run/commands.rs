@@ -8,7 +8,7 @@ use crate::{
         servers::{self, Overseen},
         wire::{AllowApproval, ControlRequest, DenyApproval, Refusal, RefusalKind},
     },
-    harness::Harness,
+    harness::{Harness, OperatorCalls, calls_by_control},
 };
 use footbridge_calls::approval::Approvals;
 
@@ -18,12 +18,14 @@ pub(super) struct RunHandler {
     /// Whether others than the person in front of the run may answer.
     others: bool,
     overseen: Overseen,
+    calls: OperatorCalls,
 }
 
 impl RunHandler {
     /// With `others`, people answer over the control socket.
     pub(super) fn new(harness: &Harness, others: bool) -> Self {
-        Self { approvals: harness.approvals().clone(), others, overseen: harness.overseen() }
+        let (overseen, calls) = (harness.overseen(), harness.operator_calls());
+        Self { approvals: harness.approvals().clone(), others, overseen, calls }
     }
 }
 
@@ -44,6 +46,10 @@ impl Handler for RunHandler {
             return Err(approvals::unknown(id));
         }
         let request = match approvals::handle(&self.approvals, self.others, request, peer) {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
+        let request = match calls_by_control::handle(&self.calls, request, peer).await {
             Ok(answer) => return answer,
             Err(other) => *other,
         };

@@ -18,7 +18,7 @@ use crate::{
         servers,
         wire::{ControlRequest, Created, HarnessInfo, ListenerInfo, Refusal, RefusalKind, Revoked, SessionInfo},
     },
-    harness::SessionView,
+    harness::{SessionView, calls_by_control},
     store::StoredSession,
 };
 use footbridge_core::names::SessionName;
@@ -32,6 +32,10 @@ impl Handler for Sessions {
             Err(other) => *other,
         };
         let request = match servers::handle(&self.harness().overseen(), request, peer).await {
+            Ok(answer) => return answer,
+            Err(other) => *other,
+        };
+        let request = match calls_by_control::handle(&self.harness().operator_calls(), request, peer).await {
             Ok(answer) => return answer,
             Err(other) => *other,
         };
@@ -58,6 +62,7 @@ impl Handler for Sessions {
             | ControlRequest::DenyApproval(_)
             | ControlRequest::ListServers(_)
             | ControlRequest::RestartServer(_)
+            | ControlRequest::CallTool(_)
             | ControlRequest::PinsAccepted(_) => Err(Refusal::new(RefusalKind::Failed, "this is answered before")),
         }
     }

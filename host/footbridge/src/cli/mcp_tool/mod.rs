@@ -95,6 +95,7 @@ impl Options {
         files.config.extend(later.files.config);
         let how = HowToCall {
             policy: later.how.policy.or(self.how.policy),
+            via: later.how.via.or(self.how.via),
             timeout: later.how.timeout.or(self.how.timeout),
             out: later.how.out.or(self.how.out),
         };
@@ -226,6 +227,9 @@ fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Res
     };
     let given = all.given()?;
     let known = known.map(|(_, typed)| typed.chosen(&named, given.as_deref(), all.verbose)).transpose()?;
+    if all.how.via.is_some() {
+        return through(&place, &all, &named, (known, words), given.as_deref());
+    }
     let mut unfit = None;
     let done = all.how.make(&place, &named.server, all.is_json(), |list| match known {
         Some(chosen) => Ok(chosen),
@@ -241,6 +245,24 @@ fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Res
         Some(unfit) => Ok(Err(unfit)),
         None => done.map(Ok),
     }
+}
+
+/// As [`call`], through a harness that runs. Which flags there are is what the configured server says.
+fn through(
+    place: &OneShotPlace,
+    all: &Options,
+    named: &Named,
+    (known, words): (Option<Chosen>, &[OsString]),
+    given: Option<&RawValue>,
+) -> Result<Result<(), Unfit>, OneShotFailure> {
+    let chosen = match known {
+        Some(chosen) => chosen,
+        None => match named.read(&place.whole(&named.server, all.refresh)?, words)? {
+            Ok((_, typed)) => typed.chosen(named, given, all.verbose)?,
+            Err(unfit) => return Ok(Err(unfit)),
+        },
+    };
+    all.how.through(place, &named.server, all.is_json(), chosen).map(Ok)
 }
 
 /// The words of one tool, as its flags read them.

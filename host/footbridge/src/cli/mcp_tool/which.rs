@@ -143,6 +143,7 @@ fn set(options: &mut Options, flag: &str, value: Option<String>) {
         }
         "--output" => options.output = clap::ValueEnum::from_str(&value, true).ok(),
         "--policy" => options.how.policy = Some(value),
+        "--via" => options.how.via = Some(value),
         "--timeout" => options.how.timeout = Some(value),
         "--out" => options.how.out = Some(value.into()),
         "--json" => options.json = Some(value),

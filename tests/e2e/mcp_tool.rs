@@ -266,3 +266,33 @@ fn a_policy_that_asks_has_the_person_asked() {
     assert!(call.status().success(), "{person:?}");
     host.leaves_nothing_behind();
 }
+
+#[test]
+fn without_files_that_are_named_it_works_in_a_folder_its_parent_and_an_empty_one_and_runs_no_stranger() {
+    let host = Host::with(&Servers::none());
+    let (home, project) = (host.path().join("home"), host.work().join("project"));
+    let (empty, mark) = (host.work().join("empty"), host.path().join("mark"));
+    for folder in [&home, &project, &empty] {
+        fs::create_dir(folder).unwrap();
+    }
+    let host = host.env("HOME", &home);
+    fs::write(home.join(".mcp.json"), Servers::demo().text(host.path())).unwrap();
+    // What comes with a repository, and one that is broken, among the good one.
+    let theirs = Servers::none().and("theirs", json!({"command": "touch", "args": [mark]}));
+    fs::write(project.join(".mcp.json"), theirs.text(host.path())).unwrap();
+    fs::write(project.join("mcp.json"), "{broken").unwrap();
+    for folder in [&project, &host.work(), &empty] {
+        let mut call = host.only_mcp_tool(&["demo__get_weather", "--city", "Bern"]);
+        let ran = Running::start(call.current_dir(folder)).ends();
+        assert_eq!(json_of(&ran.well())["city"], "Bern", "{}", folder.display());
+    }
+    let help = Running::start(host.only_mcp_tool(&["--help"]).current_dir(&project)).ends();
+    assert!(help.status == 0 && help.stdout.contains("demo__now") && !help.stdout.contains("theirs"), "{help:?}");
+    for says in [".mcp.json is not trusted", "mcp.json is not trusted", "footbridge config trust"] {
+        assert!(help.stderr.contains(says), "{says}: {help:?}");
+    }
+    let stranger = Running::start(host.only_mcp_tool(&["theirs__x"]).current_dir(&project)).ends();
+    stranger.fails(2, &["no tool \"theirs__x\""]);
+    assert!(!mark.exists());
+    host.leaves_nothing_behind();
+}

@@ -268,6 +268,96 @@ fn on_a_terminal_a_question_is_shown_escaped_and_declined_by_a_word() {
     assert!(watch.status().success());
 }
 
+/// A server that wants input in place of a result, as revision 2026-07-28 has it.
+fn wants(protocol: &str, settings: &str) -> Daemon {
+    let entry = json!({"command": programs::misbehaving_server(), "args": ["wants-input"], "protocol": protocol});
+    Host::with(&Servers::none().and("asker", entry)).settings(settings).serves()
+}
+
+/// A call that is answered by wanting these, one after the other.
+fn wanting(guest: &Guest, rounds: &Value) -> Sent {
+    guest.starts_to_ask(
+        "callTool",
+        json!({"server": "asker", "tool": "echo", "arguments": {"rounds": rounds, "n": 1.0}}),
+    )
+}
+
+/// One question, as it is wanted.
+fn question(params: &Value) -> Value {
+    json!({"trip": {"method": "elicitation/create", "params": params}})
+}
+
+#[test]
+fn what_an_answer_wants_is_asked_like_any_question_and_the_call_goes_on_with_it() {
+    for protocol in ["discover", "auto"] {
+        let daemon = wants(protocol, "");
+        let guest = daemon.opens("agent-1", &[]);
+        // First nothing but to come again, then a person.
+        let sent = wanting(&guest, &json!([null, question(&trip())]));
+        let pending = daemon.host.pending(1);
+        assert_eq!((&pending[0]["kind"], &pending[0]["name"]), (&json!("elicitation"), &json!("echo")));
+        daemon.host.answers(&["allow", &id(&pending), "--field", "city=Bern"]);
+        let answer = sent.answer().json();
+        let told = &answer["result"]["structuredContent"];
+        let accepted = json!({"trip": {"action": "accept", "content": {"city": "Bern", "days": 3}}});
+        assert_eq!((&told["rounds"], &told["answers"]), (&json!(2), &accepted), "{answer}");
+        // Each time with the same arguments.
+        assert_eq!(told["arguments"]["n"], json!(1.0));
+        let sent = wanting(&guest, &json!([question(&form(json!({"city": {"type": "integer"}})))]));
+        daemon.host.answers(&["deny", &id(&daemon.host.pending(1))]);
+        let told = &sent.answer().json()["result"]["structuredContent"];
+        assert_eq!(told["answers"]["trip"], json!({"action": "decline"}));
+        let ends: Vec<Value> = steps(&daemon.host).iter().map(|step| step["state"].clone()).collect();
+        assert_eq!(ends, ["pending", "granted", "used", "pending", "denied"]);
+        // One call each in the record, however often the server was asked.
+        assert_eq!(daemon.host.record().iter().filter(|line| line["type"] == "intent").count(), 2);
+    }
+}
+
+#[test]
+fn what_no_person_is_asked_for_and_what_never_ends_is_refused() {
+    let daemon = wants("discover", "");
+    let guest = daemon.opens("agent-1", &[]);
+    let roots = json!({"r": {"method": "roots/list", "params": {}}});
+    for (rounds, why) in [
+        (json!([roots]), "not something that a person is asked for"),
+        (json!(vec![Value::Null; 20]), "and again, 8 times"),
+        (json!([7]), "which cannot be read"),
+    ] {
+        let answer = wanting(&guest, &rounds).answer().json();
+        assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{why}: {answer}");
+    }
+    // A question that nobody is shown is declined, as everywhere.
+    let secret = form(json!({"api_key": {"type": "string"}}));
+    let answer = wanting(&guest, &json!([question(&secret)])).answer().json();
+    assert_eq!(answer["result"]["structuredContent"]["answers"]["trip"], json!({"action": "decline"}));
+    let daemon = wants("discover", "[approval]\nwatch = false\n");
+    let answer = wanting(&daemon.opens("agent-1", &[]), &json!([question(&trip())])).answer().json();
+    assert!(answer["error"]["message"].as_str().unwrap().contains("nobody can be asked"), "{answer}");
+}
+
+#[test]
+fn a_question_of_an_answer_ends_with_its_call() {
+    let mut daemon = wants("discover", "");
+    let guest = daemon.opens("agent-1", &[]);
+    let sent = wanting(&guest, &json!([question(&trip())]));
+    let _ = daemon.host.pending(1);
+    drop(sent);
+    let _ = daemon.host.pending(0);
+    let _ = daemon.ends();
+    assert_eq!(steps(&daemon.host).last().unwrap()["state"], "withdrawn");
+}
+
+#[test]
+fn a_server_of_the_older_kind_may_ask_where_the_revision_is_found_out() {
+    let entry = json!({"command": programs::misbehaving_server(), "args": ["elicits"], "protocol": "auto"});
+    let daemon = Host::with(&Servers::none().and("asker", entry)).settings("").serves();
+    let guest = daemon.opens("agent-1", &[]);
+    let sent = asks(&guest, &[trip()]);
+    daemon.host.answers(&["allow", &id(&daemon.host.pending(1)), "--field", "city=Bern"]);
+    assert_eq!(told(&sent.answer().json())[0]["action"], "accept");
+}
+
 /// A server of node takes its time where nothing of it is in memory yet.
 const COLD: &str = "[limits.calls]\nserver_wait = \"29s\"\n";
 

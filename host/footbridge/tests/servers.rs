@@ -31,6 +31,7 @@ async fn kept(command: &str, mode: &str) -> Servers {
         name: "x".parse().unwrap(),
         transport: TransportSpec::Stdio(spec),
         protocol: ProtocolChoice::Initialize,
+        disabled_tools: Default::default(),
     };
     let launcher =
         Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: StartFolders::default() };

@@ -26,6 +26,9 @@ use super::{
 /// Bounds of the pause that a server may ask for before its stream is asked for again, ms.
 const RETRY_MS: std::ops::RangeInclusive<u64> = 1_000..=30_000;
 
+/// Longest address that a stream of the older transport names.
+const MAX_ENDPOINT: usize = 8 * 1024;
+
 /// What a JSON body held.
 pub(super) enum Arrived {
     /// A message for the library.
@@ -86,26 +89,11 @@ pub(super) fn events(
     room: Room,
     pace: SharedPace,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let reading = Reading {
-        body,
-        interceptor,
-        events: Events::new(room),
-        chunk: bytes::Bytes::new(),
-        ready: VecDeque::new(),
-        pace,
-    };
-    stream::unfold(Some(reading), |reading| async move {
-        let mut reading = reading?;
-        match reading.next().await {
-            Some(Ok(event)) => Some((Ok(event), Some(reading))),
-            Some(Err(error)) => Some((Err(error), None)),
-            None => None,
-        }
-    })
-    .boxed()
+    Reading::new(body, interceptor, room, pace).into_stream()
 }
 
-struct Reading {
+/// A stream of events that is being read.
+pub(super) struct Reading {
     body: Incoming,
     interceptor: Arc<Interceptor>,
     events: Events,
@@ -115,6 +103,43 @@ struct Reading {
 }
 
 impl Reading {
+    /// Nothing is read yet.
+    pub(super) fn new(body: Incoming, interceptor: Arc<Interceptor>, room: Room, pace: SharedPace) -> Self {
+        let (events, chunk) = (Events::new(room), bytes::Bytes::new());
+        Self { body, interceptor, events, chunk, ready: VecDeque::new(), pace }
+    }
+
+    /// The rest of it. It ends with the first error.
+    pub(super) fn into_stream(self) -> BoxStream<'static, Result<Sse, SseError>> {
+        stream::unfold(Some(self), |reading| async move {
+            let mut reading = reading?;
+            match reading.next().await {
+                Some(Ok(event)) => Some((Ok(event), Some(reading))),
+                Some(Err(error)) => Some((Err(error), None)),
+                None => None,
+            }
+        })
+        .boxed()
+    }
+
+    /// What its first event says, where that is of the kind `endpoint`.
+    pub(super) async fn endpoint(&mut self) -> Option<String> {
+        loop {
+            if self.chunk.is_empty() {
+                self.chunk = piece(&mut self.body).await.ok()??;
+            }
+            let (used, event) = self.events.take(&self.chunk).await;
+            self.chunk = self.chunk.slice(used..);
+            let Some(event) = event else {
+                self.pace.unwanted(used).await;
+                continue;
+            };
+            let Some(BufferedMessage::Whole(named, _)) = event.data else { return None };
+            let is_named = event.event.as_deref() == Some("endpoint") && named.len() <= MAX_ENDPOINT;
+            return is_named.then(|| String::from_utf8(named).ok()).flatten();
+        }
+    }
+
     async fn next(&mut self) -> Option<Result<Sse, SseError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -2,7 +2,8 @@
 //!
 //! Ends: an answer; the idle time without a sign of life; the total time; cancelled by the caller; the server gone. In
 //! all but the first the request is withdrawn if it has not left, which is certain, and otherwise the server is told
-//! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again.
+//! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again, but with the input that its
+//! server asked for in place of a result, see `input_required`.
 
 use std::time::Duration;
 
@@ -15,12 +16,13 @@ use rmcp::{
     },
     service::{Peer, PeerRequestOptions, RequestHandle},
 };
-use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Events, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
+    input_required::{BadInput, Input, InputRequired, MAX_ROUNDS},
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
@@ -63,13 +65,45 @@ pub(super) async fn carry_out(
     }
     // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
     let redactor = live.interceptor.redactor().sparing(outgoing.request().texts());
-    let Ok((request, arguments)) = to_wire(outgoing.into_parts().1) else {
-        let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
-        return Outcome::NotSent(NotSent::Unavailable(why));
-    };
-    let pending = PendingRequest::of_call(events, arguments, elicitor, Some(redactor));
-    let ended = ask(live, request, pending, times, cancel).await;
-    judge(ended, &live.name, limits.result_bytes)
+    let mut request = outgoing.into_parts().1;
+    let (mut input, mut left) = (Input::default(), times.total);
+    for round in 0..MAX_ROUNDS {
+        let Ok((wire, arguments)) = to_wire(&mut request, live.is_stateless(), input) else {
+            let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
+            return Outcome::NotSent(NotSent::Unavailable(why));
+        };
+        let pending = PendingRequest::of_call(events.clone(), arguments, elicitor.clone(), Some(redactor.clone()));
+        let since = Instant::now();
+        let ended = ask(live, wire, pending, Times { total: left, ..times }, cancel).await;
+        left = left.saturating_sub(since.elapsed());
+        let asked = match &ended {
+            Ended::Answered(Answer::Result(text, _)) => InputRequired::of(text, live.interceptor.redactor()),
+            _ => None,
+        };
+        let Some(asked) = asked else {
+            let outcome = judge(ended, &live.name, limits.result_bytes);
+            return if round == 0 { outcome } else { later(outcome) };
+        };
+        let answering = async { asked?.answered(elicitor.as_deref().filter(|_| live.is_stateless())).await };
+        input = tokio::select! {
+            answered = answering => match answered {
+                Ok(input) => input,
+                Err(why) => return in_vain(&live.name, why),
+            },
+            () = cancel.cancelled() => return Outcome::Unknown(NoAnswer::Cancelled),
+            () = live.gone.cancelled() => return Outcome::Unknown(NoAnswer::ServerGone),
+        };
+    }
+    in_vain(&live.name, BadInput::TooOften)
+}
+
+/// The server wants what it does not get.
+fn in_vain(server: &ServerName, why: BadInput) -> Outcome {
+    let message = format!(
+        "Server \"{server}\" asked for more input before it could answer, {why}. Call the tool with complete arguments, or \
+         ask the operator"
+    );
+    Outcome::ServerError { code: -32603, message }
 }
 
 /// Whether the server says that it completes: no other is asked to (MCP 2025-11-25, completion, capabilities).
@@ -98,7 +132,9 @@ pub(super) async fn ask(
         () = live.gone.cancelled() => return unanswered(&pending, NoAnswer::ServerGone),
         () = &mut total => return unanswered(&pending, NoAnswer::Timeout),
     };
-    let Ok(mut handle) = sent else { return unanswered(&pending, NoAnswer::ServerGone) };
+    let Ok(mut handle) = sent else {
+        return pending.take().map_or_else(|| unanswered(&pending, NoAnswer::ServerGone), Ended::Answered);
+    };
     let why = watch(live, &mut handle, &pending, (times.idle, &mut total), cancel).await;
     if let Some(answer) = pending.take() {
         return Ended::Answered(answer);
@@ -160,22 +196,31 @@ async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
     let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
 }
 
-/// The library's own form of a request, and the arguments that its transport writes. The library has to know them
-/// itself only where it repeats some in headers. It fails only if they are no object, which resolving rules out.
-fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Option<Box<RawValue>>)> {
+/// The library's own form of a request, and the arguments that its transport writes; they are kept only where it may
+/// go `again`. The library has to know them itself only where it repeats some in headers. It fails only if they are no
+/// object, which resolving rules out.
+fn to_wire(
+    request: &mut OutgoingRequest,
+    again: bool,
+    Input { responses, state }: Input,
+) -> serde_json::Result<(ClientRequest, Option<Box<RawValue>>)> {
+    let given = |arguments: &mut Box<RawValue>| if again { arguments.clone() } else { std::mem::take(arguments) };
     Ok(match request {
         OutgoingRequest::CallTool { name, arguments, in_headers, .. } => {
-            let known = if in_headers { serde_json::from_str(arguments.get())? } else { serde_json::Map::new() };
-            let params = CallToolRequestParams::new(name).with_arguments(known);
-            (ClientRequest::CallToolRequest(CallToolRequest::new(params)), Some(arguments))
+            let known = if *in_headers { serde_json::from_str(arguments.get())? } else { serde_json::Map::new() };
+            let mut params = CallToolRequestParams::new(name.clone()).with_arguments(known);
+            (params.input_responses, params.request_state) = (responses, state);
+            (ClientRequest::CallToolRequest(CallToolRequest::new(params)), Some(given(arguments)))
         }
         OutgoingRequest::ReadResource { uri } => {
-            let params = ReadResourceRequestParams::new(uri);
+            let mut params = ReadResourceRequestParams::new(uri.clone());
+            (params.input_responses, params.request_state) = (responses, state);
             (ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)), None)
         }
         OutgoingRequest::GetPrompt { name, arguments } => {
-            let params = GetPromptRequestParams::new(name);
-            (ClientRequest::GetPromptRequest(GetPromptRequest::new(params)), Some(arguments))
+            let mut params = GetPromptRequestParams::new(name.clone());
+            (params.input_responses, params.request_state) = (responses, state);
+            (ClientRequest::GetPromptRequest(GetPromptRequest::new(params)), Some(given(arguments)))
         }
         OutgoingRequest::Complete { params, .. } => {
             let params = serde_json::from_str(params.get())?;
@@ -187,13 +232,6 @@ fn to_wire(request: OutgoingRequest) -> serde_json::Result<(ClientRequest, Optio
 fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
     match ended {
         // The stage in front checks its size and that it is an object.
-        Ended::Answered(Answer::Result(text, _)) if asks_for_input(&text) => Outcome::ServerError {
-            code: -32603,
-            message: format!(
-                "Server \"{server}\" asked for more input before it could answer, which is not passed on. Call the \
-                 tool with complete arguments, or ask the operator"
-            ),
-        },
         Ended::Answered(Answer::Result(text, held)) => Outcome::Result(RawResult { text, held }),
         Ended::Answered(Answer::Error { code, message }) => Outcome::ServerError { code, message },
         Ended::Answered(Answer::TooLarge) => Outcome::TooLarge { limit },
@@ -211,35 +249,18 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
     }
 }
 
-/// A light look at a result: no tree is built.
-fn asks_for_input(text: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Top<'a> {
-        #[serde(default, borrow)]
-        result_type: Option<&'a RawValue>,
+/// What became of a request that the server had asked more input for before: it may have done some of it then.
+fn later(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::NotSent(NotSent::Cancelled) => Outcome::Unknown(NoAnswer::Cancelled),
+        Outcome::NotSent(_) => Outcome::Unknown(NoAnswer::ServerGone),
+        outcome => outcome,
     }
-    // Members that appear twice do not parse here; such a result still goes on as it is.
-    let top = serde_json::from_str::<Top<'_>>(text.get());
-    top.is_ok_and(|top| top.result_type.is_some_and(|kind| kind.get() == "\"input_required\""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn judged(text: &str) -> Outcome {
-        let text = RawValue::from_string(text.to_owned()).unwrap();
-        judge(Ended::Answered(Answer::Result(text, None)), &"x".parse().unwrap(), 100)
-    }
-
-    #[test]
-    fn a_result_asks_for_nothing() {
-        assert!(matches!(judged(r#"{"content":[]}"#), Outcome::Result(_)));
-        assert!(matches!(judged(r#"{"resultType":"complete","resultType":"complete"}"#), Outcome::Result(_)));
-        let asks = judged(r#"{"resultType":"input_required","inputRequests":{}}"#);
-        assert!(matches!(asks, Outcome::ServerError { message, .. } if message.contains("asked for more input")));
-    }
 
     #[test]
     fn what_never_left_is_told_apart_from_what_may_have_arrived() {

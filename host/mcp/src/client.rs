@@ -32,12 +32,6 @@ impl ServerMessageHandler {
     }
 }
 
-/// Whether a server is told that it may ask people: where `somebody` can be asked, but for servers without a handshake.
-/// Those would ask in place of an answer, and want the call to be sent again.
-pub(super) fn takes_questions(choice: ProtocolChoice, somebody: bool) -> bool {
-    somebody && choice == ProtocolChoice::Initialize
-}
-
 impl ClientHandler for ServerMessageHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));

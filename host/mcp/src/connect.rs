@@ -6,6 +6,8 @@
 
 use std::{
     error::Error,
+    io,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
@@ -13,10 +15,11 @@ use std::{
 
 use futures::{FutureExt as _, TryFutureExt as _, future::BoxFuture};
 use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
     client::{
-        legacy::connect::{HttpConnector, proxy::Tunnel},
+        legacy::connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
         proxy::matcher::Matcher,
     },
     rt::TokioIo,
@@ -76,8 +79,59 @@ fn tls_config(checks: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(config)
 }
 
+/// A stream that is read once a turn: whoever counts what comes before an answer gets a turn in between.
+#[derive(Debug)]
+pub(super) struct InTurns<S> {
+    stream: S,
+    has_read: bool,
+}
+
+impl<S: Read + Unpin> Read for InTurns<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if std::mem::take(&mut self.has_read) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        self.has_read = read.is_ready();
+        read
+    }
+}
+
+impl<S: Write + Unpin> Write for InTurns<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, from)
+    }
+}
+
+impl<S: Connection> Connection for InTurns<S> {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
+
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Carried>;
+    type Response = InTurns<MaybeHttpsStream<Carried>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -89,7 +143,8 @@ impl Service<Uri> for Connector {
         let (connecting, time) = (self.inner.call(to), self.time);
         Box::pin(async move {
             let late = || BoxError::from(format!("there was no connection within {time:?}"));
-            tokio::time::timeout(time, connecting).await.unwrap_or_else(|_| Err(late()))
+            let stream = tokio::time::timeout(time, connecting).await.unwrap_or_else(|_| Err(late()))?;
+            Ok(InTurns { stream, has_read: false })
         })
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! States: opening (bounded by the start time), open, gone. It is gone when the program ended, even if something it
 //! started still holds its output; when its output ended, even if it runs; or when an HTTP session is lost, see
-//! `session_check`. Requests in flight learn it at that moment. Failure paths of opening are [`StartError`], each with
-//! a text for the guest that tells no secrets and a detail for the operator.
+//! `session_check`. Requests in flight learn it at that moment. Failure paths of opening are [`StartError`].
 
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
+    model::ProtocolVersion,
     service::{ClientCacheConfig, ClientInitializeError, ClientServiceExt, RunningService},
     transport::{
         StreamableHttpClientTransport, common::client_side_sse::ExponentialBackoff,
@@ -19,23 +19,27 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     HttpSpec, ProtocolChoice, ServersContext, TransportSpec,
-    client::{ServerMessageHandler, lifecycle, takes_questions},
-    http::{BadAddress, HttpClient, STREAM_PAUSE},
+    client::{ServerMessageHandler, lifecycle},
+    http::{HttpClient, Means, STREAM_PAUSE},
+    http_sse::HttpSse,
     interceptor::Interceptor,
     lines::Lines,
-    listing::ListError,
     live::Live,
     message_buffer::Room,
     own_thread::OwnThread,
     session_check::SessionChecks,
+    start_error::StartError,
     status::Shared,
     stderr::drain,
     watched::Watched,
 };
-use footbridge_processes::launch::{LaunchError, Process, ProgramSpec};
+use footbridge_processes::launch::{Process, ProgramSpec};
 
 /// How long to wait for the rest once one of program and output has ended.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// Characters that are shown of a revision that nobody knows.
+const MAX_REVISION: usize = 40;
 
 /// How often in a row a stream that ended is asked for again.
 const STREAM_TRIES: usize = 10;
@@ -53,53 +57,6 @@ pub(super) struct Connection {
     drained: CancellationToken,
 }
 
-/// Why a server did not start.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StartError {
-    /// Its program does not run.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// Its program ended.
-    #[error("it ended while starting ({0})")]
-    Ended(String),
-    /// It did not answer.
-    #[error("it did not answer the handshake and list its tools within {0:?}")]
-    Timeout(Duration),
-    /// It answered something else.
-    #[error("the handshake failed: {0}")]
-    Handshake(#[from] Box<ClientInitializeError>),
-    /// It does not list its tools.
-    #[error(transparent)]
-    Listing(#[from] ListError),
-    /// Its address may not be used.
-    #[error(transparent)]
-    Address(#[from] BadAddress),
-    /// The machine has no thread for it at the moment.
-    #[error("there is no thread for it: {0}")]
-    Thread(std::io::Error),
-}
-
-impl StartError {
-    /// The cause and the next step, for the guest.
-    pub(super) fn for_guest(&self) -> &'static str {
-        match self {
-            Self::Launch(LaunchError { error, .. }) => match error.kind() {
-                std::io::ErrorKind::NotFound => "its program or its working folder was not found; ask the operator",
-                std::io::ErrorKind::PermissionDenied => "its program may not be run; ask the operator",
-                _ => "its program could not be started; ask the operator",
-            },
-            Self::Ended(_) => "it ended while starting; try again, or ask the operator",
-            Self::Timeout(_) => "it did not answer while starting; try again, or ask the operator",
-            Self::Handshake(_) => {
-                "it could not be reached or does not speak the protocol; try again, or ask the operator"
-            }
-            Self::Listing(_) => "it could not list its tools; try again, or ask the operator",
-            Self::Thread(_) => "the machine has no thread for it at the moment; try again",
-            Self::Address(_) => "its address is refused; ask the operator",
-        }
-    }
-}
-
 /// Opens a connection. What it starts in the background belongs to `tracker`.
 pub(super) async fn open(
     transport: &TransportSpec,
@@ -108,13 +65,19 @@ pub(super) async fn open(
     shared: &Arc<Shared>,
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
-    let takes_questions = takes_questions(choice, context.elicitation);
     let interceptor =
-        Arc::new(Interceptor::new(context.redactor.clone(), Arc::clone(&shared.ignored), takes_questions));
-    match transport {
-        TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, interceptor), tracker).await,
-        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, interceptor), tracker).await,
+        Arc::new(Interceptor::new(context.redactor.clone(), Arc::clone(&shared.ignored), context.elicitation));
+    let connection = match transport {
+        TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, interceptor), tracker).await?,
+        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, interceptor), tracker).await?,
+        TransportSpec::Sse(spec) => open_sse(spec, context, (shared, interceptor)).await?,
+    };
+    if ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == connection.revision) {
+        return Ok(connection);
     }
+    let revision = connection.revision.chars().take(MAX_REVISION).collect();
+    connection.close(context.limits.servers.close_time).await;
+    Err(StartError::Revision(revision))
 }
 
 async fn open_stdio(
@@ -175,23 +138,60 @@ async fn open_http(
     let broken = CancellationToken::new();
     // Whatever becomes of the handshake: nothing is checked for a connection that nobody has.
     let opening = broken.clone().drop_guard();
-    let limits = &context.limits.servers;
-    let checks = SessionChecks::new(broken.clone(), tracker.clone(), limits);
-    let of_its_own = (checks, OwnThread::start().map_err(StartError::Thread)?);
-    let client = HttpClient::new(spec, Arc::clone(&interceptor), room(context), limits.connect_time, of_its_own)?;
+    let means = means(spec, &interceptor, context)?;
+    let checks = SessionChecks::new(broken.clone(), tracker.clone(), &context.limits.servers);
     let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
     config.reinit_on_expired_session = false;
     config.allow_stateless = true;
     // One place more than there are calls, for listings and subscriptions.
     config.max_concurrent_requests = context.limits.calls.in_flight_per_server + 4;
     config.retry_config = Arc::new(reconnects());
-    let transport = StreamableHttpClientTransport::with_client(client, config);
+    let transport = StreamableHttpClientTransport::with_client(HttpClient::new(means.clone(), checks), config);
     let watched = Watched::new(transport, broken.clone());
     let handler = ServerMessageHandler::new(&interceptor);
-    let service = handler.serve_with_lifecycle(watched, lifecycle(choice)).await.map_err(Box::new)?;
+    let service = match handler.serve_with_lifecycle(watched, lifecycle(choice)).await {
+        Ok(service) => service,
+        Err(error) => return Err(why_refused(&means, error).await),
+    };
     let connection = Connection::of(service, None, (shared, interceptor), (broken.clone(), broken)).await;
     opening.disarm();
     Ok(connection)
+}
+
+fn means(spec: &HttpSpec, interceptor: &Arc<Interceptor>, context: &ServersContext) -> Result<Means, StartError> {
+    let thread = OwnThread::start().map_err(StartError::Thread)?;
+    let connect_time = context.limits.servers.connect_time;
+    Ok(Means::new(spec, thread, Arc::clone(interceptor), room(context), connect_time)?)
+}
+
+/// Why a server over HTTP did not take the handshake, as far as that can be found out.
+async fn why_refused(means: &Means, error: ClientInitializeError) -> StartError {
+    match means.refusals.login() {
+        Some((status, login)) => StartError::Login(status, login),
+        None if means.refusals.may_be_older() && HttpSse::is_spoken(means).await => StartError::OlderTransport,
+        None => StartError::Handshake(Box::new(error)),
+    }
+}
+
+async fn open_sse(
+    spec: &HttpSpec,
+    context: &ServersContext,
+    (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
+) -> Result<Connection, StartError> {
+    let broken = CancellationToken::new();
+    let means = means(spec, &interceptor, context)?;
+    let transport = HttpSse::open(spec, means.clone(), broken.clone()).await.map_err(|error| {
+        means.refusals.login().map_or(StartError::NoStream(error), |(status, login)| StartError::Login(status, login))
+    })?;
+    // No other revision had this transport.
+    let served = ServerMessageHandler::new(&interceptor)
+        .serve_with_lifecycle(transport, lifecycle(ProtocolChoice::Initialize))
+        .await;
+    let service = match served {
+        Ok(service) => service,
+        Err(error) => return Err(why_refused(&means, error).await),
+    };
+    Ok(Connection::of(service, None, (shared, interceptor), (broken.clone(), broken)).await)
 }
 
 /// How often and how fast streams are asked for again.
@@ -229,7 +229,9 @@ impl Connection {
         peer.set_response_cache_config(no_cache).await;
         let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
         let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
-        let live = Live { name, origin, peer, interceptor, gone: CancellationToken::new() };
+        let over_http = process.is_none();
+        let (disabled_tools, gone) = (Arc::clone(&shared.disabled_tools), CancellationToken::new());
+        let live = Live { name, origin, peer, interceptor, over_http, disabled_tools, gone };
         Self { live, revision, service, process, broken, drained }
     }
 

@@ -22,9 +22,9 @@ use rmcp::{
 };
 use sse_stream::Sse;
 
-pub(super) use super::address::BadAddress;
 use super::{
     HttpSpec,
+    address::BadAddress,
     body::{self, Arrived},
     ignored::SharedPace,
     interceptor::Interceptor,
@@ -32,6 +32,7 @@ use super::{
     message_buffer::Room,
     own_thread::OwnThread,
     pending_request::Answer,
+    refusals::Refusals,
     session_check::{Pinged, SessionChecks, is_shortage},
     unanswered::{Asker, Failure, HttpError, Media, media_type},
     web::{SendError, Web},
@@ -42,12 +43,12 @@ const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const BOTH: &str = "application/json, text/event-stream";
 /// Headers that are set here and nowhere else.
-const OURS: [&str; 6] = ["accept", "content-type", "content-length", "host", SESSION, LAST_EVENT];
+pub(super) const OURS: [&str; 6] = ["accept", "content-type", "content-length", "host", SESSION, LAST_EVENT];
 /// Pause before a stream that ended is asked for again.
 pub(super) const STREAM_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the head of an answer may take where no call waits for it.
-const HEAD_TIME: Duration = Duration::from_secs(60);
+pub(super) const HEAD_TIME: Duration = Duration::from_secs(60);
 
 /// One server over HTTP. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -58,7 +59,33 @@ pub(super) struct HttpClient {
     checks: SessionChecks,
     thread: OwnThread,
     pace: SharedPace,
+    refusals: Refusals,
     next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
+}
+
+/// What a connection over HTTP has, whichever transport it speaks. Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct Means {
+    pub(super) web: Web,
+    pub(super) thread: OwnThread,
+    pub(super) interceptor: Arc<Interceptor>,
+    pub(super) room: Room,
+    pub(super) refusals: Refusals,
+}
+
+impl Means {
+    /// For one server, if its address may be used.
+    pub(super) fn new(
+        spec: &HttpSpec,
+        thread: OwnThread,
+        interceptor: Arc<Interceptor>,
+        room: Room,
+        connect_time: Duration,
+    ) -> Result<Self, BadAddress> {
+        let web = Web::new(spec, &OURS, connect_time)?;
+        let refusals = Refusals::of(web.request(Method::GET).headers());
+        Ok(Self { web, thread, interceptor, room, refusals })
+    }
 }
 
 /// Where a message went.
@@ -68,17 +95,11 @@ struct Sent<'a> {
 }
 
 impl HttpClient {
-    /// A client for one server, if its address may be used.
-    pub(super) fn new(
-        spec: &HttpSpec,
-        interceptor: Arc<Interceptor>,
-        room: Room,
-        connect_time: Duration,
-        (checks, thread): (SessionChecks, OwnThread),
-    ) -> Result<Self, BadAddress> {
-        let web = Web::new(spec, &OURS, connect_time)?;
+    /// A client for one server.
+    pub(super) fn new(means: Means, checks: SessionChecks) -> Self {
+        let Means { web, thread, interceptor, room, refusals } = means;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
-        Ok(Self { web, interceptor, room, checks, thread, pace: SharedPace::new(), next_stream })
+        Self { web, interceptor, room, checks, thread, pace: SharedPace::new(), refusals, next_stream }
     }
 
     fn request(&self, method: Method, session: Option<&str>, more: HashMap<HeaderName, HeaderValue>) -> Request<()> {
@@ -128,7 +149,7 @@ impl HttpClient {
         let response = match self.head(request, &asker).await {
             Some(Ok(response)) => response,
             Some(Err(error)) => return Err(self.unsent(&asker, error, sent)),
-            None => return Err(asker.fails(Answer::Lost, HttpError::Lost("no head came"))),
+            None => return Err(asker.failed(HttpError::Lost("no head came"), false)),
         };
         let status = response.status();
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
@@ -192,26 +213,20 @@ impl HttpClient {
             }
             Arrived::TooLong => Err(asker.fails(Answer::TooLarge, HttpError::Unusable("it is too long"))),
             Arrived::NoRoom => Err(asker.fails(Answer::Busy, HttpError::Unusable("there is no memory for it"))),
-            Arrived::Cut => Err(asker.fails(Answer::Lost, HttpError::Lost("it was cut off"))),
+            Arrived::Cut => Err(asker.failed(HttpError::Lost("it was cut off"), false)),
         }
     }
 
     /// The request got no response.
     fn unsent(&self, asker: &Asker, error: SendError, sent: &Sent<'_>) -> Failure {
-        let answer = match &error {
+        match &error {
             SendError::Interim => {
                 self.interceptor.ignore("interim answers (HTTP 1xx) without end; the connection was closed");
-                Answer::Unusable
             }
-            SendError::Lost(_) => Answer::Lost,
-            SendError::Connect(_) => {
-                if !is_shortage(&error) {
-                    self.check_session(sent, false);
-                }
-                Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator")
-            }
-        };
-        asker.fails(answer, error.into())
+            SendError::Connect(_) if !is_shortage(&error) => self.check_session(sent, false),
+            SendError::Connect(_) | SendError::Lost(_) => {}
+        }
+        asker.failed(error.into(), false)
     }
 
     /// The response says that something is wrong.
@@ -223,19 +238,22 @@ impl HttpClient {
         sent: &Sent<'_>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let status = response.status();
-        let code = status.as_u16();
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let answer = Answer::Refused("does not accept its credentials. Nothing was done; ask the operator");
-                return Err(asker.fails(answer, HttpError::Credentials(code)));
+        let error = self.refusals.refused(&response);
+        if let HttpError::Login(..) | HttpError::Redirect(_) = error {
+            if let HttpError::Login(..) = error {
+                self.interceptor.refused(&error);
             }
-            _ if status.is_redirection() => {
-                return Err(asker.fails(Answer::Unusable, HttpError::Redirect(code)));
-            }
-            _ => {}
+            return Err(asker.failed(error, false));
         }
-        if let Some(response) = body::discover_rejected(message, status) {
-            return Ok(response);
+        if let Some(rejected) = body::discover_rejected(message, status) {
+            // What it says itself is better: it may speak other revisions of the newer kind.
+            return match media_type(&response) {
+                Media::Json => match self.message(response).await {
+                    Arrived::Message(message) => Ok(StreamableHttpPostResponse::Json(*message, None)),
+                    _ => Ok(rejected),
+                },
+                _ => Ok(rejected),
+            };
         }
         let in_session = sent.session.is_some();
         if status == StatusCode::NOT_FOUND && in_session {
@@ -248,13 +266,11 @@ impl HttpClient {
         }
         // 404 is how a server says that it does not know the session, and some say it with an error without our id.
         // Both may as well be about this request alone.
-        if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && in_session {
+        let not_taken = matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && in_session;
+        if not_taken {
             self.check_session(sent, true);
-            let answer =
-                Answer::Refused("did not take the request. Nothing was done; try again, or with other arguments");
-            return Err(asker.fails(answer, HttpError::Status(code)));
         }
-        Err(asker.fails(Answer::Unusable, HttpError::Status(code)))
+        Err(asker.failed(error, not_taken))
     }
 
     /// Has it looked at whether the server is there and knows the session.

@@ -4,6 +4,7 @@
 //! cut, and a server that floods is read more slowly: it waits, its neighbours do not.
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -29,12 +30,13 @@ const UNIT_BYTES: usize = 8 * 1024;
 pub(super) struct IgnoredMessages {
     server: ServerName,
     count: AtomicU64,
+    refusals: AtomicU64,
 }
 
 impl IgnoredMessages {
     /// Nothing ignored yet.
     pub(super) fn of(server: ServerName) -> Self {
-        Self { server, count: AtomicU64::new(0) }
+        Self { server, count: AtomicU64::new(0), refusals: AtomicU64::new(0) }
     }
 
     /// Counts something ignored and logs a sample: the first three, then each time the count doubles.
@@ -44,6 +46,14 @@ impl IgnoredMessages {
             let cut = &sample[..sample.len().min(SAMPLE_BYTES)];
             let text = String::from_utf8_lossy(cut);
             tracing::warn!(server = %self.server, count, sample = %Escaped(&text), "ignored from an MCP server: {what}");
+        }
+    }
+
+    /// Counts a refusal and logs why: the first, then each time the count doubles. `why` is our own text.
+    pub(super) fn refused(&self, why: &dyn fmt::Display) {
+        let count = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::warn!(server = %self.server, count, "an MCP server refuses calls: {why}");
         }
     }
 

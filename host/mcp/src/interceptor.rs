@@ -97,6 +97,11 @@ impl Interceptor {
         self.ignored.ignore(what, b"");
     }
 
+    /// Has it logged, a few times, that the server refuses what it is sent.
+    pub(super) fn refused(&self, why: &dyn std::fmt::Display) {
+        self.ignored.refused(why);
+    }
+
     /// Whether the server is told that it may ask people.
     pub(super) fn takes_questions(&self) -> bool {
         self.takes_questions

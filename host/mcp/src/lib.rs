@@ -10,9 +10,9 @@
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
-//! `http`, `session_check`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
+//! `http`, `http_sse`, `session_check`, `refusals`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
 //! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
-//! request), `elicitation` (their questions), `listing`, `relisting`, `restarts`, `ignored`, `stderr`, `configured`
+//! request), `elicitation` and `input_required` (their questions), `listing`, `header_params`, `relisting`, `restarts`, `ignored`, `stderr`, `configured`
 //! (which servers there are), `provided` (as a provider).
 
 mod address;
@@ -23,9 +23,12 @@ mod configured;
 mod connect;
 mod connection;
 mod elicitation;
+mod header_params;
 mod http;
+mod http_sse;
 mod id_search;
 mod ignored;
+mod input_required;
 mod interceptor;
 mod lines;
 mod listing;
@@ -35,11 +38,13 @@ mod message_buffer;
 mod own_thread;
 mod pending_request;
 mod provided;
+mod refusals;
 mod relisting;
 mod restarts;
 mod session_check;
 mod spec;
 mod sse;
+mod start_error;
 mod status;
 mod stderr;
 mod subscription;

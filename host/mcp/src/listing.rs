@@ -5,26 +5,30 @@
 //! entry, so that millions of tiny ones cost no memory. A listing of tools that fails fails the start; one of
 //! resources or prompts only loses these.
 
-use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
     PaginatedRequestParams,
 };
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     call::{Ended, Times, ask},
+    header_params,
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
 use footbridge_calls::events::Events;
-use footbridge_core::{
-    catalogue::{BadEntry, Offered},
-    limits::ServerLimits,
-};
+use footbridge_core::{catalogue::Offered, limits::ServerLimits};
 
 /// Bytes of all entries of one server: they are held, parsed, for as long as it runs.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
@@ -45,6 +49,10 @@ pub(super) struct Listed {
     /// Why, for the first of them.
     pub(super) reasons: Vec<String>,
     bytes: usize,
+    /// Whether its parameters may have to be repeated in headers.
+    repeats_parameters: bool,
+    /// Left out without a word: it is as if the server had none of them.
+    disabled_tools: Arc<BTreeSet<String>>,
 }
 
 /// Why there is no listing.
@@ -99,7 +107,10 @@ impl Kind {
 
 /// Lists everything that the server says it has.
 pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
-    let mut listed = Listed { catalogue: Offered::of(Arc::clone(&live.origin)), ..Listed::default() };
+    let repeats_parameters = live.over_http && live.is_stateless();
+    let catalogue = Offered::of(Arc::clone(&live.origin));
+    let disabled_tools = Arc::clone(&live.disabled_tools);
+    let mut listed = Listed { catalogue, repeats_parameters, disabled_tools, ..Listed::default() };
     let (tools, resources, prompts) = live.peer.peer_info().map_or((true, false, false), |info| {
         let can = &info.capabilities;
         (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())
@@ -180,6 +191,17 @@ impl Listed {
         if self.bytes + length > MAX_TOTAL {
             return self.leave_out(kind, &"the server's entries are too long together");
         }
+        if let Kind::Tools = kind
+            && self.is_disabled(raw)
+        {
+            return;
+        }
+        if self.repeats_parameters
+            && let Kind::Tools = kind
+            && let Err(error) = header_params::check(raw)
+        {
+            return self.leave_out_entry(kind, raw, &error);
+        }
         let added = match kind {
             Kind::Tools => self.catalogue.add_tool(raw, limits),
             Kind::Resources => self.catalogue.add_resource(raw.to_owned(), limits),
@@ -192,7 +214,16 @@ impl Listed {
         }
     }
 
-    fn leave_out_entry(&mut self, kind: Kind, raw: &RawValue, error: &BadEntry) {
+    fn is_disabled(&self, tool: &RawValue) -> bool {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let named = || serde_json::from_str::<Named>(tool.get());
+        !self.disabled_tools.is_empty() && named().is_ok_and(|tool| self.disabled_tools.contains(&tool.name))
+    }
+
+    fn leave_out_entry(&mut self, kind: Kind, raw: &RawValue, error: &dyn fmt::Display) {
         let start: String = raw.get().chars().take(80).collect();
         self.leave_out(kind, &format_args!("{error} ({start})"));
     }

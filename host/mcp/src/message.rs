@@ -10,7 +10,7 @@ use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, Ser
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::pending_request::PendingRequest;
+use super::{header_params, pending_request::PendingRequest};
 use footbridge_core::catalogue::PROMOTED;
 
 /// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
@@ -92,7 +92,8 @@ pub(super) fn stand_in(id: i64, result: &RawValue) -> ServerJsonRpcMessage {
         return placeholder(id);
     }
     let Ok(Tools { mut tools }) = serde_json::from_str::<Tools<'_>>(result.get()) else { return placeholder(id) };
-    tools.retain(|tool| tool.get().contains(PROMOTED));
+    // One that is marked wrongly is not listed, and the library would log its name as it is.
+    tools.retain(|tool| tool.get().contains(PROMOTED) && header_params::check(tool).is_ok());
     let text = serde_json::to_string(&OutgoingAnswer::new(id, Ok(Tools { tools })));
     text.and_then(|text| serde_json::from_str(&text)).unwrap_or_else(|_| placeholder(id))
 }

@@ -2,6 +2,8 @@
 //!
 //! Only the operator's configuration makes one; nothing that a guest or a server sent ever does.
 
+use std::collections::BTreeSet;
+
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Map, Value, json};
 
@@ -21,6 +23,8 @@ pub struct ServerSpec {
     pub transport: TransportSpec,
     /// Which revision of MCP to speak.
     pub protocol: ProtocolChoice,
+    /// Tools that are left out, by their names, as if the server had none of them.
+    pub disabled_tools: BTreeSet<String>,
 }
 
 /// How a server is reached.
@@ -30,6 +34,8 @@ pub enum TransportSpec {
     Stdio(ProgramSpec),
     /// Streamable HTTP.
     Http(HttpSpec),
+    /// The older transport over HTTP (HTTP+SSE).
+    Sse(HttpSpec),
 }
 
 impl TransportSpec {
@@ -39,6 +45,7 @@ impl TransportSpec {
         match self {
             Self::Stdio(_) => "stdio",
             Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
         }
     }
 
@@ -54,7 +61,7 @@ impl TransportSpec {
                 origin.insert("args".to_owned(), args.iter().map(|arg| shown(arg.expose())).collect());
                 origin.extend(cwd.iter().map(|cwd| ("cwd".to_owned(), shown(&cwd.to_string_lossy()))));
             }
-            Self::Http(HttpSpec { url, .. }) => {
+            Self::Http(HttpSpec { url, .. }) | Self::Sse(HttpSpec { url, .. }) => {
                 // Apart from the rest, decoded: in the text of a URL a value may be spelled in other ways.
                 let query: Vec<Value> =
                     url.query_pairs().map(|(key, value)| json!([shown(&key), shown(&value)])).collect();

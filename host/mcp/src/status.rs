@@ -1,5 +1,6 @@
 //! What is known of a server: for guests its state, for the operator everything.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
@@ -24,7 +25,7 @@ pub enum ServerState {
 pub struct ServerReport {
     /// Its name.
     pub name: ServerName,
-    /// How it is reached: `stdio` or `http`.
+    /// How it is reached: `stdio`, `http` or `sse`.
     pub kind: &'static str,
     /// Whether it can be used.
     pub state: ServerState,
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     pub(super) name: ServerName,
     /// How it is reached, for its definitions.
     pub(super) origin: Arc<Origin>,
+    pub(super) disabled_tools: Arc<BTreeSet<String>>,
     pub(super) published: watch::Sender<Published>,
     /// A place for each call in flight.
     pub(super) places: Arc<Semaphore>,
@@ -91,6 +93,7 @@ impl Shared {
         Self {
             name: name.clone(),
             origin: Arc::new(spec.transport.origin(&context.redactor)),
+            disabled_tools: Arc::new(spec.disabled_tools.clone()),
             changes,
             published: watch::Sender::new(Published { state: ServerState::Starting, live: None, turn: 0 }),
             places: Arc::new(Semaphore::new(limits.calls.in_flight_per_server)),

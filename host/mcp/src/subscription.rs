@@ -13,8 +13,7 @@ pub(super) async fn subscribe(live: Live) {
         let tools = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed) == Some(true);
         let resources = info.capabilities.resources.as_ref().and_then(|r| r.list_changed) == Some(true);
         let prompts = info.capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed) == Some(true);
-        let stateless = !info.protocol_version.has_initialize();
-        (stateless && (tools || resources || prompts)).then_some((tools, resources, prompts))
+        (live.is_stateless() && (tools || resources || prompts)).then_some((tools, resources, prompts))
     });
     if let Some((tools, resources, prompts)) = wanted {
         let mut filter = SubscriptionFilter::new();

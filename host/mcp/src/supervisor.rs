@@ -16,10 +16,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
     client::found,
-    connection::{Connection, START_GRACE, StartError, open},
+    connection::{Connection, START_GRACE, open},
     listing::{self, ListError, Listed},
     relisting::{changed_tools, relist},
     restarts::{Advice, Restarts},
+    start_error::StartError,
     status::Shared,
     subscription::subscribe,
 };
@@ -27,6 +28,9 @@ use footbridge_core::catalogue::Offered;
 
 /// Longest detail that is kept and logged: part of it may be a server's own text.
 const DETAIL_BYTES: usize = 2_000;
+
+/// Reasons for leaving out that are logged at once.
+const LOGGED_REASONS: usize = 3;
 
 /// What handles ask of a supervisor.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +93,7 @@ impl Supervisor {
                             continue;
                         }
                         // Opening a session costs nothing, and whoever lost it will ask again at once.
-                        Over::Ended(_) if matches!(self.spec.transport, TransportSpec::Http(_)) => {
+                        Over::Ended(_) if !matches!(self.spec.transport, TransportSpec::Stdio(_)) => {
                             session_lost = true;
                             continue;
                         }
@@ -234,10 +238,11 @@ impl Supervisor {
     fn left_out(&self, count: usize, reasons: Vec<String>) {
         let mut facts = self.shared.facts();
         let before = std::mem::replace(&mut facts.left_out, count);
+        let first = reasons.iter().take(LOGGED_REASONS).cloned().collect::<Vec<_>>().join("; ");
         facts.left_out_reasons = reasons;
         drop(facts);
         if count != before {
-            tracing::warn!(server = %self.shared.name, count, "entries of an MCP server are left out");
+            tracing::warn!(server = %self.shared.name, count, %first, "entries of an MCP server are left out");
         }
     }
 

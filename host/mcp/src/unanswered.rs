@@ -11,6 +11,29 @@ use super::{
     web::SendError,
 };
 
+/// Why a server wants other credentials, for the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Login {
+    /// It got none.
+    #[error(
+        "it needs a login. Put its token into \"headers\" of its entry, for example \
+         {{\"Authorization\": \"Bearer ${{TOKEN}}\"}}"
+    )]
+    Missing,
+    /// It got none, and offers OAuth.
+    #[error(
+        "it needs a login by OAuth, which is not spoken here. If it takes tokens too, put one into \"headers\" of its \
+         entry, for example {{\"Authorization\": \"Bearer ${{TOKEN}}\"}}"
+    )]
+    OAuth,
+    /// It got some.
+    #[error("it does not accept the credentials in \"headers\" of its entry. Look whether they expired")]
+    Refused,
+    /// It knows who asks.
+    #[error("it forbids what was asked. Look at what the credentials in \"headers\" of its entry may do")]
+    Forbidden,
+}
+
 /// Why a request over HTTP has no answer. Never holds the address.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
@@ -21,8 +44,8 @@ pub(super) enum HttpError {
     #[error("its connection failed: {0}")]
     Lost(&'static str),
     /// It wants other credentials.
-    #[error("it answered HTTP {0}: its credentials are missing or wrong")]
-    Credentials(u16),
+    #[error("it answered HTTP {0}: {1}")]
+    Login(u16, Login),
     /// It leads elsewhere.
     #[error("it answered HTTP {0}, a redirect, which is not followed; configure the final URL")]
     Redirect(u16),
@@ -32,9 +55,33 @@ pub(super) enum HttpError {
     /// An answer that is none.
     #[error("its answer cannot be used: {0}")]
     Unusable(&'static str),
+    /// A message that is no JSON.
+    #[error("the message cannot be written")]
+    Unwritten,
     /// The caller left first.
     #[error("withdrawn before it was sent")]
     Withdrawn,
+}
+
+impl HttpError {
+    /// The same for whoever waits for the answer to a request; `not_taken`: the server says by its status that it did
+    /// not take the request.
+    pub(super) fn answer(&self, not_taken: bool) -> Answer {
+        match self {
+            Self::Send(SendError::Connect(_)) => {
+                Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator")
+            }
+            Self::Send(SendError::Lost(_)) | Self::Lost(_) => Answer::Lost,
+            Self::Login(..) => Answer::Refused("needs a login. Nothing was done; ask the operator"),
+            Self::Status(_) if not_taken => {
+                Answer::Refused("did not take the request. Nothing was done; try again, or with other arguments")
+            }
+            Self::Unwritten | Self::Withdrawn => Answer::Refused("was not sent the request; try again"),
+            Self::Send(SendError::Interim) | Self::Redirect(_) | Self::Status(_) | Self::Unusable(_) => {
+                Answer::Unusable
+            }
+        }
+    }
 }
 
 /// What the library is told.
@@ -73,6 +120,11 @@ impl Asker {
         if let Some(pending) = &self.pending {
             pending.answer(answer);
         }
+    }
+
+    /// The same with what an error means, and the error for the library.
+    pub(super) fn failed(&self, error: HttpError, not_taken: bool) -> Failure {
+        self.fails(error.answer(not_taken), error)
     }
 
     /// The same, and the error for the library.

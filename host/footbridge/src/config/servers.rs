@@ -5,7 +5,7 @@
 
 mod program;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::HeaderName;
 
@@ -32,6 +32,9 @@ const OF_OTHERS: [&str; 10] =
 /// Names of the transport over HTTP.
 const HTTP: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
 
+/// The older transport over HTTP.
+const SSE: &str = "sse";
+
 /// What an entry means.
 #[derive(Debug, Default)]
 pub(super) struct Meaning {
@@ -53,10 +56,8 @@ pub(super) enum EntryError {
     Misspelt(String, &'static str),
     #[error("it has both \"command\" and \"url\": keep one")]
     Both,
-    #[error("type {0:?} is not known: \"stdio\" and \"http\" are")]
+    #[error("type {0:?} is not known: \"stdio\", \"http\" and \"sse\" are")]
     Kind(String),
-    #[error("the old SSE transport is not supported: use the server's streamable HTTP address and type \"http\"")]
-    Sse,
     #[error("protocol {0:?} is not known: \"initialize\", \"discover\" and \"auto\" are")]
     Protocol(String),
     #[error("\"{0}\" is not an http or https URL")]
@@ -109,6 +110,8 @@ impl<'n> Entry<'n, '_> {
         let (off, on) = (self.fields.flag("disabled"), self.fields.flag("enabled"));
         let (kind, command, url) = (self.fields.text("type"), self.fields.text("command"), self.fields.text("url"));
         let (protocol, more) = (self.fields.text("protocol"), self.rest());
+        let disabled_tools = self.disabled_tools();
+        self.note_what_is_not_obeyed();
         if off == Some(true) || on == Some(false) {
             let turned_off = self.fields.note(&self.server.at, "it is turned off");
             self.notes.push(turned_off);
@@ -117,16 +120,18 @@ impl<'n> Entry<'n, '_> {
         let protocol = self.protocol(protocol);
         let kind = kind.map(|(kind, _)| kind);
         let transport = match (kind, command, url) {
-            (Some("sse"), ..) => return self.wrong(EntryError::Sse),
             (_, Some(_), Some(_)) => return self.wrong(EntryError::Both),
             (None | Some("stdio"), Some(command), None) => TransportSpec::Stdio(self.program(command, &more)?),
             (kind, None, Some(url)) if kind.is_none_or(|kind| HTTP.contains(&kind)) => {
                 TransportSpec::Http(self.http(url, &more)?)
             }
-            (kind, ..) if kind.is_none_or(|kind| kind == "stdio" || HTTP.contains(&kind)) => return self.neither(),
+            (Some(SSE), None, Some(url)) => TransportSpec::Sse(self.http(url, &more)?),
+            (kind, ..) if kind.is_none_or(|kind| ["stdio", SSE].contains(&kind) || HTTP.contains(&kind)) => {
+                return self.neither();
+            }
             (kind, ..) => return self.wrong(EntryError::Kind(kind.unwrap_or_default().to_owned())),
         };
-        Some(ServerSpec { name: name?, transport, protocol: protocol? })
+        Some(ServerSpec { name: name?, transport, protocol: protocol?, disabled_tools })
     }
 
     fn rest(&mut self) -> Rest<'n> {
@@ -138,6 +143,31 @@ impl<'n> Entry<'n, '_> {
             confine: self.fields.flag("confine").unwrap_or(true),
             allow_private: self.fields.flag("allowPrivate").unwrap_or(false),
             trust_folder: self.fields.flag("trustFolder").unwrap_or(false),
+        }
+    }
+
+    /// Names of tools that nobody has.
+    fn disabled_tools(&mut self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for node in self.fields.list("disabledTools") {
+            match node.text() {
+                Some(name) => drop(names.insert(name.to_owned())),
+                None => {
+                    let what = format!("\"disabledTools\": it is {}, and the name of a tool is expected", node.kind());
+                    self.fields.wrong(&node.at, what);
+                }
+            }
+        }
+        names
+    }
+
+    /// Keys by which other programs call tools without asking: here only a policy can say so.
+    fn note_what_is_not_obeyed(&mut self) {
+        for key in ["alwaysAllow", "autoApprove"] {
+            let Some(member) = self.fields.member(key) else { continue };
+            let why = "is not obeyed: what is called without asking is up to the rules of a policy in footbridge.toml";
+            let note = self.fields.note(&member.at, format!("{key:?} {why}"));
+            self.notes.push(note);
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn of_session(listeners: usize) -> usize {
 fn reserved(servers: &[ServerSpec], limits: &Limits) -> usize {
     let of = |spec: &ServerSpec| match spec.transport {
         TransportSpec::Stdio(_) => STDIO_SERVER,
-        TransportSpec::Http(_) => HTTP_SERVER + limits.calls.in_flight_per_server,
+        TransportSpec::Http(_) | TransportSpec::Sse(_) => HTTP_SERVER + limits.calls.in_flight_per_server,
     };
     OWN + TOLD_AND_OPERATORS + servers.iter().map(of).sum::<usize>()
 }

@@ -199,5 +199,10 @@ fn demo() -> ServerSpec {
         confine: false,
     };
     let transport = TransportSpec::Stdio(program);
-    ServerSpec { name: "demo".parse().unwrap(), transport, protocol: ProtocolChoice::default() }
+    ServerSpec {
+        name: "demo".parse().unwrap(),
+        transport,
+        protocol: ProtocolChoice::default(),
+        disabled_tools: Default::default(),
+    }
 }

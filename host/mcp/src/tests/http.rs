@@ -1,5 +1,7 @@
 //! Servers over HTTP: sessions, streams, bounds, and addresses that may not be used.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{
@@ -14,6 +16,7 @@ fn http(url: &str) -> ServerSpec {
         name: "x".parse().unwrap(),
         transport: TransportSpec::Http(spec),
         protocol: ProtocolChoice::Initialize,
+        disabled_tools: BTreeSet::new(),
     }
 }
 
@@ -218,11 +221,94 @@ async fn a_connection_lost_in_a_call_leaves_its_outcome_unknown_and_is_not_tried
 }
 
 #[tokio::test]
-async fn refused_credentials_are_told_without_the_credentials() {
+async fn refused_credentials_are_called_that() {
     let (server, servers) = ready(Trap::Unauthorized, |_| {}).await;
     let outcome = echo(&servers).await;
     let Outcome::NotSent(NotSent::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
-    assert!(why.contains("does not accept its credentials"), "{why}");
+    assert_eq!(why, "Server \"x\" needs a login. Nothing was done; ask the operator");
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_says_what_to_configure() {
+    let missing = "it answered HTTP 401: it needs a login. Put its token into \"headers\" of its entry";
+    let oauth = "it answered HTTP 401: it needs a login by OAuth, which is not spoken here";
+    let refused = "it answered HTTP 401: it does not accept the credentials in \"headers\" of its entry";
+    let forbidden = "it answered HTTP 403: it forbids what was asked";
+    for (trap, has_key, said) in [
+        (Trap::Login, false, missing),
+        (Trap::LoginByOAuth, false, oauth),
+        (Trap::Login, true, refused),
+        (Trap::Forbids, true, forbidden),
+    ] {
+        for protocol in [ProtocolChoice::Initialize, ProtocolChoice::Discover, ProtocolChoice::Auto] {
+            let server = HttpServer::start(trap).await;
+            let mut spec = ServerSpec { protocol, ..http(&server.url()) };
+            if let TransportSpec::Http(http) = &mut spec.transport {
+                http.headers.retain(|_| has_key);
+            }
+            let servers = Stage::with(spec).start();
+            let why = unavailable(&servers).await;
+            assert!(why.ends_with("it needs a login; ask the operator"), "{trap:?}: {why}");
+            let detail = report(&servers).last_error.unwrap();
+            assert!(detail.starts_with(said), "{trap:?} {protocol:?}: {detail}");
+            end(server, servers).await;
+        }
+    }
+}
+
+/// The same server by the older transport.
+fn sse(server: &HttpServer) -> ServerSpec {
+    let ServerSpec { transport: TransportSpec::Http(spec), .. } = http(&server.url()) else { panic!("not HTTP") };
+    ServerSpec { transport: TransportSpec::Sse(spec), ..http(&server.url()) }
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_works_and_its_stream_is_opened_again() {
+    let server = HttpServer::start(Trap::Older).await;
+    let servers = Stage::with(sse(&server)).ready().await;
+    for _ in 0..2 {
+        assert_eq!(raw(echo(&servers).await), r#"{"content":[{"type":"text","text":"key-of-the-operator"}],"n":1}"#);
+    }
+    let refused = call(&servers, "echo", json!({"how": "refused"})).await;
+    assert!(matches!(refused, Outcome::NotSent(NotSent::Unavailable(_))), "{refused:?}");
+    let before = turn(&servers);
+    let cut = tokio::time::timeout(LONG, call(&servers, "echo", json!({"how": "cut"}))).await.unwrap();
+    assert!(matches!(cut, Outcome::Unknown(NoAnswer::ServerGone)), "{cut:?}");
+    ready_again(&servers, before).await;
+    assert!(raw(echo(&servers).await).contains("\"n\":1"));
+    assert_eq!(server.calls(), 5, "nothing is sent twice");
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_is_recognised_and_named() {
+    let server = HttpServer::start(Trap::Older).await;
+    let servers = Stage::with(http(&server.url())).start();
+    assert!(unavailable(&servers).await.contains("another transport than it is configured with"));
+    assert!(report(&servers).last_error.unwrap().contains("add \"type\": \"sse\" to its entry"));
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_names_no_address_of_its_own_is_refused() {
+    for (trap, said) in [(Trap::OlderForeign, "is not its own"), (Trap::Json, "answered HTTP 405")] {
+        let server = HttpServer::start(trap).await;
+        let servers = Stage::with(sse(&server)).start();
+        assert!(unavailable(&servers).await.contains("ask the operator"));
+        assert!(report(&servers).last_error.unwrap().contains(said), "{trap:?}");
+        assert_eq!(server.seen().iter().filter(|method| *method == "initialize").count(), 0, "{trap:?}");
+        end(server, servers).await;
+    }
+}
+
+#[tokio::test]
+async fn disabled_tools_are_not_there() {
+    let server = HttpServer::start(Trap::Json).await;
+    let spec = ServerSpec { disabled_tools: BTreeSet::from(["echo".to_owned()]), ..http(&server.url()) };
+    let servers = Stage::with(spec).ready().await;
+    assert_eq!(catalogue(&servers).await.entries().tools().len(), 0);
+    assert_eq!(report(&servers).left_out, 0);
     end(server, servers).await;
 }
 
@@ -272,6 +358,36 @@ async fn plain_http_to_another_machine_is_refused_before_anything_is_sent() {
     assert!(unavailable(&servers).await.contains("its address is refused; ask the operator"));
     assert!(report(&servers).last_error.unwrap().contains("use https:"));
     servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn tools_with_wrong_marks_for_headers_are_left_out_and_named() {
+    let server = HttpServer::start(Trap::Marked).await;
+    let spec = ServerSpec { protocol: ProtocolChoice::Auto, ..http(&server.url()) };
+    let servers = Stage::with(spec).ready().await;
+    let offered = catalogue(&servers).await;
+    let names: Vec<&str> = offered.entries().tools().map(|tool| tool.name()).collect();
+    assert_eq!(names, ["echo"]);
+    let report = report(&servers);
+    assert_eq!(report.left_out, 3);
+    let reasons = report.left_out_reasons.join("\n");
+    for part in ["no name of an HTTP header", "spaced", "no string, integer or boolean"] {
+        assert!(reasons.contains(part), "{part}: {reasons}");
+    }
+    // What is marked well is repeated.
+    assert!(raw(call(&servers, "echo", json!({"region": "eu"})).await).contains("\"text\":\"eu\""));
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_that_names_other_revisions_is_not_taken_for_an_old_one() {
+    let server = HttpServer::start(Trap::Later).await;
+    let spec = ServerSpec { protocol: ProtocolChoice::Auto, ..http(&server.url()) };
+    let servers = Stage::with(spec).start();
+    assert!(unavailable(&servers).await.contains("ask the operator"));
+    assert!(report(&servers).last_error.unwrap().contains("2031-01-01"));
+    assert!(!server.seen().iter().any(|method| method == "initialize"), "{:?}", server.seen());
+    end(server, servers).await;
 }
 
 #[tokio::test]

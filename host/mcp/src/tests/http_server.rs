@@ -19,10 +19,13 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
+    sync::mpsc,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-type Body = BoxBody<Bytes, Infallible>;
+use super::older_server;
+
+pub(super) type Body = BoxBody<Bytes, Infallible>;
 
 /// What the server does when a tool is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,18 @@ pub(super) enum Trap {
     /// A stream that ends without an answer.
     SseEnds,
     WrongId,
+    /// Of the stateless revision, with tools whose parameters are repeated in headers, and some that are marked wrongly.
+    Marked,
+    /// Of a later revision of the stateless kind.
+    Later,
+    /// Wants a login for everything.
+    Login,
+    LoginByOAuth,
+    Forbids,
+    /// Of the older transport alone.
+    Older,
+    /// The same, with an address on another origin.
+    OlderForeign,
 }
 
 pub(super) struct HttpServer {
@@ -63,9 +78,11 @@ pub(super) struct HttpServer {
     tracker: TaskTracker,
 }
 
-struct State {
-    trap: Trap,
-    seen: Mutex<Vec<String>>,
+pub(super) struct State {
+    pub(super) trap: Trap,
+    pub(super) seen: Mutex<Vec<String>>,
+    /// The stream of the older transport.
+    pub(super) stream: Mutex<Option<mpsc::Sender<String>>>,
     sprung: Mutex<bool>,
     lost: Mutex<bool>,
     hang_up: CancellationToken,
@@ -82,7 +99,7 @@ impl HttpServer {
         let hang_up = CancellationToken::new();
         let (release, draining) = (CancellationToken::new(), stop.child_token());
         let (seen, sprung, lost) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { trap, seen, sprung, lost, hang_up, release, draining });
+        let state = Arc::new(State { trap, seen, stream: Mutex::default(), sprung, lost, hang_up, release, draining });
         let (connections, shared) = (tracker.clone(), Arc::clone(&state));
         let stopped = stop.clone();
         tracker.spawn(async move {
@@ -185,20 +202,35 @@ pub(super) async fn continuing(
 }
 
 async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    if let Trap::Older | Trap::OlderForeign = state.trap {
+        return Ok(older_server::answer(state, request).await);
+    }
     if request.method() != Method::POST {
         state.seen.lock().unwrap().push(request.method().to_string());
         return Ok(status(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let secret = request.headers().get("x-key").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
+    let echoed = if state.trap == Trap::Marked { "mcp-param-region" } else { "x-key" };
+    let secret = request.headers().get(echoed).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(handle(state, &message, &secret).await)
+}
+
+/// What a message is answered.
+pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> Response<Body> {
     let method = message["method"].as_str().unwrap_or_default().to_owned();
     state.seen.lock().unwrap().push(method.clone());
     let id = &message["id"];
+    if let Some(refused) = wants_login(state.trap) {
+        return refused;
+    }
+    if method == "server/discover" {
+        return discovered(state.trap, id);
+    }
     if method == "initialize" {
         *state.lost.lock().unwrap() = false;
     } else if *state.lost.lock().unwrap() {
-        return Ok(unknown_session(state.trap));
+        return unknown_session(state.trap);
     }
     let result = match method.as_str() {
         "initialize" => json!({
@@ -206,12 +238,13 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "http", "version": "0"},
         }),
+        "tools/list" if state.trap == Trap::Marked => marked(),
         "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
         "tools/call" => {
             if state.trap == Trap::Picky && message["params"]["arguments"]["how"].is_null() {
                 state.release.cancelled().await;
             }
-            return Ok(called(&state, id, &message["params"], &secret));
+            return called(&state, id, &message["params"], secret);
         }
         "ping" if state.trap == Trap::LeavesInPing => {
             state.draining.cancel();
@@ -219,11 +252,55 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
             return std::future::pending().await;
         }
         "ping" => json!({}),
-        _ => return Ok(status(StatusCode::ACCEPTED)),
+        _ => return status(StatusCode::ACCEPTED),
     };
     let mut response = json_body(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
     response.headers_mut().insert("mcp-session-id", "s-1".parse().unwrap());
-    Ok(response)
+    response
+}
+
+fn wants_login(trap: Trap) -> Option<Response<Body>> {
+    let (code, challenge) = match trap {
+        Trap::Login => (StatusCode::UNAUTHORIZED, "Bearer realm=\"x\""),
+        Trap::LoginByOAuth => (StatusCode::UNAUTHORIZED, "Bearer resource_metadata=\"https://x.test/y\""),
+        Trap::Forbids => (StatusCode::FORBIDDEN, "Bearer error=\"insufficient_scope\""),
+        _ => return None,
+    };
+    let mut response = status(code);
+    response.headers_mut().insert("www-authenticate", challenge.parse().unwrap());
+    Some(response)
+}
+
+fn discovered(trap: Trap, id: &Value) -> Response<Body> {
+    let answer = match trap {
+        Trap::Marked => json!({"result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+            "ttlMs": 0, "cacheScope": "private",
+        }}),
+        Trap::Later => json!({"error": {
+            "code": -32022, "message": "Unsupported protocol version",
+            "data": {"supported": ["2031-01-01"], "requested": "2026-07-28"},
+        }}),
+        _ => json!({"error": {"code": -32601, "message": "Method not found"}}),
+    };
+    let mut body = json!({"jsonrpc": "2.0", "id": id});
+    body.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+    let mut response = json_body(body.to_string());
+    if trap != Trap::Marked {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    response
+}
+
+/// Tools of which one is marked as it should be.
+fn marked() -> Value {
+    let tool = |name: &str, region: Value| json!({"name": name, "inputSchema": {"type": "object", "properties": {"region": region}}});
+    json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [
+        tool("echo", json!({"type": "string", "x-mcp-header": "Region"})),
+        tool("\u{1b}[2Jempty", json!({"type": "string", "x-mcp-header": ""})),
+        tool("spaced", json!({"type": "string", "x-mcp-header": "a b"})),
+        tool("object", json!({"type": "object", "x-mcp-header": "Region"})),
+    ]})
 }
 
 fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<Body> {
@@ -235,7 +312,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     };
     match state.trap {
-        Trap::Json => json_body(good.to_string()),
+        Trap::Json | Trap::Marked | Trap::Older => json_body(good.to_string()),
         Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
         Trap::Lost404 | Trap::Lost400 | Trap::LostAlways if first || state.trap == Trap::LostAlways => {
             *state.lost.lock().unwrap() = true;
@@ -267,6 +344,9 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         }
         Trap::Unauthorized => status(StatusCode::UNAUTHORIZED),
         Trap::SseEnds => sse(vec![progress(1)], false),
+        Trap::Later | Trap::Login | Trap::LoginByOAuth | Trap::Forbids | Trap::OlderForeign => {
+            status(StatusCode::INTERNAL_SERVER_ERROR)
+        }
         Trap::WrongId => json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string()),
     }
 }
@@ -291,7 +371,7 @@ fn html(status: StatusCode) -> Response<Body> {
     response
 }
 
-fn status(status: StatusCode) -> Response<Body> {
+pub(super) fn status(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(http_body_util::Empty::new().boxed());
     *response.status_mut() = status;
     response
@@ -314,13 +394,19 @@ fn sse(parts: Vec<String>, endless: bool) -> Response<Body> {
         Some((": more\n\n".to_owned(), ()))
     });
     let body = StreamBody::new(first.chain(rest).map(|part| Ok(Frame::data(Bytes::from(part)))));
-    let mut response = Response::new(BodyExt::boxed(SyncBody(Mutex::new(Box::pin(body)))));
+    let mut response = Response::new(BodyExt::boxed(SyncBody::new(body)));
     response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
     response
 }
 
 /// Makes a stream's body shareable, which the boxed one has to be.
-struct SyncBody<B>(Mutex<std::pin::Pin<Box<B>>>);
+pub(super) struct SyncBody<B>(Mutex<std::pin::Pin<Box<B>>>);
+
+impl<B> SyncBody<B> {
+    pub(super) fn new(body: B) -> Self {
+        Self(Mutex::new(Box::pin(body)))
+    }
+}
 
 impl<B: hyper::body::Body> hyper::body::Body for SyncBody<B> {
     type Data = B::Data;

@@ -159,3 +159,13 @@ async fn unknown_names_are_nobody() {
     assert!(servers.state("x").is_some());
     servers.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_revision_that_nobody_knows_is_refused_by_name() {
+    let servers = Stage::of("unknown-revision").start();
+    assert!(unavailable(&servers).await.contains("a revision of the protocol that is not known here"));
+    let report = report(&servers);
+    assert!(report.last_error.unwrap().contains("\"1999-01-01\""));
+    assert_eq!(report.pid, None, "its program ended");
+    servers.shutdown().await;
+}

@@ -8,13 +8,14 @@ mod http_server;
 mod lifecycle;
 #[path = "../../../../tests/misbehaving.rs"]
 mod misbehaving;
+mod older_server;
 mod prompts;
 mod real;
 mod replaced;
 mod trouble;
 
 use footbridge_processes::launch::ProgramSpec;
-use std::{sync::OnceLock, time::Duration};
+use std::{collections::BTreeSet, sync::OnceLock, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -91,6 +92,7 @@ fn stdio(name: &str, args: &[&str]) -> ServerSpec {
             confine: false,
         }),
         protocol: ProtocolChoice::Initialize,
+        disabled_tools: BTreeSet::new(),
     }
 }
 

@@ -71,6 +71,7 @@ pub(crate) fn answer(
             }
         }
         "asks-back" => asks_back(id, wire, lines)?,
+        "wants-input" => elicits::wants(params, id, wire)?,
         "elicits" => elicits::answer(params, id, wire, lines)?,
         "asks-without-end" => loop {
             wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}))?;

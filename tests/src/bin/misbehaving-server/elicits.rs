@@ -35,6 +35,23 @@ pub(crate) fn answer(params: &Value, id: &Value, wire: &Wire, lines: &mut Lines<
     result(id, &json!(told), wire)
 }
 
+/// Answers that each of the call's `rounds` is wanted first, one after the other, and in the end what came of them: the
+/// answers to the last, and how often it was asked. The round is in the state alone.
+pub(crate) fn wants(params: &Value, id: &Value, wire: &Wire) -> io::Result<()> {
+    let round =
+        params["requestState"].as_str().map_or(0, |state| state.trim_start_matches("round ").parse().unwrap_or(0));
+    let Some(wanted) = params["arguments"]["rounds"].get(round) else {
+        let told = json!({"rounds": round, "answers": params["inputResponses"], "arguments": params["arguments"]});
+        return wire.result(id, &json!({"resultType": "complete", "content": [], "structuredContent": told}));
+    };
+    let state = format!("round {}", round + 1);
+    let mut result = json!({"resultType": "input_required", "requestState": state});
+    if !wanted.is_null() {
+        result["inputRequests"] = wanted.clone();
+    }
+    wire.result(id, &result)
+}
+
 /// The result, or the error.
 fn what(answer: &Value) -> Value {
     answer.get("result").or(answer.get("error")).cloned().unwrap_or_default()

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 40] = [
+const MODES: [(&str, &str); 42] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
@@ -58,6 +58,8 @@ const MODES: [(&str, &str); 40] = [
     ("prompts", "has prompts, usable and not, and completions; the prompt grow adds one and says so"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
+    ("wants-input", "of revision 2026-07-28; wants what the arguments of a call say before there is a result"),
+    ("unknown-revision", "answers the handshake in a revision that nobody knows"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
     ("big-integers", "answers with integers beyond 64 bits and members nobody knows"),
     ("deep-json", "answers with lists nested ARGUMENT deep"),
@@ -133,6 +135,14 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
                     return Ok(ExitCode::from(4));
                 }
             }
+            Some("server/discover") if mode.is("wants-input") => {
+                let meta = json!({"io.modelcontextprotocol/serverInfo": {"name": "misbehaving", "version": "0"}});
+                let result = json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                    "ttlMs": 0, "cacheScope": "private", "_meta": meta,
+                });
+                wire.result(&message["id"], &result)?;
+            }
             Some("ping") => wire.result(&message["id"], &json!({}))?,
             Some("tools/list") => {
                 tools_listed = true;
@@ -174,8 +184,10 @@ fn initialize_result(message: &Value, mode: &Mode) -> Value {
         capabilities["prompts"] = json!({"listChanged": true});
         capabilities["completions"] = json!({});
     }
+    let unknown = json!("1999-01-01");
+    let revision = if mode.is("unknown-revision") { &unknown } else { &message["params"]["protocolVersion"] };
     json!({
-        "protocolVersion": message["params"]["protocolVersion"],
+        "protocolVersion": revision,
         "capabilities": capabilities,
         "serverInfo": {"name": "misbehaving", "version": "0"},
     })

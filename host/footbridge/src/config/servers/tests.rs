@@ -55,8 +55,8 @@ fn a_program_gets_the_allowed_variables_and_what_the_entry_adds() {
     assert_eq!(spec.args[1].expose(), "from-the-environment");
     assert!(spec.confine, "unless it says otherwise");
     assert_eq!(found.notes.len(), 2);
-    assert!(found.notes[0].what.contains("not found on PATH"), "{:?}", found.notes);
-    assert!(found.notes[1].what.contains("key \"autoApprove\" is not known here"), "{:?}", found.notes);
+    assert!(found.notes[0].what.contains("\"autoApprove\" is not obeyed"), "{:?}", found.notes);
+    assert!(found.notes[1].what.contains("not found on PATH"), "{:?}", found.notes);
     assert!(found.gathered.names.contains("KEY"));
 }
 
@@ -80,13 +80,14 @@ fn an_entry_can_go_unconfined_and_programs_that_need_to_are_noted() {
 #[test]
 fn every_mistake_is_named_with_its_place() {
     let found = mistakes(
-        "{\"mcpServers\": {\n\"neither\": {},\n\"both\": {\"command\":\"x\",\"url\":\"http://localhost\"},\n\"plain\": {\"url\":\"http://example.org/\"},\n\"sse\": {\"type\":\"sse\",\"url\":\"x\"},\n\"secret\": {\"command\":\"x\",\"env\":{\"A\":\"${NOT_SET}\"}},\n\"shape\": {\"command\":5},\n\"-bad\": {\"command\":\"x\"},\n\"old\": {\"command\":\"x\",\"protocol\":\"1\"},\n\"list\": []}}",
+        "{\"mcpServers\": {\n\"neither\": {},\n\"both\": {\"command\":\"x\",\"url\":\"http://localhost\"},\n\"plain\": {\"url\":\"http://example.org/\"},\n\"sse\": {\"type\":\"sse\",\"disabledTools\":[1]},\n\"secret\": {\"command\":\"x\",\"env\":{\"A\":\"${NOT_SET}\"}},\n\"shape\": {\"command\":5},\n\"-bad\": {\"command\":\"x\"},\n\"old\": {\"command\":\"x\",\"protocol\":\"1\"},\n\"list\": []}}",
     );
     for (start, part) in [
         ("/etc/x/servers.json:2:1: server \"neither\"", "neither \"command\" nor \"url\""),
         ("/etc/x/servers.json:3:1: server \"both\"", "keep one"),
         ("/etc/x/servers.json:4:17: server \"plain\"", "loopback"),
-        ("/etc/x/servers.json:5:1: server \"sse\"", "streamable HTTP"),
+        ("/etc/x/servers.json:5:1: server \"sse\"", "neither \"command\" nor \"url\""),
+        ("/etc/x/servers.json:5:39: server \"sse\": \"disabledTools\"", "the name of a tool is expected"),
         ("/etc/x/servers.json:6:37: server \"secret\": \"A\"", "NOT_SET is not set"),
         (
             "/etc/x/servers.json:7:21: server \"shape\": \"command\" is a number, and a text in double quotes is",
@@ -99,7 +100,7 @@ fn every_mistake_is_named_with_its_place() {
         assert!(found.iter().any(|m| m.starts_with(start) && m.contains(part)), "{start} {part}: {found:#?}");
     }
     // One that has no command that could be read has none.
-    assert_eq!(found.len(), 10, "{found:#?}");
+    assert_eq!(found.len(), 11, "{found:#?}");
 }
 
 #[test]
@@ -189,4 +190,19 @@ fn what_does_not_parse_says_where() {
     assert!(mistakes("{\n\"mcpServers\": {,}}")[0].starts_with("/etc/x/servers.json:2:16: it does not parse"));
     assert!(mistakes(r#"{"mcpServers":{"a":{"command":"x"},"a":{"command":"y"}}}"#)[0].contains("twice"));
     assert!(mistakes("{}")[0].contains("mcpServers"));
+}
+
+#[test]
+fn what_other_programs_say_of_tools_is_understood() {
+    let found = read_text(
+        r#"{"mcpServers":{
+            "a":{"url":"http://localhost:1/","disabledTools":["rm","mv"],"alwaysAllow":["ls"],"autoApprove":["*"]},
+            "b":{"type":"sse","url":"http://localhost:1/sse","headers":{"Authorization":"Bearer ${KEY}"}}}}"#,
+    );
+    assert_eq!(found.mistakes, []);
+    let disabled: Vec<&str> = found.servers[0].disabled_tools.iter().map(String::as_str).collect();
+    assert_eq!(disabled, ["mv", "rm"]);
+    assert!(matches!(&found.servers[1].transport, TransportSpec::Sse(spec) if spec.headers.len() == 1));
+    let notes: Vec<String> = found.notes.iter().map(ToString::to_string).collect();
+    assert!(notes.len() == 2 && notes.iter().all(|note| note.contains("is not obeyed")), "{notes:?}");
 }

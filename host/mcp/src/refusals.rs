@@ -1,0 +1,62 @@
+//! What a server over HTTP refuses, and what its operator can do about that.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU16, Ordering},
+};
+
+use http::{HeaderMap, Response, StatusCode, header};
+
+use super::unanswered::{HttpError, Login};
+
+/// What an OAuth challenge of MCP holds (RFC 9728).
+const OAUTH: &[u8] = b"resource_metadata";
+
+/// What one server refused last. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Refusals(Arc<Last>);
+
+#[derive(Debug, Default)]
+struct Last {
+    has_credentials: bool,
+    status: AtomicU16,
+    login: Mutex<Option<(u16, Login)>>,
+}
+
+impl Refusals {
+    /// Of a server that is sent these headers.
+    pub(super) fn of(configured: &HeaderMap) -> Self {
+        let has_credentials = configured.keys().any(|name| *name != header::USER_AGENT);
+        Self(Arc::new(Last { has_credentials, ..Last::default() }))
+    }
+
+    /// Takes note of an answer that is no success, and says what it means.
+    pub(super) fn refused<B>(&self, response: &Response<B>) -> HttpError {
+        let status = response.status();
+        let code = status.as_u16();
+        self.0.status.store(code, Ordering::Relaxed);
+        let challenges = response.headers().get_all(header::WWW_AUTHENTICATE);
+        let offers_oauth =
+            || challenges.iter().any(|value| value.as_bytes().windows(OAUTH.len()).any(|part| part == OAUTH));
+        let login = match status {
+            StatusCode::UNAUTHORIZED if self.0.has_credentials => Login::Refused,
+            StatusCode::UNAUTHORIZED if offers_oauth() => Login::OAuth,
+            StatusCode::UNAUTHORIZED => Login::Missing,
+            StatusCode::FORBIDDEN => Login::Forbidden,
+            _ if status.is_redirection() => return HttpError::Redirect(code),
+            _ => return HttpError::Status(code),
+        };
+        *self.0.login.lock().unwrap_or_else(PoisonError::into_inner) = Some((code, login));
+        HttpError::Login(code, login)
+    }
+
+    /// The status and what kind of login was wanted last, if one was.
+    pub(super) fn login(&self) -> Option<(u16, Login)> {
+        *self.0.login.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the last refusal was how servers of the older transport answer to a message.
+    pub(super) fn may_be_older(&self) -> bool {
+        matches!(self.0.status.load(Ordering::Relaxed), 400 | 404 | 405)
+    }
+}

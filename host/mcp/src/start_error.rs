@@ -1,0 +1,73 @@
+//! Why a server did not start: the detail for the operator, and a text for the guest that tells no secrets.
+
+use std::time::Duration;
+
+use footbridge_processes::launch::LaunchError;
+use rmcp::service::ClientInitializeError;
+
+use super::{address::BadAddress, http_sse::NoStream, listing::ListError, unanswered::Login};
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    /// Its program does not run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Its program ended.
+    #[error("it ended while starting ({0})")]
+    Ended(String),
+    /// It did not answer.
+    #[error("it did not answer the handshake and list its tools within {0:?}")]
+    Timeout(Duration),
+    /// It answered something else.
+    #[error("the handshake failed: {0}")]
+    Handshake(#[from] Box<ClientInitializeError>),
+    /// It answered in a revision that nobody knows.
+    #[error("it speaks revision {0:?} of the protocol, which is not known here; known are 2024-11-05 to 2026-07-28")]
+    Revision(String),
+    /// It wants to know who asks.
+    #[error("it answered HTTP {0}: {1}")]
+    Login(u16, Login),
+    /// It speaks the older transport, which was not configured.
+    #[error("it speaks the older transport over HTTP alone: add \"type\": \"sse\" to its entry")]
+    OlderTransport,
+    /// It does not speak the older transport, which was configured.
+    #[error(transparent)]
+    NoStream(NoStream),
+    /// It does not list its tools.
+    #[error(transparent)]
+    Listing(#[from] ListError),
+    /// Its address may not be used.
+    #[error(transparent)]
+    Address(#[from] BadAddress),
+    /// The machine has no thread for it at the moment.
+    #[error("there is no thread for it: {0}")]
+    Thread(std::io::Error),
+}
+
+impl StartError {
+    /// The cause and the next step, for the guest.
+    pub(super) fn for_guest(&self) -> &'static str {
+        match self {
+            Self::Launch(LaunchError { error, .. }) => match error.kind() {
+                std::io::ErrorKind::NotFound => "its program or its working folder was not found; ask the operator",
+                std::io::ErrorKind::PermissionDenied => "its program may not be run; ask the operator",
+                _ => "its program could not be started; ask the operator",
+            },
+            Self::Ended(_) => "it ended while starting; try again, or ask the operator",
+            Self::Timeout(_) => "it did not answer while starting; try again, or ask the operator",
+            Self::Handshake(_) => {
+                "it could not be reached or does not speak the protocol; try again, or ask the operator"
+            }
+            Self::Login(..) => "it needs a login; ask the operator",
+            Self::OlderTransport => "it speaks another transport than it is configured with; ask the operator",
+            Self::NoStream(_) => {
+                "it could not be reached or does not speak the protocol; try again, or ask the operator"
+            }
+            Self::Revision(_) => "it speaks a revision of the protocol that is not known here; ask the operator",
+            Self::Listing(_) => "it could not list its tools; try again, or ask the operator",
+            Self::Thread(_) => "the machine has no thread for it at the moment; try again",
+            Self::Address(_) => "its address is refused; ask the operator",
+        }
+    }
+}

@@ -25,6 +25,7 @@
 //! - [`events`]: what happens before the answer, for [`Client::call_watched`].
 //! - [`answers`]: the shapes of answers, read leniently so that both generations of bridges fit.
 //! - [`sockets`]: whose a socket is that the kernel lists.
+//! - [`stdio_mcp`]: MCP over standard input and output, for clients that start a program.
 //! - [`sys`]: the few calls that Rust cannot check.
 
 pub mod client;
@@ -35,6 +36,7 @@ mod methods;
 pub mod settings;
 pub mod sockets;
 mod sse;
+pub mod stdio_mcp;
 pub mod sys;
 mod wire;
 

@@ -6,7 +6,10 @@
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs},
-    os::unix::net::UnixStream,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
     time::{Duration, Instant},
 };
 
@@ -27,9 +30,51 @@ pub(crate) struct Wire {
     timeout: Duration,
 }
 
-enum Stream {
+/// A connection without a deadline.
+pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl Stream {
+    /// From now on nothing is waited for.
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+            Self::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
 }
 
 impl Wire {
@@ -41,6 +86,11 @@ impl Wire {
             BridgeAddress::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
         };
         Ok(Self { stream, deadline, silence: None, timeout })
+    }
+
+    /// The connection itself, for whoever waits in another way.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
     }
 
     /// The user who has the far end, where the kernel can tell that it is none to trust.

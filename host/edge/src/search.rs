@@ -5,13 +5,9 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
-use footbridge_proto::{
-    rpc::raw,
-    wire::{FoundTool, FoundTools, ToolEntry},
-};
+use footbridge_proto::wire::{FoundTool, ToolEntry};
 use futures::future::join_all;
 
-use crate::dialect::Found;
 use footbridge_calls::cause::{Broken, Cause, Failure};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible};
 
@@ -40,11 +36,16 @@ pub(crate) async fn within(
 
 /// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
 /// there may be megabytes of descriptions.
-pub(crate) async fn tools(principal: &Principal, query: String, within: Vec<Visible>, limit: usize) -> Found {
+pub(crate) async fn tools(
+    principal: &Principal,
+    query: String,
+    within: Vec<Visible>,
+    limit: usize,
+) -> Result<Vec<FoundTool>, Failure> {
     let turn = principal.session().turn().await;
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        raw(&FoundTools { tools: best(&query, &within, limit) })
+        best(&query, &within, limit)
     });
     work.await.map_err(|_| Cause::Internal(Broken::Searching).into())
 }

@@ -1,7 +1,7 @@
 //! The command line as typed, and what it means.
 //!
-//! `resource` and `wait` are subcommands; `--` in front makes the first word a server's name whatever it is. Everything
-//! else is a position: server, tool, arguments.
+//! `resource`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
+//! Everything else is a position: server, tool, arguments.
 
 use std::{collections::VecDeque, ffi::OsString, path::PathBuf, time::Duration};
 
@@ -44,6 +44,11 @@ pub(crate) enum Step {
     },
     Wait {
         id: String,
+    },
+    /// MCP over standard input and output.
+    Mcp {
+        server: Option<String>,
+        search: bool,
     },
 }
 
@@ -89,6 +94,13 @@ pub(crate) enum ArgsError {
          (a server of the name wait is reached with tool-cli -- wait)"
     )]
     Wait,
+    #[error(
+        "tool-cli mcp takes one server at most, and --search \
+         (a server of the name mcp is reached with tool-cli -- mcp)"
+    )]
+    Mcp,
+    #[error("--search goes with tool-cli mcp; see tool-cli --help")]
+    SearchWithout,
     #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
     NoWaitWithout,
     #[error("--uri goes with tool-cli resource read: nothing was listed")]
@@ -112,6 +124,7 @@ struct Typed {
     version: bool,
     server: Option<String>,
     uri: Option<String>,
+    search: bool,
     options: Options,
 }
 
@@ -137,7 +150,11 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
         return Ok((Step::Version, typed.options));
     }
     let first = typed.words.first().filter(|_| !typed.literal).map(String::as_str);
+    if typed.search && first != Some("mcp") {
+        return Err(ArgsError::SearchWithout);
+    }
     let (step, options) = match first {
+        Some("mcp") => mcp_step(typed)?,
         Some("resource") => resource_step(typed)?,
         Some("wait") => wait_step(typed)?,
         _ => plain_step(typed)?,
@@ -165,6 +182,7 @@ fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
             Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
             Some(Arg::Long("json" | "exit-codes")) => {}
+            Some(Arg::Long("search")) => typed.search = true,
             Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
             Some(Arg::Long("out")) => typed.writes_to(Destination::File(PathBuf::from(parser.value()?)))?,
             Some(Arg::Long("out-dir")) => typed.writes_to(Destination::Folder(PathBuf::from(parser.value()?)))?,
@@ -193,6 +211,15 @@ fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     match words.next() {
         Some(word) => Err(ArgsError::TooMany(word)),
         None => Ok((step, typed.options)),
+    }
+}
+
+/// `mcp [SERVER] [--search]`.
+fn mcp_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let mut words = typed.words.into_iter().skip(1);
+    match (words.next(), words.next(), typed.server.or(typed.uri)) {
+        (server, None, None) => Ok((Step::Mcp { server, search: typed.search }, typed.options)),
+        _ => Err(ArgsError::Mcp),
     }
 }
 
@@ -263,6 +290,20 @@ mod tests {
         }
         assert!(step(&["s", "t", "{}", "--no-wait"]).unwrap().1.no_wait);
         assert!(matches!(step(&["s", "--no-wait"]), Err(ArgsError::NoWaitWithout)));
+    }
+
+    #[test]
+    fn a_server_named_mcp_is_behind_two_dashes() {
+        assert_eq!(step(&["mcp"]).unwrap().0, Step::Mcp { server: None, search: false });
+        assert_eq!(
+            step(&["mcp", "git", "--search"]).unwrap().0,
+            Step::Mcp { server: Some("git".into()), search: true }
+        );
+        assert_eq!(step(&["--", "mcp"]).unwrap().0, Step::Tools { server: "mcp".into() });
+        for words in [["mcp", "a", "b"].as_slice(), &["mcp", "--server", "a"]] {
+            assert!(matches!(step(words), Err(ArgsError::Mcp)), "{words:?}");
+        }
+        assert!(matches!(step(&["a", "--search"]), Err(ArgsError::SearchWithout)));
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(crate) enum Failure {
     Arguments(#[from] BadTypedArguments),
     #[error("{source}")]
     Client { source: ClientError, call: bool },
+    /// Of `tool-cli mcp`: what it reads or writes broke.
+    #[error("standard input or output: {0}")]
+    Stdio(std::io::Error),
     #[error(transparent)]
     Printed(#[from] NotPrinted),
     /// Nobody said yes; the state's word and what it means.
@@ -64,7 +67,7 @@ impl Failure {
             Self::Client { source, call } => client_code(source, *call),
             Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
-            Self::Printed(_) | Self::Tool => ExitCode::ToolError,
+            Self::Printed(_) | Self::Stdio(_) | Self::Tool => ExitCode::ToolError,
         }
     }
 

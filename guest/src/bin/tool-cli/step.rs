@@ -1,12 +1,17 @@
 //! Doing one step: ask the bridge, check the answer's shape, print it.
 
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    os::fd::AsFd as _,
+    time::{Duration, Instant},
+};
 
 use footbridge_cli::{destination::Destination, output, render::Rendered, result, show, typed};
 use footbridge_guest::{
     Client, ClientSettings,
     answers::{CallResult, ListedServers, ListedTools, ResourceContents, ToolDescription},
     client::CallParams,
+    stdio_mcp::StdioMcp,
 };
 use footbridge_proto::wire::method;
 use serde_json::json;
@@ -34,6 +39,7 @@ Usage:
   tool-cli resource list [SERVER]           list resources of a server, or of all
   tool-cli resource templates [SERVER]      list resource templates
   tool-cli resource read [SERVER] URI       read a resource; SERVER may be left out where there is one
+  tool-cli mcp [SERVER] [--search]          speak MCP over standard input and output, for clients that start a program
   tool-cli wait ID                          wait for a person to answer an approval, and for what comes of it
   tool-cli -- SERVER ...                    a server whose name is a subcommand
 
@@ -47,6 +53,7 @@ Options:
                     as long as the bridge says every 15s that it still runs: then only silence is measured. A bridge
                     that is busy or over its rate is asked again for as long
   --no-wait         if a person has to be asked first, fail at once and name the approval
+  --search          with mcp: three tools that find, describe and call all others
   --exit-codes      tell failures apart by exit status (also TOOL_CLI_EXIT_CODES=1)
   -h, --help        show this, and the servers if a bridge answers
   -V, --version     show the version
@@ -68,6 +75,7 @@ TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES, TOOL_CLI_LISTENER_UID (a user besides 
 pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help => return help(),
+        Step::Mcp { server, search } => return mcp(server.as_deref(), search, &options),
         Step::Version => return Ok(output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n"))?),
         _ => {}
     }
@@ -78,7 +86,7 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     let client = if options.no_wait { client.without_waiting() } else { client };
     let mut asked = Asked { client, json: style.json, deadline };
     match step {
-        Step::Help | Step::Version => Ok(()),
+        Step::Help | Step::Version | Step::Mcp { .. } => Ok(()),
         Step::Servers => {
             asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list, COMMAND))
         }
@@ -112,6 +120,14 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
             asked.wait(id, to)
         }
     }
+}
+
+/// Speaks MCP over standard input and output until the input ends.
+fn mcp(server: Option<&str>, search: bool, options: &Options) -> Result<(), Failure> {
+    let mut settings = ClientSettings::from_env()?;
+    settings.timeout = options.timeout.unwrap_or(settings.timeout);
+    let out = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
+    StdioMcp::new(settings, server, search, out).run(io::stdin().as_fd()).map_err(Failure::Stdio)
 }
 
 /// Usage first, since it needs nobody; then the servers, if a bridge is quick to name them.

@@ -13,6 +13,7 @@ mod rpc;
 
 use std::{sync::Arc, time::Duration};
 
+use footbridge_proto::{rpc::raw, wire::FoundTools};
 use http::{Response, StatusCode};
 
 use crate::{
@@ -76,7 +77,7 @@ async fn list(stages: Arc<Stages>, principal: Principal, listing: Listing, wait:
         Listing::Resources { server } => listings::resources(stages, principal, &server).await,
         Listing::Search { query, server, limit } => {
             let within = search::within(stages, principal, server.as_deref(), wait).await?;
-            search::tools(principal, query, within, limit).await
+            Ok(raw(&FoundTools { tools: search::tools(principal, query, within, limit).await? }))
         }
         Listing::Prompts { server } => listings::prompts(stages, principal, &server).await,
         Listing::Templates { server } => listings::templates(stages, principal, &server).await,

@@ -13,6 +13,7 @@ use super::{
     request::{ListedKind, Listing},
     revision::Revision,
     route::qualified,
+    search_mode,
 };
 use crate::dialect::Found;
 use footbridge_calls::{
@@ -81,6 +82,7 @@ pub(super) async fn list(
             endpoint.seen(stages, principal, wait).await?;
             Ok(discovered(endpoint, revision))
         }
+        Listing::Entries(ListedKind::Tools, _) if endpoint.search => Ok(search_mode::listed()),
         Listing::Entries(kind, from) => {
             let within = endpoint.seen(stages, principal, wait).await?;
             let mut page = Page { from, text: String::new(), count: 0, last: None, next: None };

@@ -3,7 +3,8 @@
 //! `endpoint` is what a path names, `revision` which revision of MCP is spoken and what it demands of a request,
 //! `request` reads messages, `clients` knows who has initialized, `names` names tools of all servers as one, `route`
 //! finds the server that something is of, `listings` answers from the catalogue, `answers` writes what comes of a
-//! request, `refusals` says why nothing does, and `changes` tells of listings that changed.
+//! request, `refusals` says why nothing does, `changes` tells of listings that changed, and
+//! `search_mode` has the three tools.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 //! Nothing that a client declares is asked of it: no sampling, no roots, no elicitation. Who is asked is the operator's
@@ -20,6 +21,7 @@ mod refusals;
 mod request;
 mod revision;
 mod route;
+mod search_mode;
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,8 +41,9 @@ use crate::{
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
 use endpoint::Endpoint;
-use request::{Message, Params, Wanted};
+use request::{McpCall, Message, Params, Wanted};
 use revision::{BadHead, Revision};
+use search_mode::Searched;
 
 /// What a client that initialized shows with each request.
 const SESSION: &str = "mcp-session-id";
@@ -182,6 +185,19 @@ impl Told {
             Message::Listen(wanted) => {
                 let wanted = Wanted { subscription: answer.id.clone(), ..wanted };
                 listening(endpoint, wanted, McpEncoder::new(answer, &client, Shape::Plain))
+            }
+            Message::Call(McpCall::Tool { name, arguments }) if endpoint.search => {
+                match search_mode::read(&name, arguments.as_deref(), endpoint.clone(), wait) {
+                    Ok(Searched::Call(call)) => {
+                        let endpoint = Endpoint { search: false, ..endpoint };
+                        Self { endpoint, client, token, key, answer }.message(Message::Call(call), wait)
+                    }
+                    Ok(Searched::LookUp(look_up)) => {
+                        let encoder = McpEncoder::new(answer, &client, Shape::Tool);
+                        ReadRequest::Asked { action: Action::LookUp(look_up), encoder: Box::new(encoder) }
+                    }
+                    Err(error) => ReadRequest::Answered(answer.error(StatusCode::OK, &error)),
+                }
             }
             Message::Call(call) => {
                 let encoder = McpEncoder::new(answer, &client, Shape::of(&call));

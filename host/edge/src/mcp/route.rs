@@ -84,8 +84,27 @@ async fn sought(stages: &Arc<Stages>, principal: &Principal, call: McpCall, wait
     }
 }
 
+/// The server of a tool, and what it calls it.
+pub(super) async fn tool_named(
+    stages: &Stages,
+    principal: &Principal,
+    endpoint: Endpoint,
+    name: &str,
+    wait: Duration,
+) -> Origin {
+    if let Some(server) = endpoint.server {
+        return (server, name.to_owned());
+    }
+    if !names::has_digest(name) {
+        let (server, name) = names::split(name);
+        return (server.to_owned(), name.to_owned());
+    }
+    let within = search::within(stages, principal, None, wait).await.unwrap_or_default();
+    tool(&within, name).unwrap_or_default()
+}
+
 /// A server, and what it calls what was asked for.
-type Origin = (String, String);
+pub(super) type Origin = (String, String);
 
 fn tool(within: &[Visible], name: &str) -> Option<Origin> {
     within.iter().find_map(|visible| {

@@ -269,3 +269,35 @@ async fn a_stream_of_changes_ends_with_the_harness() {
     assert!(heard.contains(accepted), "{heard}");
     world.end().await;
 }
+
+#[tokio::test]
+async fn three_tools_find_describe_and_call_all_others() {
+    let world = World::start();
+    for (path, name) in [("/mcp?mode=search", "maths__double"), ("/mcp/maths?mode=search", "double")] {
+        let speaker = Speaker::initialized(&world, path).await;
+        let listed = speaker.asks("tools/list", json!({})).await;
+        let names: Vec<&str> =
+            listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["search_tools", "describe_tool", "call_tool"]);
+        let call =
+            |tool: &str, arguments: Value| speaker.asks("tools/call", json!({"name": tool, "arguments": arguments}));
+        let found = call("search_tools", json!({"query": "double"})).await;
+        assert_eq!(found["result"]["structuredContent"]["tools"][0]["name"], name, "{found}");
+        let described = call("describe_tool", json!({"name": name})).await;
+        let text = described["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap()["inputSchema"], json!({"type": "object"}));
+        let called = call("call_tool", json!({"name": name, "arguments": {"n": 4}})).await;
+        assert_eq!(called["result"]["structuredContent"], json!({"twice": 8}), "{called}");
+        for (tool, arguments) in [
+            ("search_tools", json!({})),
+            ("describe_tool", json!({"name": "maths__none"})),
+            ("call_tool", json!({"name": "none__x"})),
+            ("maths__double", json!({})),
+            ("search_tools", json!(5)),
+        ] {
+            let refused = call(tool, arguments).await;
+            assert_eq!(refused["error"]["code"], -32602, "{tool}: {refused}");
+        }
+    }
+    world.end().await;
+}

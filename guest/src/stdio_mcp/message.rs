@@ -1,0 +1,128 @@
+//! What is read of a message of the client: enough to send it on, and to answer it where that is not possible.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use footbridge_proto::rpc::{ErrorObject, Reason, error_answer};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A message of the client, as it came.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) line: Vec<u8>,
+    pub(super) id: Option<Box<RawValue>>,
+    pub(super) method: Option<String>,
+    /// The request that `notifications/cancelled` is about.
+    pub(super) cancels: Option<Box<RawValue>>,
+    /// The revision that a request without a handshake says.
+    pub(super) version: Option<String>,
+    /// The name or URI that it is about.
+    named: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Read<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Params<'a> {
+    #[serde(borrow, default, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Meta<'a> {
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<&'a RawValue>,
+}
+
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+impl Message {
+    /// Reads a line; what is no message goes on all the same, and is answered by the harness.
+    pub(super) fn read(line: Vec<u8>) -> Self {
+        let read = serde_json::from_slice::<Read<'_>>(&line).ok();
+        let params = read.as_ref().and_then(|read| serde_json::from_str::<Params<'_>>(read.params?.get()).ok());
+        let params = params.unwrap_or_default();
+        let meta = params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok()).unwrap_or_default();
+        let id = read.as_ref().and_then(|read| read.id).filter(|id| id.get() != "null").map(ToOwned::to_owned);
+        let (cancels, version) = (params.request_id.map(ToOwned::to_owned), text(meta.version));
+        let named = text(params.name).or_else(|| text(params.uri));
+        let method = read.and_then(|read| read.method);
+        let cancels = cancels.filter(|_| method.as_deref() == Some("notifications/cancelled"));
+        Self { id, method, cancels, version, named, line }
+    }
+
+    pub(super) fn is(&self, method: &str) -> bool {
+        self.method.as_deref() == Some(method)
+    }
+
+    /// The headers that repeat what it says, in the revision that wants them.
+    pub(super) fn repeated(&self) -> String {
+        let (Some(version), Some(method)) = (&self.version, &self.method) else { return String::new() };
+        let mut headers = String::new();
+        let all =
+            [("MCP-Protocol-Version", Some(version)), ("Mcp-Method", Some(method)), ("Mcp-Name", self.named.as_ref())];
+        for (name, value) in all {
+            if let Some(value) = value {
+                headers.push_str(&format!("{name}: {}\r\n", header_value(value)));
+            }
+        }
+        headers
+    }
+
+    /// The answer where there is none; nothing for what is not answered.
+    pub(super) fn failed(&self, reason: Reason, why: &str) -> Option<String> {
+        let id = self.id.as_deref().filter(|_| self.method.is_some())?;
+        Some(error_answer(Some(id), &ErrorObject::new(reason, why)))
+    }
+}
+
+/// A value as it can be in a header: in base64 where it has what no header can.
+fn header_value(text: &str) -> String {
+    let is_plain = text.bytes().all(|b| (0x21..0x7f).contains(&b) || b == b' ') && text.trim() == text;
+    if is_plain && !text.starts_with("=?base64?") {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_without_a_handshake_says_is_repeated() {
+        let line = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        assert_eq!(
+            Message::read(line.into()).repeated(),
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: =?base64?w6k=?=\r\n"
+        );
+        let old = Message::read(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.to_vec());
+        assert_eq!(old.repeated(), "");
+        assert_eq!(header_value("a b"), "a b");
+        assert_ne!(header_value("a\r\nX: y"), "a\r\nX: y", "nothing gets out of its header");
+    }
+
+    #[test]
+    fn only_requests_are_answered() {
+        let failed = |line: &str| Message::read(line.into()).failed(Reason::Internal, "no");
+        assert!(failed(r#"{"id":7,"method":"x"}"#).unwrap().ends_with(",\"id\":7}"));
+        for other in [r#"{"method":"x"}"#, r#"{"id":7,"result":{}}"#, "rubbish", r#"{"id":null,"method":"x"}"#] {
+            assert_eq!(failed(other), None, "{other}");
+        }
+    }
+}

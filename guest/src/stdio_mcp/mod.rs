@@ -1,0 +1,304 @@
+//! MCP over standard input and output, for clients that start a program: each line is a request to the endpoint over
+//! HTTP, and each message of an answer a line. `message` is what is read of a line, `exchange` one request on a
+//! connection of its own, `arriving` its answer as it comes, `session` what the harness knows the client by.
+//!
+//! One loop waits for all of them at once, without threads. The client's handshake is kept, so that it can be done again
+//! with a harness that was restarted: what did not reach one is sent then; what was sent and not answered is answered
+//! with an error, since it may have had its effect. What the client takes back is a connection that is closed.
+
+mod arriving;
+mod exchange;
+mod message;
+mod session;
+
+use std::{
+    io::{self, Write},
+    os::fd::BorrowedFd,
+    time::{Duration, Instant},
+};
+
+use footbridge_proto::{
+    rpc::{IncomingMessage, Reason},
+    wire::MAX_REQUEST_BYTES,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::value::RawValue;
+
+use crate::{http::HttpError, settings::ClientSettings};
+use exchange::{Exchange, Purpose, Standing};
+use message::Message;
+use session::HttpSession;
+
+/// Requests at a time; lines behind them wait.
+const AT_ONCE: usize = 32;
+/// Between two attempts to reach a harness.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A client over standard input and output, and the endpoint that it speaks to.
+pub struct StdioMcp<O> {
+    settings: ClientSettings,
+    out: O,
+    session: HttpSession,
+    exchanges: Vec<Exchange>,
+    /// What is to be sent, and since when it waits.
+    waiting: Vec<(Message, Instant)>,
+    /// No harness was reached; the next attempt is then.
+    next_try: Option<Instant>,
+}
+
+impl<O: Write> StdioMcp<O> {
+    /// To the endpoint of all servers, or of one, with or without the three tools that search in place of all others.
+    pub fn new(settings: ClientSettings, server: Option<&str>, search: bool, out: O) -> Self {
+        let session = HttpSession::at(session::path(server, search));
+        Self { settings, out, session, exchanges: Vec::new(), waiting: Vec::new(), next_try: None }
+    }
+
+    /// Carries messages until the input ends. What still runs then is cancelled.
+    ///
+    /// # Errors
+    /// What reading the input or writing the output says, or that a message is too long.
+    pub fn run(mut self, input: BorrowedFd<'_>) -> io::Result<()> {
+        let mut held = Vec::new();
+        loop {
+            if self.wait(input)? {
+                let mut buffer = [0; 16 << 10];
+                match nix::unistd::read(input, &mut buffer) {
+                    Ok(0) => return Ok(()),
+                    Ok(count) => held.extend_from_slice(&buffer[..count]),
+                    Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                self.take_lines(&mut held)?;
+            }
+            self.go_on()?;
+            self.send()?;
+            self.out.flush()?;
+        }
+    }
+
+    /// Waits until something can be done; whether it is the input that has something.
+    fn wait(&self, input: BorrowedFd<'_>) -> io::Result<bool> {
+        let mut polled: Vec<PollFd<'_>> = self.exchanges.iter().map(Exchange::polled).collect();
+        let takes_more = self.waiting.len() + self.exchanges.len() < AT_ONCE;
+        if takes_more {
+            polled.push(PollFd::new(input, PollFlags::POLLIN));
+        }
+        let timeout = match self.next_try {
+            Some(next) => {
+                let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+            }
+            None => PollTimeout::NONE,
+        };
+        match poll(&mut polled, timeout) {
+            Ok(_) => {}
+            Err(nix::Error::EINTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let of_input = polled.last().filter(|_| takes_more).and_then(PollFd::revents);
+        Ok(of_input.is_some_and(|events| !events.is_empty()))
+    }
+
+    fn take_lines(&mut self, held: &mut Vec<u8>) -> io::Result<()> {
+        while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = held.drain(..=end).collect();
+            let line = line.trim_ascii();
+            if !line.is_empty() {
+                self.take(Message::read(line.to_vec()));
+            }
+        }
+        if held.len() > MAX_REQUEST_BYTES {
+            let why = format!("a message has more than {MAX_REQUEST_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: Message) {
+        if let Some(id) = &message.cancels {
+            let is_it = |of: &Message| of.id.as_deref().map(RawValue::get) == Some(id.get());
+            self.waiting.retain(|(waiting, _)| !is_it(waiting));
+            self.exchanges.retain(|exchange| match &exchange.purpose {
+                Purpose::Message(sent, _) => !is_it(sent),
+                Purpose::Again | Purpose::SaidAgain | Purpose::Listen => true,
+            });
+            return;
+        }
+        self.session.heard(&message);
+        self.waiting.push((message, Instant::now()));
+    }
+
+    /// Reads and writes what is possible now.
+    fn go_on(&mut self) -> io::Result<()> {
+        let mut at = 0;
+        while let Some(exchange) = self.exchanges.get_mut(at) {
+            let mut messages = Vec::new();
+            let stands = exchange.go_on(&mut |message| messages.push(message));
+            if matches!(stands, Ok(Standing::Going)) && messages.is_empty() {
+                at += 1;
+                continue;
+            }
+            let is_over = !matches!(stands, Ok(Standing::Going));
+            if is_over {
+                let exchange = self.exchanges.remove(at);
+                self.ended(exchange, messages, stands.err())?;
+            } else {
+                at += 1;
+                for message in messages {
+                    self.print(message)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, exchange: Exchange, messages: Vec<Vec<u8>>, error: Option<HttpError>) -> io::Result<()> {
+        let (status, session) = (exchange.arriving.status, exchange.arriving.session);
+        match (exchange.purpose, status, error) {
+            // The relay of a sandbox says so where it reaches no harness: nothing was read of the request.
+            (Purpose::Message(message, since), Some(502), _) => self.not_reached((message, since), "the relay"),
+            (Purpose::Message(message, since), Some(404), None)
+                if self.session.is_shown_by(&message) && since.elapsed() < self.settings.timeout =>
+            {
+                self.session.lost();
+                self.waiting.insert(0, (message, since));
+                Ok(())
+            }
+            (Purpose::Message(message, _), _, Some(error)) => {
+                for message in messages {
+                    self.print(message)?;
+                }
+                let why = format!("{error}. The call was sent, and may have had its effect; do not repeat it blindly");
+                self.print_failed(&message, Reason::OutcomeUnknown, &why)
+            }
+            (Purpose::Message(message, _), status, None) => {
+                if message.is("initialize") {
+                    self.session.begun(session, messages.first().map_or(&[][..], Vec::as_slice));
+                }
+                self.print_answers(&message, status.unwrap_or_default(), messages)
+            }
+            (Purpose::Again, Some(200), None) => {
+                self.session.begun(session, messages.first().map_or(&[][..], Vec::as_slice));
+                self.session.is_to_be_said = true;
+                for kind in ["tools", "resources", "prompts"] {
+                    let text = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{kind}/list_changed\"}}");
+                    self.print(text.into_bytes())?;
+                }
+                Ok(())
+            }
+            (Purpose::SaidAgain, _, None) => Ok(()),
+            (Purpose::Listen, Some(404), _) => {
+                self.session.lost();
+                Ok(())
+            }
+            (Purpose::Listen, Some(400..500), _) => {
+                self.session.listens = false;
+                Ok(())
+            }
+            (Purpose::Again | Purpose::SaidAgain | Purpose::Listen, _, _) => {
+                self.next_try = Some(Instant::now() + PAUSE);
+                Ok(())
+            }
+        }
+    }
+
+    fn print_answers(&mut self, message: &Message, status: u16, messages: Vec<Vec<u8>>) -> io::Result<()> {
+        let mut is_answered = message.id.is_none();
+        let mut said = String::new();
+        for text in messages {
+            let read = serde_json::from_slice::<IncomingMessage<'_>>(&text).ok();
+            let is_its = read.as_ref().is_some_and(|read| {
+                read.method.is_none() && read.id.map(RawValue::get) == message.id.as_deref().map(RawValue::get)
+            });
+            let is_told = read.is_some_and(|read| read.method.is_some());
+            if is_its || is_told {
+                is_answered |= is_its;
+                self.print(text)?;
+            } else {
+                said = String::from_utf8_lossy(&text[..text.len().min(1024)]).into_owned();
+            }
+        }
+        if is_answered {
+            return Ok(());
+        }
+        let reason = if status == 413 { Reason::TooLarge } else { Reason::BadRequest };
+        self.print_failed(message, reason, &format!("the bridge answered HTTP {status}: {said}"))
+    }
+
+    fn not_reached(&mut self, (message, since): (Message, Instant), why: &str) -> io::Result<()> {
+        if since.elapsed() < self.settings.timeout {
+            self.next_try = Some(Instant::now() + PAUSE);
+            self.waiting.insert(0, (message, since));
+            return Ok(());
+        }
+        let target = &self.settings.target;
+        let text =
+            format!("the bridge at {target} cannot be reached, and nothing was sent ({why}): is the harness up?");
+        self.print_failed(&message, Reason::ServerUnavailable, &text)
+    }
+
+    /// Sends what waits, and what the session needs.
+    fn send(&mut self) -> io::Result<()> {
+        if self.next_try.is_some_and(|next| Instant::now() < next) {
+            return Ok(());
+        }
+        self.next_try = None;
+        if self.is_under_way(|purpose| matches!(purpose, Purpose::Again)) {
+            return Ok(());
+        }
+        if let Some(handshake) = self.session.to_repeat() {
+            return self.begin_or_pause(Purpose::Again, handshake);
+        }
+        if std::mem::take(&mut self.session.is_to_be_said) {
+            let said = self.session.said();
+            self.begin_or_pause(Purpose::SaidAgain, said)?;
+        }
+        if self.session.may_listen() && !self.is_under_way(|purpose| matches!(purpose, Purpose::Listen)) {
+            self.begin_or_pause(Purpose::Listen, Vec::new())?;
+        }
+        while self.next_try.is_none() && self.exchanges.len() < AT_ONCE && !self.waiting.is_empty() {
+            let (message, since) = self.waiting.remove(0);
+            let request = self.session.request(&self.settings, &message);
+            match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
+                Ok(exchange) => self.exchanges.push(exchange),
+                Err(error) => self.not_reached((message, since), &error.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_under_way(&self, is_it: fn(&Purpose) -> bool) -> bool {
+        self.exchanges.iter().any(|exchange| is_it(&exchange.purpose))
+    }
+
+    fn begin_or_pause(&mut self, purpose: Purpose, body: Vec<u8>) -> io::Result<()> {
+        let request = match purpose {
+            Purpose::Listen => self.session.listening(&self.settings),
+            _ => self.session.request(&self.settings, &Message::read(body)),
+        };
+        match Exchange::begin(&self.settings, purpose, request) {
+            Ok(exchange) => self.exchanges.push(exchange),
+            // Whatever it is, the next attempt says the same or succeeds.
+            Err(_) => self.next_try = Some(Instant::now() + PAUSE),
+        }
+        Ok(())
+    }
+
+    fn print_failed(&mut self, message: &Message, reason: Reason, why: &str) -> io::Result<()> {
+        match message.failed(reason, why) {
+            Some(text) => self.print(text.into_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// A message as one line: a line break in JSON is white space between two tokens.
+    fn print(&mut self, mut text: Vec<u8>) -> io::Result<()> {
+        for byte in &mut text {
+            if matches!(*byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        text.push(b'\n');
+        self.out.write_all(&text)
+    }
+}

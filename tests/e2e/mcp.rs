@@ -1,0 +1,171 @@
+//! MCP on the port, spoken by the clients that others wrote, and by `tool-cli mcp`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use footbridge_tests::{Address, Guest, Host, Real, Running, Servers, programs};
+use serde_json::{Value, json};
+
+/// Where a guest's port is, and its token.
+fn at(guest: &Guest) -> (String, String) {
+    let Address::Port(port) = guest.address else { panic!("not a port: {:?}", guest.address) };
+    (format!("http://127.0.0.1:{port}/mcp"), guest.token.clone())
+}
+
+/// What a client printed.
+fn printed(command: &mut Command) -> Value {
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.success(), "{:?}: {error}", ran.status);
+    serde_json::from_slice(&ran.stdout).unwrap_or_else(|why| panic!("{why}: {ran:?}"))
+}
+
+/// What each client of the demo server saw.
+fn check(seen: &Value) {
+    let tools: Vec<&str> = seen["tools"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(tools.contains(&"demo__get_weather") && tools.contains(&"demo__count_slowly"), "{seen}");
+    assert_eq!(seen["weather"]["city"], "Bern", "{seen}");
+    assert_eq!(seen["refused"][0], true, "{seen}");
+    assert!(seen["refused"][1].as_str().unwrap().contains("do not match the input schema"), "{seen}");
+    assert_eq!(seen["steps"], json!([1, 2, 3]), "{seen}");
+    assert_eq!((seen["read"].as_str(), seen["prompts"].as_u64()), (Some("buy milk"), Some(0)), "{seen}");
+}
+
+/// The folder that a program of somebody else's stands in, links resolved.
+fn beside(real: &Real) -> PathBuf {
+    real.program().canonicalize().unwrap().parent().unwrap().to_owned()
+}
+
+#[test]
+fn the_python_sdk_speaks_both_kinds_of_revision() {
+    let Some(git) = Real::server("mcp python sdk", "mcp-server-git") else { return };
+    let python = beside(&git).join("python");
+    let daemon = Host::open_with(&Servers::demo()).serves();
+    for (name, mode, revision) in [("old", "legacy", "2025-11-25"), ("new", "auto", "2026-07-28")] {
+        // A daemon's servers are those of all its sessions, and notes count on.
+        let guest = daemon.opens(name, &["--listen", "tcp:127.0.0.1:0", "--policy", "open"]);
+        let (url, token) = at(&guest);
+        let script = programs::repository().join("tests/clients/mcp_client.py");
+        let seen = printed(Command::new(&python).arg(script).args([&url, mode]).env("TOOL_CLI_TOKEN", token));
+        check(&seen);
+        assert_eq!(seen["revision"], revision, "{seen}");
+    }
+}
+
+/// The folder with the TypeScript SDK.
+fn modules(everything: &Real) -> PathBuf {
+    let program = everything.program().canonicalize().unwrap();
+    let modules = program.ancestors().find(|path| path.ends_with("node_modules")).unwrap();
+    modules.parent().unwrap().to_owned()
+}
+
+fn typescript(modules: &Path, words: &[&str], token: &str) -> Command {
+    let mut command = Command::new("node");
+    command.arg(programs::repository().join("tests/clients/mcp_client.mjs")).arg(modules).args(words);
+    command.env("TOOL_CLI_TOKEN", token);
+    command
+}
+
+#[test]
+fn the_typescript_sdk_speaks_over_http_and_over_standard_input() {
+    let Some(everything) = Real::server("mcp typescript sdk", "mcp-server-everything") else { return };
+    let modules = modules(&everything);
+    let daemon = Host::open_with(&Servers::demo()).serves();
+    let guest = daemon.opens("http", &["--listen", "tcp:127.0.0.1:0", "--policy", "open"]);
+    let (url, token) = at(&guest);
+    let seen = printed(&mut typescript(&modules, &[&url], &token));
+    check(&seen);
+    assert_eq!((&seen["server"], &seen["aborted"]), (&json!("footbridge"), &json!(true)), "{seen}");
+    let tool_cli = programs::tool_cli();
+    let mut command = typescript(&modules, &[tool_cli.to_str().unwrap(), "mcp"], &token);
+    let Address::Port(port) = guest.address else { panic!("not a port") };
+    let seen = printed(command.env("TOOL_CLI_PORT", port.to_string()));
+    check(&seen);
+    assert_eq!(seen["aborted"], true, "{seen}");
+    // What was taken back is recorded as such, and left no call running.
+    let record = daemon.host.record();
+    let cancelled = record.iter().filter(|line| line["outcome"] == "unknown" || line["reason"] == "cancelled").count();
+    assert!(cancelled <= 2, "{record:?}");
+}
+
+/// `tool-cli mcp`, as a client starts it.
+struct StdioClient(Running);
+
+impl StdioClient {
+    fn start(guest: &Guest, words: &[&str]) -> Self {
+        Self(Running::start(&mut guest.tool_cli(&[&["mcp"], words].concat())))
+    }
+
+    fn says(&mut self, message: &Value) {
+        self.0.hears(&format!("{message}\n"));
+    }
+
+    /// The next message that fits; what comes before it is read past.
+    fn hears(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.0.stdout.line();
+            let message = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
+            if fits(&message) {
+                return message;
+            }
+        }
+    }
+
+    fn asks(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.says(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.hears(|message| message["id"] == id)
+    }
+
+    fn begins(&mut self) {
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        assert_eq!(self.asks(1, "initialize", params)["result"]["protocolVersion"], "2025-11-25");
+        self.says(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    }
+
+    /// Its input ends, and so does it.
+    fn ends(mut self) {
+        self.0.hears_no_more();
+        assert_eq!(self.0.ends().status, 0);
+    }
+}
+
+#[test]
+fn over_standard_input_a_client_outlives_the_harness() {
+    let mut daemon = Host::open_with(&Servers::demo()).serves();
+    // Over TCP: whatever names the host's own folder counts as left behind when the daemon was killed.
+    let guest = daemon.opens("stays", &["--listen", "tcp:127.0.0.1:0", "--policy", "open"]);
+    let mut client = StdioClient::start(&guest, &[]);
+    client.begins();
+    let weather = json!({"name": "demo__get_weather", "arguments": {"city": "Bern"}});
+    assert_eq!(client.asks(2, "tools/call", weather.clone())["result"]["structuredContent"]["city"], "Bern");
+    let slow = json!({"name": "demo__count_slowly", "arguments": {"n": 600}, "_meta": {"progressToken": 3}});
+    client.says(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": slow}));
+    client.hears(|message| message["method"] == "notifications/progress");
+    daemon.killed();
+    let lost = client.hears(|message| message["id"] == 3);
+    assert_eq!(lost["error"]["data"]["reason"], "outcome_unknown", "{lost}");
+    client.says(&json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": weather}));
+    daemon.starts();
+    client.hears(|message| message["method"] == "notifications/tools/list_changed");
+    let after = client.hears(|message| message["id"] == 4);
+    assert_eq!(after["result"]["structuredContent"]["city"], "Bern", "{after}");
+    client.ends();
+}
+
+#[test]
+fn a_server_s_new_tool_is_told_to_whoever_listens() {
+    let daemon = Host::open_with(&Servers::none().misbehaving("grows", &["list-changed"])).serves();
+    let guest = daemon.opens("listens", &["--policy", "open"]);
+    let mut client = StdioClient::start(&guest, &["grows"]);
+    client.begins();
+    let names = |listed: &Value| listed["result"]["tools"].as_array().unwrap().len();
+    let before = names(&client.asks(2, "tools/list", json!({})));
+    assert!(client.asks(3, "tools/call", json!({"name": "grow"}))["result"].is_object());
+    client.hears(|message| message["method"] == "notifications/tools/list_changed");
+    assert!(names(&client.asks(4, "tools/list", json!({}))) > before);
+    client.ends();
+}

@@ -95,7 +95,7 @@ async fn a_port_that_is_taken_or_open_to_the_world_is_named() {
 fn harness() -> (Harness, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let journal = FileJournal::create(&folder.path().join("audit")).unwrap();
-    (Harness::start(Config::default(), journal, Launcher::Direct, None).unwrap(), folder)
+    (Harness::start(Config::default(), journal, Launcher::Direct, None, None).unwrap(), folder)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

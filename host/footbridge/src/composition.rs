@@ -14,6 +14,7 @@ use crate::{
     config::Config,
     control::server::{Control, Handler},
     harness::Harness,
+    server_logs::ServerLogs,
     store::{StateStore, StoreError, StoreKind},
 };
 use footbridge_audit::Recorder;
@@ -26,6 +27,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) config: Config,
     /// The state folder.
     pub(crate) state: &'a Path,
+    /// `run` or `serve`.
+    pub(crate) front: &'static str,
     /// Where the control socket is to be.
     pub(crate) socket: &'a Path,
 }
@@ -50,14 +53,14 @@ pub(crate) struct Rest {
 /// # Errors
 /// When a step fails.
 pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
-    let Wanted { config, state, socket } = wanted;
+    let Wanted { config, state, front, socket } = wanted;
     let store = open_store(state).await?;
     let control = Control::bind(socket)?;
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
     let asks_people = config.approval.watch.unwrap_or(true);
     let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
-    let harness = Harness::start(config, recorder, launcher, pins);
+    let harness = Harness::start(config, recorder, launcher, pins, Some(Arc::new(ServerLogs::new(state, front))));
     let harness = harness.context("cannot write the record")?;
     if asks_people {
         harness.approvals().people_answer();

@@ -34,7 +34,7 @@ use footbridge_calls::{
 };
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_edge::{Connections, Edge, listener::Listeners};
-use footbridge_mcp::{Servers, ServersContext};
+use footbridge_mcp::{ServerLog, Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
 pub(crate) use operator_call::OperatorCalls;
@@ -104,7 +104,7 @@ async fn release_after_waves(connections: Connections, shutdown: CancellationTok
 
 impl Harness {
     /// Starts the stages and the servers, and writes as this says, or to this journal. With pins, only what is as it
-    /// was pinned is offered. Only [`Launcher::Kept`] keeps the promise that no process is left behind.
+    /// was pinned is offered; with a log, what servers say besides is kept. Only [`Launcher::Kept`] keeps the promise that no process is left behind.
     ///
     /// # Errors
     /// When the record cannot be written.
@@ -113,6 +113,7 @@ impl Harness {
         recorder: impl Into<Recorder>,
         launcher: Launcher,
         pins: Option<Pins>,
+        log: Option<Arc<dyn ServerLog>>,
     ) -> std::io::Result<Self> {
         let redactor = Redactor::new(&config.gathered.secrets);
         crate::log::hide(&redactor);
@@ -123,7 +124,7 @@ impl Harness {
         let elicitation = config.approval.asks_anybody();
         let own_launcher = launcher.clone();
         let context =
-            ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation };
+            ServersContext { limits, redactor: redactor.clone(), budget: budget.clone(), launcher, elicitation, log };
         let descriptors =
             descriptors::for_sessions(footbridge_processes::descriptors::limit(), &config.servers, &config.limits);
         let servers = Servers::start(config.servers, context);

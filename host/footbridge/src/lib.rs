@@ -45,6 +45,7 @@ pub mod report;
 pub mod run;
 pub mod serve;
 pub mod server;
+mod server_logs;
 pub mod store;
 
 pub use footbridge_audit::{FileJournal, Recorder, VolatileJournal};

@@ -1,25 +1,40 @@
 //! Logs on standard error: values of configured secrets and token shapes never get there.
+//!
+//! While a command has the terminal, lines go to a file instead ([`to_file`]), and standard error gets one line at the
+//! end. Failure path: where the file cannot be written, its lines are kept, and written to standard error at the end.
+
+mod run_log;
+mod settings;
 
 use std::{
     io::{self, Write},
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
 };
 
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
 
 use footbridge_core::redact::{Redactor, shapes};
+use run_log::RunLog;
+pub use settings::BadLogSetting;
+use settings::{Format, LogSettings};
 
 /// What is looked for in every line.
 static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// Starts to log on standard error; `FOOTBRIDGE_LOG` says what, and otherwise this.
-pub fn start(default: &str) {
-    let filter = EnvFilter::try_from_env("FOOTBRIDGE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| RedactingWriter(io::stderr()))
-        .with_ansi(false)
-        .init();
+/// Starts to log on standard error. `FOOTBRIDGE_LOG` says what, and otherwise this; `FOOTBRIDGE_LOG_FORMAT` says how.
+///
+/// # Errors
+/// [`BadLogSetting`] for a variable that means nothing.
+pub fn start(default: &str) -> Result<(), BadLogSetting> {
+    let LogSettings { filter, format } = LogSettings::of(default, |name| std::env::var_os(name))?;
+    let layer = tracing_subscriber::fmt().with_env_filter(filter).with_writer(RedactingWriter).with_ansi(false);
+    match format {
+        Format::Text => layer.init(),
+        Format::Json => layer.json().flatten_event(true).init(),
+    }
+    Ok(())
 }
 
 /// From now on, takes these values out of what is logged.
@@ -27,73 +42,62 @@ pub fn hide(secrets: &Redactor) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets.clone());
 }
 
-/// Lines that wait while somebody else has the terminal.
-static HELD: Mutex<Option<Lines>> = Mutex::new(None);
+/// Where lines go instead of standard error.
+static FILE: Mutex<Option<RunLog>> = Mutex::new(None);
 
-/// Those that wait, and how many there was no room for.
-#[derive(Debug, Default)]
-struct Lines {
-    text: Vec<u8>,
-    lost: usize,
-}
-
-/// Most bytes that wait; what is logged beyond that is lost, and counted.
-const MOST_HELD: usize = 64 * 1024;
-
-/// As long as this lives, lines wait; then they are written.
+/// As long as this lives, lines go to a file.
 #[derive(Debug)]
-pub(crate) struct HeldLines(());
+pub(crate) struct LogToFile(());
 
-/// Holds the lines that are logged from now on.
-pub(crate) fn hold() -> HeldLines {
-    held().get_or_insert_default();
-    HeldLines(())
+/// Has the lines that are logged from now on written to a new file of this state folder, made with the first of them.
+pub(crate) fn to_file(state: &Path) -> LogToFile {
+    *file() = Some(RunLog::new(state));
+    LogToFile(())
 }
 
-impl Drop for HeldLines {
+impl Drop for LogToFile {
     fn drop(&mut self) {
+        let said = file().take().and_then(RunLog::end);
         // Without a standard error there is nobody to tell.
-        let _ = io::stderr().write_all(&held().take().unwrap_or_default().whole());
+        let _ = io::stderr().write_all(said.unwrap_or_default().as_bytes());
     }
 }
 
-impl Lines {
-    fn take(&mut self, line: &str) {
-        if self.lost > 0 || self.text.len() + line.len() > MOST_HELD {
-            self.lost += 1;
-        } else {
-            self.text.extend_from_slice(line.as_bytes());
-        }
-    }
-
-    fn whole(mut self) -> Vec<u8> {
-        if self.lost > 0 {
-            self.text.extend_from_slice(format!("({} lines of the log were lost meanwhile)\n", self.lost).as_bytes());
-        }
-        self.text
-    }
-}
-
-fn held() -> MutexGuard<'static, Option<Lines>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+fn file() -> MutexGuard<'static, Option<RunLog>> {
+    FILE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes secrets out of each line before it is written. The formatter writes a line at once.
-struct RedactingWriter<W>(W);
+struct RedactingWriter;
 
-impl<W: Write> Write for RedactingWriter<W> {
+/// A line of this level.
+struct LineWriter(Level);
+
+impl<'a> MakeWriter<'a> for RedactingWriter {
+    type Writer = LineWriter;
+
+    fn make_writer(&'a self) -> LineWriter {
+        LineWriter(Level::INFO)
+    }
+
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> LineWriter {
+        LineWriter(*meta.level())
+    }
+}
+
+impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
         let text = clean(&String::from_utf8_lossy(line), &secrets);
-        match &mut *held() {
-            Some(lines) => lines.take(&text),
-            None => self.0.write_all(text.as_bytes())?,
+        match &mut *file() {
+            Some(file) => file.take(&text, self.0),
+            None => io::stderr().write_all(text.as_bytes())?,
         }
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        Ok(())
     }
 }
 
@@ -106,28 +110,6 @@ mod tests {
     use super::*;
     use footbridge_core::secret::Secret;
 
-    /// What holds lines holds them for all.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-    fn one_at_a_time() -> MutexGuard<'static, ()> {
-        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[test]
-    fn lines_wait_while_somebody_else_has_the_terminal() {
-        let _alone = one_at_a_time();
-        let mut out = Vec::new();
-        let waiting = hold();
-        RedactingWriter(&mut out).write_all(b"held\n").unwrap();
-        RedactingWriter(&mut out).write_all(&vec![b'x'; MOST_HELD]).unwrap();
-        RedactingWriter(&mut out).write_all(b"after\n").unwrap();
-        let whole = held().replace(Lines::default()).unwrap().whole();
-        assert_eq!(whole, b"held\n(2 lines of the log were lost meanwhile)\n", "and no more than a few");
-        drop(waiting);
-        RedactingWriter(&mut out).write_all(b"free\n").unwrap();
-        assert_eq!(out, b"free\n");
-    }
-
     #[test]
     fn no_secret_is_logged() {
         let secrets = Redactor::new(&[Secret::new("configured-1")]);
@@ -137,9 +119,11 @@ mod tests {
 
     #[test]
     fn a_line_is_written_without_the_tokens_in_it() {
-        let _alone = one_at_a_time();
-        let mut out = Vec::new();
-        RedactingWriter(&mut out).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
-        assert!(!String::from_utf8(out).unwrap().contains("xxx"));
+        let state = tempfile::tempdir().unwrap();
+        let to_file = to_file(state.path());
+        LineWriter(Level::WARN).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
+        let written = file().as_ref().unwrap().text();
+        drop(to_file);
+        assert_eq!(written, "a [redacted] b\n");
     }
 }

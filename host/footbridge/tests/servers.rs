@@ -39,7 +39,7 @@ async fn kept(command: &str, mode: &str) -> Servers {
     let budget = Budget::new(limits.edge.held_bytes);
     Servers::start(
         vec![spec],
-        ServersContext { limits, redactor: Redactor::default(), budget, launcher, elicitation: false },
+        ServersContext { limits, redactor: Redactor::default(), budget, launcher, elicitation: false, log: None },
     )
 }
 

@@ -87,6 +87,8 @@ async fn open_stdio(
     (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
+    // What an earlier program said is no cause of what becomes of this one.
+    shared.stderr.clear();
     let launched = context.launcher.launch(spec).await?;
     let mut process = launched.process;
     shared.facts().pid = process.pid();
@@ -94,7 +96,7 @@ async fn open_stdio(
     let drained = CancellationToken::new();
     let done = drained.clone().drop_guard();
     tracker.spawn(async move {
-        drain(launched.stderr, &draining.stderr, &draining.name, &redactor).await;
+        drain(launched.stderr, &draining, &redactor).await;
         drop(done);
     });
     let broken = CancellationToken::new();

@@ -15,6 +15,7 @@ use std::{
 use footbridge_proto::text::Escaped;
 use tokio::{sync::Mutex, time::Instant};
 
+use super::{LogSource, ServerLog};
 use footbridge_core::names::ServerName;
 
 /// Bytes of a sample that reach the log.
@@ -29,14 +30,15 @@ const UNIT_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct IgnoredMessages {
     server: ServerName,
+    log: Option<Arc<dyn ServerLog>>,
     count: AtomicU64,
     refusals: AtomicU64,
 }
 
 impl IgnoredMessages {
     /// Nothing ignored yet.
-    pub(super) fn of(server: ServerName) -> Self {
-        Self { server, count: AtomicU64::new(0), refusals: AtomicU64::new(0) }
+    pub(super) fn of(server: ServerName, log: Option<Arc<dyn ServerLog>>) -> Self {
+        Self { server, log, count: AtomicU64::new(0), refusals: AtomicU64::new(0) }
     }
 
     /// Counts something ignored and logs a sample: the first three, then each time the count doubles.
@@ -46,6 +48,9 @@ impl IgnoredMessages {
             let cut = &sample[..sample.len().min(SAMPLE_BYTES)];
             let text = String::from_utf8_lossy(cut);
             tracing::warn!(server = %self.server, count, sample = %Escaped(&text), "ignored from an MCP server: {what}");
+            if let Some(log) = &self.log {
+                log.keep(&self.server, LogSource::Harness, &format!("ignored: {what}: {}", Escaped(&text)));
+            }
         }
     }
 

@@ -12,8 +12,9 @@
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
 //! `http`, `http_sse`, `session_check`, `refusals`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
 //! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
-//! request), `elicitation` and `input_required` (their questions), `listing`, `header_params`, `relisting`, `restarts`, `ignored`, `stderr`, `configured`
-//! (which servers there are), `provided` (as a provider).
+//! request), `elicitation` and `input_required` (their questions), `listing`, `header_params`, `relisting`, `restarts`,
+//! `ignored`, `stderr`, `configured` (which servers there are), `server_log` (what is kept of them), `provided` (as a
+//! provider).
 
 mod address;
 mod body;
@@ -41,6 +42,7 @@ mod provided;
 mod refusals;
 mod relisting;
 mod restarts;
+mod server_log;
 mod session_check;
 mod spec;
 mod sse;
@@ -67,6 +69,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use address::BadAddress;
 pub use configured::ServersChanged;
+pub use server_log::{LogSource, ServerLog};
 pub use spec::*;
 pub use status::{ServerReport, ServerState};
 
@@ -103,6 +106,8 @@ pub struct ServersContext {
     pub launcher: Launcher,
     /// Whether servers are told that they may ask a person while they run a call.
     pub elicitation: bool,
+    /// Where what they write to their standard error is kept, if it is.
+    pub log: Option<Arc<dyn ServerLog>>,
 }
 
 /// All MCP servers of one harness. Clones are handles of the same servers.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::{ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, stderr::StderrRing};
+use super::{
+    LogSource, ServerLog, ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, stderr::StderrRing,
+};
 use footbridge_core::catalogue::{Offered, Origin};
 use footbridge_core::names::ServerName;
 
@@ -70,6 +72,7 @@ pub(super) struct Shared {
     pub(super) places: Arc<Semaphore>,
     pub(super) ignored: Arc<IgnoredMessages>,
     pub(super) stderr: Arc<StderrRing>,
+    pub(super) log: Option<Arc<dyn ServerLog>>,
     facts: Mutex<Facts>,
     /// Told of every change of every server.
     changes: watch::Sender<()>,
@@ -97,8 +100,9 @@ impl Shared {
             changes,
             published: watch::Sender::new(Published { state: ServerState::Starting, live: None, turn: 0 }),
             places: Arc::new(Semaphore::new(limits.calls.in_flight_per_server)),
-            ignored: Arc::new(IgnoredMessages::of(name.clone())),
+            ignored: Arc::new(IgnoredMessages::of(name.clone(), context.log.clone())),
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
+            log: context.log.clone(),
             facts: Mutex::default(),
         }
     }
@@ -109,6 +113,13 @@ impl Shared {
             *published = Published { state, live, turn: published.turn + 1 };
         });
         self.changes.send_replace(());
+    }
+
+    /// Keeps what the harness has to say of the server.
+    pub(super) fn keep(&self, text: &str) {
+        if let Some(log) = &self.log {
+            log.keep(&self.name, LogSource::Harness, text);
+        }
     }
 
     /// The facts, to read or to change.

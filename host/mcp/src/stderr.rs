@@ -1,5 +1,5 @@
-//! What a server writes to its standard error: always read, so that it blocks nobody but who floods it, and
-//! kept in a ring.
+//! What a server writes to its standard error: always read, so that it blocks nobody but who floods it, kept in a ring,
+//! and handed to whoever keeps it for longer.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use std::{
 use footbridge_proto::text::Escaped;
 use tokio::io::AsyncReadExt;
 
-use super::ignored::Pace;
+use super::{LogSource, ignored::Pace, status::Shared};
 use footbridge_core::names::ServerName;
 use footbridge_core::redact::Redactor;
 use footbridge_processes::launch::Reader;
@@ -43,6 +43,11 @@ impl StderrRing {
         bytes.extend(more);
     }
 
+    /// Forgets what was written until now.
+    pub(super) fn clear(&self) {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The last lines, oldest first, escaped and without the values of configured secrets.
     pub(super) fn last_lines(&self, count: usize, redactor: &Redactor) -> Vec<String> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,6 +69,38 @@ impl StderrRing {
         let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(count)..].iter().map(|line| shown(line)).collect()
     }
+}
+
+/// Words of lines that say what went wrong, in lower case.
+const TROUBLE: [&str; 15] = [
+    "error",
+    "exception",
+    "fatal",
+    "panic",
+    "traceback",
+    "not found",
+    "no such",
+    "cannot",
+    "could not",
+    "unable",
+    "failed",
+    "denied",
+    "refused",
+    "missing",
+    "invalid",
+];
+
+/// Which of the last lines of a program that ended says why, as far as that can be told: the first that speaks of trouble
+/// and is neither the frame of a stack nor a headline. Otherwise the last.
+pub(super) fn cause(lines: &[String]) -> Option<String> {
+    let speaks = |line: &&String| {
+        // Package managers put this before each line, whatever it says.
+        let said = ["npm error", "npm ERR!"].into_iter().find_map(|start| line.strip_prefix(start)).unwrap_or(line);
+        let said = said.to_lowercase();
+        let is_frame = line.starts_with([' ', '\t']) || said.starts_with("traceback");
+        !is_frame && TROUBLE.iter().any(|word| said.contains(word))
+    };
+    lines.iter().find(speaks).or(lines.last()).cloned()
 }
 
 fn shown(line: &str) -> String {
@@ -114,23 +151,32 @@ impl Unlogged {
 }
 
 /// Reads standard error to its end.
-pub(super) async fn drain(mut stderr: Reader, ring: &StderrRing, server: &ServerName, redactor: &Redactor) {
+pub(super) async fn drain(mut stderr: Reader, shared: &Shared, redactor: &Redactor) {
     let mut chunk = vec![0; 8 * 1024];
     let mut pace = Pace::new();
     let mut unlogged = Unlogged::default();
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        ring.add(&chunk[..read]);
+        shared.stderr.add(&chunk[..read]);
         pace.unwanted(read).await;
-        if tracing::enabled!(tracing::Level::DEBUG) {
-            log(&unlogged.take(&chunk[..read], redactor), server);
-        }
+        keep(unlogged.take(&chunk[..read], redactor), shared).await;
     }
-    log(&unlogged.rest(redactor), server);
+    keep(unlogged.rest(redactor), shared).await;
+}
+
+async fn keep(text: String, shared: &Shared) {
+    log(&text, &shared.name);
+    if let Some(log) = shared.log.clone().filter(|_| !text.is_empty()) {
+        let server = shared.name.clone();
+        // It waits for the disk; where its runtime ends before, so does the harness.
+        let _kept = tokio::task::spawn_blocking(move || log.keep(&server, LogSource::Server, &text)).await;
+    }
 }
 
 fn log(text: &str, server: &ServerName) {
-    for line in text.lines() {
-        tracing::debug!(server = %server, line = %shown(line), "standard error of an MCP server");
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        for line in text.lines() {
+            tracing::debug!(server = %server, line = %shown(line), "standard error of an MCP server");
+        }
     }
 }
 
@@ -200,6 +246,32 @@ mod tests {
             assert!(unlogged.text.len() <= PENDING + 10_000);
         }
         assert!(!logged.is_empty() && !has_part(&logged));
+    }
+
+    #[test]
+    fn the_line_that_says_why_is_found_among_the_last() {
+        for (text, why) in [
+            (
+                "node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\nError: Cannot find module '/x.js'\n    at f (x:1)\n  \
+                 code: 'MODULE_NOT_FOUND',\n}\nNode.js v22.1.0",
+                "Error: Cannot find module '/x.js'",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"<frozen>\", line 1, in error\nModuleNotFoundError: No module named 'x'",
+                "ModuleNotFoundError: No module named 'x'",
+            ),
+            (
+                "npm error code E404\nnpm error 404 Not Found - GET https://r.example/x - Not found\nnpm error A complete log of \
+                 this run can be found in: /l",
+                "npm error 404 Not Found - GET https://r.example/x - Not found",
+            ),
+            ("error: Failed to spawn: `x`\n  Caused by: No such file", "error: Failed to spawn: `x`"),
+            ("one\ntwo", "two"),
+        ] {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            assert_eq!(cause(&lines).as_deref(), Some(why));
+        }
+        assert_eq!(cause(&[]), None);
     }
 
     #[test]

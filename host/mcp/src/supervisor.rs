@@ -14,7 +14,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ProtocolChoice, ServerSpec, ServerState, ServersContext, TransportSpec,
+    ProtocolChoice, REPORT_LINES, ServerSpec, ServerState, ServersContext, TransportSpec,
     client::found,
     connection::{Connection, START_GRACE, open},
     listing::{self, ListError, Listed},
@@ -22,6 +22,7 @@ use super::{
     restarts::{Advice, Restarts},
     start_error::StartError,
     status::Shared,
+    stderr,
     subscription::subscribe,
 };
 use footbridge_core::catalogue::Offered;
@@ -189,6 +190,7 @@ impl Supervisor {
             Ok(Ok(listed)) => {
                 self.shared.facts().revision = Some(connection.revision.clone());
                 tracing::info!(server = %self.shared.name, revision = %connection.revision, "an MCP server is ready");
+                self.shared.keep(&format!("ready, with revision {}", connection.revision));
                 self.ready(listed, connection);
             }
         }
@@ -243,6 +245,8 @@ impl Supervisor {
         drop(facts);
         if count != before {
             tracing::warn!(server = %self.shared.name, count, %first, "entries of an MCP server are left out");
+            let reasons = self.shared.facts().left_out_reasons.join("; ");
+            self.shared.keep(&format!("{count} entries are left out: {reasons}"));
         }
     }
 
@@ -268,17 +272,18 @@ impl Supervisor {
         self.unavailable("it ended; it is started again when it is used next, so try again");
     }
 
-    /// Keeps a detail for the operator, with the last words of the program.
+    /// Keeps a detail for the operator, with what the program said of it.
     fn note(&self, detail: &str) {
-        let last = self.shared.stderr.last_lines(1, &self.context.redactor).pop();
+        let said = stderr::cause(&self.shared.stderr.last_lines(REPORT_LINES, &self.context.redactor));
         // Cut afterwards: a secret across the cut would not be found.
         let detail = self.context.redactor.scrub(detail);
         let detail = &detail[..detail.floor_char_boundary(DETAIL_BYTES)];
-        let detail = match last {
-            Some(line) => format!("{}; its last line on standard error: {line}", Escaped(detail)),
+        let detail = match said {
+            Some(line) => format!("{}; on its standard error: {line}", Escaped(detail)),
             None => Escaped(detail).to_string(),
         };
         tracing::warn!(server = %self.shared.name, %detail, "trouble with an MCP server");
+        self.shared.keep(&detail);
         self.shared.facts().last_error = Some(detail);
     }
 

@@ -2,6 +2,7 @@
 //! of. What a fence says after `host=` is what has to be the case before:
 //!
 //! - nothing: a daemon runs, and had a call;
+//! - `servers`: the daemon has used its servers;
 //! - `approval`, `question`: a call, or a server's question, waits for each line, by the id that the line names;
 //! - `changed`: a tool is not what was pinned;
 //! - `ends`: the command runs until it is told to end, on a terminal.
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use crate::blocks::{self, Block};
 
 /// What may come after `host=`.
-pub(crate) const SITUATIONS: [&str; 5] = ["", "approval", "question", "changed", "ends"];
+pub(crate) const SITUATIONS: [&str; 6] = ["", "servers", "approval", "question", "changed", "ends"];
 
 /// The id of an approval, as pages write it.
 const APPROVAL: &str = "ap-0b3f6c1d9a2e4f57";
@@ -70,6 +71,11 @@ fn lines(block: &Block) -> impl Iterator<Item = &str> {
 pub(crate) fn run(block: &Block, situation: &str) {
     match situation {
         "" => plainly(block),
+        "servers" => {
+            let daemon = host(&Servers::demo()).serves();
+            let _it_is_ready = daemon.opens("agent", &[]).asks("listTools", json!({"server": "demo"}));
+            does(&daemon.host, block, &block.text);
+        }
         "approval" => {
             let daemon = host(&Servers::demo()).serves();
             with_what_waits(

@@ -4,20 +4,23 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{ConfigCommand, Files, NoConfiguration, USAGE, session};
 use crate::{
-    config::{ConfigError, Writable, folders::Folders},
+    catalogues::started,
+    config::{Config, ConfigError, Writable, folders::Folders},
     control::{self, wire::ReloadConfig},
     report,
 };
 use footbridge_core::settings_file::Mistake;
+use footbridge_mcp::{ServerReport, ServerState};
 use footbridge_processes::{keeper::Confinement, sys};
 
 pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
     match command {
-        ConfigCommand::Check { files, json } => check(&files, json),
+        ConfigCommand::Check { files, start, json } => check(&files, start, json),
         ConfigCommand::Reload { json } => Ok(reload(json).unwrap_or_else(|error| {
             report::error(&error);
             session::REFUSED
@@ -46,13 +49,17 @@ fn reload(json: bool) -> anyhow::Result<i32> {
     Ok(if ok { 0 } else { session::REFUSED })
 }
 
-fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
+fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
+    let mut started = None;
     let (read, servers, mistakes, notes) = match super::load_config(files, Writable::here()) {
         Ok((config, folders)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
             let nothing = NoConfiguration::check(&config).err();
             let nothing = nothing.map(|what| Mistake::of_file(folders.config, what.to_string()));
+            if start {
+                started = Some(super::runtime()?.block_on(started_of(config.clone())));
+            }
             (config.files, names, nothing.into_iter().collect(), config.notes)
         }
         Err(error) => match error.downcast::<ConfigError>() {
@@ -61,6 +68,7 @@ fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
         },
     };
     let ok = mistakes.is_empty();
+    let all_start = started.iter().flatten().all(|server| server.error.is_none());
     let gap = Confinement::here().gap();
     if json {
         let list = |found: &[Mistake]| -> Vec<_> {
@@ -69,20 +77,59 @@ fn check(files: &Files, json: bool) -> anyhow::Result<i32> {
                 .map(|m| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what}))
                 .collect()
         };
-        let all = json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap});
+        let all = json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap, "started": started});
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
         mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n")));
         notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
-        if ok {
+        started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));
+        if ok && all_start {
             let files: Vec<String> = read.iter().map(|path| path.display().to_string()).collect();
             text.push_str(&format!("ok: {} from {}\n", count(&servers), files.join(", ")));
         }
         report::out(&text)?;
     }
-    Ok(if ok { 0 } else { USAGE })
+    Ok(match (ok, all_start) {
+        (true, true) => 0,
+        (true, false) => session::REFUSED,
+        (false, _) => USAGE,
+    })
+}
+
+/// What came of starting a server.
+#[derive(Debug, Serialize)]
+struct StartedServer {
+    name: String,
+    /// How many tools it offers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<usize>,
+    /// Why it did not start, or offers nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl StartedServer {
+    fn for_people(&self) -> String {
+        let name = Escaped(&self.name);
+        match (&self.error, self.tools) {
+            (None, tools) => format!("started: {name}: {}\n", report::counted(tools.unwrap_or(0) as u64, "tool")),
+            (Some(why), _) => format!("error: server {name} does not start: {}\n", Escaped(why)),
+        }
+    }
+}
+
+async fn started_of(config: Config) -> Vec<StartedServer> {
+    let one = |report: ServerReport| {
+        let (tools, error) = match report.state {
+            ServerState::Ready(offered) => (Some(offered.entries().tools().len()), None),
+            ServerState::Starting => (None, Some("it is still starting".to_owned())),
+            ServerState::Unavailable(why) => (None, Some(report.last_error.unwrap_or_else(|| why.to_string()))),
+        };
+        StartedServer { name: report.name.to_string(), tools, error }
+    };
+    started(config).await.into_iter().map(one).collect()
 }
 
 fn count(servers: &[String]) -> String {

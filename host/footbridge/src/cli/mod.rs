@@ -128,10 +128,13 @@ enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Read the files and say all that is wrong or odd
+    /// Read the files and say all that is wrong or odd; no server is started
     Check {
         #[command(flatten)]
         files: Files,
+        /// Start each server too, ask what it offers, end it, and say why where that fails
+        #[arg(long)]
+        start: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -172,6 +175,7 @@ pub fn main() -> i32 {
         Err(error) => {
             report::error(&error);
             let mistaken = error.is::<ConfigError>()
+                || error.is::<crate::log::BadLogSetting>()
                 || error.is::<LinkInReach>()
                 || error.is::<EnvironmentError>()
                 || error.is::<NoConfiguration>()

@@ -1,6 +1,9 @@
 //! What `footbridge tools`, `footbridge call` and `mcp-tool` share: where they find servers and lists, and how they end.
 
-use std::{collections::BTreeMap, sync::Once};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
@@ -82,8 +85,10 @@ impl OneShotPlace {
     /// The configuration with these servers alone: what others refer to is not looked at.
     pub(super) fn config_of(&self, servers: &[String]) -> Result<Config, OneShotFailure> {
         // A list may come before the call.
-        static LOG: Once = Once::new();
-        LOG.call_once(|| crate::log::start("warn,footbridge_mcp=error,rmcp=off"));
+        static LOGS: AtomicBool = AtomicBool::new(false);
+        if !LOGS.swap(true, Ordering::AcqRel) {
+            crate::log::start("warn,footbridge_mcp=error,rmcp=off").context("cannot log")?;
+        }
         sys::harden().context("cannot protect this process from others of the same user")?;
         Ok(load_config_of(&self.files, Writable::default(), Some(servers))?.0)
     }

@@ -86,7 +86,7 @@ pub(super) struct NoSuchCall(String);
 const NO: i32 = 1;
 
 pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
-    crate::log::start("warn,rmcp=off");
+    crate::log::start("warn,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

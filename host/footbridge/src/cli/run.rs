@@ -73,7 +73,7 @@ pub(super) struct RunArgs {
 
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
-    crate::log::start("warn,rmcp=off");
+    crate::log::start("warn,rmcp=off")?;
     let given = args.image.is_some() || !args.engine_args.is_empty();
     if given && args.sandbox.engine().is_none() {
         return Err(NeedsContainer.into());

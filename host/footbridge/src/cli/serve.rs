@@ -11,7 +11,7 @@ use crate::{
 use footbridge_processes::{descriptors::raise, sys};
 
 pub(super) fn main(args: ServeArgs) -> anyhow::Result<i32> {
-    crate::log::start("info,rmcp=off");
+    crate::log::start("info,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files, Writable::default())?;

@@ -26,6 +26,7 @@ use crate::{
     config::Config,
     harness::{Harness, NotCalled, OperatorCall},
     report,
+    server_logs::ServerLogs,
     store::StateStore,
 };
 use footbridge_audit::Recorder;
@@ -131,7 +132,8 @@ impl Running {
         let pins = Pins::in_store(Arc::clone(&store) as _);
         let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
         let recorder = recorder.sink(store.head_sink());
-        let harness = Harness::start(config, recorder, launcher, Some(pins.clone()));
+        let log = ServerLogs::new(state, "call");
+        let harness = Harness::start(config, recorder, launcher, Some(pins.clone()), Some(Arc::new(log)));
         let harness = harness.context("cannot write the record")?;
         if terminal.is_some() {
             harness.approvals().people_answer();

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step},
-    log, report,
+    report,
 };
 use footbridge_calls::{
     approval::{Answer, ApprovalInfo, Approvals},
@@ -43,8 +43,6 @@ pub(super) struct Person {
     place: PromptContext,
     changed: watch::Receiver<u64>,
     pace: Pace,
-    /// What the harness logs would be drawn over the question.
-    held: Option<log::HeldLines>,
 }
 
 impl Person {
@@ -53,7 +51,7 @@ impl Person {
         let settle = if approvals.asks_approvers() { COMMAND_FIRST } else { SETTLE };
         let pace = Pace::new(settle, !others);
         let place = PromptContext { others, ..HERE };
-        Self { approvals: approvals.clone(), place, changed: approvals.watch(), pace, held: None }
+        Self { approvals: approvals.clone(), place, changed: approvals.watch(), pace }
     }
 
     async fn change(&mut self) {
@@ -117,7 +115,6 @@ enum AfterKey {
 
 impl pty::Borrower for Person {
     async fn wants(&mut self) {
-        self.held = None;
         loop {
             self.changed.borrow_and_update();
             let (waiting, now) = (self.approvals.pending(), Instant::now());
@@ -133,13 +130,7 @@ impl pty::Borrower for Person {
     }
 
     async fn uses(&mut self, terminal: &BorrowedTerminal<'_>) -> io::Result<()> {
-        self.held = Some(log::hold());
-        let used = self.asks(terminal).await;
-        if used.is_err() {
-            // The terminal is gone, and with it whoever would let them go.
-            self.held = None;
-        }
-        used
+        self.asks(terminal).await
     }
 }
 

@@ -14,7 +14,7 @@ mod guest;
 mod plan;
 mod supervise;
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
 
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
@@ -146,8 +146,10 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let others = run.config.approval.watch.unwrap_or(person);
     run.config.approval.watch = Some(person || others);
     let socket = control::in_folder(folder.path());
+    // From here on what is logged would be drawn over what the command shows, or over a question.
+    let logged = std::io::stderr().is_terminal().then(|| crate::log::to_file(&folders.state));
     let Started { harness, mut rest } =
-        composition::start(Wanted { config: run.config, state: &folders.state, socket: &socket }).await?;
+        composition::start(Wanted { config: run.config, state: &folders.state, front: "run", socket: &socket }).await?;
     rest.answer(Arc::new(RunHandler::new(&harness, others)));
     let asking = run.policy.name().to_owned();
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
@@ -166,6 +168,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
+    drop(logged);
     files::say_what_appeared(&shown);
     rest.end(harness.stop()).await;
     ended

@@ -58,7 +58,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let socket = control::of_serve(&folders.runtime);
     reload::log_notes(&serve.config);
     let reloader = Reloader::new(serve.files, folders.clone());
-    let wanted = Wanted { config: serve.config, state: &folders.state, socket: &socket };
+    let wanted = Wanted { config: serve.config, state: &folders.state, front: "serve", socket: &socket };
     // A store may have to wait for another process.
     let Started { harness, mut rest } = tokio::select! {
         started = composition::start(wanted) => started?,

@@ -84,7 +84,7 @@ impl Bridge {
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
         let launcher =
             Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: StartFolders::default() };
-        let harness = Harness::start(config, records.clone(), launcher, None).unwrap();
+        let harness = Harness::start(config, records.clone(), launcher, None, None).unwrap();
         let door = open(&harness, "test");
         drop(inside);
         Self { runtime, harness: Some(harness), records, door }

@@ -68,6 +68,7 @@ impl Stage {
             budget: Budget::new(self.budget),
             launcher: Launcher::default(),
             elicitation: false,
+            log: None,
         };
         Servers::start(self.specs, context)
     }

@@ -59,7 +59,7 @@ pub(in crate::cli) struct ReplayArgs {
 }
 
 pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
-    crate::log::start("warn,rmcp=off");
+    crate::log::start("warn,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, _) = super::super::load_config(&args.files, Writable::here())?;

@@ -1,10 +1,11 @@
 //! `footbridge servers`: the MCP servers of all harnesses of this user, and the pins of their tools.
 //!
-//! `list` and `restart` ask the harnesses that run. Pins are in the store, which all of them share, so they are looked
+//! `list` and `restart` ask the harnesses that run. Logs are in the state folder. Pins are in the store, which all of them share, so they are looked
 //! at and accepted whether a harness runs or not. Exit status: 0 done; 1 it cannot be done; 2 a wrong command line.
 
 mod difference;
 mod lines;
+mod logs;
 mod pins;
 mod show;
 
@@ -34,6 +35,8 @@ pub(super) enum ServersCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a server wrote to its standard error, and what became of it
+    Logs(logs::LogsArgs),
     /// End a server and start it afresh, in all harnesses that have it; calls that run on it end
     Restart {
         /// The server's name
@@ -133,6 +136,7 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let done = match command {
         ServersCommand::List { json } => list(&folders.runtime, json),
+        ServersCommand::Logs(args) => logs::main(&args, &folders.state),
         ServersCommand::Restart { name } => restart(&folders.runtime, &name),
         ServersCommand::Pins(args) => pins::main(args, &folders),
     };

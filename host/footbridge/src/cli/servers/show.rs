@@ -38,8 +38,17 @@ pub(super) fn servers(found: &[Server]) -> String {
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(found.iter().map(row)).collect();
     let mut text = aligned(&rows);
     text.push_str(OWN_WORD);
-    for why in found.iter().filter_map(|server| server.info.why.as_ref()) {
+    for Server { info, harness } in found {
+        let Some(why) = &info.why else { continue };
         text.push_str(&format!("{}\n", Escaped(why)));
+        if let Some(cause) = &info.last_error {
+            let name = Escaped(&info.name);
+            text.push_str(&format!(
+                "  {}: {}\n  more: footbridge servers logs {name}\n",
+                Escaped(harness),
+                Escaped(cause)
+            ));
+        }
     }
     text
 }

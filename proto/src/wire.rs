@@ -124,6 +124,9 @@ pub struct ServerEntry {
     /// Why it cannot be used right now; absent when it can. Older clients ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ServerStatus>,
+    /// The same in words, with what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Why a listed server cannot be used right now.
@@ -163,6 +166,9 @@ pub struct ToolList {
     pub server: String,
     /// Sorted by name.
     pub tools: Vec<ToolEntry>,
+    /// What is missing from it, a line each; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
 }
 
 /// How many tools `searchTools` gives where the client does not say.
@@ -207,6 +213,9 @@ pub struct ResourceList {
     pub server: String,
     /// Sorted by uri, each as the server gave it.
     pub resources: Vec<Box<RawValue>>,
+    /// What is missing from it, a line each; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
 }
 
 /// Result of `listResourceTemplates`.
@@ -216,6 +225,9 @@ pub struct TemplateList {
     pub server: String,
     /// Sorted by uriTemplate, each as the server gave it.
     pub templates: Vec<Box<RawValue>>,
+    /// What is missing from it, a line each; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
 }
 
 /// Result of `listPrompts`.
@@ -225,6 +237,9 @@ pub struct PromptList {
     pub server: String,
     /// Sorted by name, each as the server gave it.
     pub prompts: Vec<Box<RawValue>>,
+    /// What is missing from it, a line each; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
 }
 
 /// Result of `awaitApproval`.

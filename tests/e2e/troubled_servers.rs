@@ -10,6 +10,62 @@ use serde_json::json;
 const SHORT: &str = "[limits.calls]\nidle_time = \"3s\"\ntotal_time = \"6s\"\nserver_wait = \"12s\"\nlist_wait = \"3s\"\n\
                      result_bytes = \"2 MiB\"\n[limits.servers]\nline_bytes = \"4 MiB\"\nstart_time = \"10s\"\n";
 
+#[test]
+fn a_listing_that_a_server_fails_is_partial_with_the_reason() {
+    let servers = Servers::none().misbehaving("bad", &["one-bad-tool"]).misbehaving("fails", &["listings-fail"]);
+    let bridge = Host::with(&servers).settings(SHORT).opens();
+    let asks = |method: &str, server: &str| bridge.guest.asks(method, json!({ "server": server }));
+    for (method, what, why) in [
+        ("listResources", "resources", "\"the disk is gone\\u{1b}\" (code -32000)"),
+        ("listPrompts", "prompts", "does not know how to list them"),
+    ] {
+        let error = asks(method, "fails")["error"].clone();
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("Server \"fails\" did not list its {what}: ")), "{message}");
+        assert!(message.contains(why) && error["data"]["reason"] == "provider_error", "{error}");
+    }
+    let templates = asks("listResourceTemplates", "fails")["result"].clone();
+    assert_eq!(templates["templates"].as_array().unwrap().len(), 1, "{templates}");
+    assert!(templates["partial"][0].as_str().unwrap().contains("the disk is gone"), "{templates}");
+    let tools = asks("listTools", "bad")["result"].clone();
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 2, "{tools}");
+    let left_out = tools["partial"][0].as_str().unwrap();
+    assert!(left_out.starts_with("4 entries were left out: ") && !left_out.contains("no-schema"), "{left_out}");
+    assert!(asks("listTools", "fails")["result"]["partial"].is_null());
+    let ran = bridge.guest.runs(&["resource", "list"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains("fails — Server \"fails\" did not list its resources") && ran.stderr.contains("(1/2"));
+    let report = bridge.guest.runs(&["resource", "list", "--json"]).well();
+    assert!(report.contains("\"status\":\"partial\""), "{report}");
+    let ran = bridge.guest.runs(&["bad"]);
+    assert!(ran.stderr.starts_with("Warning: bad — 4 entries were left out: "), "{ran:?}");
+}
+
+#[test]
+fn resources_that_appear_without_a_word_are_there_when_they_are_asked_for() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let servers = Servers::none().misbehaving("x", &["resources-of-a-file", file.path().to_str().unwrap()]);
+    let bridge = Host::with(&servers).settings(SHORT).opens();
+    let uris = || {
+        let answer = bridge.guest.asks("listResources", json!({"server": "x"}));
+        let listed = answer["result"]["resources"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
+        listed.iter().map(|one| one["uri"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(uris().is_empty());
+    // More of them than 4 MiB: the limit that is set is the one that holds.
+    let long = "y".repeat(1_000);
+    let all: Vec<String> = (0..1_900).map(|n| format!("test:{n:04}-{long}")).collect();
+    std::fs::write(file.path(), all.join("\n")).unwrap();
+    let start = Instant::now();
+    let mut asked = 0;
+    while uris() != all {
+        asked += 1;
+        assert!(start.elapsed() < PATIENCE, "asked {asked} times");
+    }
+    let read = bridge.guest.asks("readResource", json!({"server": "x", "uri": all[7]}));
+    assert_eq!(read["result"]["contents"][0]["text"], "what was read");
+}
+
 /// That a healthy server still answers.
 fn others_go_on(bridge: &Bridge) {
     assert_eq!(bridge.guest.runs(&["ok", "add", "{\"a\":40,\"b\":2}"]).well(), "42\n");

@@ -79,6 +79,16 @@ impl Catalogues {
         Some(self.vet(server, &offered).await.ok()?.visible(rules))
     }
 
+    /// Has a server asked again what it offers, and waits up to `wait` for that.
+    pub(crate) async fn refresh(&self, server: &ServerName, wait: Duration) {
+        let asked = AssertUnwindSafe(self.provider.refresh(server, wait)).catch_unwind();
+        match timeout(wait.saturating_add(GRACE), asked).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_panic)) => tracing::error!(%server, "the provider panicked when it was to ask a server again"),
+            Err(_) => tracing::debug!(%server, "the provider takes long to ask a server again"),
+        }
+    }
+
     /// What of an offer is as it was pinned.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Why a call is not answered with a result: causes with their data. What a guest reads is worded where it is answered,
 //! in the dialect that it speaks.
 
-use footbridge_core::{gate::Decision, names::ServerName, schema::Violation};
+use footbridge_core::{catalogue::ListKind, gate::Decision, names::ServerName, schema::Violation};
 use footbridge_proto::rpc::Reason;
 
 use crate::{provider::NoAnswer, session::OverLimit};
@@ -77,6 +77,15 @@ pub enum Cause {
     ChangedWhileAsked,
     /// The tool changed after the call was admitted.
     ChangedOnTheWay,
+    /// The server did not list what it has.
+    NotListed {
+        /// The server.
+        server: ServerName,
+        /// What was to be listed.
+        kind: ListKind,
+        /// Why.
+        why: String,
+    },
     /// The server does not run; the text is its provider's.
     Unavailable(String),
     /// The arguments of a tool do not fit.
@@ -287,7 +296,7 @@ impl Cause {
             Self::ApprovalRequired { .. } => Reason::ApprovalRequired,
             Self::NotRecorded | Self::GrantNotRecorded => Reason::AuditUnavailable,
             Self::BudgetSpent(_) | Self::KeptBack => Reason::BudgetSpent,
-            Self::ServerError { .. } => Reason::ProviderError,
+            Self::ServerError { .. } | Self::NotListed { .. } => Reason::ProviderError,
             Self::NoAnswer { .. } | Self::OutcomeNotRecorded | Self::AnswersUnread | Self::HarnessFailed => {
                 Reason::OutcomeUnknown
             }

@@ -80,6 +80,9 @@ fn message_of(cause: &Cause) -> String {
         | Cause::UnknownResource { .. }
         | Cause::NotAsPinned { .. } => of_names(cause),
         Cause::Unavailable(why) => why.clone(),
+        Cause::NotListed { server, kind, why } => {
+            format!("Server \"{server}\" did not list its {}: {why}", kind.what())
+        }
         Cause::Arguments { server, name, why } => bad_arguments(&format!("{server}/{name}"), why),
         Cause::PromptArguments { server, prompt, why } => {
             format!("Invalid arguments for the prompt \"{server}/{prompt}\": {}", bad_prompt_arguments(why))
@@ -186,6 +189,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::UnknownResource { .. }
         | Cause::NotAsPinned { .. }
         | Cause::Unavailable(_)
+        | Cause::NotListed { .. }
         | Cause::Arguments { .. }
         | Cause::PromptArguments { .. }
         | Cause::CompletionArguments { .. }

@@ -171,6 +171,14 @@ impl Servers {
         Some(handle.ready(Instant::now() + wait).await)
     }
 
+    /// Has a server that is ready asked again what it offers, unless it was a moment ago, and waits up to `wait`.
+    async fn listed_now(&self, name: &str, wait: Duration) {
+        let Some(handle) = self.handle(name) else { return };
+        if matches!(handle.shared.published.borrow().state, ServerState::Ready(_)) {
+            handle.shared.asks.listed_now(wait).await;
+        }
+    }
+
     /// What those servers offer that are ready. None is started for it.
     #[must_use]
     pub fn offered(&self) -> Vec<(ServerName, Arc<Offered>)> {

@@ -28,16 +28,20 @@ use super::{
     pending_request::{Answer, PendingRequest},
 };
 use footbridge_calls::events::Events;
-use footbridge_core::{catalogue::Offered, limits::ServerLimits};
+use footbridge_core::{
+    catalogue::{ListKind, Offered},
+    limits::ServerLimits,
+};
 
-/// Bytes of all entries of one server: they are held, parsed, for as long as it runs.
-const MAX_TOTAL: usize = 4 * 1024 * 1024;
 /// What an entry may have beyond its two schemas and its description.
 const MAX_REST: usize = 64 * 1024;
 /// How many reasons for leaving out are kept for the operator.
 const MAX_REASONS: usize = 20;
 /// The code of an unknown method: servers that have no resources often answer with it.
 const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What is said of a listing that a server has, as it says, and does not know.
+const UNKNOWN_LISTING: &str = "the server says that it has them, and does not know how to list them";
 
 /// What a server offers, and what was left out of it.
 #[derive(Debug, Default)]
@@ -48,7 +52,6 @@ pub(super) struct Listed {
     pub(super) left_out: usize,
     /// Why, for the first of them.
     pub(super) reasons: Vec<String>,
-    bytes: usize,
     /// Whether its parameters may have to be repeated in headers.
     repeats_parameters: bool,
     /// Left out without a word: it is as if the server had none of them.
@@ -92,6 +95,16 @@ impl Kind {
         }
     }
 
+    /// The same, for guests.
+    fn list(self) -> ListKind {
+        match self {
+            Self::Tools => ListKind::Tools,
+            Self::Resources => ListKind::Resources,
+            Self::Templates => ListKind::Templates,
+            Self::Prompts => ListKind::Prompts,
+        }
+    }
+
     fn request(self, cursor: Option<String>) -> ClientRequest {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         match self {
@@ -117,37 +130,43 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, L
     });
     // A server that declares nothing at all is asked for tools all the same.
     if tools || !(resources || prompts) {
-        pages(live, limits, Kind::Tools, &mut listed).await?;
+        let known = pages(live, limits, Kind::Tools, &mut listed).await?;
+        if tools && !known {
+            listed.cut(Kind::Tools, &UNKNOWN_LISTING);
+        }
     }
     let others = [(Kind::Resources, resources), (Kind::Templates, resources), (Kind::Prompts, prompts)];
     for (kind, _) in others.into_iter().filter(|(_, declared)| *declared) {
         match pages(live, limits, kind, &mut listed).await {
-            Ok(()) => {}
+            // Those that have resources need not have templates.
+            Ok(known) if known || matches!(kind, Kind::Templates) => {}
+            Ok(_) => listed.cut(kind, &UNKNOWN_LISTING),
             Err(gone @ ListError::Gone(_)) => return Err(gone),
-            Err(error) => listed.leave_out(kind, &error),
+            Err(error) => listed.cut(kind, &error),
         }
     }
     Ok(listed)
 }
 
-async fn pages(live: &Live, limits: &ServerLimits, kind: Kind, listed: &mut Listed) -> Result<(), ListError> {
+/// Lists all of a kind. Whether the server knows the listing.
+async fn pages(live: &Live, limits: &ServerLimits, kind: Kind, listed: &mut Listed) -> Result<bool, ListError> {
     let mut cursor = None;
     let mut seen = HashSet::new();
     for _ in 0..limits.pages {
         let page = page(live, limits, kind, cursor.take()).await?;
-        let Some(page) = page else { return Ok(()) };
+        let Some(page) = page else { return Ok(false) };
         let next = listed.read(kind, &page, limits)?;
         match next {
-            None => return Ok(()),
+            None => return Ok(true),
             Some(next) if !seen.insert(next.clone()) => {
-                listed.leave_out(kind, &"the server's cursor came back to an earlier page");
-                return Ok(());
+                listed.cut(kind, &"the server's cursor came back to an earlier page");
+                return Ok(true);
             }
             Some(next) => cursor = Some(next),
         }
     }
-    listed.leave_out(kind, &format_args!("there are more than {} pages", limits.pages));
-    Ok(())
+    listed.cut(kind, &format_args!("there are more than {} pages", limits.pages));
+    Ok(true)
 }
 
 /// One page as raw JSON, or nothing where the server does not know the method.
@@ -186,10 +205,8 @@ impl Listed {
     fn add(&mut self, kind: Kind, raw: &RawValue, limits: &ServerLimits) {
         let length = raw.get().len();
         if length > 2 * limits.schema_bytes + limits.description_bytes + MAX_REST {
+            self.catalogue.gaps_mut().left_out(kind.list(), "it is too long");
             return self.leave_out(kind, &"an entry is too long");
-        }
-        if self.bytes + length > MAX_TOTAL {
-            return self.leave_out(kind, &"the server's entries are too long together");
         }
         if let Kind::Tools = kind
             && self.is_disabled(raw)
@@ -209,7 +226,7 @@ impl Listed {
             Kind::Prompts => self.catalogue.add_prompt(raw.to_owned(), limits),
         };
         match added {
-            Ok(()) => self.bytes += length,
+            Ok(()) => {}
             Err(error) => self.leave_out_entry(kind, raw, &error),
         }
     }
@@ -224,8 +241,15 @@ impl Listed {
     }
 
     fn leave_out_entry(&mut self, kind: Kind, raw: &RawValue, error: &dyn fmt::Display) {
+        self.catalogue.gaps_mut().left_out(kind.list(), &error.to_string());
         let start: String = raw.get().chars().take(80).collect();
         self.leave_out(kind, &format_args!("{error} ({start})"));
+    }
+
+    /// The listing ends early, or is not there at all.
+    fn cut(&mut self, kind: Kind, why: &dyn fmt::Display) {
+        self.catalogue.gaps_mut().cut(kind.list(), &why.to_string());
+        self.leave_out(kind, why);
     }
 
     fn leave_out(&mut self, kind: Kind, why: &dyn fmt::Display) {

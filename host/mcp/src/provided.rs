@@ -29,6 +29,10 @@ impl ToolProvider for Servers {
         }
     }
 
+    fn refresh<'a>(&'a self, server: &'a ServerName, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(async move { self.listed_now(server.as_str(), wait).await })
+    }
+
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
         Box::pin(async move { self.send(outgoing, &context.cancel, context.events).await })
     }

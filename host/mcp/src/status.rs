@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 
 use super::{
-    LogSource, ServerLog, ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, stderr::StderrRing,
+    LogSource, ServerLog, ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, relisting::ListingAsks,
+    stderr::StderrRing,
 };
 use footbridge_core::catalogue::{Offered, Origin};
 use footbridge_core::names::ServerName;
@@ -73,6 +74,8 @@ pub(super) struct Shared {
     pub(super) ignored: Arc<IgnoredMessages>,
     pub(super) stderr: Arc<StderrRing>,
     pub(super) log: Option<Arc<dyn ServerLog>>,
+    /// To list again for those who ask.
+    pub(super) asks: ListingAsks,
     facts: Mutex<Facts>,
     /// Told of every change of every server.
     changes: watch::Sender<()>,
@@ -103,6 +106,7 @@ impl Shared {
             ignored: Arc::new(IgnoredMessages::of(name.clone(), context.log.clone())),
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
             log: context.log.clone(),
+            asks: ListingAsks::default(),
             facts: Mutex::default(),
         }
     }

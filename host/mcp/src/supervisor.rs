@@ -18,7 +18,7 @@ use super::{
     client::found,
     connection::{Connection, START_GRACE, open},
     listing::{self, ListError, Listed},
-    relisting::{changed_tools, relist},
+    relisting::{Relisted, changed_tools, relist},
     restarts::{Advice, Restarts},
     start_error::StartError,
     status::Shared,
@@ -173,6 +173,8 @@ impl Supervisor {
         let context = Arc::clone(&self.context);
         let limits = &context.limits.servers;
         let live = connection.live.clone();
+        let shared = Arc::clone(&self.shared);
+        let began = Instant::now();
         let first = tokio::select! {
             first = tokio::time::timeout_at(deadline, listing::list(&live, limits)) => first,
             why = connection.ended() => return Over::Failed(StartError::Ended(why)),
@@ -192,17 +194,18 @@ impl Supervisor {
                 tracing::info!(server = %self.shared.name, revision = %connection.revision, "an MCP server is ready");
                 self.shared.keep(&format!("ready, with revision {}", connection.revision));
                 self.ready(listed, connection);
+                shared.asks.listed(began);
             }
         }
         let background = subscribe(live.clone());
-        let relisting = relist(live.clone(), limits, Duration::ZERO);
+        let relisting = relist(live.clone(), limits, Duration::ZERO, &shared.asks);
         tokio::pin!(background, relisting);
         loop {
             tokio::select! {
-                listed = &mut relisting => {
-                    let (listed, pace) = listed;
+                Relisted { listed, pace, began } = &mut relisting => {
                     let gap = pace.next(self.listed_again(listed, connection));
-                    relisting.set(relist(live.clone(), limits, gap));
+                    shared.asks.listed(began);
+                    relisting.set(relist(live.clone(), limits, gap, &shared.asks));
                 }
                 why = connection.ended() => return Over::Ended(why),
                 () = self.stop.cancelled() => return Over::Stopped,
@@ -220,7 +223,9 @@ impl Supervisor {
     fn listed_again(&mut self, listed: Result<Listed, ListError>, connection: &Connection) -> bool {
         match listed {
             Ok(listed)
-                if self.last.as_ref().is_some_and(|last| last.entries().is_same_as(listed.catalogue.entries())) =>
+                if self.last.as_ref().is_some_and(|last| {
+                    last.entries().is_same_as(listed.catalogue.entries()) && last.gaps() == listed.catalogue.gaps()
+                }) =>
             {
                 self.left_out(listed.left_out, listed.reasons);
                 false

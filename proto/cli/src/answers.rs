@@ -39,6 +39,9 @@ pub struct ServerSummary {
     /// Why it cannot be used right now, such as `starting` or `unavailable`.
     #[serde(default)]
     pub status: Option<String>,
+    /// The same in words.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// Result of `listTools`.
@@ -46,6 +49,9 @@ pub struct ServerSummary {
 pub struct ListedTools {
     /// In the bridge's order.
     pub tools: Vec<ToolSummary>,
+    /// What is missing from them, a line each.
+    #[serde(default)]
+    pub partial: Vec<String>,
 }
 
 /// One tool.

@@ -34,7 +34,10 @@ pub fn servers(list: &ListedServers, command: &str) -> String {
             let _ = write!(line, " (e.g. {})", Escaped(&server.examples.join(", ")));
         }
         if let Some(status) = &server.status {
-            let _ = write!(line, " [{}]", Escaped(status));
+            let prefix = format!("Server \"{}\" is not available: ", server.name);
+            let reason = server.reason.as_deref().map(|reason| reason.strip_prefix(&prefix).unwrap_or(reason));
+            let reason = reason.map_or_else(String::new, |reason| format!(": {}", Escaped(reason)));
+            let _ = write!(line, " [{}{reason}]", Escaped(status));
         }
         out.push_str(&line);
         out.push('\n');
@@ -150,6 +153,9 @@ mod tests {
         let list = r#"{"servers":[{"name":"s","toolCount":0,"examples":[],"status":"unavailable","new":1}]}"#;
         let text = servers(&serde_json::from_str(list).unwrap(), "tool-cli");
         assert!(text.contains("  s                    0 tool(s) [unavailable]\n"), "{text}");
+        let list = r#"{"servers":[{"name":"s","toolCount":0,"status":"unavailable","reason":"Server \"s\" is not available: it\nended"}]}"#;
+        let text = servers(&serde_json::from_str(list).unwrap(), "x");
+        assert!(text.contains(" 0 tool(s) [unavailable: it\\nended]\n"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{destination::Destination, output, render::Rendered, result, show, typed};
+use footbridge_cli::{destination::Destination, layout, output, render::Rendered, result, show, typed};
 use footbridge_guest::{
     Client, ClientSettings,
     answers::{CallResult, ListedServers, ListedTools, ResourceContents, ToolDescription},
@@ -90,9 +90,15 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
         Step::Servers => {
             asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list, COMMAND))
         }
-        Step::Tools { server } => asked.list(method::LIST_TOOLS, &json!({ "server": server }), |list: &ListedTools| {
-            show::tools(&server, list, COMMAND)
-        }),
+        Step::Tools { server } => {
+            let (raw, list) = asked.get::<ListedTools>(method::LIST_TOOLS, &json!({ "server": server }))?;
+            if asked.json {
+                return Ok(output::print(&(layout::one_line(&raw) + "\n"))?);
+            }
+            output::print(&show::tools(&server, &list, COMMAND))?;
+            output::print_error(&show::partial(&server, &list.partial));
+            Ok(())
+        }
         Step::Describe { server, tool } => {
             let params = json!({ "server": server, "tool": tool });
             asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| {

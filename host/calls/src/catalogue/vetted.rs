@@ -6,7 +6,7 @@ use std::{
 };
 
 use footbridge_core::{
-    catalogue::{ChangedTool, Entries, Offered, Tool},
+    catalogue::{ChangedTool, Entries, Gaps, Offered, Tool},
     digest::Digest,
     gate::SessionRules,
     names::ServerName,
@@ -25,6 +25,7 @@ pub struct Vetted {
     /// What it is of.
     of: Weak<Offered>,
     entries: Arc<Entries>,
+    gaps: Arc<Gaps>,
     /// Tools that are not what was pinned, by what was: they are not among the others.
     changed: Arc<Changed>,
     /// By the rules: made once for all sessions that see the same, and gone with this.
@@ -50,6 +51,7 @@ impl Vetted {
             server,
             of: Arc::downgrade(offered),
             entries: offered.entries().without_tools(|name| changed.contains_key(name)),
+            gaps: Arc::new(offered.gaps().clone()),
             changed: Arc::new(changed),
             views: Mutex::default(),
         }
@@ -75,7 +77,8 @@ impl Vetted {
     pub fn visible(&self, rules: &SessionRules) -> Visible {
         let server = || self.server.clone();
         if !rules.hides() {
-            return Visible::new(server(), Arc::clone(&self.entries), Arc::clone(&self.changed), false);
+            return Visible::new(server(), Arc::clone(&self.entries), Arc::clone(&self.changed), false)
+                .lacking(Arc::clone(&self.gaps));
         }
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.get(&rules.digest()) {
@@ -87,7 +90,8 @@ impl Vetted {
             Arc::make_mut(&mut changed).retain(|tool, was| rules.shows(&rules.tool(name, tool, was.effects())));
         }
         let entries = self.entries.seen_by(rules, name);
-        let view = Visible::new(server(), entries, changed, rules.hides_resources_of(name));
+        let gaps = Arc::new(self.gaps.without_entries());
+        let view = Visible::new(server(), entries, changed, rules.hides_resources_of(name)).lacking(gaps);
         if views.len() >= KEPT {
             views.clear();
         }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use footbridge_core::{
-    catalogue::{ChangedTool, Entries, Prompt, Tool},
+    catalogue::{ChangedTool, Entries, Gaps, ListKind, Prompt, Tool},
     names::ServerName,
 };
 
@@ -23,13 +23,19 @@ pub struct Visible {
     server: ServerName,
     entries: Arc<Entries>,
     changed: Arc<Changed>,
+    gaps: Arc<Gaps>,
     /// Whether only listed resources can be read.
     listed_only: bool,
 }
 
 impl Visible {
     pub(super) fn new(server: ServerName, entries: Arc<Entries>, changed: Arc<Changed>, listed_only: bool) -> Self {
-        Self { server, entries, changed, listed_only }
+        Self { server, entries, changed, gaps: Arc::default(), listed_only }
+    }
+
+    /// The same, from which this is missing.
+    pub(super) fn lacking(self, gaps: Arc<Gaps>) -> Self {
+        Self { gaps, ..self }
     }
 
     /// Whose it is.
@@ -42,6 +48,24 @@ impl Visible {
     #[must_use]
     pub fn entries(&self) -> &Arc<Entries> {
         &self.entries
+    }
+
+    /// What is missing from a listing, a line each. Where nothing of it is there to be seen, that is the answer.
+    ///
+    /// # Errors
+    /// The server failed to list any.
+    pub fn partial(&self, kind: ListKind) -> Result<Vec<String>, Cause> {
+        let entries = &self.entries;
+        let count = match kind {
+            ListKind::Tools => entries.tools().len() + self.changed.len(),
+            ListKind::Resources => entries.resources().len(),
+            ListKind::Templates => entries.templates().len(),
+            ListKind::Prompts => entries.prompts().len(),
+        };
+        match self.gaps.why_cut(kind) {
+            Some(why) if count == 0 => Err(Cause::NotListed { server: self.server.clone(), kind, why: why.to_owned() }),
+            _ => Ok(self.gaps.of(kind)),
+        }
     }
 
     /// The tools whose definition is not the one that was pinned, by name, as they were pinned. They cannot be called.

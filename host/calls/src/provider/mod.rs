@@ -55,6 +55,13 @@ pub trait ToolProvider: Send + Sync + 'static {
         None
     }
 
+    /// Has a server asked again what it offers, unless that is known of this moment, and waits up to `wait` for it. What
+    /// it offers is always known to a provider that need not ask.
+    fn refresh<'a>(&'a self, server: &'a ServerName, wait: Duration) -> BoxFuture<'a, ()> {
+        let _known = (server, wait);
+        Box::pin(std::future::ready(()))
+    }
+
     /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
     /// server whose catalogue has resources or templates, a prompt only where the catalogue has it; for any other
     /// request that it does not know a provider gives [`Outcome::not_offered`].

@@ -55,6 +55,13 @@ impl ToolProvider for Several {
         self.part(server).ok()?.offered_now(server)
     }
 
+    fn refresh<'a>(&'a self, server: &'a ServerName, wait: Duration) -> BoxFuture<'a, ()> {
+        match self.part(server) {
+            Ok(part) => part.refresh(server, wait),
+            Err(_) => std::future::ready(()).boxed(),
+        }
+    }
+
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome> {
         match self.part(outgoing.server()) {
             Ok(part) => part.call(outgoing, context),

@@ -7,7 +7,7 @@ mod arguments;
 mod completion;
 mod prompt;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::cause::Cause;
 use crate::request::{CallRequest, Target};
@@ -262,6 +262,18 @@ impl Resolver {
         visible.map_err(|why| Cause::Unavailable(why.to_string()))
     }
 
+    /// The same, once the server was asked again where its listing is not of this moment: some say nothing when it
+    /// changes. Of a server that takes longer it is what was listed before.
+    ///
+    /// # Errors
+    /// As [`Self::visible`].
+    pub async fn listed_now(&self, rules: &SessionRules, server: &str) -> Result<Visible, Cause> {
+        if let Some(name) = self.server(rules, server) {
+            self.catalogues.refresh(&name, RELIST_WAIT).await;
+        }
+        self.visible(rules, server).await
+    }
+
     /// Whether the tool of a call is still the one that it was resolved to.
     pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
         if call.definition().is_none() {
@@ -272,6 +284,9 @@ impl Resolver {
         now.map_or(true, |now| call.request().is_current(|name| now.tool(name)))
     }
 }
+
+/// How long a listing waits for a server that is asked again; later its new listing is there for the next one.
+const RELIST_WAIT: Duration = Duration::from_secs(2);
 
 /// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is
 /// busy for long keeps every other guest waiting, and their time limits too.

@@ -4,6 +4,7 @@
 //! with it. Each keeps its definition as raw JSON, so that nothing a server said is lost on the way to a guest.
 
 mod entries;
+mod gaps;
 mod pinned;
 mod prompt;
 mod tool;
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::limits::ServerLimits;
 pub use entries::Entries;
+pub use gaps::{Gaps, ListKind};
 pub use pinned::{ChangedTool, Origin};
 pub use pinned::{SERVER, TOOL, VERBATIM};
 pub use prompt::{Prompt, PromptArgument};
@@ -30,6 +32,7 @@ pub struct Offered {
     entries: Arc<Entries>,
     bytes: usize,
     origin: Option<Arc<Origin>>,
+    gaps: Gaps,
 }
 
 /// Why an entry of a listing is left out.
@@ -75,6 +78,17 @@ impl Offered {
     #[must_use]
     pub fn origin(&self) -> String {
         self.origin.as_ref().map(|origin| origin.text()).unwrap_or_default()
+    }
+
+    /// What is missing from what there is.
+    #[must_use]
+    pub fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// The same, to add to.
+    pub fn gaps_mut(&mut self) -> &mut Gaps {
+        &mut self.gaps
     }
 
     /// What there is.
@@ -127,8 +141,12 @@ impl Offered {
     }
 
     fn account(&mut self, raw: &RawValue, limits: &ServerLimits) -> Result<(), BadEntry> {
-        self.bytes = self.bytes.saturating_add(raw.get().len());
-        if self.bytes > limits.catalogue_bytes { Err(BadEntry::TooMuch(limits.catalogue_bytes)) } else { Ok(()) }
+        let bytes = self.bytes.saturating_add(raw.get().len());
+        if bytes > limits.catalogue_bytes {
+            return Err(BadEntry::TooMuch(limits.catalogue_bytes));
+        }
+        self.bytes = bytes;
+        Ok(())
     }
 }
 

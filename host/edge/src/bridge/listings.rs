@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::{dialect::Found, search::entries};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, request::repeated};
+use footbridge_core::catalogue::ListKind;
 
 /// `getBridgeInfo`.
 pub(super) fn info() -> Box<RawValue> {
@@ -32,6 +33,7 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Durati
                 tool_count: 0,
                 examples: Vec::new(),
                 status: Some(if why.is_starting() { ServerStatus::Starting } else { ServerStatus::Unavailable }),
+                reason: Some(why.to_string()),
             },
         }
     });
@@ -45,13 +47,15 @@ fn server_entry(visible: &Visible) -> ServerEntry {
         tool_count: tools.len() + visible.changed().len(),
         examples: tools.take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
         status: None,
+        reason: None,
     }
 }
 
 /// `listTools`.
 pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
     let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
-    Ok(raw(&ToolList { server: visible.server().to_string(), tools: entries(&visible) }))
+    let partial = visible.partial(ListKind::Tools)?;
+    Ok(raw(&ToolList { server: visible.server().to_string(), tools: entries(&visible), partial }))
 }
 
 /// `describeTool`.
@@ -62,23 +66,26 @@ pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, t
 
 /// `listResources`.
 pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+    let partial = visible.partial(ListKind::Resources)?;
     let resources = visible.entries().resources().map(|(_, raw)| raw.to_owned()).collect();
-    Ok(raw(&ResourceList { server: visible.server().to_string(), resources }))
+    Ok(raw(&ResourceList { server: visible.server().to_string(), resources, partial }))
 }
 
 /// `listResourceTemplates`.
 pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+    let partial = visible.partial(ListKind::Templates)?;
     let templates = visible.entries().templates().map(|(_, raw)| raw.to_owned()).collect();
-    Ok(raw(&TemplateList { server: visible.server().to_string(), templates }))
+    Ok(raw(&TemplateList { server: visible.server().to_string(), templates, partial }))
 }
 
 /// `listPrompts`.
 pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+    let partial = visible.partial(ListKind::Prompts)?;
     let prompts = visible.entries().prompts().map(|prompt| prompt.definition().to_owned()).collect();
-    Ok(raw(&PromptList { server: visible.server().to_string(), prompts }))
+    Ok(raw(&PromptList { server: visible.server().to_string(), prompts, partial }))
 }
 
 /// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.

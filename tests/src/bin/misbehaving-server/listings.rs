@@ -10,9 +10,26 @@ fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("The tool {name}"), "inputSchema": {"type": "object"}})
 }
 
-/// The resources of the mode `ok`.
-pub(crate) fn resources() -> Value {
-    json!({"resources": [{"uri": "test:one", "name": "One", "unknown": 18446744073709551616_u128.to_string()}, {"name": "no uri"}]})
+/// Answers a listing of resources or templates.
+pub(crate) fn resources(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()> {
+    let id = &message["id"];
+    let templates = message["method"] == "resources/templates/list";
+    match mode.name.as_str() {
+        "listings-fail" if templates && message["params"]["cursor"].is_null() => {
+            wire.result(id, &json!({"resourceTemplates": [{"uriTemplate": "test:{x}", "name": "x"}], "nextCursor": "2"}))
+        }
+        "listings-fail" => wire.error(id, -32000, "the disk is gone\u{1b}"),
+        _ if templates => wire.result(id, &json!({"resourceTemplates": []})),
+        "resources-of-a-file" => {
+            let text = std::fs::read_to_string(&mode.argument)?;
+            let listed: Vec<Value> = text.lines().map(|uri| json!({"uri": uri, "name": uri})).collect();
+            wire.result(id, &json!({ "resources": listed }))
+        }
+        _ => wire.result(
+            id,
+            &json!({"resources": [{"uri": "test:one", "name": "One", "unknown": 18446744073709551616_u128.to_string()}, {"name": "no uri"}]}),
+        ),
+    }
 }
 
 /// Answers a listing of tools.

@@ -55,6 +55,14 @@ const MODES: [(&str, &str); 42] = [
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
     ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed"),
+    (
+        "listings-fail",
+        "lists tools, fails to list resources, breaks off its templates, and knows no prompts that it has",
+    ),
+    (
+        "resources-of-a-file",
+        "lists the URIs that the file ARGUMENT has at that moment, and never says that they changed",
+    ),
     ("prompts", "has prompts, usable and not, and completions; the prompt grow adds one and says so"),
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
@@ -148,13 +156,12 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
                 tools_listed = true;
                 listings::answer(mode, &message, &wire)?;
             }
-            Some("resources/list") => wire.result(&message["id"], &listings::resources())?,
-            Some("resources/templates/list") => wire.result(&message["id"], &json!({"resourceTemplates": []}))?,
+            Some("resources/list" | "resources/templates/list") => listings::resources(mode, &message, &wire)?,
             Some("resources/read") => {
                 let uri = &message["params"]["uri"];
                 wire.result(&message["id"], &json!({"contents": [{"uri": uri, "text": "what was read"}]}))?;
             }
-            Some("prompts/list") => prompts::list(&message, &wire)?,
+            Some("prompts/list") if mode.is("prompts") => prompts::list(&message, &wire)?,
             Some("prompts/get") => prompts::get(&message, &wire)?,
             Some("completion/complete") => prompts::complete(&message, &wire)?,
             Some("tools/call") => {
@@ -177,7 +184,10 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
 
 fn initialize_result(message: &Value, mode: &Mode) -> Value {
     let mut capabilities = json!({"tools": {"listChanged": true}});
-    if mode.is("ok") {
+    if mode.is("listings-fail") {
+        capabilities["prompts"] = json!({});
+    }
+    if ["ok", "listings-fail", "resources-of-a-file"].iter().any(|name| mode.is(name)) {
         capabilities["resources"] = json!({});
     }
     if mode.is("prompts") {

@@ -1,7 +1,7 @@
 //! Servers in trouble, all behind one harness: each is named with what to do next, none disturbs the others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use footbridge_tests::{Bridge, Host, PATIENCE, Servers, Tape};
 use serde_json::json;
@@ -45,7 +45,7 @@ fn a_listing_that_a_server_fails_is_partial_with_the_reason() {
 fn resources_that_appear_without_a_word_are_there_when_they_are_asked_for() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let servers = Servers::none().misbehaving("x", &["resources-of-a-file", file.path().to_str().unwrap()]);
-    let bridge = Host::with(&servers).settings(SHORT).opens();
+    let bridge = Host::with(&servers).opens();
     let uris = || {
         let answer = bridge.guest.asks("listResources", json!({"server": "x"}));
         let listed = answer["result"]["resources"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
@@ -61,6 +61,8 @@ fn resources_that_appear_without_a_word_are_there_when_they_are_asked_for() {
     while uris() != all {
         asked += 1;
         assert!(start.elapsed() < PATIENCE, "asked {asked} times");
+        // Listings have a rate.
+        std::thread::sleep(Duration::from_millis(100));
     }
     let read = bridge.guest.asks("readResource", json!({"server": "x", "uri": all[7]}));
     assert_eq!(read["result"]["contents"][0]["text"], "what was read");

@@ -22,7 +22,7 @@ pub(crate) fn resources(mode: &Mode, message: &Value, wire: &Wire) -> io::Result
         _ if templates => wire.result(id, &json!({"resourceTemplates": []})),
         "resources-of-a-file" => {
             let text = std::fs::read_to_string(&mode.argument)?;
-            let listed: Vec<Value> = text.lines().map(|uri| json!({"uri": uri, "name": uri})).collect();
+            let listed: Vec<Value> = text.lines().map(|uri| json!({"uri": uri, "name": uri, "description": uri})).collect();
             wire.result(id, &json!({ "resources": listed }))
         }
         _ => wire.result(

@@ -64,7 +64,8 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
     let list = place.whole(&server, refresh)?;
     let Some(tool) = tool else {
         let tools = entries(&list.names);
-        return print(&ToolList { server: server.clone(), tools }, json, |list| show::tools(&server, list, COMMAND));
+        let list = ToolList { server: server.clone(), tools, partial: Vec::new() };
+        return print(&list, json, |list| show::tools(&server, list, COMMAND));
     };
     let Some(full) = list.definition(&tool) else {
         let known: Vec<&str> = list.names.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -88,7 +89,9 @@ fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFai
     let known = place.names(refresh)?;
     let mut servers = Vec::new();
     for (name, names) in known {
-        let entry = |tool_count, examples, status| ServerEntry { name: name.clone(), tool_count, examples, status };
+        // Why one cannot be used is told beside the list.
+        let name = name.clone();
+        let entry = |tool_count, examples, status| ServerEntry { name, tool_count, examples, status, reason: None };
         servers.push(match names {
             Ok(names) => {
                 let examples = names.tools.iter().take(EXAMPLES).map(|tool| tool.name.clone()).collect();

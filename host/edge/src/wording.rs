@@ -79,10 +79,6 @@ fn message_of(cause: &Cause) -> String {
         | Cause::UnknownPrompt { .. }
         | Cause::UnknownResource { .. }
         | Cause::NotAsPinned { .. } => of_names(cause),
-        Cause::Unavailable(why) => why.clone(),
-        Cause::NotListed { server, kind, why } => {
-            format!("Server \"{server}\" did not list its {}: {why}", kind.what())
-        }
         Cause::Arguments { server, name, why } => bad_arguments(&format!("{server}/{name}"), why),
         Cause::PromptArguments { server, prompt, why } => {
             format!("Invalid arguments for the prompt \"{server}/{prompt}\": {}", bad_prompt_arguments(why))
@@ -116,6 +112,23 @@ fn message_of(cause: &Cause) -> String {
                 BudgetOf::Results => "results",
             }
         ),
+        Cause::Unavailable(_)
+        | Cause::NotListed { .. }
+        | Cause::ServerError { .. }
+        | Cause::ResultTooLarge { .. }
+        | Cause::ServerBusy(_)
+        | Cause::NoAnswer { .. } => of_server(cause),
+        other => said_alike(other).to_owned(),
+    }
+}
+
+/// Of causes that lie with a server.
+fn of_server(cause: &Cause) -> String {
+    match cause {
+        Cause::Unavailable(why) => why.clone(),
+        Cause::NotListed { server, kind, why } => {
+            format!("Server \"{server}\" did not list its {}: {why}", kind.what())
+        }
         Cause::ServerError { message, .. } => message.clone(),
         Cause::ResultTooLarge { server, limit } => {
             format!("The result of server \"{server}\" is over {limit} bytes: ask for less at a time")

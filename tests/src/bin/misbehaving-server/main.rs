@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 42] = [
+const MODES: [(&str, &str); 44] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),

@@ -66,6 +66,8 @@ pub(super) async fn carry_out(
     // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
     let redactor = live.interceptor.redactor().sparing(outgoing.request().texts());
     let mut request = outgoing.into_parts().1;
+    // Where nobody can be asked, a server of this kind was told so.
+    let may_ask = live.is_stateless() && live.interceptor.takes_questions();
     let (mut input, mut left) = (Input::default(), times.total);
     for round in 0..MAX_ROUNDS {
         let Ok((wire, arguments)) = to_wire(&mut request, live.is_stateless(), input) else {
@@ -84,7 +86,7 @@ pub(super) async fn carry_out(
             let outcome = judge(ended, &live.name, limits.result_bytes);
             return if round == 0 { outcome } else { later(outcome) };
         };
-        let answering = async { asked?.answered(elicitor.as_deref().filter(|_| live.is_stateless())).await };
+        let answering = async { asked?.answered(elicitor.as_deref().filter(|_| may_ask)).await };
         input = tokio::select! {
             answered = answering => match answered {
                 Ok(input) => input,

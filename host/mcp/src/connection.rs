@@ -71,6 +71,7 @@ pub(super) async fn open(
         TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, interceptor), tracker).await?,
         TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, interceptor), tracker).await?,
         TransportSpec::Sse(spec) => open_sse(spec, context, (shared, interceptor)).await?,
+        TransportSpec::Cli(_) => return Err(StartError::NoConnection),
     };
     if ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == connection.revision) {
         return Ok(connection);

@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 use super::{
     LogSource, ServerLog, ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, stderr::StderrRing,
 };
+use footbridge_core::budget::Share;
 use footbridge_core::catalogue::{Offered, Origin};
 use footbridge_core::names::ServerName;
 
@@ -27,7 +28,7 @@ pub enum ServerState {
 pub struct ServerReport {
     /// Its name.
     pub name: ServerName,
-    /// How it is reached: `stdio`, `http` or `sse`.
+    /// How it is reached: `stdio`, `http`, `sse` or `cli`.
     pub kind: &'static str,
     /// Whether it can be used.
     pub state: ServerState,
@@ -73,6 +74,8 @@ pub(super) struct Shared {
     pub(super) ignored: Arc<IgnoredMessages>,
     pub(super) stderr: Arc<StderrRing>,
     pub(super) log: Option<Arc<dyn ServerLog>>,
+    /// Its part of the budget, for what programs of its tools print; connections have their own.
+    pub(super) share: Share,
     facts: Mutex<Facts>,
     /// Told of every change of every server.
     changes: watch::Sender<()>,
@@ -103,6 +106,7 @@ impl Shared {
             ignored: Arc::new(IgnoredMessages::of(name.clone(), context.log.clone())),
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
             log: context.log.clone(),
+            share: context.budget.share(),
             facts: Mutex::default(),
         }
     }

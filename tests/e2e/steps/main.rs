@@ -169,8 +169,8 @@ fn a_routine_goes_on_after_a_failure_and_reports_all() {
     let all = report(&host, &["--routine", "nightly"], 1);
     assert_eq!(all["error"], "1 of 3 steps failed: two");
     let steps = all["data"]["steps"].as_array().unwrap();
-    let texts: Vec<&Value> = steps.iter().map(|step| &step["data"]["content"][0]["text"]).collect();
-    assert_eq!(texts, [&json!("first 0 "), &Value::Null, &json!("third 0 ")]);
+    let texts = [0, 2].map(|at| &steps[at]["data"]["content"][0]["text"]);
+    assert_eq!(texts, [&json!("first 0 "), &json!("third 0 ")]);
     assert!(steps[1]["error"].as_str().unwrap().contains("exit status 1"), "{all}");
     let unknown = report(&host, &["--routine", "nightlu"], 2);
     assert!(unknown["error"].as_str().unwrap().contains("did you mean \"nightly\"?"), "{unknown}");

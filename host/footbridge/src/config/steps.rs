@@ -2,7 +2,7 @@
 //! routines, which are lists of such steps.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
@@ -217,7 +217,8 @@ impl WrittenStep {
                 (name.to_string(), TransportSpec::Cli(CliSpec { tools, missing: None }))
             }
         };
-        let server = ServerSpec { name, transport, protocol: ProtocolChoice::Initialize };
+        let server =
+            ServerSpec { name, transport, protocol: ProtocolChoice::Initialize, disabled_tools: BTreeSet::new() };
         Ok(StepSpec { server, tool, arguments: arguments.to_string(), time: self.timeout, missing })
     }
 }

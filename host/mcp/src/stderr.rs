@@ -150,13 +150,13 @@ impl Unlogged {
     }
 }
 
-/// Reads standard error to its end.
-pub(super) async fn drain(mut stderr: Reader, shared: &Shared, redactor: &Redactor) {
+/// Reads standard error of a server, or of a program of its tools, to its end; the ring has the end of it.
+pub(super) async fn drain(mut stderr: Reader, ring: &StderrRing, shared: &Shared, redactor: &Redactor) {
     let mut chunk = vec![0; 8 * 1024];
     let mut pace = Pace::new();
     let mut unlogged = Unlogged::default();
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        shared.stderr.add(&chunk[..read]);
+        ring.add(&chunk[..read]);
         pace.unwanted(read).await;
         keep(unlogged.take(&chunk[..read], redactor), shared).await;
     }

@@ -59,14 +59,14 @@ Exit status: 0 if it went well, 1 if a step failed, 2 for a wrong file or policy
 in \"error\" of the report, in each case.";
 
 pub(super) fn main(args: &StepArgs) -> anyhow::Result<i32> {
-    crate::log::start("error,rmcp=off");
     let (report, status) = match run(args) {
         Ok(report) => {
             let status = if report.is_success() { 0 } else { FAILED };
             (report, status)
         }
         Err(error) => {
-            let mistaken = error.is::<ConfigError>() || error.is::<UnknownPolicy>();
+            let mistaken =
+                error.is::<ConfigError>() || error.is::<UnknownPolicy>() || error.is::<crate::log::BadLogSetting>();
             (StepReport::failed(format!("{error:#}")), if mistaken { USAGE } else { HARNESS_FAILED })
         }
     };
@@ -75,6 +75,7 @@ pub(super) fn main(args: &StepArgs) -> anyhow::Result<i32> {
 }
 
 fn run(args: &StepArgs) -> anyhow::Result<StepReport> {
+    crate::log::start("error,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;

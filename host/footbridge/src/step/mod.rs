@@ -112,7 +112,7 @@ impl StepRunner<'_> {
         let recorder =
             Recorder::one_shot(&self.state.join("audit"), &config.audit).context("cannot write the record")?;
         let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
-        Harness::start(config, recorder, launcher, None).context("cannot write the record")
+        Harness::start(config, recorder, launcher, None, None).context("cannot write the record")
     }
 }
 

@@ -159,7 +159,7 @@ impl ProgramCall<'_> {
                 ended.map_err(CutShort::Unreadable)
             };
             let said = async {
-                drain(stderr, &ring, &self.shared.name, &self.context.redactor).await;
+                drain(stderr, &ring, self.shared, &self.context.redactor).await;
                 Ok(())
             };
             let (end, (), (), ()) = tokio::try_join!(end, read(stdout, &mut buffer), said, feed(stdin, input))?;

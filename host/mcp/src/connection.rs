@@ -97,7 +97,7 @@ async fn open_stdio(
     let drained = CancellationToken::new();
     let done = drained.clone().drop_guard();
     tracker.spawn(async move {
-        drain(launched.stderr, &draining.stderr, &draining, &redactor).await;
+        drain(launched.stderr, &draining.stderr, (&draining.name, draining.log.as_ref()), &redactor).await;
         drop(done);
     });
     let broken = CancellationToken::new();

@@ -158,10 +158,7 @@ impl ProgramCall<'_> {
                 process.kill(END_TIME).await;
                 ended.map_err(CutShort::Unreadable)
             };
-            let said = async {
-                drain(stderr, &ring, self.shared, &self.context.redactor).await;
-                Ok(())
-            };
+            let said = self.drained(stderr, &ring);
             let (end, (), (), ()) = tokio::try_join!(end, read(stdout, &mut buffer), said, feed(stdin, input))?;
             Ok(end)
         };
@@ -197,6 +194,12 @@ impl ProgramCall<'_> {
                 self.cut_short(tool, why, limits, &last_words())
             }
         }
+    }
+
+    async fn drained(&self, stderr: Reader, ring: &StderrRing) -> Result<(), CutShort> {
+        let log = (&self.shared.name, self.shared.log.as_ref());
+        drain(stderr, ring, log, &self.context.redactor).await;
+        Ok(())
     }
 
     fn cut_short(&self, tool: &CliTool, why: CutShort, limits: &CallLimits, last_words: &str) -> Outcome {

@@ -12,7 +12,7 @@ use footbridge_core::{digest::Digest, secret::Secret};
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Value, json};
 
-pub use template::{Arguments, Piece, Unfit, Word};
+pub use template::{Arguments, Piece, UnfitArguments, Word};
 
 /// Tools of one server, each a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,8 +93,8 @@ impl CliTool {
     /// The program with the arguments of one call, and its standard input.
     ///
     /// # Errors
-    /// [`Unfit`], when the arguments are none for a program.
-    pub(super) fn filled(&self, arguments: &Arguments<'_>) -> Result<(ProgramSpec, Vec<u8>), Unfit> {
+    /// [`UnfitArguments`], when the arguments are none for a program.
+    pub(super) fn filled(&self, arguments: &Arguments<'_>) -> Result<(ProgramSpec, Vec<u8>), UnfitArguments> {
         let args = template::fill(&self.args, arguments)?;
         let input = self.input.as_ref().map(|word| word.text(arguments)).transpose()?.flatten();
         let input = input.map(|text| text.into_bytes()).unwrap_or_default();

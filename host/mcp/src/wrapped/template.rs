@@ -34,7 +34,7 @@ pub enum Piece {
 
 /// Why arguments are none for a program. It is told to the caller, whose own words it repeats at most by name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum UnfitArguments {
     /// A value that would be taken for an option.
     #[error(
         "the value of \"{0}\" begins with \"-\" and would be taken for an option of the program: give one that does not, \
@@ -66,9 +66,9 @@ impl<'a> Arguments<'a> {
     /// Of their canonical text.
     ///
     /// # Errors
-    /// [`Unfit::NoObject`].
-    pub fn of(whole: &'a RawValue) -> Result<Self, Unfit> {
-        let members = serde_json::from_str(whole.get()).map_err(|_| Unfit::NoObject)?;
+    /// [`UnfitArguments::NoObject`].
+    pub fn of(whole: &'a RawValue) -> Result<Self, UnfitArguments> {
+        let members = serde_json::from_str(whole.get()).map_err(|_| UnfitArguments::NoObject)?;
         Ok(Self { whole, members })
     }
 
@@ -128,8 +128,8 @@ impl Word {
     /// As one text, or nothing where a value is missing.
     ///
     /// # Errors
-    /// [`Unfit::List`].
-    pub(super) fn text(&self, arguments: &Arguments<'_>) -> Result<Option<String>, Unfit> {
+    /// [`UnfitArguments::List`].
+    pub(super) fn text(&self, arguments: &Arguments<'_>) -> Result<Option<String>, UnfitArguments> {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
@@ -138,7 +138,7 @@ impl Word {
                 Piece::Value(name) => match arguments.values(name) {
                     Values::None => return Ok(None),
                     Values::One(value) => text.push_str(&value),
-                    Values::Many(_) => return Err(Unfit::List(name.clone())),
+                    Values::Many(_) => return Err(UnfitArguments::List(name.clone())),
                 },
             }
         }
@@ -146,7 +146,7 @@ impl Word {
     }
 
     /// As words: one, or one for each item where it is nothing but the place of a list.
-    fn words(&self, arguments: &Arguments<'_>) -> Result<Option<Vec<String>>, Unfit> {
+    fn words(&self, arguments: &Arguments<'_>) -> Result<Option<Vec<String>>, UnfitArguments> {
         if let [Piece::Value(name)] = &self.pieces[..]
             && let Values::Many(items) = arguments.values(name)
         {
@@ -156,17 +156,17 @@ impl Word {
     }
 
     /// Refuses what no program takes as it is meant.
-    fn check(&self, word: &str, options_over: bool) -> Result<(), Unfit> {
+    fn check(&self, word: &str, options_over: bool) -> Result<(), UnfitArguments> {
         let name = || self.names().next().unwrap_or("the arguments").to_owned();
         if word.contains('\0') {
-            return Err(Unfit::Zero(name()));
+            return Err(UnfitArguments::Zero(name()));
         }
         if word.len() > MAX_WORD {
-            return Err(Unfit::TooLong(name()));
+            return Err(UnfitArguments::TooLong(name()));
         }
         let by_value = matches!(self.pieces.first(), Some(Piece::Value(_) | Piece::All));
         if by_value && word.starts_with('-') && !options_over && !self.may_be_option {
-            return Err(Unfit::Option(name()));
+            return Err(UnfitArguments::Option(name()));
         }
         Ok(())
     }
@@ -177,11 +177,11 @@ impl Word {
 }
 
 /// All words, with the arguments in their places.
-pub(super) fn fill(groups: &[Vec<Word>], arguments: &Arguments<'_>) -> Result<Vec<Secret>, Unfit> {
+pub(super) fn fill(groups: &[Vec<Word>], arguments: &Arguments<'_>) -> Result<Vec<Secret>, UnfitArguments> {
     let (mut filled, mut options_over) = (Vec::new(), false);
     for group in groups {
         let words = group.iter().map(|word| Ok(word.words(arguments)?.map(|words| (word, words))));
-        let Some(words) = words.collect::<Result<Option<Vec<_>>, Unfit>>()? else { continue };
+        let Some(words) = words.collect::<Result<Option<Vec<_>>, UnfitArguments>>()? else { continue };
         for (word, texts) in words {
             for text in texts {
                 word.check(&text, options_over)?;
@@ -209,7 +209,7 @@ mod tests {
         Word { pieces: vec![Piece::Literal(Secret::new(start)), Piece::Value(name.to_owned())], may_be_option: false }
     }
 
-    fn filled(groups: &[Vec<Word>], arguments: &Value) -> Result<Vec<String>, Unfit> {
+    fn filled(groups: &[Vec<Word>], arguments: &Value) -> Result<Vec<String>, UnfitArguments> {
         let raw = RawValue::from_string(arguments.to_string()).unwrap();
         let words = fill(groups, &Arguments::of(&raw).unwrap())?;
         Ok(words.iter().map(|word| word.expose().to_owned()).collect())
@@ -237,12 +237,12 @@ mod tests {
     fn a_list_is_a_word_an_item_and_nothing_within_one() {
         assert_eq!(filled(&[vec![place("files")]], &json!({"files": ["a", "b c", 3]})).unwrap(), ["a", "b c", "3"]);
         let within = filled(&[vec![after("-f", "files")]], &json!({"files": ["a"]}));
-        assert_eq!(within, Err(Unfit::List("files".to_owned())));
+        assert_eq!(within, Err(UnfitArguments::List("files".to_owned())));
     }
 
     #[test]
     fn what_looks_like_an_option_is_refused_unless_it_can_be_none() {
-        let option = |name: &str| Err(Unfit::Option(name.to_owned()));
+        let option = |name: &str| Err(UnfitArguments::Option(name.to_owned()));
         assert_eq!(filled(&[vec![place("path")]], &json!({"path": "--output=/etc/passwd"})), option("path"));
         assert_eq!(filled(&[vec![place("paths")]], &json!({"paths": ["a", "-rf"]})), option("paths"));
         assert_eq!(filled(&[vec![place("n")]], &json!({"n": -5})), option("n"));
@@ -265,9 +265,9 @@ mod tests {
 
     #[test]
     fn what_no_argument_can_be_is_named() {
-        assert_eq!(filled(&[vec![place("a")]], &json!({"a": "x\0y"})), Err(Unfit::Zero("a".into())));
+        assert_eq!(filled(&[vec![place("a")]], &json!({"a": "x\0y"})), Err(UnfitArguments::Zero("a".into())));
         let long = "x".repeat(MAX_WORD + 1);
-        assert_eq!(filled(&[vec![place("a")]], &json!({ "a": long })), Err(Unfit::TooLong("a".into())));
+        assert_eq!(filled(&[vec![place("a")]], &json!({ "a": long })), Err(UnfitArguments::TooLong("a".into())));
         assert_eq!(filled(&[vec![place("a")]], &json!({"a": "x".repeat(MAX_WORD)})).unwrap()[0].len(), MAX_WORD);
     }
 }

@@ -46,6 +46,7 @@ pub mod run;
 pub mod serve;
 pub mod server;
 mod server_logs;
+mod step;
 pub mod store;
 
 pub use footbridge_audit::{FileJournal, Recorder, VolatileJournal};

@@ -11,7 +11,9 @@ use std::{
 use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{COMMANDS, Handle, ServerSpec, ServersContext, restarts::Restarts, status::Shared};
+use super::{
+    COMMANDS, Handle, ServerSpec, ServersContext, TransportSpec, program_call, restarts::Restarts, status::Shared,
+};
 use crate::supervisor::Supervisor;
 use footbridge_core::names::ServerName;
 
@@ -116,7 +118,14 @@ impl ConfiguredServers {
             if let Some(before) = before {
                 before.ended.cancelled().await;
             }
-            supervisor.run().await;
+            match supervisor.spec.transport.clone() {
+                TransportSpec::Cli(mut cli) => {
+                    cli.tools.retain(|tool| !supervisor.spec.disabled_tools.contains(&tool.name));
+                    let Supervisor { context, shared, commands, stop, .. } = supervisor;
+                    program_call::attend(&cli, &context, &shared, commands, &stop).await;
+                }
+                TransportSpec::Stdio(_) | TransportSpec::Http(_) | TransportSpec::Sse(_) => supervisor.run().await,
+            }
             drop(when_done);
         });
         Arc::new(Handle { spec, shared, commands: sender, stop, ended })

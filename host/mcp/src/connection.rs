@@ -71,6 +71,7 @@ pub(super) async fn open(
         TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, interceptor), tracker).await?,
         TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, interceptor), tracker).await?,
         TransportSpec::Sse(spec) => open_sse(spec, context, (shared, interceptor)).await?,
+        TransportSpec::Cli(_) => return Err(StartError::NoConnection),
     };
     if ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == connection.revision) {
         return Ok(connection);
@@ -96,7 +97,7 @@ async fn open_stdio(
     let drained = CancellationToken::new();
     let done = drained.clone().drop_guard();
     tracker.spawn(async move {
-        drain(launched.stderr, &draining, &redactor).await;
+        drain(launched.stderr, &draining.stderr, (&draining.name, draining.log.as_ref()), &redactor).await;
         drop(done);
     });
     let broken = CancellationToken::new();

@@ -12,9 +12,9 @@
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
 //! `http`, `http_sse`, `session_check`, `refusals`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
 //! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
-//! request), `elicitation` and `input_required` (their questions), `listing`, `header_params`, `relisting`, `restarts`,
-//! `ignored`, `stderr`, `configured` (which servers there are), `server_log` (what is kept of them), `provided` (as a
-//! provider).
+//! request), `wrapped` and `program_call` (programs as tools), `elicitation` and `input_required` (their questions),
+//! `listing`, `header_params`, `relisting`, `restarts`, `ignored`, `stderr`, `configured` (which servers there are),
+//! `server_log` (what is kept of them), `provided` (as a provider).
 
 mod address;
 mod body;
@@ -38,6 +38,7 @@ mod message;
 mod message_buffer;
 mod own_thread;
 mod pending_request;
+mod program_call;
 mod provided;
 mod refusals;
 mod relisting;
@@ -54,6 +55,7 @@ mod supervisor;
 mod unanswered;
 mod watched;
 pub mod web;
+pub mod wrapped;
 
 #[cfg(test)]
 mod tests;
@@ -84,6 +86,7 @@ use footbridge_core::names::ServerName;
 
 use configured::ConfiguredServers;
 use footbridge_core::{budget::Budget, catalogue::Offered, limits::Limits, redact::Redactor};
+use program_call::ProgramCall;
 use provided::not_configured;
 use status::{Published, Shared};
 use supervisor::Command;
@@ -241,6 +244,11 @@ impl Servers {
         {
             return Outcome::NotSent(NotSent::Changed);
         }
+        if let (TransportSpec::Cli(cli), ServerState::Ready(_)) = (&handle.spec.transport, &state) {
+            let (shared, context, stop) = (&handle.shared, &self.inner.context, &handle.stop);
+            let run = ProgramCall { cli, shared, context, stop };
+            return self.inner.tracker.track_future(run.carry_out(outgoing, cancel)).await;
+        }
         match live {
             Some(live) => call::carry_out(&live, outgoing, limits, cancel, events).await,
             None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
@@ -255,7 +263,11 @@ impl Servers {
 
 /// Says what of `confine` of a program the kernel cannot do, if it is asked for.
 fn note_gap(launcher: &Launcher, specs: &[ServerSpec]) {
-    let confined = |spec: &ServerSpec| matches!(&spec.transport, TransportSpec::Stdio(program) if program.confine);
+    let confined = |spec: &ServerSpec| match &spec.transport {
+        TransportSpec::Stdio(program) => program.confine,
+        TransportSpec::Cli(cli) => cli.tools.iter().any(|tool| tool.program.confine),
+        TransportSpec::Http(_) | TransportSpec::Sse(_) => false,
+    };
     if let Some(gap) = launcher.gap().filter(|_| specs.iter().any(confined)) {
         tracing::info!("{gap}");
     }

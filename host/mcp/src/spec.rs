@@ -1,9 +1,10 @@
-//! What the configuration says of one MCP server: how to start it or where it is.
+//! What the configuration says of one server: how to start it, where it is, or which programs are its tools.
 //!
 //! Only the operator's configuration makes one; nothing that a guest or a server sent ever does.
 
 use std::collections::BTreeSet;
 
+use crate::wrapped::CliSpec;
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,8 @@ pub enum TransportSpec {
     Http(HttpSpec),
     /// The older transport over HTTP (HTTP+SSE).
     Sse(HttpSpec),
+    /// No server at all: programs of ours, each a tool.
+    Cli(CliSpec),
 }
 
 impl TransportSpec {
@@ -46,16 +49,19 @@ impl TransportSpec {
             Self::Stdio(_) => "stdio",
             Self::Http(_) => "http",
             Self::Sse(_) => "sse",
+            Self::Cli(_) => "cli",
         }
     }
 
-    /// What makes it this server and no other: command, arguments and folder, or the address. Without values of
+    /// What makes it this server and no other: command, arguments and folder, or the address; of programs that are tools
+    /// themselves and a digest of how they are run. Without values of
     /// secrets, which may be replaced; the environment and headers are left out, since they are full of them.
     #[must_use]
     pub fn origin(&self, redactor: &Redactor) -> Origin {
         let shown = |text: &str| Value::from(shapes::hide(&redactor.hide(text)).into_owned());
         let mut origin = Map::new();
         match self {
+            Self::Cli(cli) => return Origin::new(cli.origin(shown)),
             Self::Stdio(ProgramSpec { command, args, cwd, .. }) => {
                 origin.insert("command".to_owned(), shown(command));
                 origin.insert("args".to_owned(), args.iter().map(|arg| shown(arg.expose())).collect());

@@ -40,6 +40,9 @@ pub(super) enum StartError {
     /// Its address may not be used.
     #[error(transparent)]
     Address(#[from] BadAddress),
+    /// It is no MCP server: its tools are programs, which run once a call.
+    #[error("it has no connection, since its tools are programs")]
+    NoConnection,
     /// The machine has no thread for it at the moment.
     #[error("there is no thread for it: {0}")]
     Thread(std::io::Error),
@@ -68,6 +71,7 @@ impl StartError {
             Self::Listing(_) => "it could not list its tools; try again, or ask the operator",
             Self::Thread(_) => "the machine has no thread for it at the moment; try again",
             Self::Address(_) => "its address is refused; ask the operator",
+            Self::NoConnection => "it has no connection; ask the operator",
         }
     }
 }

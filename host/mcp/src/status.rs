@@ -9,6 +9,7 @@ use super::{
     LogSource, ServerLog, ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, relisting::ListingAsks,
     stderr::StderrRing,
 };
+use footbridge_core::budget::Share;
 use footbridge_core::catalogue::{Offered, Origin};
 use footbridge_core::names::ServerName;
 
@@ -28,7 +29,7 @@ pub enum ServerState {
 pub struct ServerReport {
     /// Its name.
     pub name: ServerName,
-    /// How it is reached: `stdio`, `http` or `sse`.
+    /// How it is reached: `stdio`, `http`, `sse` or `cli`.
     pub kind: &'static str,
     /// Whether it can be used.
     pub state: ServerState,
@@ -76,6 +77,8 @@ pub(super) struct Shared {
     pub(super) log: Option<Arc<dyn ServerLog>>,
     /// To list again for those who ask.
     pub(super) asks: ListingAsks,
+    /// Its part of the budget, for what programs of its tools print; connections have their own.
+    pub(super) share: Share,
     facts: Mutex<Facts>,
     /// Told of every change of every server.
     changes: watch::Sender<()>,
@@ -107,6 +110,7 @@ impl Shared {
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
             log: context.log.clone(),
             asks: ListingAsks::default(),
+            share: context.budget.share(),
             facts: Mutex::default(),
         }
     }

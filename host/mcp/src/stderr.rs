@@ -3,13 +3,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use footbridge_proto::text::Escaped;
 use tokio::io::AsyncReadExt;
 
-use super::{LogSource, ignored::Pace, status::Shared};
+use super::{LogSource, ServerLog, ignored::Pace};
 use footbridge_core::names::ServerName;
 use footbridge_core::redact::Redactor;
 use footbridge_processes::launch::Reader;
@@ -150,23 +150,28 @@ impl Unlogged {
     }
 }
 
-/// Reads standard error to its end.
-pub(super) async fn drain(mut stderr: Reader, shared: &Shared, redactor: &Redactor) {
+/// Reads standard error of a server, or of a program of its tools, to its end; the ring has the end of it.
+pub(super) async fn drain(
+    mut stderr: Reader,
+    ring: &StderrRing,
+    (server, kept): (&ServerName, Option<&Arc<dyn ServerLog>>),
+    redactor: &Redactor,
+) {
     let mut chunk = vec![0; 8 * 1024];
     let mut pace = Pace::new();
     let mut unlogged = Unlogged::default();
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        shared.stderr.add(&chunk[..read]);
+        ring.add(&chunk[..read]);
         pace.unwanted(read).await;
-        keep(unlogged.take(&chunk[..read], redactor), shared).await;
+        keep(unlogged.take(&chunk[..read], redactor), server, kept).await;
     }
-    keep(unlogged.rest(redactor), shared).await;
+    keep(unlogged.rest(redactor), server, kept).await;
 }
 
-async fn keep(text: String, shared: &Shared) {
-    log(&text, &shared.name);
-    if let Some(log) = shared.log.clone().filter(|_| !text.is_empty()) {
-        let server = shared.name.clone();
+async fn keep(text: String, server: &ServerName, kept: Option<&Arc<dyn ServerLog>>) {
+    log(&text, server);
+    if let Some(log) = kept.cloned().filter(|_| !text.is_empty()) {
+        let server = server.clone();
         // It waits for the disk; where its runtime ends before, so does the harness.
         let _kept = tokio::task::spawn_blocking(move || log.keep(&server, LogSource::Server, &text)).await;
     }

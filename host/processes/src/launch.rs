@@ -8,6 +8,7 @@
 
 use std::{
     io,
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -218,6 +219,21 @@ impl Process {
                 Ok(status) => status.to_string(),
                 Err(error) => format!("its end cannot be seen: {error}"),
             },
+        }
+    }
+
+    /// Waits until the program has ended. Safe to cancel and call again.
+    ///
+    /// # Errors
+    /// When its end cannot be seen.
+    pub async fn end(&mut self) -> io::Result<ProgramEnd> {
+        match &mut self.program {
+            Program::Kept(kept) => kept.wait().await.map_err(io::Error::other),
+            Program::Child(group) => {
+                let status = group.child.wait().await?;
+                let by_signal = status.signal().map(ProgramEnd::Signaled);
+                Ok(by_signal.unwrap_or(ProgramEnd::Exited(status.code().unwrap_or_default())))
+            }
         }
     }
 

@@ -43,7 +43,8 @@ struct Tool {
 
 /// Looks at all servers that the policy does not hide.
 pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
-    let remote = |spec: &footbridge_mcp::ServerSpec| !matches!(spec.transport, TransportSpec::Stdio(_));
+    let remote =
+        |spec: &footbridge_mcp::ServerSpec| matches!(spec.transport, TransportSpec::Http(_) | TransportSpec::Sse(_));
     let specs: Vec<(String, bool)> = config.servers.iter().map(|spec| (spec.name.to_string(), remote(spec))).collect();
     let mut seen = ReachReport {
         policy: rules.policy().name().to_owned(),

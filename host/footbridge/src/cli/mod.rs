@@ -14,6 +14,7 @@ mod serve;
 mod servers;
 mod session;
 mod sources;
+mod step;
 mod table;
 mod tools;
 
@@ -55,6 +56,7 @@ const EXAMPLES: &str = "Examples:
   footbridge audit verify
   footbridge approvals watch
   footbridge servers pins diff
+  footbridge step issues.toml
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -90,6 +92,8 @@ enum Command {
     /// Try policies out, and see what they leave open
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Run one step of a file, or a routine of several, and report it as JSON
+    Step(step::StepArgs),
     /// A small MCP server on standard input and output, to try things with
     DemoServer,
 }
@@ -168,6 +172,7 @@ pub fn main() -> i32 {
         Command::Servers(command) => servers::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
+        Command::Step(args) => step::main(&args),
         Command::DemoServer => demo_server(),
     };
     match done {

@@ -92,6 +92,11 @@ impl<'n> Fields<'n> {
         strange.map(|member| (member, meant(&member.name))).collect()
     }
 
+    /// What is wrong with a part that was read by itself.
+    pub(crate) fn also(&mut self, mistakes: Vec<Mistake>) {
+        self.mistakes.extend(mistakes);
+    }
+
     /// All that is wrong.
     pub(crate) fn into_mistakes(self) -> Vec<Mistake> {
         self.mistakes

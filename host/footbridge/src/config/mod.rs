@@ -18,6 +18,7 @@ mod secrets;
 mod servers;
 mod settings;
 mod sources;
+pub(crate) mod steps;
 pub mod trust;
 pub mod trusted;
 mod writable;

@@ -35,7 +35,8 @@ pub(super) fn in_full(base: &Path, command: &str) -> String {
     if relative { base.join(command).to_string_lossy().into_owned() } else { command.to_owned() }
 }
 
-fn is_program(path: &Path) -> bool {
+/// Whether a file can be run.
+pub(super) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 

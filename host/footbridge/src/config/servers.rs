@@ -3,6 +3,7 @@
 //! Keys of an entry that are not known here belong to other programs: they are noted, never refused. Everything that is
 //! wrong is collected, each at its place, so that one look shows all of it.
 
+mod cli;
 mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +57,7 @@ pub(super) enum EntryError {
     Misspelt(String, &'static str),
     #[error("it has both \"command\" and \"url\": keep one")]
     Both,
-    #[error("type {0:?} is not known: \"stdio\", \"http\" and \"sse\" are")]
+    #[error("type {0:?} is not known: \"stdio\", \"http\", \"sse\" and \"cli\" are")]
     Kind(String),
     #[error("protocol {0:?} is not known: \"initialize\", \"discover\" and \"auto\" are")]
     Protocol(String),
@@ -70,6 +71,8 @@ pub(super) enum EntryError {
     Secret(String, SecretError),
     #[error("\"{0}\": {1}")]
     Value(String, NotAValue),
+    #[error("{0}")]
+    Cli(cli::BadCli),
     #[error("{0}Move it out of there, or add \"trustFolder\": true if all that guests write there may run")]
     Exposed(Exposed),
 }
@@ -121,6 +124,7 @@ impl<'n> Entry<'n, '_> {
         let kind = kind.map(|(kind, _)| kind);
         let transport = match (kind, command, url) {
             (_, Some(_), Some(_)) => return self.wrong(EntryError::Both),
+            (Some("cli"), command, None) => TransportSpec::Cli(self.wrapped(command, &more)?),
             (None | Some("stdio"), Some(command), None) => TransportSpec::Stdio(self.program(command, &more)?),
             (kind, None, Some(url)) if kind.is_none_or(|kind| HTTP.contains(&kind)) => {
                 TransportSpec::Http(self.http(url, &more)?)

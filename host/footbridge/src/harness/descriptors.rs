@@ -10,6 +10,8 @@ const OWN: usize = 64;
 const TOLD_AND_OPERATORS: usize = 64 + 128;
 /// The pipes of a program, its keeper, and what starting it takes for a moment.
 const STDIO_SERVER: usize = 16;
+/// A program that runs for one call.
+const PROGRAM: usize = 6;
 /// Connections beside those of calls.
 const HTTP_SERVER: usize = 8;
 /// What watches a session's process; and a listener's socket and its folder.
@@ -25,6 +27,7 @@ pub(crate) fn of_session(listeners: usize) -> usize {
 fn reserved(servers: &[ServerSpec], limits: &Limits) -> usize {
     let of = |spec: &ServerSpec| match spec.transport {
         TransportSpec::Stdio(_) => STDIO_SERVER,
+        TransportSpec::Cli(_) => STDIO_SERVER + PROGRAM * limits.calls.in_flight_per_server,
         TransportSpec::Http(_) | TransportSpec::Sse(_) => HTTP_SERVER + limits.calls.in_flight_per_server,
     };
     OWN + TOLD_AND_OPERATORS + servers.iter().map(of).sum::<usize>()

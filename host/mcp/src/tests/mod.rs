@@ -9,6 +9,7 @@ mod lifecycle;
 #[path = "../../../../tests/misbehaving.rs"]
 mod misbehaving;
 mod older_server;
+mod programs;
 mod prompts;
 mod real;
 mod replaced;

@@ -126,6 +126,11 @@ pub(super) fn origin(pin: &StoredPin) -> String {
             let query: Vec<String> = list("query").iter().filter_map(pair).collect();
             if query.is_empty() { url.to_owned() } else { format!("{url}?{}", query.join("&")) }
         }
+        (None, None) if origin.get("programs").is_some() => {
+            let programs: Vec<&str> = list("programs").iter().filter_map(Value::as_str).collect();
+            let templates: String = text("templates").unwrap_or_default().chars().take(19).collect();
+            format!("{}, wrapped ({templates})", programs.join(", "))
+        }
         (None, None) => pin.origin.clone(),
     }
 }

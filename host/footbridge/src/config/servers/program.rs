@@ -70,13 +70,13 @@ impl<'n> Entry<'n, '_> {
         Some(spec)
     }
 
-    fn note(&mut self, what: &str) {
+    pub(super) fn note(&mut self, what: &str) {
         let note = self.fields.note(&self.server.at, what);
         self.notes.push(note);
     }
 
     /// Those of the harness that servers get, and those of the entry.
-    fn variables(&mut self, written: &'n [Member]) -> Option<BTreeMap<String, Secret>> {
+    pub(super) fn variables(&mut self, written: &'n [Member]) -> Option<BTreeMap<String, Secret>> {
         let passed = self.vars.iter().filter(|(name, _)| is_passed(name));
         let mut env: BTreeMap<String, Secret> =
             passed.map(|(name, value)| (name.clone(), Secret::new(value))).collect();
@@ -95,13 +95,13 @@ impl<'n> Entry<'n, '_> {
     }
 }
 
-fn at(what: &str) -> impl FnOnce(super::SecretError) -> EntryError {
+pub(super) fn at(what: &str) -> impl FnOnce(super::SecretError) -> EntryError {
     let what = what.to_owned();
     move |error| EntryError::Secret(what, error)
 }
 
 /// Says that a program, by its name, is of no use without the privileges that it gains.
-fn gains_privileges(command: &str) -> Option<String> {
+pub(super) fn gains_privileges(command: &str) -> Option<String> {
     let name = Path::new(command).file_name()?.to_str().filter(|name| GAINING.contains(name))?;
     Some(format!("{name} gains privileges when it starts, which a confined program cannot: add \"confine\": false"))
 }
@@ -116,7 +116,11 @@ fn relative_file(spec: &ProgramSpec, base: &Path) -> Option<String> {
 }
 
 /// Leaves out of its own PATH what guests write, and refuses it where a guest could have it run something.
-fn keep_out_of_reach(spec: &mut ProgramSpec, named: &[Member], reader: &Reader<'_>) -> Result<(), EntryError> {
+pub(super) fn keep_out_of_reach(
+    spec: &mut ProgramSpec,
+    named: &[Member],
+    reader: &Reader<'_>,
+) -> Result<(), EntryError> {
     let writable = reader.commands.writable();
     if let Some((_, path)) = spec.env.iter_mut().find(|(name, _)| name == "PATH") {
         *path = Secret::new(writable.search_path(path.expose()).kept.unwrap_or_default());

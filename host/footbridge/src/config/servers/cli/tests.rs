@@ -1,0 +1,121 @@
+//! Entries of type `cli`, from their text alone.
+
+use std::{ffi::OsString, path::Path};
+
+use serde_json::{Value, json};
+
+use super::super::{Meaning, Reader, meant};
+use crate::config::{Commands, Gathered, written};
+use footbridge_mcp::{TransportSpec, wrapped::CliSpec};
+
+/// What an entry means, and how many secrets it has.
+fn read_entry(entry: &Value) -> (Meaning, usize) {
+    let file = json!({"mcpServers": {"w": entry}}).to_string();
+    let vars = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/x")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    let var = |name: &str| match name {
+        "KEY" => Some(OsString::from("s3cret-value")),
+        "HOME" => Some(OsString::from("/home/x")),
+        _ => None,
+    };
+    let servers = written::servers(Path::new("/etc/x/servers.json"), &file).unwrap();
+    let commands = Commands::default();
+    let mut reader = Reader { var: &var, base: Path::new("/"), commands: &commands, gathered: Gathered::default() };
+    let meaning = meant(&servers[0], &mut reader, &vars);
+    (meaning, reader.gathered.secrets.len())
+}
+
+fn spec(found: &Meaning) -> &CliSpec {
+    assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
+    match &found.spec.as_ref().unwrap().transport {
+        TransportSpec::Cli(cli) => cli,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_tool(tool: Value) -> Value {
+    json!({"type": "cli", "allowedPrograms": ["cat", "env"], "command": "cat", "tools": [tool]})
+}
+
+fn mistakes(entry: &Value) -> String {
+    read_entry(entry).0.mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_tool_is_a_program_with_places_for_arguments() {
+    let entry = json!({
+        "type": "cli", "allowedPrograms": ["cat", "env"], "env": {"A": "1", "API_KEY": "${KEY}"}, "cwd": "sub",
+        "tools": [
+            {"name": "show", "command": "cat", "description": "Shows", "args": ["--", "{file}", ["-n", "{n}"]],
+             "inputSchema": {"type": "object", "properties": {"file": {"type": "string"}, "n": {"type": "integer"}}},
+             "annotations": {"readOnlyHint": true}, "timeout": "5s", "output": "json", "exitCodes": [0, 1]},
+            {"name": "plain", "command": "env", "args": ["{a}", "{b}"], "stdin": "{*}", "env": {"A": "2"},
+             "allowOptions": ["a"]},
+        ],
+    });
+    let (found, secrets) = read_entry(&entry);
+    let cli = spec(&found);
+    let [show, plain] = &cli.tools[..] else { panic!("{cli:?}") };
+    assert!(show.program.command.ends_with("/cat") && show.program.command.starts_with('/'));
+    assert_eq!(show.program.cwd.as_deref(), Some(Path::new("/etc/x/sub")));
+    assert_eq!((show.args.len(), show.args[2].len(), show.ends_well.as_slice()), (3, 2, &[0, 1][..]));
+    assert_eq!(show.definition["annotations"], json!({"readOnlyHint": true}));
+    let schema = &plain.definition["inputSchema"];
+    assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["a", "b"]), &json!(false)));
+    assert_eq!([plain.args[0][0].may_be_option, plain.args[1][0].may_be_option], [true, false]);
+    let value = |name: &str| plain.program.env.iter().find(|(n, _)| n == name).unwrap().1.expose().to_owned();
+    assert_eq!([value("A"), value("API_KEY"), value("HOME")], ["2", "s3cret-value", "/home/x"]);
+    assert!(secrets >= 1);
+}
+
+#[test]
+fn what_is_wrong_is_said_all_at_once() {
+    let said = mistakes(&json!({"type": "cli", "tools": [{"name": "a"}, {"name": "a", "args": ["{"]}]}));
+    for part in ["no \"allowedPrograms\"", "tool \"a\": it names no program", "two tools are called \"a\""] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(mistakes(&json!({"type": "cli", "allowedPrograms": ["cat"]})).contains("no \"tools\""));
+}
+
+#[test]
+fn what_is_wrong_with_a_tool_is_said_with_what_to_write() {
+    for (tool, part) in [
+        (json!({"name": "a", "command": "rm"}), "it runs \"rm\", which is none of \"allowedPrograms\" (cat, env)"),
+        (json!({"name": "a", "command": "/bin/rm"}), "none of \"allowedPrograms\""),
+        (json!({"name": "a", "args": ["{x"]}), "a brace by itself"),
+        (json!({"name": "a", "args": ["{x}"], "inputSchema": {"type": "object"}}), "\"{x}\" is in its words"),
+        (json!({"name": "a", "allowOptions": ["x"]}), "it allows options for \"x\""),
+        (json!({"name": "a", "args": ["${NONE}"]}), "NONE is not set"),
+        (json!({"name": "a", "env": {"X": {"file": "/no/such/file"}}}), "\"X\": cannot read the secret file"),
+        (json!({"name": "a", "inputSchema": 5}), "inputSchema"),
+        (json!({"name": "a", "inputSchema": {"type": 5}}), "\"inputSchema\" cannot be used"),
+        (json!({"name": "a", "timeout": "soon"}), "\"soon\" is no duration"),
+        (json!({"name": "a", "output": "xml"}), "output \"xml\" is not known"),
+        (json!({"name": "a", "argz": []}), "key \"argz\" is not known; did you mean \"args\"?"),
+        (json!({"name": ""}), "cannot be served"),
+        (json!({}), "it has no \"name\""),
+        (json!({"name": "a", "args": [5]}), "\"args\" holds a number"),
+        (json!({"name": "a", "exitCodes": [300]}), "a number from 0 to 255"),
+    ] {
+        let said = mistakes(&with_tool(tool.clone()));
+        assert!(said.contains(part), "{tool}: {said}");
+    }
+}
+
+#[test]
+fn no_shell_is_a_program_of_a_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("not-a-shell");
+    std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+    for program in ["sh", "/bin/bash", link.to_str().unwrap()] {
+        let entry = json!({"type": "cli", "allowedPrograms": [program], "tools": [{"name": "a"}]});
+        assert!(mistakes(&entry).contains("is a shell"), "{program}: {}", mistakes(&entry));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_noted() {
+    let entry = json!({"type": "cli", "allowedPrograms": ["no-such-program"], "tools": [{"name": "a"}]});
+    let (found, _) = read_entry(&entry);
+    assert_eq!(spec(&found).missing.as_deref(), Some("no-such-program"));
+    assert!(found.notes[0].what.contains("\"no-such-program\" is not found: install it"), "{:?}", found.notes);
+}

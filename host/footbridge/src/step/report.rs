@@ -1,0 +1,146 @@
+//! The report of a step: one object of the shape `mcp-client/1`, whatever happened.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+/// The shape that is written.
+const SCHEMA: &str = "mcp-client/1";
+/// Most characters of an error, which a tool may have written.
+const MAX_ERROR: usize = 4_000;
+
+/// What became of a step.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct StepReport {
+    schema: &'static str,
+    success: bool,
+    error: Option<String>,
+    data: Data,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    content: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<Value>>,
+}
+
+/// What of a result counts here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    content: Option<Box<RawValue>>,
+    structured_content: Option<Box<RawValue>>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+impl StepReport {
+    /// Of a result.
+    pub(crate) fn of(result: &RawValue) -> Self {
+        let Ok(given) = serde_json::from_str::<Given>(result.get()) else {
+            return Self::failed("its result is none of MCP: an object with \"content\" is expected");
+        };
+        let content = given.content.filter(|content| content.get().starts_with('[')).unwrap_or_else(nothing);
+        let error = given.is_error.then(|| said(&content));
+        let data = Data { content, structured_content: given.structured_content, steps: None };
+        Self { schema: SCHEMA, success: !given.is_error, error, data }
+    }
+
+    /// Of what has no result, and why.
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        let data = Data { content: nothing(), structured_content: None, steps: None };
+        Self { schema: SCHEMA, success: false, error: Some(cut(why.into())), data }
+    }
+
+    /// Of several steps: it went well if each did.
+    pub(crate) fn of_all(reports: &[(String, Self)]) -> Self {
+        let failed: Vec<&str> =
+            reports.iter().filter(|(_, report)| !report.success).map(|(name, _)| name.as_str()).collect();
+        let line = |(name, report): &(String, Self)| match &report.error {
+            None => format!("{name}: ok"),
+            Some(error) => format!("{name}: {error}"),
+        };
+        let lines: Vec<String> = reports.iter().map(line).collect();
+        let content = json!([{"type": "text", "text": lines.join("\n")}]);
+        let content = serde_json::value::to_raw_value(&content).unwrap_or_else(|_| nothing());
+        let step = |(name, report): &(String, Self)| {
+            let mut all = json!({"name": name});
+            if let (Some(all), Ok(Value::Object(report))) = (all.as_object_mut(), serde_json::to_value(report)) {
+                all.extend(report);
+            }
+            all
+        };
+        let steps = Some(reports.iter().map(step).collect());
+        let error = (!failed.is_empty())
+            .then(|| format!("{} of {} steps failed: {}", failed.len(), reports.len(), failed.join(", ")));
+        let data = Data { content, structured_content: None, steps };
+        Self { schema: SCHEMA, success: failed.is_empty(), error, data }
+    }
+
+    /// Whether it did what it was for.
+    pub(crate) fn is_success(&self) -> bool {
+        self.success
+    }
+
+    /// One line of JSON.
+    pub(crate) fn line(&self) -> String {
+        let text = serde_json::to_string(self);
+        let plain =
+            |error| json!({"schema": SCHEMA, "success": false, "error": format!("{error}"), "data": {"content": []}});
+        text.unwrap_or_else(|error| plain(error).to_string()) + "\n"
+    }
+}
+
+fn nothing() -> Box<RawValue> {
+    RawValue::from_string("[]".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// The texts of a content, which say what a tool failed with.
+fn said(content: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let blocks: Vec<Block> = serde_json::from_str(content.get()).unwrap_or_default();
+    let texts: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
+    let text = texts.join("\n");
+    if text.trim().is_empty() { "the tool reported an error without a word".to_owned() } else { cut(text) }
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MAX_ERROR) {
+        Some((at, _)) => format!("{}... [cut]", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(result: &str) -> StepReport {
+        StepReport::of(&RawValue::from_string(result.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_report_is_what_its_golden_line_says() {
+        let good = of(r#"{"content":[{"type":"text","text":"a \"b\""}],"structuredContent":{"n":1.0},"_meta":{}}"#);
+        let bad = of(
+            r#"{"content":[{"type":"text","text":"no"},{"type":"image"},{"type":"text","text":"way"}],"isError":true}"#,
+        );
+        let steps = [("good".to_owned(), good.clone()), ("bad".to_owned(), bad.clone())];
+        let all = StepReport::of_all(&steps);
+        let odd = [of(r#"{"isError":1}"#), of(r#"{"isError":true}"#), StepReport::failed("why\n\u{1b}[31m")];
+        let lines: String = [&good, &bad, &all].into_iter().chain(&odd).map(StepReport::line).collect();
+        assert_eq!(lines, include_str!("golden.jsonl"));
+    }
+
+    #[test]
+    fn what_a_tool_says_at_length_is_cut() {
+        let long = StepReport::failed("é".repeat(10_000));
+        assert!(long.error.unwrap().len() < 9_000);
+    }
+}

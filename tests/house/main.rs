@@ -62,6 +62,7 @@ const HOUSE: House = House {
         Crate { folder: "host/processes", package: "footbridge-processes" },
         Crate { folder: "host/calls", package: "footbridge-calls" },
         Crate { folder: "host/mcp", package: "footbridge-mcp" },
+        Crate { folder: "host/services", package: "footbridge-services" },
         Crate { folder: "host/edge", package: "footbridge-edge" },
         Crate { folder: "host/footbridge", package: "footbridge" },
     ],

@@ -25,7 +25,7 @@ mod writer;
 pub use head::{HeadKey, KeyError, SignedHead};
 pub use heads::{HeadSink, NotKept, lines_of};
 pub use journal::{ChainEnd, FileJournal, Journal, JournalError};
-pub use record::{OutcomeRecord, Record};
+pub use record::{ExchangeRecord, OutcomeRecord, Record, UsageRecord};
 pub use recorder::Recorder;
 pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use shared::SharedJournal;

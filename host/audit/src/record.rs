@@ -30,13 +30,70 @@ pub struct OutcomeRecord {
     pub duration_ms: u64,
     /// How large the answer was, bytes.
     pub bytes: usize,
+    /// What passed, of what passes while it comes.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<Box<ExchangeRecord>>,
+}
+
+/// What passed of a request and its answer.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ExchangeRecord {
+    /// The status of the answer.
+    pub status: u16,
+    /// Bytes of the request's body.
+    pub sent: u64,
+    /// Bytes of the answer's body.
+    pub received: u64,
+    /// The digest of the request's body, as far as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_digest: Option<String>,
+    /// The digest of the answer's body, as far as it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_digest: Option<String>,
+    /// From the admission to the head of the answer, milliseconds.
+    pub first_byte_ms: u64,
+    /// How often the service's credential was taken out of the answer.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub redacted: u64,
+    /// What the answer says of its use of a model.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageRecord>,
+}
+
+/// What an answer says of its use of a model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct UsageRecord {
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens that went in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    /// Tokens that came out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
+    /// Of those that went in, how many were kept from before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_cached: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl OutcomeRecord {
     /// Of what was recorded as an intent and did not leave.
     #[must_use]
     pub fn not_sent(id: &str, why: &str) -> Self {
-        Self { id: id.to_owned(), outcome: "not_sent", detail: Some(why.to_owned()), duration_ms: 0, bytes: 0 }
+        Self {
+            id: id.to_owned(),
+            outcome: "not_sent",
+            detail: Some(why.to_owned()),
+            duration_ms: 0,
+            bytes: 0,
+            exchange: None,
+        }
     }
 }
 

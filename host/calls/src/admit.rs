@@ -85,6 +85,10 @@ impl Audit {
             id: id.clone(),
             called: self.called(call),
             arguments: self.arguments(call).await,
+            length: match call.request() {
+                OutgoingRequest::Service(call) => call.length(),
+                _ => None,
+            },
             definition: call.definition().map(digest_text),
             decided: DecidedLine {
                 approval: cleared.approval().map(|approved| approved.id.to_string()),

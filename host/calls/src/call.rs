@@ -85,7 +85,7 @@ impl Stages {
     }
 
     /// Waits for a person, for a place again, and takes the grant, if everything is as it was when they were asked.
-    async fn approved(
+    pub(crate) async fn approved(
         &self,
         question: Question,
         cancel: &CancellationToken,
@@ -93,8 +93,7 @@ impl Stages {
     ) -> Result<(Cleared, Place), Box<NotCleared>> {
         let granted = self.approvals.ask(question)?.granted(cancel, patience).await?;
         let call = granted.call();
-        let session = call.principal().session();
-        let entered = cancel.run_until_cancelled(session.enter_again(Some(call.server()))).await;
+        let entered = cancel.run_until_cancelled(call.enter_again()).await;
         let place = match entered.filter(|_| !cancel.is_cancelled()) {
             Some(Ok(place)) => place,
             Some(Err(over)) => return Err(Box::new(granted.given_up(Cause::OverLimit(over)))),

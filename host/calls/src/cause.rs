@@ -66,6 +66,29 @@ pub enum Cause {
         /// What was asked for.
         uri: String,
     },
+    /// The session has no such service.
+    UnknownService {
+        /// What was asked for.
+        service: String,
+        /// What it has.
+        known: Vec<ServerName>,
+    },
+    /// The service does not take such a request.
+    RequestNotAllowed {
+        /// The service.
+        service: ServerName,
+        /// Method and path.
+        request: String,
+    },
+    /// The body of a request to a service is over a limit.
+    BodyTooLarge {
+        /// The limit, bytes.
+        limit: usize,
+        /// Whether it is that of bodies that a person is asked about.
+        asked: bool,
+    },
+    /// The body of a request to a service did not come whole, or not in time.
+    BodyBroken,
     /// The tool is not what was pinned.
     NotAsPinned {
         /// The server.
@@ -275,7 +298,10 @@ impl Cause {
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
-            Self::UnknownServer { .. } => Reason::UnknownServer,
+            Self::UnknownServer { .. } | Self::UnknownService { .. } => Reason::UnknownServer,
+            Self::RequestNotAllowed { .. } => Reason::DeniedByPolicy,
+            Self::BodyTooLarge { .. } => Reason::TooLarge,
+            Self::BodyBroken => Reason::BadRequest,
             Self::UnknownTool { .. } => Reason::UnknownTool,
             Self::UnknownPrompt { .. } => Reason::UnknownPrompt,
             Self::UnknownResource { .. } => Reason::UnknownResource,

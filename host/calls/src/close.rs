@@ -79,7 +79,7 @@ fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> OutcomeRecord {
         Outcome::Unknown(why) => ("unknown", Some(why.to_string()), 0),
     };
     let duration_ms = u64::try_from(receipt.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    OutcomeRecord { id: receipt.id.clone(), outcome: word, detail, duration_ms, bytes }
+    OutcomeRecord { id: receipt.id.clone(), outcome: word, detail, duration_ms, bytes, exchange: None }
 }
 
 fn not_sent_word(why: &NotSent) -> &'static str {

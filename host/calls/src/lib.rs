@@ -27,6 +27,8 @@ pub mod replay;
 pub mod reply;
 pub mod request;
 pub mod resolve;
+pub mod service;
+mod service_call;
 pub mod session;
 pub mod sessions;
 pub mod upstream;

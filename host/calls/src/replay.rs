@@ -120,6 +120,12 @@ impl PastCall {
             (Some(effects), "tool") => self.by(&rules, &rules.tool(server, name, effects), true),
             (Some(_), "resource") => self.by(&rules, &Subject::resource(server, name), false),
             (Some(_), "prompt") => self.by(&rules, &Subject::prompt(server, name), true),
+            (Some(effects), "http") => {
+                // The query is no part of what rules look at.
+                let Some((method, path)) = name.split_once(' ') else { return unknown(Missing::Name) };
+                let path = path.split('?').next().unwrap_or(path);
+                self.by(&rules, &Subject::http(server, method, path, effects), false)
+            }
             (Some(_), "completion") => {
                 // The record does not say whether the name is a prompt's or a template.
                 let of_prompt = self.by(&rules, &Subject::completion(server, name), false);

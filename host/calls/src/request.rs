@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
+use crate::service_call::ServiceCall;
 use footbridge_core::{budget::Held, catalogue::Tool, digest::Digest, gate::Subject};
 use serde_json::value::RawValue;
 
@@ -31,6 +32,8 @@ pub enum Target {
     Prompt(String),
     /// `complete`.
     Completion(Completed),
+    /// A request to a service: its method and path.
+    Service(String),
 }
 
 /// What a completion is about.
@@ -84,6 +87,9 @@ pub const PROMPT: &str = "ref/prompt";
 /// The same of a template.
 pub const TEMPLATE: &str = "ref/resource";
 
+/// The word for requests to services in records.
+const HTTP: &str = "http";
+
 impl Target {
     /// The word for it in records.
     #[must_use]
@@ -93,6 +99,7 @@ impl Target {
             Self::Resource(_) => "resource",
             Self::Prompt(_) => "prompt",
             Self::Completion(_) => "completion",
+            Self::Service(_) => HTTP,
         }
     }
 
@@ -100,7 +107,7 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Tool(name) | Self::Resource(name) | Self::Prompt(name) => name,
+            Self::Tool(name) | Self::Resource(name) | Self::Prompt(name) | Self::Service(name) => name,
             Self::Completion(about) => about.name(),
         }
     }
@@ -140,6 +147,8 @@ pub enum OutgoingRequest {
         /// The canonical text of its parameters, what it is about included.
         params: Box<RawValue>,
     },
+    /// A request to a service, which no MCP server gets.
+    Service(Box<ServiceCall>),
 }
 
 impl OutgoingRequest {
@@ -151,6 +160,7 @@ impl OutgoingRequest {
             Self::ReadResource { uri } => ("resource", uri),
             Self::GetPrompt { name, .. } => ("prompt", name),
             Self::Complete { about, .. } => ("completion", about.name()),
+            Self::Service(call) => (HTTP, call.name()),
         }
     }
 
@@ -165,7 +175,7 @@ impl OutgoingRequest {
     pub fn definition(&self) -> Option<Digest> {
         match self {
             Self::CallTool { definition, .. } => Some(*definition),
-            Self::ReadResource { .. } | Self::GetPrompt { .. } | Self::Complete { .. } => None,
+            Self::ReadResource { .. } | Self::GetPrompt { .. } | Self::Complete { .. } | Self::Service(_) => None,
         }
     }
 
@@ -180,12 +190,22 @@ impl OutgoingRequest {
         [self.subject()].into_iter().chain(self.arguments().map(RawValue::get))
     }
 
+    /// The text of its arguments for the record: what is shown, but for requests to services, whose bodies no record has.
+    #[must_use]
+    pub(crate) fn recorded(&self) -> Option<&RawValue> {
+        match self {
+            Self::Service(call) => Some(call.recorded()),
+            _ => self.arguments(),
+        }
+    }
+
     /// The canonical text of its arguments: what is digested, recorded, shown and sent. A resource has none.
     #[must_use]
     pub fn arguments(&self) -> Option<&RawValue> {
         match self {
             Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => Some(arguments),
             Self::Complete { params, .. } => Some(params),
+            Self::Service(call) => Some(call.shown()),
             Self::ReadResource { .. } => None,
         }
     }

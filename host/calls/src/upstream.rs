@@ -238,6 +238,11 @@ impl Executed {
         Self { receipt, outcome: send(outgoing).await }
     }
 
+    /// Of a request to a service that has no answer; its carrier took the admission apart.
+    pub(crate) fn without_answer(receipt: Receipt, outcome: Outcome) -> Self {
+        Self { receipt, outcome }
+    }
+
     /// For `close`, which turns it into a reply.
     pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
         (self.receipt, self.outcome)

@@ -3,12 +3,14 @@
 //! Times are durations, sizes are bytes. `table` has their names and bounds, `overrides` what one session has instead.
 
 pub mod overrides;
+mod services;
 pub mod table;
 
 use std::time::Duration;
 
 use footbridge_proto::json::{MAX_ARGUMENT_DEPTH, MAX_BODY_DEPTH};
 use serde::Deserialize;
+pub use services::ServiceLimits;
 
 use crate::human::{duration, size};
 
@@ -23,6 +25,8 @@ pub struct Limits {
     pub edge: EdgeLimits,
     /// Of calls.
     pub calls: CallLimits,
+    /// Of requests to services.
+    pub services: ServiceLimits,
     /// Of MCP servers and what they send.
     pub servers: ServerLimits,
     /// Of the record.

@@ -66,6 +66,12 @@ struct WrittenRule {
     #[serde(default)]
     uri: Option<Words<String>>,
     #[serde(default)]
+    service: Option<Words<String>>,
+    #[serde(default)]
+    method: Option<Words<String>>,
+    #[serde(default)]
+    path: Option<Words<String>>,
+    #[serde(default)]
     effects: Option<Words<Effect>>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -216,8 +222,10 @@ impl Reader<'_> {
             }
         };
         let servers = patterns("server", &written.server, Of::Text);
+        let servers = servers.or(patterns("service", &written.service, Of::Text));
+        let methods = patterns("method", &written.method, Of::Text);
         let names = patterns("tool", &written.tool, Of::Text).or(patterns("prompt", &written.prompt, Of::Text));
-        let uris = patterns("uri", &written.uri, Of::Uri);
+        let uris = patterns("uri", &written.uri, Of::Uri).or(patterns("path", &written.path, Of::Uri));
         let effects = written.effects.as_ref().map(|effects| Effects::of(&effects.0));
         let kinds = self.kinds(&written).unwrap_or_else(|mistake| {
             mistakes.push(mistake);
@@ -230,7 +238,7 @@ impl Reader<'_> {
         let conditions = self.conditions(written.decision, written.arguments);
         match conditions {
             Ok(conditions) if mistakes.is_empty() => {
-                let scope = Scope { kinds, servers, names, uris, effects, labels };
+                let scope = Scope { kinds, servers, names, uris, methods, effects, labels };
                 Ok(Rule { id: id.into(), says: written.decision, scope, conditions })
             }
             Ok(_) => Err(mistakes),
@@ -246,6 +254,9 @@ impl Reader<'_> {
                 kinds = kinds.and(Kinds::of(to));
             }
         };
+        let of_servers = [CallKind::Tool, CallKind::Resource, CallKind::Prompt, CallKind::Completion];
+        narrow(rule.server.is_some(), &of_servers);
+        narrow(rule.service.is_some() || rule.method.is_some() || rule.path.is_some(), &[CallKind::Http]);
         narrow(rule.tool.is_some(), &[CallKind::Tool]);
         narrow(rule.prompt.is_some(), &[CallKind::Prompt, CallKind::Completion]);
         narrow(rule.uri.is_some(), &[CallKind::Resource, CallKind::Completion]);
@@ -256,7 +267,8 @@ impl Reader<'_> {
         if kinds.is_empty() || (rule.prompt.is_some() && rule.uri.is_some()) {
             let what = "this rule can never match: no kind of call has all that it asks for; tools have \"tool\" and \
                         \"arguments\", prompts \"prompt\" and \"arguments\", resources \"uri\", completions \"prompt\" \
-                        or \"uri\"";
+                        or \"uri\", all four \"server\", and requests to services \"service\", \"method\" and \
+                        \"path\"";
             return Err(self.wrong(what));
         }
         if rule.effects.as_ref().is_some_and(|effects| !can_have(kinds, rule.decision, Effects::of(&effects.0))) {

@@ -8,6 +8,7 @@
 
 pub mod shapes;
 mod spellings;
+mod stream;
 
 use std::{
     borrow::Cow,
@@ -21,6 +22,7 @@ use std::{
 use aho_corasick::{AhoCorasick, Match, MatchKind};
 
 use crate::secret::Secret;
+pub use stream::StreamRedactor;
 
 /// Shortest value that is looked for.
 pub const MIN_BYTES: usize = 8;
@@ -51,6 +53,16 @@ struct Finder {
     automaton: AhoCorasick,
     /// The secret of each spelling.
     owners: Vec<usize>,
+    /// The spellings, the longest first.
+    texts: Vec<String>,
+    /// Which bytes one of them begins with.
+    first_bytes: [bool; 256],
+}
+
+impl fmt::Debug for Finder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finder(hidden)")
+    }
 }
 
 /// The automaton's own text would spell the values out.
@@ -90,7 +102,12 @@ impl Redactor {
         match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts) {
             Ok(automaton) => {
                 known.longest = longest;
-                known.finder = Some(Arc::new(Finder { automaton, owners }));
+                let mut first_bytes = [false; 256];
+                texts
+                    .iter()
+                    .filter_map(|text| text.bytes().next())
+                    .for_each(|byte| first_bytes[usize::from(byte)] = true);
+                known.finder = Some(Arc::new(Finder { automaton, owners, texts, first_bytes }));
             }
             // Only gigabytes of values get here.
             Err(error) => tracing::error!(%error, "values of new secrets are not taken out of what servers say"),
@@ -109,6 +126,12 @@ impl Redactor {
         spared.sort_unstable();
         spared.dedup();
         Self { spared: spared.into(), ..self.clone() }
+    }
+
+    /// The same, which counts by itself from now on.
+    #[must_use]
+    pub fn counting_anew(&self) -> Self {
+        Self { replaced: Arc::default(), ..self.clone() }
     }
 
     fn finder(&self) -> Option<Arc<Finder>> {

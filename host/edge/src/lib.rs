@@ -7,7 +7,8 @@
 //! `http`, `dialect`, `calls`, `live`, `requests`; a dialect uses the first two, and what dialects share: `json_rpc`,
 //! `search` and `wording`.
 //!
-//! Another dialect is one more module like these, and a line in [`Edge::new`].
+//! Another dialect is one more module like these, and a line in [`Edge::new`]. `services` is none: what it carries is
+//! no message with an answer but a request whose body and answer pass as they come.
 //!
 //! It refuses to know what a call goes through, who is asked about it and what carries it out: that is in
 //! `footbridge_calls`. It knows no file but a socket's, and makes no session.
@@ -25,6 +26,7 @@ mod live;
 mod mcp;
 mod requests;
 mod search;
+mod services;
 
 #[cfg(test)]
 #[path = "../../../tests/skipped.rs"]
@@ -54,6 +56,7 @@ use crate::{
 };
 use footbridge_calls::{auth::Peer, call::Stages, session::Session};
 use footbridge_core::limits::Limits;
+use footbridge_services::Services;
 
 /// Serves sessions on listeners. Clones share their limits and tasks.
 #[derive(Clone)]
@@ -73,17 +76,23 @@ pub struct ServedSession {
 }
 
 impl Edge {
-    /// An edge in front of these stages. `allowed_hosts` are names besides loopback that a `Host` header may give.
+    /// An edge in front of these stages and services. `allowed_hosts` are names besides loopback that a `Host` header may give.
     #[must_use]
-    pub fn new(stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
+    pub fn new(stages: Stages, limits: &Limits, allowed_hosts: Vec<String>, services: Services) -> Self {
         let bridge = Bridge { list_wait: limits.calls.list_wait };
         let mcp = Mcp::new(limits.calls.list_wait);
-        Self::speaking(vec![Arc::new(bridge), Arc::new(mcp)], stages, limits, allowed_hosts)
+        Self::speaking(vec![Arc::new(bridge), Arc::new(mcp)], (stages, services), limits, allowed_hosts)
     }
 
-    fn speaking(dialects: Vec<Arc<dyn Dialect>>, stages: Stages, limits: &Limits, allowed_hosts: Vec<String>) -> Self {
+    fn speaking(
+        dialects: Vec<Arc<dyn Dialect>>,
+        (stages, services): (Stages, Services),
+        limits: &Limits,
+        allowed_hosts: Vec<String>,
+    ) -> Self {
         let shared = Shared {
             stages: Arc::new(stages),
+            services,
             dialects,
             limits: limits.edge.clone(),
             allowed_hosts,

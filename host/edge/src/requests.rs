@@ -32,6 +32,7 @@ use crate::{
         stream::Phase,
     },
     live::{self, Client},
+    services::{self, RefusedHead, ServiceFront, ServiceHead},
 };
 use footbridge_calls::cause::Cause;
 use footbridge_calls::{
@@ -43,6 +44,7 @@ use footbridge_calls::{
     session::Session,
 };
 use footbridge_core::{budget::Held, limits::EdgeLimits};
+use footbridge_services::Services;
 
 /// Large bodies that are read at a time.
 pub(crate) const LARGE_BODIES: usize = 2;
@@ -51,6 +53,7 @@ pub(crate) const LARGE_BODIES: usize = 2;
 pub(crate) struct Shared {
     pub(crate) stages: Arc<Stages>,
     pub(crate) dialects: Vec<Arc<dyn Dialect>>,
+    pub(crate) services: Services,
     pub(crate) limits: EdgeLimits,
     /// Names besides loopback that a `Host` header may give.
     pub(crate) allowed_hosts: Vec<String>,
@@ -100,6 +103,9 @@ impl Requests {
 
     async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Response<Pieces> {
         let (head, incoming) = request.into_parts();
+        if services::is_service_path(&head) {
+            return self.service(head, incoming, phase).await;
+        }
         let dialect = match self.route(&head) {
             Ok(Route::Health) => return response::empty(StatusCode::NO_CONTENT),
             Ok(Route::Dialect(dialect)) => dialect,
@@ -131,6 +137,28 @@ impl Requests {
         }
     }
 
+    /// Answers a request to a service.
+    async fn service(&self, head: Parts, incoming: Incoming, phase: Phase) -> Response<Pieces> {
+        let Shared { stages, services, tasks, .. } = &*self.shared;
+        let front = ServiceFront { stages, services, tasks };
+        let asked = ServiceHead::of(&head);
+        if let Err(refusal) = head::check_origin(&head, &self.shared.allowed_hosts) {
+            return front.refuse(&asked, RefusedHead::Any(refusal), incoming).await;
+        }
+        let shown = asked.credentials();
+        let opens = |token: &Vec<u8>| Some((authenticate(&self.session, &self.peer, token).ok()?, token.clone()));
+        let Some((principal, token)) = shown.iter().find_map(opens) else {
+            if !shown.is_empty() {
+                self.wrong_token().await;
+            }
+            return front.refuse(&asked, RefusedHead::Token, incoming).await;
+        };
+        if asked.leaks(&token) {
+            return front.refuse(&asked, RefusedHead::TokenLeaks, incoming).await;
+        }
+        front.carry_out(principal, head, incoming, phase).await
+    }
+
     fn route(&self, head: &Parts) -> Result<Route, Refusal> {
         head::check_origin(head, &self.shared.allowed_hosts)?;
         if head::asks_for_health(head) {
@@ -145,10 +173,15 @@ impl Requests {
     async fn principal(&self, headers: &HeaderMap) -> Option<Principal> {
         let shown = head::token(headers).and_then(|token| authenticate(&self.session, &self.peer, token).ok());
         if shown.is_none() && headers.contains_key(header::AUTHORIZATION) {
-            self.note_wrong_token();
-            sleep(self.shared.limits.wrong_token_delay).await;
+            self.wrong_token().await;
         }
         shown
+    }
+
+    /// A wrong token waits.
+    async fn wrong_token(&self) {
+        self.note_wrong_token();
+        sleep(self.shared.limits.wrong_token_delay).await;
     }
 
     /// Logs the first wrong token, the second, the fourth, and so on: a flood of them is no flood of lines.

@@ -137,7 +137,7 @@ fn of_server(cause: &Cause) -> String {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
         }
         Cause::NoAnswer { server, why } => format!("{}. {NOT_REPEATED_BLINDLY}", no_answer(server, *why)),
-        other => said_alike(other).to_owned(),
+        other => of_services(other),
     }
 }
 
@@ -164,6 +164,28 @@ fn of_names(cause: &Cause) -> String {
     }
 }
 
+/// Of causes that only requests to services have.
+fn of_services(cause: &Cause) -> String {
+    match cause {
+        Cause::UnknownService { service, known } => format!(
+            "This session has no service \"{}\". It has: {}. The operator gives it one with --service",
+            repeated(service),
+            connected(known)
+        ),
+        Cause::RequestNotAllowed { service, request } => format!(
+            "Service \"{service}\" does not take \"{}\": it is none of its \"requests\" in footbridge.toml. Nothing \
+             was sent",
+            repeated(request)
+        ),
+        Cause::BodyTooLarge { limit, asked: true } => format!(
+            "The body is over {limit} bytes, and a person cannot be asked about more (limit services.asked_bytes). \
+             Nothing was sent"
+        ),
+        Cause::BodyTooLarge { limit, .. } => format!("The body is over {limit} bytes (limit services.request_bytes)"),
+        other => said_alike(other).to_owned(),
+    }
+}
+
 /// Of causes whose words hang on nothing.
 fn said_alike(cause: &Cause) -> &'static str {
     match cause {
@@ -182,6 +204,7 @@ fn said_alike(cause: &Cause) -> &'static str {
             "The call was not made: its session has ended, or its token or policy was replaced; try again"
         }
         Cause::OverLimit(_) => "Too many calls at once: try again in a moment",
+        Cause::BodyBroken => "The body did not arrive whole, or not in time. Nothing was sent",
         Cause::NoThread => "The machine has no thread or memory for it: try again in a moment",
         Cause::BytesHeld => "Too many bytes are held at once: try again in a moment",
         Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
@@ -197,6 +220,9 @@ fn said_alike(cause: &Cause) -> &'static str {
         // Those with data of their own have their words above. All are named, so that a new one is not said like this.
         Cause::Internal(Broken::Result)
         | Cause::UnknownServer { .. }
+        | Cause::UnknownService { .. }
+        | Cause::RequestNotAllowed { .. }
+        | Cause::BodyTooLarge { .. }
         | Cause::UnknownTool { .. }
         | Cause::UnknownPrompt { .. }
         | Cause::UnknownResource { .. }
@@ -303,6 +329,8 @@ fn no_answer(server: &ServerName, why: NoAnswer) -> String {
         NoAnswer::Timeout => format!("Server \"{server}\" did not answer in time"),
         NoAnswer::Cancelled => "The call was cancelled after it was sent".to_owned(),
         NoAnswer::Unusable => format!("The answer of server \"{server}\" cannot be used"),
+        NoAnswer::TooMuchSent => format!("The body that was sent to \"{server}\" is over its limit, and was cut"),
+        NoAnswer::BodyBroken => format!("The body for \"{server}\" did not arrive whole"),
         NoAnswer::Busy => format!("The answer of server \"{server}\" did not fit into memory set aside for answers"),
     }
 }

@@ -36,6 +36,7 @@ use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Re
 use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{ServerLog, Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
+use footbridge_services::{ServiceSpec, Services};
 
 pub(crate) use operator_call::OperatorCalls;
 pub use operator_call::{NotCalled, OperatorCall};
@@ -50,6 +51,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 struct Front {
     limits: Limits,
     allow_hosts: Vec<String>,
+    services: Vec<ServiceSpec>,
     audit: Audit,
     budget: Budget,
     approval: Asking,
@@ -65,6 +67,7 @@ pub struct Harness {
     edge: Edge,
     stages: Stages,
     upstream: Upstream,
+    services: Services,
     servers: Option<Servers>,
     pins: Option<Pins>,
     approvals: Approvals,
@@ -132,6 +135,7 @@ impl Harness {
             descriptors,
             limits: config.limits,
             allow_hosts: config.allow_hosts,
+            services: config.services,
             audit,
             budget,
             approval: config.approval,
@@ -172,19 +176,21 @@ impl Harness {
         let approval = Asking { watch: Some(false), command: None, webhook: None };
         let launcher = Launcher::default();
         let descriptors = descriptors::for_sessions(footbridge_processes::descriptors::limit(), &[], &limits);
-        let front = Front { limits, allow_hosts: Vec::new(), audit, budget, approval, launcher, pins, descriptors };
+        let (allow_hosts, services) = (Vec::new(), Vec::new());
+        let front = Front { limits, allow_hosts, services, audit, budget, approval, launcher, pins, descriptors };
         Ok(Self::behind(front, provider, redactor))
     }
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, audit, budget, approval, launcher, pins, descriptors } = front;
+        let Front { limits, allow_hosts, services, audit, budget, approval, launcher, pins, descriptors } = front;
+        let services = Services::new(services, &limits.services);
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let approvals = Approvals::new(approval.approvers(limits.approval.command_time, launcher), audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
-        let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone());
+        let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone(), services.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
         let connections = Connections::new(&limits.edge, descriptors);
@@ -193,6 +199,7 @@ impl Harness {
             edge,
             stages,
             upstream,
+            services,
             servers: None,
             pins,
             approvals,
@@ -233,6 +240,12 @@ impl Harness {
     /// What commands may look at and restart.
     pub(crate) fn overseen(&self) -> Overseen {
         Overseen { servers: self.servers.clone(), pins: self.pins.clone(), audit: self.audit.clone() }
+    }
+
+    /// The services of the configuration.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        &self.services
     }
 
     /// The MCP servers, for the operator's view of them; none over another provider.

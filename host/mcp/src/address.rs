@@ -6,11 +6,12 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     task::{Context, Poll},
 };
 
+use footbridge_core::public_address::is_public;
 use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
@@ -117,54 +118,6 @@ impl Rule {
     }
 }
 
-/// Whether an address is one of the public internet.
-fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => match embedded_v4(ip) {
-            Some(inner) => is_public_v4(inner),
-            None => is_public_v6(ip),
-        },
-    }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    let special = match a {
-        0 | 10 | 127 => true,
-        100 => (64..128).contains(&b), // carrier-grade NAT
-        169 => b == 254,               // link-local, metadata services
-        172 => (16..32).contains(&b),
-        192 => b == 168 || (b == 0 && (c == 0 || c == 2)) || (b == 88 && c == 99),
-        198 => b == 18 || b == 19 || (b == 51 && c == 100),
-        203 => b == 0 && c == 113,
-        224.. => true, // multicast, reserved, broadcast
-        _ => false,
-    };
-    !special
-}
-
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let first = ip.segments()[0];
-    // Global unicast is 2000::/3; documentation and the like inside of it lead nowhere.
-    (first & 0xe000) == 0x2000 && !(first == 0x2001 && ip.segments()[1] == 0x0db8)
-}
-
-/// The IPv4 address inside a mapped, translated (64:ff9b::/96) or 6to4 address.
-fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    let s = ip.segments();
-    let last = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        Ipv4Addr::new(a, b, c, d)
-    };
-    match s {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(last(high, low)),
-        [0x2002, high, low, ..] => Some(last(high, low)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,36 +136,6 @@ mod tests {
             ("https://user:secret@example.com/", None),
         ] {
             assert_eq!(check(&Url::parse(url).unwrap()).ok(), local, "{url}");
-        }
-    }
-
-    #[test]
-    fn private_addresses_in_any_writing_are_not_public() {
-        for ip in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "0.0.0.0",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::1",
-            "::",
-            "fe80::1",
-            "fc00::1",
-            "fd12::1",
-            "ff02::1",
-            "::ffff:127.0.0.1",
-            "::ffff:10.0.0.1",
-            "64:ff9b::7f00:1",
-            "2002:7f00:1::",
-        ] {
-            assert!(!is_public(ip.parse().unwrap()), "{ip}");
-        }
-        for ip in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
-            assert!(is_public(ip.parse().unwrap()), "{ip}");
         }
     }
 

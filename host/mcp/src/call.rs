@@ -228,6 +228,7 @@ fn to_wire(
             let params = serde_json::from_str(params.get())?;
             (ClientRequest::CompleteRequest(CompleteRequest::new(params)), None)
         }
+        OutgoingRequest::Service(_) => return Err(serde::de::Error::custom("a request to a service is none of MCP")),
     })
 }
 

@@ -27,6 +27,21 @@ fn all() -> Vec<(u64, Record)> {
         detail: Some("code -32000".into()),
         duration_ms: 4,
         bytes: 352,
+        exchange: Some(Box::new(crate::ExchangeRecord {
+            status: 200,
+            sent: 120,
+            received: 352,
+            sent_digest: Some("sha256:SENT".into()),
+            received_digest: Some("sha256:RECEIVED".into()),
+            first_byte_ms: 3,
+            redacted: 1,
+            usage: Some(crate::UsageRecord {
+                model: Some("m-1".into()),
+                tokens_in: Some(11),
+                tokens_out: Some(5),
+                tokens_cached: Some(3),
+            }),
+        })),
     };
     vec![
         (1, Record::started("0.1.0", 7, true, Some("ed25519:KEY"))),

@@ -132,6 +132,12 @@ pub enum NoAnswer {
     /// What came is no answer: broken, too long, or not of the protocol.
     #[error("the server's answer cannot be used")]
     Unusable,
+    /// More was sent than a request may have.
+    #[error("the request's body is over the limit")]
+    TooMuchSent,
+    /// The body of the request broke off.
+    #[error("the request's body broke off")]
+    BodyBroken,
     /// More was held than may be.
     #[error("the answer did not fit into memory set aside for answers")]
     Busy,

@@ -26,6 +26,12 @@ pub struct Audit {
     pub(crate) redaction: Arc<Redaction>,
 }
 
+impl std::fmt::Debug for Audit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Audit").finish_non_exhaustive()
+    }
+}
+
 impl Audit {
     /// Starts a record, in which the values of `secrets` show nowhere.
     ///

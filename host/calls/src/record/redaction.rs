@@ -42,7 +42,7 @@ impl Redaction {
 
     /// The arguments of a call, where they are recorded.
     pub(crate) async fn arguments(self: &std::sync::Arc<Self>, request: &OutgoingRequest) -> Option<String> {
-        let arguments = request.arguments()?;
+        let arguments = request.recorded()?;
         if !self.shows_arguments {
             return None;
         }

@@ -6,6 +6,7 @@
 mod arguments;
 mod completion;
 mod prompt;
+mod service;
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,6 +17,7 @@ use crate::{
     catalogue::{Visible, no_such_resource},
     catalogues::Catalogues,
     request::OutgoingRequest,
+    session::{OverLimit, Place},
 };
 pub use arguments::{ArgumentChecks, checked};
 use arguments::{heavy, text_of};
@@ -95,6 +97,10 @@ impl ResolvedCall {
             OutgoingRequest::ReadResource { uri } => Subject::resource(self.server.as_str(), uri),
             OutgoingRequest::GetPrompt { name, .. } => Subject::prompt(self.server.as_str(), name),
             OutgoingRequest::Complete { about, .. } => about.subject(self.server.as_str()),
+            OutgoingRequest::Service(call) => {
+                let path = call.path().as_written();
+                Subject::http(self.server.as_str(), call.method(), path, self.effects)
+            }
         }
     }
 
@@ -116,6 +122,15 @@ impl ResolvedCall {
     #[must_use]
     pub fn tested(&self) -> &Tested {
         &self.tested
+    }
+
+    /// Takes a place among what its session has in flight, for a call that gave its own away.
+    pub(crate) async fn enter_again(&self) -> Result<Place, OverLimit> {
+        let session = self.principal.session();
+        match &self.request {
+            OutgoingRequest::Service(_) => session.enter_service_again().await,
+            _ => session.enter_again(Some(&self.server)).await,
+        }
     }
 
     pub(crate) fn into_request(self) -> (ServerName, OutgoingRequest) {
@@ -229,6 +244,8 @@ impl Resolver {
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
                 self.read_arguments(principal, label, (text, Heavy::No), read).await
             }
+            // Those go another way: a server has nothing of this kind.
+            Target::Service(_) => Err(Cause::UnknownServer { server: server.to_string(), known: self.servers(rules) }),
             Target::Completion(about) => {
                 completion::find(&visible, rules, about)?;
                 let (label, asked) = ((server.clone(), about.name()), about.clone());

@@ -9,6 +9,7 @@ mod deadline;
 mod ended;
 mod life;
 mod over;
+mod services;
 mod spec;
 mod spending;
 
@@ -41,6 +42,7 @@ use footbridge_core::{
 pub use life::Life;
 pub(crate) use life::LifeControl;
 pub use over::OverLimit;
+use services::ServiceUse;
 pub use spec::SessionSpec;
 pub use spending::{BytesUsed, Exceeded};
 
@@ -61,6 +63,7 @@ pub struct Session {
     rate: DefaultDirectRateLimiter,
     listings: DefaultDirectRateLimiter,
     in_flight: Arc<Semaphore>,
+    services: ServiceUse,
     per_server: Mutex<HashMap<ServerName, Arc<Semaphore>>>,
     large: Arc<Semaphore>,
 }
@@ -104,6 +107,7 @@ impl Session {
             rate: RateLimiter::direct(quota(calls.per_second, calls.burst)),
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
+            services: ServiceUse::new(&limits.services),
             per_server: Mutex::default(),
             large: Arc::new(Semaphore::new(1)),
             limits: Arc::new(limits),

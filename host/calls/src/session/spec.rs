@@ -1,10 +1,10 @@
 //! What a session is opened with.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use footbridge_proto::token::Token;
 
-use footbridge_core::names::{Labels, SessionName};
+use footbridge_core::names::{Labels, ServerName, SessionName};
 use footbridge_core::{digest::Digest, gate::Policy, limits::overrides::Overrides};
 
 /// What a session is opened with.
@@ -20,6 +20,8 @@ pub struct SessionSpec {
     pub labels: Labels,
     /// When it ends by itself, if it does.
     pub expires: Option<SystemTime>,
+    /// The services that it may use.
+    pub services: BTreeSet<ServerName>,
     /// Its own limits, where they are not those of the harness.
     pub limits: Overrides,
 }
@@ -29,6 +31,6 @@ impl SessionSpec {
     #[must_use]
     pub fn new(name: SessionName, token: &Token, policy: Arc<Policy>) -> Self {
         let (token, limits) = (Digest::of(token.expose()), Overrides::default());
-        Self { name, token, policy, labels: Labels::new(), expires: None, limits }
+        Self { name, token, policy, labels: Labels::new(), expires: None, services: BTreeSet::new(), limits }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn made(name: &str, token: &str, limits: CallLimits, life: &LifeContr
         labels: Labels::new(),
         expires: None,
         limits: Overrides::default(),
+        services: std::collections::BTreeSet::new(),
     };
     SessionControl::new(spec, Limits { calls: limits, ..Limits::default() }, bytes, life)
 }

@@ -122,7 +122,7 @@ impl Policy {
     pub fn can_ask(&self) -> bool {
         let everything = |rule: &&Rule| {
             let Scope { servers, labels, .. } = &rule.scope;
-            rule.is_about_whole_servers() && servers.is_none() && labels.is_empty()
+            rule.is_about_everything() && servers.is_none() && labels.is_empty()
         };
         let end = self.rules.iter().position(|rule| everything(&rule));
         let reached = &self.rules[..end.map_or(self.rules.len(), |end| end + 1)];
@@ -204,7 +204,7 @@ pub(crate) fn is_whole(effects: Effects) -> bool {
 /// Whether a call of one of these kinds can have the effects that a rule asks for.
 #[must_use]
 pub(crate) fn can_have(kinds: Kinds, says: Says, effects: Effects) -> bool {
-    let tools = !kinds.and(Kinds::of(&[CallKind::Tool])).is_empty();
+    let tools = !kinds.and(Kinds::of(&[CallKind::Tool, CallKind::Http])).is_empty();
     let rest = !kinds.and(Kinds::of(&[CallKind::Resource, CallKind::Prompt, CallKind::Completion])).is_empty();
     match says {
         Says::Allow => {

@@ -56,15 +56,18 @@ pub enum CallKind {
     Prompt,
     /// A completion of a prompt's argument, or of a resource template's.
     Completion,
+    /// A request to a service, by its method and path.
+    Http,
 }
 
 impl CallKind {
     /// Each, with the word for it in configuration.
-    const WORDS: [(Self, &str); 4] = [
+    const WORDS: [(Self, &str); 5] = [
         (Self::Tool, "tool"),
         (Self::Resource, "resource"),
         (Self::Prompt, "prompt"),
         (Self::Completion, "completion"),
+        (Self::Http, "http"),
     ];
 }
 
@@ -74,7 +77,9 @@ pub struct Kinds(u8);
 
 impl Kinds {
     /// Every kind.
-    pub const ALL: Self = Self(0b1111);
+    pub const ALL: Self = Self(0b1_1111);
+    /// What MCP servers have.
+    pub const OF_SERVERS: Self = Self(0b1111);
 
     /// A set of these.
     #[must_use]
@@ -115,6 +120,7 @@ pub struct Subject<'a> {
     server: &'a str,
     name: &'a str,
     uri: Option<Uri>,
+    method: Option<&'a str>,
     effects: Effects,
 }
 
@@ -122,19 +128,20 @@ impl<'a> Subject<'a> {
     /// A tool with its effects.
     #[must_use]
     pub fn tool(server: &'a str, name: &'a str, effects: Effects) -> Self {
-        Self { kind: CallKind::Tool, server, name, uri: None, effects }
+        Self { kind: CallKind::Tool, server, name, uri: None, method: None, effects }
     }
 
     /// A resource.
     #[must_use]
     pub fn resource(server: &'a str, uri: &'a str) -> Self {
-        Self { kind: CallKind::Resource, server, name: uri, uri: Some(Uri::read(uri)), effects: Effects::of_reading() }
+        let (read, effects) = (Some(Uri::read(uri)), Effects::of_reading());
+        Self { kind: CallKind::Resource, server, name: uri, uri: read, method: None, effects }
     }
 
     /// A prompt.
     #[must_use]
     pub fn prompt(server: &'a str, name: &'a str) -> Self {
-        Self { kind: CallKind::Prompt, server, name, uri: None, effects: Effects::of_reading() }
+        Self { kind: CallKind::Prompt, server, name, uri: None, method: None, effects: Effects::of_reading() }
     }
 
     /// A completion of an argument of a prompt.
@@ -147,6 +154,13 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn template_completion(server: &'a str, template: &'a str) -> Self {
         Self { kind: CallKind::Completion, ..Self::resource(server, template) }
+    }
+
+    /// A request to a service, its path as it was written.
+    #[must_use]
+    pub fn http(service: &'a str, method: &'a str, path: &'a str, effects: Effects) -> Self {
+        let uri = Some(Uri::read(path));
+        Self { kind: CallKind::Http, server: service, name: path, uri, method: Some(method), effects }
     }
 
     /// What it can do.
@@ -165,8 +179,10 @@ pub struct Scope {
     pub servers: Option<Vec<Glob>>,
     /// With a tool's or prompt's name that one of these matches.
     pub names: Option<Vec<Glob>>,
-    /// With a URI that one of these matches.
+    /// With a URI, or a path of a service, that one of these matches.
     pub uris: Option<Vec<Glob>>,
+    /// With one of these methods of HTTP.
+    pub methods: Option<Vec<Glob>>,
     /// For a rule that allows: with no other effects than these. For the others: with one of these.
     pub effects: Option<Effects>,
     /// From a session that has all of these labels, with values that match.
@@ -175,7 +191,8 @@ pub struct Scope {
 
 impl Default for Scope {
     fn default() -> Self {
-        Self { kinds: Kinds::ALL, servers: None, names: None, uris: None, effects: None, labels: BTreeMap::new() }
+        let (servers, names, uris, methods) = (None, None, None, None);
+        Self { kinds: Kinds::ALL, servers, names, uris, methods, effects: None, labels: BTreeMap::new() }
     }
 }
 
@@ -196,21 +213,23 @@ impl Rule {
     /// All that it says, for digests.
     pub(super) fn written(&self) -> Value {
         let Self { id, says, scope, conditions } = self;
-        let Scope { kinds, servers, names, uris, effects, labels } = scope;
-        let [servers, names, uris] = [servers, names, uris].map(|globs| globs::all_written(globs.as_deref()));
+        let Scope { kinds, servers, names, uris, methods, effects, labels } = scope;
+        let [servers, names, uris, methods] =
+            [servers, names, uris, methods].map(|globs| globs::all_written(globs.as_deref()));
         let labels: Value = labels.iter().map(|(key, glob)| json!([key, glob.written()])).collect();
         let conditions: Value = conditions.iter().map(Condition::written).collect();
         json!({
             "id": **id, "says": says.as_str(), "kinds": kinds.words(), "servers": servers, "names": names, "uris": uris,
-            "effects": effects.map(Effects::words), "labels": labels, "conditions": conditions,
+            "methods": methods, "effects": effects.map(Effects::words), "labels": labels, "conditions": conditions,
         })
     }
 
     /// Whether it is about this, as far as it can be told without arguments and labels.
     #[must_use]
     pub(crate) fn is_about(&self, subject: &Subject<'_>) -> bool {
-        let Scope { kinds, servers, names, uris, effects, .. } = &self.scope;
+        let Scope { kinds, servers, names, uris, methods, effects, .. } = &self.scope;
         kinds.has(subject.kind)
+            && methods.as_ref().is_none_or(|all| subject.method.is_some_and(|method| globs::any(all, method)))
             && effects.is_none_or(|effects| {
                 if self.says.is_narrow() { subject.effects.within(effects) } else { subject.effects.meets(effects) }
             })
@@ -250,8 +269,15 @@ impl Rule {
     /// Whether it is about everything of a server, if it is about the server at all.
     #[must_use]
     pub(crate) fn is_about_whole_servers(&self) -> bool {
-        let Scope { kinds, names, uris, effects, .. } = &self.scope;
-        *kinds == Kinds::ALL && names.is_none() && uris.is_none() && effects.is_none() && self.conditions.is_empty()
+        let Scope { kinds, names, uris, methods, effects, .. } = &self.scope;
+        let narrowed = names.is_some() || uris.is_some() || methods.is_some() || effects.is_some();
+        kinds.covers(Kinds::OF_SERVERS) && !narrowed && self.conditions.is_empty()
+    }
+
+    /// Whether it is about whole servers, and about whole services too.
+    #[must_use]
+    pub(crate) fn is_about_everything(&self) -> bool {
+        self.scope.kinds == Kinds::ALL && self.is_about_whole_servers()
     }
 
     /// Whether it is about resources.
@@ -263,7 +289,8 @@ impl Rule {
     /// Whether it is about something of this server.
     #[must_use]
     pub fn is_about_server(&self, server: &str) -> bool {
-        self.scope.servers.as_ref().is_none_or(|servers| globs::any(servers, server))
+        !self.scope.kinds.and(Kinds::OF_SERVERS).is_empty()
+            && self.scope.servers.as_ref().is_none_or(|servers| globs::any(servers, server))
     }
 
     /// Whether each call that the other one is about is one of its own. False where that is not plain.
@@ -274,6 +301,7 @@ impl Rule {
             && own.kinds.covers(theirs.kinds)
             && cover(own.servers.as_deref(), theirs.servers.as_deref())
             && cover(own.names.as_deref(), theirs.names.as_deref())
+            && cover(own.methods.as_deref(), theirs.methods.as_deref())
             && self.uris_cover(other)
             && self.effects_cover(other)
             && own.labels.iter().all(|(key, glob)| theirs.labels.get(key).is_some_and(|other| glob.covers(other)))

@@ -2,13 +2,12 @@
 
 use std::{
     collections::VecDeque,
-    convert::Infallible,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::refusal::Refusal;
@@ -36,7 +35,16 @@ pub(crate) enum Next {
     Piece(Bytes),
     /// All that is left.
     Last(Pieces),
+    /// What comes behind the body.
+    Trailers(HeaderMap),
+    /// It ends before its end: its connection is cut, so that nobody takes it for whole.
+    Broken,
 }
+
+/// An answer that ends before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off")]
+pub(crate) struct BrokenOff;
 
 impl Pieces {
     /// Whether more comes than is known now.
@@ -64,14 +72,19 @@ impl From<String> for Pieces {
 
 impl Body for Pieces {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = self.get_mut();
         if let (true, Some(source)) = (this.pieces.is_empty(), &mut this.source) {
             match ready!(source.poll_next(cx)) {
                 Some(Next::Piece(piece)) => this.pieces.push_back(piece),
                 Some(Next::Last(pieces)) => *this = pieces,
+                Some(Next::Trailers(all)) => return Poll::Ready(Some(Ok(Frame::trailers(all)))),
+                Some(Next::Broken) => {
+                    this.source = None;
+                    return Poll::Ready(Some(Err(BrokenOff)));
+                }
                 None => this.source = None,
             }
         }
@@ -100,10 +113,14 @@ pub(crate) fn typed(status: StatusCode, media_type: &'static str, pieces: Pieces
 
 /// A stream of server-sent events.
 pub(crate) fn events(source: impl Source + 'static) -> Response<Pieces> {
-    let pieces = Pieces { source: Some(Box::new(source)), ..Pieces::default() };
-    let mut response = typed(StatusCode::OK, "text/event-stream", pieces);
+    let mut response = typed(StatusCode::OK, "text/event-stream", live(source));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// An answer that comes as its source gives it.
+pub(crate) fn live(source: impl Source + 'static) -> Pieces {
+    Pieces { source: Some(Box::new(source)), ..Pieces::default() }
 }
 
 /// What is refused, in the shape of no dialect: `{"error": "..."}`.

@@ -33,6 +33,7 @@ use footbridge_calls::{
     upstream::{Guard, Upstream},
 };
 use footbridge_core::{budget::Budget, gate::Policy, limits::Limits, random::new_token, redact::Redactor};
+use footbridge_services::Services;
 use plain::Plain;
 
 /// Longer than anything takes here, on a busy machine.
@@ -90,7 +91,7 @@ impl World {
         let bridge = Bridge { list_wait: limits.calls.list_wait };
         let edge = Edge::speaking(
             vec![Arc::new(bridge), Arc::new(Plain), Arc::new(Mcp::new(limits.calls.list_wait))],
-            stages.clone(),
+            (stages.clone(), Services::new(Vec::new(), &limits.services)),
             &limits,
             Vec::new(),
         );

@@ -12,6 +12,7 @@ mod policy;
 mod run;
 mod serve;
 mod servers;
+mod services;
 mod session;
 mod sources;
 mod step;
@@ -24,7 +25,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     config::{
-        Commands, Config, ConfigError, Variables, Writable,
+        Commands, Config, ConfigError, NoService, Variables, Writable,
         folders::{Folders, LinkInReach},
         load,
     },
@@ -86,6 +87,9 @@ enum Command {
     /// Show MCP servers, start them afresh, and accept what changed in them
     #[command(subcommand)]
     Servers(servers::ServersCommand),
+    /// Show the services that sessions may use, and check that they can be reached
+    #[command(subcommand)]
+    Services(services::ServicesCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -170,6 +174,7 @@ pub fn main() -> i32 {
         Command::Tools(args) => Ok(tools::main(args)),
         Command::Call(args) => Ok(call::main(args)),
         Command::Servers(command) => servers::main(command),
+        Command::Services(command) => services::main(command),
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
@@ -185,6 +190,7 @@ pub fn main() -> i32 {
                 || error.is::<EnvironmentError>()
                 || error.is::<NoConfiguration>()
                 || error.is::<UnknownPolicy>()
+                || error.is::<NoService>()
                 || error.is::<policy::NoSuchCall>()
                 || error.is::<run::NeedsContainer>()
                 || error.is::<run::NeedsHostFiles>()

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::{Files, NoConfiguration, label, load_config, sources};
 use crate::{
+    config::known,
     harness::descriptors::needed,
     report,
     run::{Run, Sandbox, run},
@@ -27,6 +28,7 @@ terminal it is denied, unless [approval] of footbridge.toml says who answers.
 Examples:
   footbridge run --config servers.json -- bash
   footbridge run --config servers.json --policy readonly -- my-agent --task 'tidy up'
+  footbridge run --service anthropic -- claude
 
 Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
 failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
@@ -48,6 +50,9 @@ pub(super) struct RunArgs {
     /// policy of footbridge.toml
     #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
+    /// A service of footbridge.toml that CMD may use; may be given several times
+    #[arg(long = "service", value_name = "NAME")]
+    services: Vec<String>,
     /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<Override>,
@@ -86,9 +91,10 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (config, folders) = load_config(&args.files, args.sandbox.writable(&args.engine_args, &args.write))?;
     NoConfiguration::check(&config)?;
+    let services = known(&config, &args.services)?;
     let said = sources::said(&config.looked);
     said.iter().for_each(|line| report::note(line));
-    if config.servers.is_empty() {
+    if config.servers.is_empty() && services.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
     let policy = config.policies.get(&args.policy)?;
@@ -105,6 +111,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         show: args.show,
         nesting: if args.allow_user_namespaces { Nesting::Allowed } else { Nesting::Refused },
         labels,
+        services,
         limits: args.limits.into_iter().collect(),
         command: args.command,
     };

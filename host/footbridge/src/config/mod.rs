@@ -16,6 +16,7 @@ mod programs;
 mod references;
 mod secrets;
 mod servers;
+mod services;
 mod settings;
 mod sources;
 pub(crate) mod steps;
@@ -36,6 +37,7 @@ pub use commands::Commands;
 pub use node::WrittenAt;
 pub(crate) use outline::Outline;
 pub use secrets::Gathered;
+pub use services::{NoService, known, of_names};
 pub use sources::{LeftOut, Looked, of_working_folder};
 pub use writable::Writable;
 pub use written::WrittenServer;
@@ -45,13 +47,14 @@ use bounded::bounded;
 use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
-    gate::{Policies, Policy, policy::Labelled},
+    gate::{Policies, Policy, policy::Labelled, rules::Kinds},
     limits::Limits,
     policy_file,
     settings_file::{File, Mistake},
 };
 use footbridge_mcp::ServerSpec;
 use footbridge_processes::launch::StartFolders;
+use footbridge_services::ServiceSpec;
 use obeyed::{link_in_reach, obeyed};
 use secrets::Reader;
 use settings::Settings;
@@ -66,6 +69,8 @@ pub struct Config {
     pub written: Vec<WrittenServer>,
     /// What was looked for; nothing where files were named.
     pub looked: Looked,
+    /// The services, by name.
+    pub services: Vec<ServiceSpec>,
     /// Secrets that the files refer to.
     pub gathered: Gathered,
     /// Limits, with those of the files.
@@ -178,6 +183,7 @@ pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Resu
     if !mistakes.is_empty() {
         return Err(ConfigError(mistakes));
     }
+    config.services = parts.services.into_values().collect();
     config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
     config.notes.extend(unmatched(&config));
     Ok(config)
@@ -211,6 +217,7 @@ fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config
 #[derive(Default)]
 struct Parts {
     servers: MergedServers,
+    services: BTreeMap<String, ServiceSpec>,
     policies: BTreeMap<String, Arc<Policy>>,
     labelled: Vec<Labelled>,
 }
@@ -221,7 +228,8 @@ fn unmatched(config: &Config) -> Vec<Mistake> {
     let policies = config.policies.names().filter_map(|name| config.policies.get(name).ok());
     let idle = policies.flat_map(|policy| {
         let about_none = |rule: &&footbridge_core::gate::Rule| {
-            !config.servers.iter().any(|spec| rule.is_about_server(spec.name.as_str()))
+            let of_servers = !rule.scope.kinds.and(Kinds::OF_SERVERS).is_empty();
+            of_servers && !config.servers.iter().any(|spec| rule.is_about_server(spec.name.as_str()))
         };
         let note = |rule: &footbridge_core::gate::Rule| {
             let what =
@@ -258,7 +266,20 @@ fn add_file(
         Some("toml") => {
             let file = File::new(&real, &text);
             let (settings, found) = read_settings(file)?;
+            let written = settings.services.clone();
             take_settings(settings, &file, variables, config)?;
+            let services = self::services::meant(written, &file, &variables.all, &variables.commands);
+            if !services.mistakes.is_empty() {
+                return Err(services.mistakes);
+            }
+            config.gathered.add(services.gathered);
+            for spec in services.services {
+                let name = spec.name.to_string();
+                if parts.services.insert(name.clone(), spec).is_some() {
+                    let what = format!("service \"{name}\" replaces the one of an earlier file");
+                    config.notes.push(Mistake::of_file(path, what));
+                }
+            }
             config.notes.extend(found.notes);
             for policy in found.policies {
                 let name = policy.name().to_owned();

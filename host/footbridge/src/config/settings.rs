@@ -3,10 +3,12 @@
 //! Reading goes on after a mistake: the key it names is left out and the rest is read again, so that one look shows
 //! all of them.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::approval::Approval;
+use super::{approval::Approval, services::Service};
 use footbridge_audit::AuditSettings;
 use footbridge_core::limits::{Limits, table::beyond_bounds};
 use footbridge_core::settings_file::{File, Mistake};
@@ -19,6 +21,7 @@ pub(super) struct Settings {
     pub(super) edge: Edge,
     pub(super) audit: AuditSettings,
     pub(super) approval: Approval,
+    pub(super) services: BTreeMap<String, Service>,
     /// Read by itself: see [`crate::config`]. Here it is only known that it may be there.
     #[serde(rename = "policies")]
     _policies: Table,

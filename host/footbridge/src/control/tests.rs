@@ -1,6 +1,7 @@
 //! Both ends of a control socket together, and clients that do not keep to it.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::{fs::PermissionsExt as _, net::UnixStream as Blocking},
     path::{Path, PathBuf},
@@ -44,9 +45,13 @@ impl Handler for Fake {
                 pid: 1,
                 reload_failed: None,
             }),
-            ControlRequest::RotateSession(RotateSession { name }) => {
-                sent(Created { name, token: "fbt_x".into(), endpoints: vec!["unix:/x".into()], expires: None })
-            }
+            ControlRequest::RotateSession(RotateSession { name }) => sent(Created {
+                name,
+                token: "fbt_x".into(),
+                endpoints: vec!["unix:/x".into()],
+                expires: None,
+                environment: BTreeMap::new(),
+            }),
             ControlRequest::ShowSession(ShowSession { name }) => {
                 Err(Refusal::new(super::wire::RefusalKind::NotFound, format!("there is no session {name}")))
             }

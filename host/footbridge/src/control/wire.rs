@@ -193,6 +193,9 @@ pub struct CreateSession {
     pub socket_owner: Option<u32>,
     /// Users besides the harness's own that may connect to its Unix sockets.
     pub allow_uids: Vec<u32>,
+    /// The services that it may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
     /// Its own limits, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
@@ -238,6 +241,9 @@ pub struct Created {
     pub endpoints: Vec<String>,
     /// When it ends by itself, RFC 3339.
     pub expires: Option<String>,
+    /// What its guest sets for its services; some of it holds the token.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for Created {

@@ -27,6 +27,7 @@ impl Harness {
         // Before the servers: a new one must not be reached by old rules.
         let policy_gone = self.replace_policies(config.policies);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
+        self.services.replace(config.services);
         let same = config.limits == self.limits
             && config.allow_hosts == self.allow_hosts
             && config.audit == self.record

@@ -14,13 +14,13 @@ mod guest;
 mod plan;
 mod supervise;
 
-use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
 
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
 use crate::{
     composition::{self, Started, Wanted},
-    config::{Config, Writable, folders::Folders},
+    config::{Config, Writable, folders::Folders, of_names},
     control,
 };
 use ask::Person;
@@ -32,10 +32,10 @@ use footbridge_calls::session::SessionSpec;
 use footbridge_core::{
     gate::Policy,
     limits::overrides::Overrides,
-    names::{Labels, SessionName},
+    names::{Labels, ServerName, SessionName},
     random::new_token,
 };
-use footbridge_edge::listener::{Access, Listen, Listeners};
+use footbridge_edge::listener::{Access, Listen, Listener, Listeners};
 use footbridge_processes::{
     pty::Local,
     sandbox::{Asked, Nesting, engine, files::FilePlan},
@@ -107,6 +107,8 @@ pub struct Run {
     pub nesting: Nesting,
     /// What the operator finds this run by.
     pub labels: Labels,
+    /// The services that it may use.
+    pub services: BTreeSet<ServerName>,
     /// Its own limits, where they are not those of the configuration.
     pub limits: Overrides,
     /// The command and its arguments.
@@ -131,15 +133,10 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
         Choice::Net | Choice::Bwrap { .. } => files.plan(&run, folders, &folder, &guest).await?,
         Choice::None | Choice::Container { .. } => FilePlan::default(),
     };
-    let endpoint = match choice {
-        Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
-        _ => Endpoint::Unix(folder.socket()?),
-    };
-    let access = Access { mode: choice.socket_mode(), ..Access::default() };
-    let listen = Listen { access, ..Listen::at(endpoint) };
-    let listener = Listeners::default().bind(&listen)?;
+    let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     let local = Local::find()?;
+    let services = of_names(&run.config, &run.services)?;
     let names = run.config.gathered.names.clone();
     let path = run.config.search_path.clone();
     let person = local.as_ref().is_some_and(Local::can_ask);
@@ -155,12 +152,17 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
     let person = person.then(|| Person::new(harness.approvals(), others));
     let token = new_token()?;
-    let spec =
-        SessionSpec { labels: run.labels, limits: run.limits, ..SessionSpec::new(session_name(), &token, run.policy) };
+    let spec = SessionSpec {
+        labels: run.labels,
+        limits: run.limits,
+        services: run.services,
+        ..SessionSpec::new(session_name(), &token, run.policy)
+    };
     harness.open(spec, vec![listener])?;
     let outside = Outside { names: &names, path: path.as_deref() };
     let (env, command, nesting) = (&run.env, &run.command, run.nesting);
-    let plan = Plan { choice: &choice, env, command, outside, token: &token, nesting, start: &files.start };
+    let (services, start) = (&services[..], &files.start);
+    let plan = Plan { choice: &choice, env, command, outside, token: &token, services, nesting, start };
     let ended = match plan.prepare(&endpoint, &folder, &guest, &shown) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
@@ -172,6 +174,16 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     files::say_what_appeared(&shown);
     rest.end(harness.stop()).await;
     ended
+}
+
+/// Listens where the command, or its relay, connects to.
+fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<Listener> {
+    let endpoint = match choice {
+        Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
+        _ => Endpoint::Unix(folder.socket()?),
+    };
+    let access = Access { mode: choice.socket_mode(), ..Access::default() };
+    Ok(Listeners::default().bind(&Listen { access, ..Listen::at(endpoint) })?)
 }
 
 fn session_name() -> SessionName {

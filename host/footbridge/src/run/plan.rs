@@ -26,6 +26,7 @@ use footbridge_processes::{
         files::FilePlan,
     },
 };
+use footbridge_services::{GuestAddress, ServiceSpec, environment};
 
 /// What isolates the command, with all that it needs found.
 #[derive(Debug)]
@@ -105,6 +106,8 @@ pub(super) struct Plan<'a> {
     pub(super) command: &'a [OsString],
     pub(super) outside: Outside<'a>,
     pub(super) token: &'a Token,
+    /// The services that the command may use.
+    pub(super) services: &'a [ServiceSpec],
     pub(super) nesting: Nesting,
     /// The folder that the command starts in.
     pub(super) start: &'a Path,
@@ -164,6 +167,13 @@ impl Plan<'_> {
         let from =
             Environments { callers: &callers, asked: self.env, referred: self.outside.names, tools: Some(&tools) };
         let mut env = sandbox::environment(kind, from)?;
+        let of_services = environment(self.services, GuestAddress { port, token: self.token.expose() });
+        // What was asked for by name wins.
+        let free = |(name, _): &(String, String)| !self.env.iter().any(|asked| asked.name == *name);
+        for (name, value) in of_services.into_iter().filter(free) {
+            env.retain(|(set, _)| *set != *name);
+            env.push((name.into(), value.into()));
+        }
         env.push((vars::PORT.into(), port.to_string().into()));
         env.push((vars::TOKEN.into(), self.token.expose().into()));
         Ok(env)
@@ -178,8 +188,14 @@ impl Plan<'_> {
     ) -> anyhow::Result<KeptCommand> {
         client.push((vars::TOKEN.into(), self.token.expose().into()));
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        let is_set = |name: &str| client.iter().any(|(set, _)| set == name);
         let mut env = vec![(vars::TOKEN.to_owned(), None)];
+        let address = GuestAddress { port: vars::DEFAULT_PORT, token: self.token.expose() };
+        for (name, value) in environment(self.services, address) {
+            // By its name alone: it may hold the token.
+            client.push((name.clone().into(), value.into()));
+            env.push((name, None));
+        }
+        let is_set = |name: &str| client.iter().any(|(set, _)| set == name);
         if terminal && is_set("TERM") {
             env.push(("TERM".to_owned(), None));
         }

@@ -9,7 +9,7 @@ use crate::control::wire::{CreateSession, Refusal, RefusalKind};
 use footbridge_core::{
     gate::Policy,
     limits::overrides::Overrides,
-    names::{Labels, SessionName},
+    names::{Labels, ServerName, SessionName},
 };
 use footbridge_edge::listener::{Access, Listen, Listeners};
 use footbridge_processes::process::{ProcessIdentity, ProcessWatch, is_gone};
@@ -30,6 +30,7 @@ pub(super) struct AskedSession {
     pub(super) policy: Arc<Policy>,
     pub(super) labels: Labels,
     pub(super) limits: Overrides,
+    pub(super) services: BTreeSet<ServerName>,
     pub(super) ttl: Option<Duration>,
     pub(super) process: Option<(ProcessIdentity, ProcessWatch)>,
     pub(super) listens: Vec<Listen>,
@@ -47,13 +48,18 @@ impl AskedSession {
         if bytes > MAX_LABELS {
             return Err(invalid(format!("the labels have {bytes} bytes: at most {MAX_LABELS} are kept")));
         }
-        if asked.listen.len().max(asked.allow_uids.len()).max(asked.peer_cids.len()) > MAX_NAMED {
-            return Err(invalid(format!("at most {MAX_NAMED} of --listen, --allow-uid and --peer-cid each")));
+        if asked.listen.len().max(asked.allow_uids.len()).max(asked.peer_cids.len()).max(asked.services.len())
+            > MAX_NAMED
+        {
+            return Err(invalid(format!(
+                "at most {MAX_NAMED} of --listen, --allow-uid, --peer-cid and --service each"
+            )));
         }
         Ok(Self {
             policy,
             labels: asked.labels.clone(),
             limits: Overrides::read(&asked.limits).map_err(|error| invalid(format!("--limit: {error}")))?,
+            services: asked.services.iter().map(|name| service(name)).collect::<Result<_, _>>()?,
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
             listens: listens(asked)?,
@@ -70,6 +76,10 @@ impl AskedSession {
         }
         Ok(())
     }
+}
+
+fn service(name: &str) -> Result<ServerName, Refusal> {
+    name.parse().map_err(|error| invalid(format!("--service {name:?}: {error}")))
 }
 
 fn ttl(millis: u64) -> Result<Duration, Refusal> {

@@ -48,10 +48,14 @@ impl Handler for Sessions {
                 let _stopped_in_the_end = stop.clone().drop_guard();
                 sent(self.reload(stop).await)
             }
-            ControlRequest::CreateSession(asked) => self.create(&asked).await.map(created).and_then(sent),
+            ControlRequest::CreateSession(asked) => {
+                self.create(&asked).await.map(|made| created(self, made)).and_then(sent)
+            }
             ControlRequest::ListSessions(_) => sent(self.list().await),
             ControlRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
-            ControlRequest::RotateSession(asked) => self.rotate(&name(&asked.name)?).await.map(created).and_then(sent),
+            ControlRequest::RotateSession(asked) => {
+                self.rotate(&name(&asked.name)?).await.map(|made| created(self, made)).and_then(sent)
+            }
             ControlRequest::RevokeSession(asked) => {
                 self.revoke(&peer.operator(), &name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })
@@ -72,8 +76,9 @@ fn name(text: &str) -> Result<SessionName, Refusal> {
     text.parse().map_err(|error| Refusal::new(RefusalKind::Invalid, format!("{text:?}: {error}")))
 }
 
-fn created((token, stored): (Token, StoredSession)) -> Created {
+fn created(sessions: &Sessions, (token, stored): (Token, StoredSession)) -> Created {
     Created {
+        environment: sessions.environment(&stored, &token),
         name: stored.name.to_string(),
         token: token.expose().to_owned(),
         endpoints: stored.listens.iter().map(|listen| to_connect(listen).to_string()).collect(),

@@ -96,8 +96,8 @@ impl Sessions {
             return close(kept, before, NobodyToAsk(policy.name().to_owned()).to_string());
         }
         let listeners = self.bind(kept, true);
-        let StoredSession { name, token, labels, expires, limits, .. } = kept.stored.clone();
-        let spec = SessionSpec { name, token, policy, labels, expires, limits };
+        let StoredSession { name, token, labels, expires, limits, services, .. } = kept.stored.clone();
+        let spec = SessionSpec { name, token, policy, labels, expires, services, limits };
         if let Err(error) = self.0.harness.open(spec, listeners) {
             close(kept, before, error.to_string());
         }

@@ -10,13 +10,13 @@
 //! all the same, stays in the list as closed, and whoever revoked it is told.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
-use footbridge_proto::{endpoint::Endpoint, token::Token};
+use footbridge_proto::{endpoint::Endpoint, token::Token, vars};
 use tokio::sync::Mutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -40,6 +40,7 @@ use footbridge_calls::{
 use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use footbridge_processes::process::ProcessWatch;
+use footbridge_services::{GuestAddress, ServiceSpec, environment};
 
 /// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
 pub(crate) const MAX_SESSIONS: usize = 1000;
@@ -97,6 +98,7 @@ impl Sessions {
         let policy = self.0.harness.policies().get(&asked.policy);
         let policy = policy.map_err(|error| Refusal::new(RefusalKind::Invalid, error.to_string()))?;
         let mut wanted = AskedSession::read(asked, policy)?;
+        self.check_services(&wanted)?;
         if wanted.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
             return Err(Refusal::new(RefusalKind::Invalid, NobodyToAsk(wanted.policy.name().to_owned()).to_string()));
         }
@@ -148,6 +150,7 @@ impl Sessions {
             policy: wanted.policy.name().to_owned(),
             labels: wanted.labels.clone(),
             limits: wanted.limits.clone(),
+            services: wanted.services.clone(),
             listens,
             process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
         };
@@ -155,6 +158,7 @@ impl Sessions {
         let spec = SessionSpec {
             labels: wanted.labels.clone(),
             limits: wanted.limits.clone(),
+            services: wanted.services.clone(),
             expires: stored.expires,
             ..SessionSpec::new(wanted.name.clone(), &token, Arc::clone(&wanted.policy))
         };
@@ -167,6 +171,33 @@ impl Sessions {
                 Err(failed(&error))
             }
         }
+    }
+
+    /// Refuses services that there are none of.
+    fn check_services(&self, wanted: &AskedSession) -> Result<(), Refusal> {
+        let services = self.0.harness.services();
+        match wanted.services.iter().find(|name| services.spec(name.as_str()).is_none()) {
+            Some(name) => Err(Refusal::new(
+                RefusalKind::Invalid,
+                format!(
+                    "there is no service \"{name}\": \"footbridge services list\" shows those of the configuration"
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// What the guest of a session sets for its services, with this token.
+    pub(super) fn environment(&self, stored: &StoredSession, token: &Token) -> BTreeMap<String, String> {
+        let services = self.0.harness.services();
+        let specs: Vec<ServiceSpec> = stored.services.iter().filter_map(|name| services.spec(name.as_str())).collect();
+        // A relay listens where it always does; what listens on TCP is reached without one.
+        let port = stored.listens.iter().find_map(|listen| match &listen.endpoint {
+            Endpoint::Tcp(tcp) => Some(tcp.port),
+            _ => None,
+        });
+        let guest = GuestAddress { port: port.unwrap_or(vars::DEFAULT_PORT), token: token.expose() };
+        environment(&specs, guest).into_iter().collect()
     }
 
     /// Gives a session another token.

@@ -1,6 +1,6 @@
 //! What `serve` needs of the place that keeps its sessions.
 
-use std::time::SystemTime;
+use std::{collections::BTreeSet, time::SystemTime};
 
 use futures::future::BoxFuture;
 
@@ -8,7 +8,7 @@ use super::StoreError;
 use footbridge_core::{
     digest::Digest,
     limits::overrides::Overrides,
-    names::{Labels, SessionName},
+    names::{Labels, ServerName, SessionName},
 };
 use footbridge_edge::listener::Listen;
 use footbridge_processes::process::ProcessIdentity;
@@ -30,6 +30,8 @@ pub struct StoredSession {
     pub labels: Labels,
     /// Its own limits.
     pub limits: Overrides,
+    /// The services that it may use.
+    pub services: BTreeSet<ServerName>,
     /// Where it listens.
     pub listens: Vec<Listen>,
     /// The process that it ends with.

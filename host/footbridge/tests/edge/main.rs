@@ -21,6 +21,7 @@ mod policies;
 mod process;
 mod prompts;
 mod schemas;
+mod services;
 mod sessions;
 mod slowness;
 mod streaming;

@@ -51,6 +51,7 @@ fn all() -> Vec<Line> {
             id: "dZx5-Qb2c-Tw6yM3".into(),
             called: called(Some("unix:uid=0,pid=9"), "tool", "get_weather"),
             arguments: Arguments { digest: digest.clone(), bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
+            length: Some(120),
             definition: Some(digest),
             decided: decided(),
         }),

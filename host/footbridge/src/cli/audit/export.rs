@@ -11,7 +11,7 @@ use footbridge_audit::read::{Lines, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-const COLUMNS: [&str; 34] = [
+const COLUMNS: [&str; 46] = [
     "chain",
     "seq",
     "time",
@@ -29,6 +29,7 @@ const COLUMNS: [&str; 34] = [
     "content.digest",
     "content.bytes",
     "content.redacted",
+    "length",
     "definition",
     "decision",
     "policy",
@@ -42,6 +43,17 @@ const COLUMNS: [&str; 34] = [
     "detail",
     "duration_ms",
     "bytes",
+    "status",
+    "sent",
+    "received",
+    "sent_digest",
+    "received_digest",
+    "first_byte_ms",
+    "redacted",
+    "model",
+    "tokens_in",
+    "tokens_out",
+    "tokens_cached",
     "count",
     "why",
     "labels",

@@ -78,6 +78,7 @@ const EXAMPLES: &str = "Examples:
       for another user of this machine, in a folder that both can enter
   footbridge session create vm-4 --listen vsock:any:7179 --peer-cid 4 --ttl 8h
   footbridge session create slow-1 --limit calls.per_second=5 --limit calls.result_bytes='1 MiB'
+  footbridge session create coder --service anthropic --env > coder.env
   footbridge session create job --with-pid $$ --env > job.env
   footbridge session create dev --listen tcp:127.0.0.1:7179 --token-file token
 
@@ -111,6 +112,9 @@ pub(super) struct CreateArgs {
     /// Something to find it by
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
+    /// A service of the configuration that it may use; may be given several times
+    #[arg(long = "service", value_name = "NAME")]
+    services: Vec<String>,
     /// A limit of its own, as in calls.per_second=5; docs/limits.md has all. May be given several times
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<Override>,
@@ -184,6 +188,7 @@ fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Resu
         ttl_ms: args.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
         pid: args.with_pid,
         labels: args.labels.into_iter().collect::<BTreeMap<_, _>>(),
+        services: args.services,
         limits: args.limits.into_iter().collect::<Overrides>().written(),
         socket_mode: args.socket_mode,
         socket_owner: args.socket_owner,

@@ -94,6 +94,9 @@ fn env(created: &Created) -> String {
             text.push_str(&format!("{name}={value}\n"));
         }
     }
+    for (name, value) in &created.environment {
+        text.push_str(&format!("{name}={value}\n"));
+    }
     text
 }
 
@@ -133,6 +136,11 @@ fn people(created: &Created, shown: Shown<'_>) -> String {
     if let Some(expires) = &created.expires {
         text.push_str(&format!("expires:  {expires}\n"));
     }
+    for (name, value) in &created.environment {
+        // In a file alone is the token in no output.
+        let value = if matches!(shown, Shown::In(_)) { value.replace(&created.token, "TOKEN") } else { value.clone() };
+        text.push_str(&format!("set:      {name}={value}\n"));
+    }
     if let Some(endpoint) = created.endpoints.first() {
         text.push_str(&format!("use:      {} {}\n", shown.assignment(), to_use(endpoint)));
     }
@@ -152,7 +160,13 @@ mod tests {
     use super::*;
 
     fn created(endpoint: &str) -> Created {
-        Created { name: "a".into(), token: "fbt_x".into(), endpoints: vec![endpoint.into()], expires: None }
+        Created {
+            name: "a".into(),
+            token: "fbt_x".into(),
+            endpoints: vec![endpoint.into()],
+            expires: None,
+            environment: [].into(),
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_heads.sql"),
     include_str!("migrations/0004_pins.sql"),
     include_str!("migrations/0005_pin_origins.sql"),
+    include_str!("migrations/0006_session_services.sql"),
 ];
 
 pub(super) async fn open(state: &Path, path: &Path) -> Result<SharedConnection, Problem> {

@@ -1,6 +1,6 @@
 //! Sessions in the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
 
@@ -9,7 +9,11 @@ use super::{
     time::{millis, time},
 };
 use crate::store::{Problem, SessionStore, StoreError, StoredSession};
-use footbridge_core::{digest::Digest, limits::overrides::Overrides, names::SessionName};
+use footbridge_core::{
+    digest::Digest,
+    limits::overrides::Overrides,
+    names::{ServerName, SessionName},
+};
 use footbridge_edge::listener::{Access, Listen};
 use footbridge_processes::process::ProcessIdentity;
 use futures::future::BoxFuture;
@@ -22,6 +26,7 @@ struct SessionRow {
     policy: String,
     labels: String,
     limits: String,
+    services: String,
     pid: Option<i64>,
     pid_started: Option<i64>,
     pid_boot: Option<String>,
@@ -45,6 +50,7 @@ impl FromRow<'_, SqliteRow> for SessionRow {
             policy: row.try_get("policy")?,
             labels: row.try_get("labels")?,
             limits: row.try_get("limits")?,
+            services: row.try_get("services")?,
             pid: row.try_get("pid")?,
             pid_started: row.try_get("pid_started")?,
             pid_boot: row.try_get("pid_boot")?,
@@ -102,8 +108,8 @@ impl Store {
         let (mut connection, turn) = self.lend().await?;
         let read = async {
             let mut transaction = connection.begin().await?;
-            let all = "SELECT name, token, created, expires, policy, labels, limits, pid, pid_started, pid_boot FROM \
-                       sessions ORDER BY created, name";
+            let all = "SELECT name, token, created, expires, policy, labels, limits, services, pid, pid_started, pid_boot \
+                       FROM sessions ORDER BY created, name";
             let rows: Vec<SessionRow> = sqlx::query_as(all).fetch_all(&mut *transaction).await?;
             let mut sessions = Vec::with_capacity(rows.len());
             for row in rows {
@@ -151,8 +157,11 @@ async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> R
     // Maps of texts always serialize.
     let labels = serde_json::to_string(&session.labels).unwrap_or_default();
     let limits = serde_json::to_string(&session.limits.written()).unwrap_or_default();
-    let add = "INSERT INTO sessions (name, token, created, expires, policy, labels, limits, pid, pid_started, pid_boot) \
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let services: Vec<&str> = session.services.iter().map(ServerName::as_str).collect();
+    let services = serde_json::to_string(&services).unwrap_or_default();
+    let add = "INSERT INTO sessions \
+               (name, token, created, expires, policy, labels, limits, services, pid, pid_started, pid_boot) \
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     sqlx::query(add)
         .bind(session.name.to_string())
         .bind(session.token.as_bytes().as_slice())
@@ -161,6 +170,7 @@ async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> R
         .bind(&session.policy)
         .bind(labels)
         .bind(limits)
+        .bind(services)
         .bind(process.map(|process| process.pid))
         .bind(process.map(|process| process.started.cast_signed()))
         .bind(process.map(|process| process.boot.as_str()))
@@ -211,10 +221,16 @@ async fn session(connection: &mut SqliteConnection, row: SessionRow) -> Result<S
         },
         labels: serde_json::from_str(&row.labels).map_err(|_| wrong("labels"))?,
         limits: limits(&row.limits).ok_or_else(|| wrong("limits"))?,
+        services: services(&row.services).ok_or_else(|| wrong("services"))?,
         listens: listens.iter().map(|row| listen(row).ok_or_else(|| wrong("listener"))).collect::<Result<_, _>>()?,
         policy: row.policy.clone(),
         process,
     })
+}
+
+fn services(text: &str) -> Option<BTreeSet<ServerName>> {
+    let written: Vec<String> = serde_json::from_str(text).ok()?;
+    written.iter().map(|name| name.parse().ok()).collect()
 }
 
 fn limits(text: &str) -> Option<Overrides> {

@@ -25,6 +25,7 @@ fn session(name: &str) -> StoredSession {
         policy: "open".into(),
         labels: [("team".to_owned(), "ä \"search\"".to_owned())].into(),
         limits: ["calls.burst=5", "calls.idle_time=90s"].iter().map(|text| text.parse::<Override>().unwrap()).collect(),
+        services: ["git", "model"].iter().map(|name| name.parse().unwrap()).collect(),
         listens: vec![
             Listen {
                 endpoint: "unix:/run/x.sock".parse().unwrap(),
@@ -42,6 +43,7 @@ fn plain(name: &str) -> StoredSession {
         expires: None,
         labels: Default::default(),
         limits: Default::default(),
+        services: Default::default(),
         listens: Vec::new(),
         process: None,
         ..session(name)

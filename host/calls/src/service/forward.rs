@@ -1,0 +1,167 @@
+//! The life of one request to a service: the same stages as a call's, and the answer while it comes.
+
+use std::sync::Arc;
+
+use footbridge_core::{budget::Share, gate::Decision, names::ServerName, service::ServiceRules};
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::OpenExchange;
+use crate::{
+    approval::{Clear, Patience},
+    auth::Principal,
+    call::Stages,
+    cause::{Cause, Failure},
+    decide::{self, Verdict},
+    provider::{NotSent, Outcome, Outgoing},
+    request::Target,
+    resolve::{ResolvedCall, Unresolved},
+    service_call::{HeldBody, ServiceCall, ServiceRequest},
+    session::Place,
+    upstream::Executed,
+    watcher::Watcher,
+};
+
+/// What carries requests to services. It gets each as an [`Outgoing`], which only an admission holds, once.
+pub trait Forward: Send + Sync {
+    /// Headers and body of a request.
+    type Parcel: Send;
+    /// The head of an answer, and where its body comes from.
+    type Answer: Send;
+
+    /// What the operator says of a service; none where there is none of this name.
+    fn rules(&self, service: &str) -> Option<Arc<ServiceRules>>;
+
+    /// Reads the whole body of a request that a person is asked about, and keeps it, within `limit` bytes.
+    ///
+    /// # Errors
+    /// Why not.
+    fn hold<'a>(
+        &'a self,
+        parcel: &'a mut Self::Parcel,
+        room: &'a Share,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<HeldBody, Cause>>;
+
+    /// Sends a request, once, and gives the head of its answer.
+    ///
+    /// # Errors
+    /// What became of it, where there is no answer.
+    fn send(&self, outgoing: Outgoing, parcel: Self::Parcel) -> BoxFuture<'_, Result<Self::Answer, Outcome>>;
+}
+
+/// An answer that has begun.
+#[derive(Debug)]
+pub struct Forwarded<A> {
+    /// Its head and body.
+    pub answer: A,
+    /// What has to be closed when it ends.
+    pub exchange: OpenExchange,
+}
+
+impl Stages {
+    /// Takes a request to a service from its head to the head of its answer. `cancel` ends it wherever it is.
+    ///
+    /// # Errors
+    /// Why there is no answer; that is recorded.
+    pub async fn forward<F: Forward>(
+        &self,
+        principal: Principal,
+        request: ServiceRequest,
+        (carrier, parcel): (&F, F::Parcel),
+        cancel: &CancellationToken,
+    ) -> Result<Forwarded<F::Answer>, Failure> {
+        let place = match principal.session().enter_service().await {
+            Ok(place) => place,
+            Err(over) => return Err(self.audit.over_limit(&principal, over)),
+        };
+        let call = match resolve(carrier, principal, request) {
+            Ok(call) => call,
+            Err(unresolved) => return Err(self.audit.refuse(*unresolved).await),
+        };
+        let (verdict, parcel) = self.with_body(carrier, decide::decide(call), parcel).await?;
+        let (cleared, place) = match Clear::of(verdict) {
+            Clear::Cleared(cleared) => (*cleared, place),
+            Clear::Denied(denied) => return Err(self.audit.turn_down(*denied).await),
+            Clear::Ask(question) => {
+                drop(place);
+                let patience = Patience { answer_after: None, watcher: Watcher::silent() };
+                match self.approved(*question, cancel, &patience).await {
+                    Ok(approved) => approved,
+                    Err(not_cleared) => return Err(self.audit.turn_down(*not_cleared).await),
+                }
+            }
+        };
+        let (outgoing, receipt) = self.audit.admit(cleared).await?.depart();
+        let sent = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Outcome::NotSent(NotSent::Cancelled)),
+            sent = carrier.send(outgoing, parcel) => sent,
+        };
+        match sent {
+            Ok(answer) => Ok(Forwarded { answer, exchange: OpenExchange::new(receipt, self.audit.clone(), place) }),
+            Err(outcome) => Err(self.failed(Executed::without_answer(receipt, outcome), place).await),
+        }
+    }
+
+    /// A verdict that asks is made again with the body, so that what is allowed is exactly what is sent.
+    async fn with_body<F: Forward>(
+        &self,
+        carrier: &F,
+        verdict: Verdict,
+        mut parcel: F::Parcel,
+    ) -> Result<(Verdict, F::Parcel), Failure> {
+        if verdict.decision() != Decision::Ask || !self.approvals.can_be_answered() {
+            return Ok((verdict, parcel));
+        }
+        let session = verdict.call().principal().session();
+        let (limit, room) = (session.limits().services.asked_bytes, session.bytes());
+        let held = carrier.hold(&mut parcel, room, limit).await;
+        let call = verdict.into_call();
+        match held {
+            Ok(body) => Ok((decide::decide(call.with_body(&body)), parcel)),
+            Err(cause) => Err(self.audit.refuse(call.unresolved(cause)).await),
+        }
+    }
+
+    async fn failed(&self, executed: Executed, _place: Place) -> Failure {
+        match self.audit.close_call(executed).await.into_answer() {
+            Err(failure) => failure,
+            Ok(_) => Cause::HarnessFailed.into(),
+        }
+    }
+}
+
+/// Finds the service of a request, and whether it takes it.
+fn resolve<F: Forward>(
+    carrier: &F,
+    principal: Principal,
+    request: ServiceRequest,
+) -> Result<ResolvedCall, Box<Unresolved>> {
+    let name = principal.session().spec().services.iter().find(|name| name.as_str() == request.service).cloned();
+    let found = name.and_then(|name| Some((carrier.rules(name.as_str())?, name)));
+    let Some((rules, name)) = found else { return Err(unknown(principal, &request)) };
+    if !rules.allows(&request.method, &request.path) {
+        let cause = Cause::RequestNotAllowed { service: name, request: request.label() };
+        return Err(unresolved(principal, &request, cause));
+    }
+    let effects = rules.effects(&request.method, &request.path);
+    match ResolvedCall::to_service(principal, name, ServiceCall::new(request), effects) {
+        Ok(call) => Ok(call),
+        // Hidden and unknown are one.
+        Err(hidden) => {
+            let (principal, call) = *hidden;
+            Err(unknown(principal, call.request()))
+        }
+    }
+}
+
+fn unknown(principal: Principal, request: &ServiceRequest) -> Box<Unresolved> {
+    let known: Vec<ServerName> = principal.session().visible_services();
+    let cause = Cause::UnknownService { service: request.service.clone(), known };
+    unresolved(principal, request, cause)
+}
+
+fn unresolved(principal: Principal, request: &ServiceRequest, cause: Cause) -> Box<Unresolved> {
+    Box::new(Unresolved { principal, server: request.service.clone(), target: Target::Service(request.label()), cause })
+}

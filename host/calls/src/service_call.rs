@@ -1,0 +1,213 @@
+//! What a guest asks of a service, as it wrote it and as it is decided about.
+
+use footbridge_core::{
+    digest::{Digest, digest_text},
+    redact::MARK,
+    service::RequestPath,
+};
+use footbridge_proto::rpc::raw;
+use serde_json::{Map, Value, json, value::RawValue};
+
+/// What a guest asks of a service, but for headers and body.
+#[derive(Debug, Clone)]
+pub struct ServiceRequest {
+    /// The service's name, as it wrote it.
+    pub service: String,
+    /// The method.
+    pub method: String,
+    /// The path below the service.
+    pub path: RequestPath,
+    /// The query, as it wrote it.
+    pub query: Option<String>,
+    /// The length of the body that it says; none where it says none.
+    pub length: Option<u64>,
+}
+
+/// A body that was read before anybody was asked.
+#[derive(Debug, Clone)]
+pub struct HeldBody {
+    /// Its digest.
+    pub digest: Digest,
+    /// How long it is, bytes.
+    pub bytes: usize,
+    /// Its beginning as text.
+    pub head: String,
+    /// Its end as text, where the beginning is not all of it.
+    pub tail: String,
+}
+
+/// A request to a service as it is decided about, shown and recorded.
+#[derive(Debug)]
+pub struct ServiceCall {
+    request: ServiceRequest,
+    /// For people and records: values of the query that look like credentials are left out.
+    name: String,
+    /// All of it for a person, canonical JSON.
+    shown: Box<RawValue>,
+    /// The same for the record: without the body's text, and without what is left out of the name.
+    recorded: Box<RawValue>,
+}
+
+impl ServiceRequest {
+    /// The method and the path, for records of what could not be resolved.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let query = self.query.as_deref().map(|query| format!("?{}", without_credentials(query)));
+        format!("{} {}{}", self.method, self.path, query.unwrap_or_default())
+    }
+}
+
+impl ServiceCall {
+    /// A request whose body was not looked at.
+    pub(crate) fn new(request: ServiceRequest) -> Self {
+        let (shown, recorded) = (described(&request, None, true), described(&request, None, false));
+        Self { name: request.label(), request, shown, recorded }
+    }
+
+    /// The same, with the body that was read.
+    pub(crate) fn holding(self, body: &HeldBody) -> Self {
+        let (shown, recorded) =
+            (described(&self.request, Some(body), true), described(&self.request, Some(body), false));
+        Self { shown, recorded, ..self }
+    }
+
+    /// What was asked.
+    pub(crate) fn request(&self) -> &ServiceRequest {
+        &self.request
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.request.method
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn path(&self) -> &RequestPath {
+        &self.request.path
+    }
+
+    /// The query, as it was written.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.request.query.as_deref()
+    }
+
+    /// The length of the body that it says.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        self.request.length
+    }
+
+    /// The method and the path, and the query without what looks like a credential.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All of it for a person.
+    #[must_use]
+    pub fn shown(&self) -> &RawValue {
+        &self.shown
+    }
+
+    /// All of it that a record may have.
+    pub(crate) fn recorded(&self) -> &RawValue {
+        &self.recorded
+    }
+
+    /// The digest of all that it says.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of(self.shown.get())
+    }
+}
+
+/// Canonical JSON of a request: members in the order of their names.
+fn described(request: &ServiceRequest, body: Option<&HeldBody>, is_whole: bool) -> Box<RawValue> {
+    let mut members = Map::new();
+    if let Some(body) = body {
+        members.insert("body".to_owned(), body_described(body, is_whole));
+    }
+    if let Some(length) = request.length {
+        members.insert("length".to_owned(), json!(length));
+    }
+    members.insert("method".to_owned(), json!(request.method));
+    members.insert("path".to_owned(), json!(request.path.as_written()));
+    if let Some(query) = &request.query {
+        let query = if is_whole { query.clone() } else { without_credentials(query) };
+        members.insert("query".to_owned(), json!(query));
+    }
+    raw(&members)
+}
+
+fn body_described(body: &HeldBody, is_whole: bool) -> Value {
+    let (digest, bytes) = (digest_text(body.digest), body.bytes);
+    match (is_whole, body.tail.is_empty()) {
+        (false, _) => json!({"bytes": bytes, "digest": digest}),
+        (true, true) => json!({"bytes": bytes, "digest": digest, "text": body.head}),
+        (true, false) => json!({"bytes": bytes, "digest": digest, "head": body.head, "tail": body.tail}),
+    }
+}
+
+/// Words in the names of a query's values that say that the value is a credential.
+const CREDENTIALS: [&str; 9] =
+    ["key", "token", "secret", "password", "passwd", "signature", "sig", "credential", "auth"];
+
+/// A query without the values that are credentials by their names.
+fn without_credentials(query: &str) -> String {
+    let clean = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if names_credential(name) => format!("{name}={MARK}"),
+        _ => pair.to_owned(),
+    };
+    query.split('&').map(clean).collect::<Vec<_>>().join("&")
+}
+
+fn names_credential(name: &str) -> bool {
+    // An encoded name is one that somebody did not want to be read.
+    let name = name.to_ascii_lowercase();
+    name.contains('%') || name.split(['_', '-', '.']).any(|word| CREDENTIALS.iter().any(|known| word.ends_with(known)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(query: Option<&str>) -> ServiceRequest {
+        ServiceRequest {
+            service: "s".to_owned(),
+            method: "POST".to_owned(),
+            path: RequestPath::read("/v1/x").unwrap(),
+            query: query.map(str::to_owned),
+            length: Some(7),
+        }
+    }
+
+    #[test]
+    fn values_of_a_query_go_by_their_names() {
+        for (query, clean) in [
+            ("beta=true&page=2", "beta=true&page=2"),
+            ("api_key=abc&x=1", "api_key=[redacted]&x=1"),
+            ("X-Amz-Signature=abc", "X-Amz-Signature=[redacted]"),
+            ("accessToken=a=b", "accessToken=[redacted]"),
+            ("%6bey=abc", "%6bey=[redacted]"),
+            ("monkey", "monkey"),
+        ] {
+            assert_eq!(without_credentials(query), clean, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_person_sees_all_of_it_and_the_record_no_body() {
+        let body = HeldBody { digest: Digest::of("b"), bytes: 9000, head: "be\"gin".into(), tail: "end".into() };
+        let call = ServiceCall::new(request(Some("key=k"))).holding(&body);
+        assert!(call.shown().get().contains(r#""head":"be\"gin""#) && call.shown().get().contains("key=k"));
+        assert!(!call.recorded().get().contains("gin") && !call.recorded().get().contains("key=k"));
+        assert_eq!(call.name(), "POST /v1/x?key=[redacted]");
+        assert_ne!(call.digest(), ServiceCall::new(request(Some("key=k"))).digest());
+        assert_ne!(
+            ServiceCall::new(request(Some("key=l"))).digest(),
+            ServiceCall::new(request(Some("key=k"))).digest()
+        );
+    }
+}

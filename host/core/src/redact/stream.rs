@@ -1,0 +1,130 @@
+//! Taking values out of bytes that pass: what is kept back is only what could be the beginning of a value.
+//!
+//! A value is replaced by a mark of its own length, so that a length that was announced stays right.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::{Finder, MARK, Redactor};
+
+/// Takes values out of one stream of bytes.
+#[derive(Debug)]
+pub struct StreamRedactor {
+    redactor: Redactor,
+    finder: Option<Arc<Finder>>,
+    /// What could be the beginning of a value.
+    held: Vec<u8>,
+}
+
+impl Redactor {
+    /// For one stream of bytes.
+    #[must_use]
+    pub fn stream(&self) -> StreamRedactor {
+        StreamRedactor { redactor: self.clone(), finder: self.finder(), held: Vec::new() }
+    }
+}
+
+impl StreamRedactor {
+    /// Whether it looks for nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.finder.is_none()
+    }
+
+    /// What can go on, now that these bytes came.
+    #[must_use]
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let Some(finder) = self.finder.clone() else { return bytes.to_vec() };
+        let mut buffer = std::mem::take(&mut self.held);
+        buffer.extend_from_slice(bytes);
+        let mut from = 0;
+        let mut end = finder.beginning(&buffer, from);
+        let found: Vec<(usize, usize)> =
+            finder.automaton.find_iter(&buffer).map(|found| (found.start(), found.end())).collect();
+        for (start, stop) in found {
+            if start >= end {
+                break;
+            }
+            if stop > end {
+                from = stop;
+                end = finder.beginning(&buffer, from);
+            }
+            self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
+            mark(&mut buffer[start..stop]);
+        }
+        self.held = buffer.split_off(end);
+        buffer
+    }
+
+    /// What is left at the end of the stream.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut rest = std::mem::take(&mut self.held);
+        let found: Vec<(usize, usize)> = self.finder.iter().flat_map(|finder| finder.spans(&rest)).collect();
+        for (start, stop) in found {
+            self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
+            mark(&mut rest[start..stop]);
+        }
+        rest
+    }
+}
+
+impl Finder {
+    fn spans(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
+        self.automaton.find_iter(bytes).map(|found| (found.start(), found.end())).collect()
+    }
+
+    /// Where what could be the beginning of a value begins, at or after `from`; the end where nothing could.
+    fn beginning(&self, bytes: &[u8], from: usize) -> usize {
+        let earliest = from.max(bytes.len().saturating_sub(self.texts.first().map_or(0, String::len)));
+        let begins = |at: &usize| {
+            let rest = &bytes[*at..];
+            self.first_bytes[usize::from(rest[0])]
+                && self.texts.iter().any(|text| text.len() > rest.len() && text.as_bytes().starts_with(rest))
+        };
+        (earliest..bytes.len()).find(begins).unwrap_or(bytes.len())
+    }
+}
+
+/// The mark, cut or filled up to the length of what it stands for.
+fn mark(place: &mut [u8]) {
+    let marked = MARK.bytes().chain(std::iter::repeat(b'*'));
+    place.iter_mut().zip(marked).for_each(|(byte, mark)| *byte = mark);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    fn through(redactor: &Redactor, parts: &[&[u8]]) -> Vec<u8> {
+        let mut stream = redactor.stream();
+        let mut out: Vec<u8> = parts.iter().flat_map(|part| stream.push(part)).collect();
+        out.extend(stream.finish());
+        out
+    }
+
+    #[test]
+    fn a_value_goes_wherever_it_is_cut_and_the_length_stays() {
+        let redactor = Redactor::new(&[Secret::new("s3cret-value"), Secret::new("s3cret-value-long")]);
+        let text = b"a s3cret-value b s3cret-value-lon s3cret-value-long s3cret-val";
+        let expected = "a [redacted]** b [redacted]**-lon [redacted]******* s3cret-val";
+        for first in 0..=text.len() {
+            for second in first..=text.len() {
+                let out = through(&redactor, &[&text[..first], &text[first..second], &text[second..]]);
+                assert_eq!(String::from_utf8(out).unwrap(), expected, "{first} {second}");
+            }
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(through(&redactor, &bytes), expected.as_bytes());
+    }
+
+    #[test]
+    fn an_event_without_a_value_is_not_kept_back() {
+        let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
+        let mut stream = redactor.stream();
+        assert_eq!(stream.push(b"data: {}\n\n"), b"data: {}\n\n");
+        assert_eq!(stream.push(b"data: s3c"), b"data: ");
+        assert_eq!(stream.push(b"ond\n\n"), b"s3cond\n\n");
+        assert!(Redactor::default().stream().is_idle());
+    }
+}

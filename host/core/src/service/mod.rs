@@ -1,0 +1,11 @@
+//! Services as values: which requests to a named HTTP origin there may be, and what they can do.
+//!
+//! A path is read strictly ([`RequestPath`]): what two readers could take for two paths is refused, never repaired. A
+//! [`RequestPattern`] is a method and a pattern of paths, and [`ServiceRules`] say with them what may be asked and what
+//! it does. It refuses to know sockets, addresses and credentials.
+
+mod path;
+mod requests;
+
+pub use path::{BadPath, RequestPath};
+pub use requests::{BadPattern, RequestPattern, ServiceRules};

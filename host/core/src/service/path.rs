@@ -1,0 +1,164 @@
+//! The path of a request to a service, as it was written and as it is matched.
+
+use std::fmt;
+
+use footbridge_proto::text::needs_escape;
+
+/// A path that is read in one way only: as written it goes to the service, decoded it is matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPath {
+    written: String,
+    decoded: String,
+}
+
+/// Why a path is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadPath {
+    /// It does not begin with a `/`.
+    #[error("a path begins with \"/\"")]
+    Start,
+    /// It has a segment that is `.` or `..`, encoded or not.
+    #[error("a path has no segment \".\" or \"..\"")]
+    Dots,
+    /// It has an empty segment other than the last.
+    #[error("a path has no empty segment")]
+    Empty,
+    /// It has a slash or backslash that is encoded, or a backslash.
+    #[error("a path has no encoded slash and no backslash")]
+    Slash,
+    /// It has a control or invisible character, or what is none of UTF-8.
+    #[error("a path has no control or invisible characters")]
+    Character,
+    /// It has a `%` that encodes nothing.
+    #[error("a \"%\" is followed by two hexadecimal digits")]
+    Encoding,
+    /// It says twice encoded what it means.
+    #[error("a path is encoded once at most")]
+    EncodedTwice,
+}
+
+impl RequestPath {
+    /// Reads a path without its query.
+    ///
+    /// # Errors
+    /// [`BadPath`], where readers could differ about it.
+    pub fn read(written: &str) -> Result<Self, BadPath> {
+        let Some(rest) = written.strip_prefix('/') else { return Err(BadPath::Start) };
+        let segments: Vec<&str> = rest.split('/').collect();
+        let mut decoded = String::with_capacity(written.len());
+        for (index, segment) in segments.iter().enumerate() {
+            let is_last = index + 1 == segments.len();
+            if segment.is_empty() && !is_last {
+                return Err(BadPath::Empty);
+            }
+            decoded.push('/');
+            decoded.push_str(&decoded_segment(segment)?);
+        }
+        Ok(Self { written: written.to_owned(), decoded })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_written(&self) -> &str {
+        &self.written
+    }
+
+    /// Decoded, for matching.
+    #[must_use]
+    pub fn decoded(&self) -> &str {
+        &self.decoded
+    }
+}
+
+impl fmt::Display for RequestPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+fn decoded_segment(segment: &str) -> Result<String, BadPath> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = after;
+            continue;
+        }
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok()).ok_or(BadPath::Encoding)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(BadPath::Encoding);
+        }
+        let byte = u8::from_str_radix(digits, 16).map_err(|_| BadPath::Encoding)?;
+        if matches!(byte, b'/' | b'\\') {
+            return Err(BadPath::Slash);
+        }
+        bytes.push(byte);
+        rest = &after[2..];
+    }
+    let text = String::from_utf8(bytes).map_err(|_| BadPath::Character)?;
+    if text == "." || text == ".." {
+        return Err(BadPath::Dots);
+    }
+    if text.contains('\\') {
+        return Err(BadPath::Slash);
+    }
+    if text.chars().any(needs_escape) {
+        return Err(BadPath::Character);
+    }
+    let hex = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    if text.bytes().enumerate().any(|(at, byte)| byte == b'%' && hex(at + 1) && hex(at + 2)) {
+        return Err(BadPath::EncodedTwice);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_path_is_kept_as_written_and_matched_decoded() {
+        for (written, decoded) in [
+            ("/", "/"),
+            ("/v1/messages", "/v1/messages"),
+            ("/simple/a/", "/simple/a/"),
+            ("/a%20b/%C3%A9", "/a b/é"),
+            ("/%76%31/x", "/v1/x"),
+            ("/a..b/...", "/a..b/..."),
+            ("/100%25", "/100%"),
+        ] {
+            let path = RequestPath::read(written).unwrap();
+            assert_eq!((path.as_written(), path.decoded()), (written, decoded));
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_take_for_two_paths_is_refused() {
+        for (written, why) in [
+            ("", BadPath::Start),
+            ("v1", BadPath::Start),
+            ("*", BadPath::Start),
+            ("/a/../b", BadPath::Dots),
+            ("/a/.", BadPath::Dots),
+            ("/a/%2e%2E/b", BadPath::Dots),
+            ("/a/.%2e", BadPath::Dots),
+            ("//a", BadPath::Empty),
+            ("/a//b", BadPath::Empty),
+            ("/a%2fb", BadPath::Slash),
+            ("/a%5Cb", BadPath::Slash),
+            ("/a\\b", BadPath::Slash),
+            ("/a%00", BadPath::Character),
+            ("/a%0d%0ab", BadPath::Character),
+            ("/a%e2%80%ae", BadPath::Character),
+            ("/a%ff", BadPath::Character),
+            ("/a%", BadPath::Encoding),
+            ("/a%4", BadPath::Encoding),
+            ("/a%+1", BadPath::Encoding),
+            ("/a%zz", BadPath::Encoding),
+            ("/a%252e%252e/b", BadPath::EncodedTwice),
+        ] {
+            assert_eq!(RequestPath::read(written), Err(why), "{written}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Why a request to a service has no answer of the service: a status that fits, in the shape that its client prints,
+//! with the reason and the record.
+
+use footbridge_calls::{
+    cause::{Cause, Failure},
+    provider::NoAnswer,
+    session::OverLimit,
+};
+use footbridge_core::service::BadPath;
+use footbridge_services::{ErrorShape, Said};
+use http::{HeaderValue, Response, StatusCode, header};
+
+use crate::{
+    http::{
+        refusal::Refusal,
+        response::{self, Pieces},
+    },
+    wording::error_of,
+};
+
+/// Why a head goes no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusedHead {
+    /// For what every request is refused.
+    Any(Refusal),
+    /// It shows no token, or a wrong one.
+    Token,
+    /// Its token stands where it would leak.
+    TokenLeaks,
+    /// A method that no service takes.
+    Method,
+    /// How long its body is can be read in two ways.
+    Framing,
+    /// Its body is over this limit, bytes.
+    TooLarge(usize),
+    /// Its path can be read in two ways.
+    Path(BadPath),
+}
+
+impl RefusedHead {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Any(refusal) => refusal.status(),
+            Self::Token => StatusCode::UNAUTHORIZED,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TokenLeaks | Self::Framing | Self::Path(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        }
+    }
+
+    fn message(self) -> String {
+        match self {
+            Self::Any(refusal) => refusal.message().to_owned(),
+            Self::Token => "The session's token is not the key of this request: set the client's key to it, as \
+                            \"footbridge run --service\" does"
+                .to_owned(),
+            Self::TokenLeaks => "The session's token stands in the address or in a header that would go to the \
+                                 service: send it as the key alone"
+                .to_owned(),
+            Self::Method => "This method is refused".to_owned(),
+            Self::Framing => "The length of the body is not said once and plainly".to_owned(),
+            Self::TooLarge(limit) => format!("The body is over {limit} bytes (limit services.request_bytes)"),
+            Self::Path(why) => format!("The path is refused: {why}"),
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Token => "unauthorized",
+            Self::TooLarge(_) => "too_large",
+            _ => "bad_request",
+        }
+    }
+}
+
+/// The answer to a head that goes no further.
+pub(super) fn refused(shape: ErrorShape, why: RefusedHead) -> Response<Pieces> {
+    let status = why.status();
+    let said = Said { status: status.as_u16(), message: &why.message(), reason: why.reason(), record: None };
+    let mut response = written(shape, status, said);
+    // What is behind it may have been read in another way.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The answer to a request that the stages refused, or that failed.
+pub(super) fn failed(shape: ErrorShape, failure: &Failure) -> Response<Pieces> {
+    let status = status_of(&failure.cause);
+    let error = error_of(failure);
+    let reason = failure.cause.reason().as_str();
+    let record = failure.record.as_deref();
+    let mut response =
+        written(shape, status, Said { status: status.as_u16(), message: &error.message, reason, record });
+    let headers = response.headers_mut();
+    if let Some(seconds) = retry_after(&failure.cause) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    } else {
+        // What the SDKs of model APIs ask before they repeat a request by themselves.
+        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    if let Some(record) = record.and_then(|record| HeaderValue::from_str(record).ok()) {
+        headers.insert("footbridge-record", record);
+    }
+    response
+}
+
+fn written(shape: ErrorShape, status: StatusCode, said: Said<'_>) -> Response<Pieces> {
+    let (media, body) = shape.write(said);
+    response::typed(status, media, body.into())
+}
+
+fn status_of(cause: &Cause) -> StatusCode {
+    match cause {
+        Cause::UnknownService { .. } | Cause::UnknownServer { .. } => StatusCode::NOT_FOUND,
+        Cause::RequestNotAllowed { .. }
+        | Cause::Policy { .. }
+        | Cause::DeniedBefore { .. }
+        | Cause::DeniedByPerson
+        | Cause::ApprovalExpired
+        | Cause::ApprovalRequired { .. }
+        | Cause::BudgetSpent(_)
+        | Cause::ChangedWhileAsked => StatusCode::FORBIDDEN,
+        Cause::SessionReplaced => StatusCode::UNAUTHORIZED,
+        Cause::OverLimit(_) | Cause::ApprovalsPending(_) => StatusCode::TOO_MANY_REQUESTS,
+        Cause::BodyTooLarge { .. } | Cause::NoAnswer { why: NoAnswer::TooMuchSent, .. } => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+        Cause::BodyBroken | Cause::NoAnswer { why: NoAnswer::BodyBroken, .. } => StatusCode::BAD_REQUEST,
+        Cause::NoAnswer { why: NoAnswer::Timeout, .. } => StatusCode::GATEWAY_TIMEOUT,
+        Cause::Unavailable(_) | Cause::NoAnswer { .. } => StatusCode::BAD_GATEWAY,
+        Cause::NotRecorded
+        | Cause::GrantNotRecorded
+        | Cause::OutcomeNotRecorded
+        | Cause::BytesHeld
+        | Cause::NoThread
+        | Cause::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// When it may be asked again, seconds, of what may simply be asked again.
+fn retry_after(cause: &Cause) -> Option<u64> {
+    match cause {
+        Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => Some(retry_after_ms.div_ceil(1000)),
+        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::NoThread => Some(1),
+        _ => None,
+    }
+}

@@ -1,0 +1,165 @@
+//! What a head asks of a service. Pure: head in, request or refusal out.
+
+use footbridge_calls::service::ServiceRequest;
+use footbridge_core::service::RequestPath;
+use http::{HeaderMap, Method, header, request::Parts};
+
+use super::RefusedHead;
+use crate::http::head::path;
+
+/// What the paths of services begin with.
+const PREFIX: &str = "/s/";
+
+/// Whether a path is one of a service.
+pub(crate) fn is_service_path(head: &Parts) -> bool {
+    path(head).starts_with(PREFIX)
+}
+
+/// A head that names a service.
+pub(crate) struct ServiceHead<'a> {
+    head: &'a Parts,
+    /// The name, as it was written.
+    pub(crate) service: &'a str,
+    /// The path below it, as it was written.
+    below: &'a str,
+}
+
+impl<'a> ServiceHead<'a> {
+    /// Of a head whose path is one of a service.
+    pub(crate) fn of(head: &'a Parts) -> Self {
+        let rest = path(head).strip_prefix(PREFIX).unwrap_or_default();
+        let (service, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        Self { head, service, below: if below.is_empty() { "/" } else { below } }
+    }
+
+    /// What the head can show as its token, in the order in which that is looked at.
+    pub(crate) fn credentials(&self) -> Vec<Vec<u8>> {
+        footbridge_services::credentials(&self.head.headers)
+    }
+
+    /// Whether the token stands where it would leak: in the address, or in a header that crosses.
+    pub(crate) fn leaks(&self, token: &[u8]) -> bool {
+        let has = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
+        let target = self.head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default();
+        let holds_credentials =
+            |name: &str| matches!(name, "authorization" | "x-api-key" | "api-key" | "x-goog-api-key" | "private-token");
+        let others = self.head.headers.iter().filter(|(name, _)| !holds_credentials(name.as_str()));
+        let in_headers = others.into_iter().any(|(_, value)| has(value.as_bytes()) || has(&decoded(value.as_bytes())));
+        in_headers || has(target.as_bytes()) || has(&decoded(target.as_bytes()))
+    }
+
+    /// The request.
+    pub(crate) fn request(&self, limit: usize) -> Result<ServiceRequest, RefusedHead> {
+        if matches!(self.head.method, Method::CONNECT | Method::TRACE) {
+            return Err(RefusedHead::Method);
+        }
+        let length = length(&self.head.headers)?;
+        if length.is_some_and(|length| length > limit as u64) {
+            return Err(RefusedHead::TooLarge(limit));
+        }
+        Ok(ServiceRequest {
+            service: self.service.to_owned(),
+            method: self.head.method.as_str().to_owned(),
+            path: RequestPath::read(self.below).map_err(RefusedHead::Path)?,
+            query: self.head.uri.query().map(str::to_owned),
+            length,
+        })
+    }
+}
+
+/// The length that a body says. It says either that, or that it is chunked.
+fn length(headers: &HeaderMap) -> Result<Option<u64>, RefusedHead> {
+    let mut said = headers.get_all(header::CONTENT_LENGTH).iter();
+    let chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    match (said.next(), said.next(), chunked) {
+        (None, _, _) => Ok(None),
+        (Some(length), None, false) => {
+            let length = length.to_str().ok().and_then(|text| text.parse().ok());
+            length.map(Some).ok_or(RefusedHead::Framing)
+        }
+        _ => Err(RefusedHead::Framing),
+    }
+}
+
+/// Percent-decoded as far as it goes.
+fn decoded(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).and_then(|two| std::str::from_utf8(two).ok());
+        match (byte, digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+            (b'%', Some(decoded)) => {
+                out.push(decoded);
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn head(method: &str, uri: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_name_and_a_path_below_it_are_read() {
+        for (uri, service, path) in [
+            ("/s/git/a/b.git/info/refs?service=git-upload-pack", "git", "/a/b.git/info/refs"),
+            ("/s/git", "git", "/"),
+            ("/s/git/", "git", "/"),
+            ("/s/git/s/other/x", "git", "/s/other/x"),
+        ] {
+            let head = head("GET", uri, &[]);
+            assert!(is_service_path(&head));
+            let asked = ServiceHead::of(&head);
+            let request = asked.request(10).unwrap();
+            assert_eq!((asked.service, request.path.as_written()), (service, path), "{uri}");
+        }
+        for uri in ["/s", "/S/git/x", "//s/git/x", "/x/s/git", "http://a.test/s/git/x"] {
+            assert!(!is_service_path(&head("GET", uri, &[])), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        let why = |method: &str, uri: &str, headers: &[(&str, &str)]| {
+            ServiceHead::of(&head(method, uri, headers)).request(10).unwrap_err().status().as_u16()
+        };
+        assert_eq!(why("GET", "/s/git/a/../b", &[]), 400);
+        assert_eq!(why("GET", "/s/git//a", &[]), 400);
+        assert_eq!(why("TRACE", "/s/git/a", &[]), 405);
+        assert_eq!(why("POST", "/s/git/a", &[("content-length", "11")]), 413);
+        assert_eq!(why("POST", "/s/git/a", &[("content-length", "1"), ("content-length", "1")]), 400);
+        assert_eq!(why("POST", "/s/git/a", &[("content-length", "1"), ("transfer-encoding", "chunked")]), 400);
+        assert_eq!(why("POST", "/s/git/a", &[("content-length", "x")]), 400);
+    }
+
+    #[test]
+    fn a_token_anywhere_but_in_the_place_of_a_key_leaks() {
+        for (uri, header, leaks) in [
+            ("/s/a/x", ("x-api-key", "fbt_abc"), false),
+            ("/s/a/x", ("authorization", "Bearer fbt_abc"), false),
+            ("/s/a/fbt_abc", ("x-api-key", "fbt_abc"), true),
+            ("/s/a/x?key=fbt%5Fabc", ("x-api-key", "fbt_abc"), true),
+            ("/s/a/x", ("x-other", "a fbt_abc"), true),
+            ("/s/a/x", ("cookie", "k=fbt_abc"), true),
+        ] {
+            let head = head("GET", uri, &[header]);
+            assert_eq!(ServiceHead::of(&head).leaks(b"fbt_abc"), leaks, "{uri} {header:?}");
+        }
+    }
+}

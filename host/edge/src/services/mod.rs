@@ -1,0 +1,125 @@
+//! Requests to services: `/s/NAME/...`, with the session's token where a client puts its key.
+//!
+//! `head` reads what is asked, `errors` says why it is refused in the shape that the service's client prints, and here
+//! it is carried out: in a task of its own, whose cancellation goes as far as the connection to the origin when the
+//! client leaves. It refuses to know what the stages decide, and how a request gets to its service.
+//!
+//! Failure paths: a refused head reads past the body within limits; an answer that breaks off cuts its connection, so
+//! that nobody takes it for whole.
+
+mod errors;
+mod head;
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use http::{Response, request::Parts};
+use hyper::body::Incoming;
+use tokio_util::{sync::DropGuard, task::TaskTracker};
+
+use crate::http::{
+    body,
+    response::{self, Next, Pieces, Source},
+    stream::Phase,
+};
+use footbridge_calls::{auth::Principal, call::Stages, cause::Cause, service::Forwarded};
+use footbridge_services::{AnswerBody, AnswerPart, Parcel, ServiceAnswer, Services};
+
+pub(crate) use errors::RefusedHead;
+pub(crate) use head::{ServiceHead, is_service_path};
+
+/// What carries requests to services out.
+pub(crate) struct ServiceFront<'a> {
+    pub(crate) stages: &'a Arc<Stages>,
+    pub(crate) services: &'a Services,
+    pub(crate) tasks: &'a TaskTracker,
+}
+
+impl ServiceFront<'_> {
+    /// Refuses a head, in the shape of its service. What was not read of it is read past.
+    pub(crate) async fn refuse(&self, head: &ServiceHead<'_>, why: RefusedHead, unread: Incoming) -> Response<Pieces> {
+        body::drain(unread).await;
+        errors::refused(self.services.shape(head.service), why)
+    }
+
+    /// Carries a request out and answers it. Dropping this future, or the answer's body, cancels it.
+    pub(crate) async fn carry_out(
+        &self,
+        principal: Principal,
+        head: Parts,
+        incoming: Incoming,
+        phase: Phase,
+    ) -> Response<Pieces> {
+        let asked = ServiceHead::of(&head);
+        let shape = self.services.shape(asked.service);
+        let request = match asked.request(principal.session().limits().services.request_bytes) {
+            Ok(request) => request,
+            Err(why) => return self.refuse(&asked, why, incoming).await,
+        };
+        let cancel = principal.session().over().child_token();
+        let guard = cancel.clone().drop_guard();
+        let parcel = Parcel::new(head.method, head.headers, incoming);
+        let upload = parcel.body.clone();
+        let (stages, services) = (Arc::clone(self.stages), self.services.clone());
+        let task =
+            self.tasks.spawn(async move { stages.forward(principal, request, (&services, parcel), &cancel).await });
+        let forwarded = task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the task of a request to a service failed");
+            Err(Cause::HarnessFailed.into())
+        });
+        match forwarded {
+            Ok(forwarded) => answer(forwarded, phase, guard),
+            Err(failure) => {
+                if let Some(unread) = upload.unread() {
+                    body::drain(unread).await;
+                }
+                errors::failed(shape, &failure)
+            }
+        }
+    }
+}
+
+/// The answer, while it comes.
+fn answer(forwarded: Forwarded<ServiceAnswer>, phase: Phase, guard: DropGuard) -> Response<Pieces> {
+    let Forwarded { answer, exchange } = forwarded;
+    let ServiceAnswer { status, headers, body } = answer;
+    let body = body.recorded_by(exchange);
+    let pieces = match body.is_over() {
+        true => Pieces::default(),
+        false => response::live(Passing { body, phase, _guard: guard }),
+    };
+    let mut response = Response::new(pieces);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// A body that passes. Each part of it has the time of an answer to be read.
+struct Passing {
+    body: AnswerBody,
+    phase: Phase,
+    _guard: DropGuard,
+}
+
+impl Source for Passing {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
+        let part = ready!(self.body.poll_part(cx));
+        self.phase.answer_begins();
+        Poll::Ready(part.map(|part| match part {
+            Ok(AnswerPart::Data(data)) => Next::Piece(data),
+            Ok(AnswerPart::Trailers(all)) => Next::Trailers(all),
+            Err(why) => {
+                tracing::debug!(%why, "an answer of a service is cut");
+                Next::Broken
+            }
+        }))
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.phase.answered();
+    }
+}

@@ -1,0 +1,283 @@
+//! `[services.NAME]` of `footbridge.toml`: what was written of a service, and what it means.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use footbridge_core::{
+    names::ServerName,
+    secret::Secret,
+    service::{RequestPattern, ServiceRules},
+    settings_file::{File, Mistake},
+};
+use footbridge_services::{Credential, ErrorShape, Preset, ServiceOrigin, ServiceSpec, authorities};
+use serde::Deserialize;
+
+use super::{
+    Config,
+    commands::Commands,
+    obeyed::obeyed,
+    secrets::{Gathered, Reader, Written},
+};
+
+/// A service as it is written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Service {
+    preset: Option<String>,
+    url: Option<String>,
+    header: Option<String>,
+    credential: Option<Written>,
+    requests: Option<Vec<String>>,
+    reads: Vec<String>,
+    writes: Vec<String>,
+    environment: Option<BTreeMap<String, String>>,
+    ca_file: Option<PathBuf>,
+    allow_private: bool,
+    shape: Option<ErrorShape>,
+}
+
+/// What the files say of services.
+#[derive(Debug, Default)]
+pub(super) struct FoundServices {
+    pub(super) services: Vec<ServiceSpec>,
+    pub(super) gathered: Gathered,
+    pub(super) mistakes: Vec<Mistake>,
+}
+
+/// Makes sense of all services of a file; every mistake at once.
+pub(super) fn meant(
+    written: BTreeMap<String, Service>,
+    file: &File<'_>,
+    variables: &[(String, String)],
+    commands: &Commands,
+) -> FoundServices {
+    let path = file.path();
+    let var = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
+    let base = path.parent().unwrap_or(Path::new("/"));
+    let reader = Reader { var: &var, base, commands, gathered: Gathered::default() };
+    let mut meaning = Meaning { file, reader, name: String::new(), mistakes: Vec::new() };
+    let mut services = Vec::new();
+    for (name, service) in written {
+        meaning.name = name;
+        services.extend(meaning.of(service));
+    }
+    FoundServices { services, gathered: meaning.reader.gathered, mistakes: meaning.mistakes }
+}
+
+/// The services of these names.
+///
+/// # Errors
+/// [`NoService`].
+pub fn known(config: &Config, names: &[String]) -> Result<BTreeSet<ServerName>, NoService> {
+    let one = |name: &String| {
+        let found = config.services.iter().find(|spec| spec.name.as_str() == name);
+        let known = || config.services.iter().map(|spec| spec.name.to_string()).collect();
+        found.map(|spec| spec.name.clone()).ok_or_else(|| NoService { name: name.clone(), known: known() })
+    };
+    names.iter().map(one).collect()
+}
+
+/// What is said of the services of these names.
+///
+/// # Errors
+/// [`NoService`].
+pub fn of_names(config: &Config, names: &BTreeSet<ServerName>) -> Result<Vec<ServiceSpec>, NoService> {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let names = known(config, &names)?;
+    Ok(config.services.iter().filter(|spec| names.contains(&spec.name)).cloned().collect())
+}
+
+/// There is no service of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no service {name:?}: {}", hint(known))]
+pub struct NoService {
+    /// The name.
+    pub name: String,
+    /// Those that there are.
+    pub known: Vec<String>,
+}
+
+fn hint(known: &[String]) -> String {
+    match known {
+        [] => "write [services.NAME] into footbridge.toml, as docs/services.md shows".to_owned(),
+        known => format!("choose one of {}", known.join(", ")),
+    }
+}
+
+struct Meaning<'a> {
+    file: &'a File<'a>,
+    reader: Reader<'a>,
+    /// Of the service that is read.
+    name: String,
+    mistakes: Vec<Mistake>,
+}
+
+impl Meaning<'_> {
+    fn wrong(&mut self, key: &str, what: impl std::fmt::Display) {
+        let keys = ["services", &self.name, key].map(str::to_owned);
+        let keys = if key.is_empty() { &keys[..2] } else { &keys[..] };
+        self.mistakes.push(self.file.mistake(keys, what.to_string()));
+    }
+
+    /// A service, unless something in it is wrong; that is said.
+    fn of(&mut self, written: Service) -> Option<ServiceSpec> {
+        let before = self.mistakes.len();
+        let name = self.service_name();
+        let preset = written.preset.as_deref().map(Preset::of).transpose();
+        let preset = preset.map_err(|error| self.wrong("preset", error)).ok()?.unwrap_or_default();
+        let origin = self.origin(written.url.as_deref().or(preset.url.as_deref()), written.allow_private);
+        let credential = self.credential(&written, &preset);
+        let requests = written.requests.as_ref().map(|texts| self.patterns("requests", texts)).or(preset.requests);
+        let reads = self.patterns("reads", &written.reads).into_iter().chain(preset.reads).collect();
+        let writes = self.patterns("writes", &written.writes);
+        let authorities = self.authorities(written.ca_file.as_deref());
+        if self.mistakes.len() > before {
+            return None;
+        }
+        let (credential, secrets) = credential.map_or((None, Vec::new()), |one| (Some(one.header), one.secrets));
+        self.reader.gathered.secrets.extend(secrets.iter().cloned());
+        Some(ServiceSpec {
+            name: name?,
+            origin: origin?,
+            credential,
+            secrets,
+            authorities,
+            allow_private: written.allow_private,
+            rules: Arc::new(ServiceRules { requests, reads, writes }),
+            shape: written.shape.unwrap_or(preset.shape),
+            usage: preset.usage,
+            environment: written.environment.unwrap_or(preset.environment),
+            git: preset.git,
+        })
+    }
+
+    /// The name is a part of a path.
+    fn service_name(&mut self) -> Option<ServerName> {
+        let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        let fits = (1..=64).contains(&self.name.len()) && self.name.bytes().all(known);
+        match self.name.parse().ok().filter(|_| fits) {
+            Some(name) => Some(name),
+            None => {
+                self.wrong(
+                    "",
+                    "a service's name is 1 to 64 of a-z, 0-9, \"-\" and \"_\", and does not start with \"-\"",
+                );
+                None
+            }
+        }
+    }
+
+    fn origin(&mut self, url: Option<&str>, allow_private: bool) -> Option<ServiceOrigin> {
+        let Some(url) = url else {
+            self.wrong("", "a service needs its address: write url = \"https://...\"");
+            return None;
+        };
+        let url = self.reader.text(url).map_err(|error| self.wrong("url", error)).ok()?;
+        ServiceOrigin::read(url.expose(), allow_private).map_err(|error| self.wrong("url", error)).ok()
+    }
+
+    fn credential(&mut self, written: &Service, preset: &Preset) -> Option<Credential> {
+        let header = written.header.as_deref().or(preset.header.as_deref());
+        let (Some(given), Some(header)) = (&written.credential, header) else {
+            match (&written.credential, header) {
+                (Some(_), None) => {
+                    self.wrong("", "a credential needs the header that it goes into: write header = \"...\"")
+                }
+                (None, Some(_)) if written.header.is_some() => {
+                    self.wrong("header", "a header needs what it holds: write credential = ...");
+                }
+                _ => {}
+            }
+            return None;
+        };
+        let secret: Secret = self.reader.read(given).map_err(|error| self.wrong("credential", error)).ok()?;
+        // Where the operator names the header, its value is what they wrote.
+        let (value, user) = match written.header {
+            Some(_) => ("{credential}", None),
+            None => (preset.value.as_deref().unwrap_or("{credential}"), preset.user.as_deref()),
+        };
+        Credential::new(header, value, user, &secret).map_err(|error| self.wrong("credential", error)).ok()
+    }
+
+    fn patterns(&mut self, key: &str, texts: &[String]) -> Vec<RequestPattern> {
+        let read = |text: &String| text.parse().map_err(|error| self.wrong(key, error)).ok();
+        texts.iter().filter_map(read).collect()
+    }
+
+    fn authorities(&mut self, file: Option<&Path>) -> Vec<footbridge_services::Authority> {
+        let Some(file) = file else { return Vec::new() };
+        let path = self.reader.base.join(file);
+        let read = obeyed(&path, self.reader.commands.writable())
+            .and_then(|real| fs::read(real).map_err(|error| format!("it cannot be read: {error}")));
+        let found = read.and_then(|pem| authorities(&pem).map_err(|error| error.to_string()));
+        found.map_err(|what| self.wrong("ca_file", format!("{}: {what}", path.display()))).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::Settings;
+
+    fn found(text: &str) -> FoundServices {
+        let file = File::new(Path::new("/etc/f.toml"), text);
+        let settings: Settings = file.read(&[], file.parse().unwrap()).unwrap();
+        let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
+        meant(settings.services, &file, &variables, &Commands::default())
+    }
+
+    #[test]
+    fn a_preset_needs_a_credential_alone_and_an_own_service_says_the_rest() {
+        let found = found(
+            "[services.anthropic]\npreset = \"anthropic\"\ncredential = \"${KEY}\"\n[services.tracker]\nurl = \"https://tracker.example/api\"\n\
+             header = \"Authorization\"\ncredential = \"Bearer ${KEY}\"\nrequests = [\"GET /v2/**\"]\nenvironment = { U = \"{url}\" }\n",
+        );
+        assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
+        let [model, tracker] = &found.services[..] else { panic!("{:?}", found.services) };
+        let header = |spec: &ServiceSpec| {
+            let (name, value) = spec.credential.clone().unwrap();
+            format!("{name}: {}", value.to_str().unwrap())
+        };
+        assert_eq!(
+            (header(model), model.origin.to_string()),
+            ("x-api-key: s3cret-value".into(), "https://api.anthropic.com".into())
+        );
+        assert_eq!(header(tracker), "authorization: Bearer s3cret-value");
+        assert_eq!(tracker.environment["U"], "{url}");
+        assert!(found.gathered.names.contains("KEY") && !format!("{:?}", found.services).contains("s3cret"));
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_place() {
+        for (text, what) in [
+            ("[services.a]\n", "services.a: a service needs its address"),
+            ("[services.A]\nurl = \"https://a.test\"", "services.A: a service's name"),
+            ("[services.a]\nurl = \"http://a.test\"", "services.a.url: http without TLS"),
+            ("[services.a]\nurl = \"https://10.0.0.1\"", "services.a.url: its address is private"),
+            ("[services.a]\npreset = \"none\"", "services.a.preset: there is no preset \"none\""),
+            ("[services.a]\npreset = \"git\"", "services.a: a service needs its address"),
+            (
+                "[services.a]\nurl = \"https://a.test\"\ncredential = \"${KEY}\"",
+                "services.a: a credential needs the header",
+            ),
+            (
+                "[services.a]\nurl = \"https://a.test\"\nheader = \"x\"",
+                "services.a.header: a header needs what it holds",
+            ),
+            ("[services.a]\npreset = \"openai\"\ncredential = \"${NONE}\"", "NONE is not set"),
+            (
+                "[services.a]\nurl = \"https://a.test\"\nrequests = [\"/v1\"]",
+                "services.a.requests: \"/v1\" is no pattern",
+            ),
+            ("[services.a]\nurl = \"https://a.test\"\nca_file = \"/none.pem\"", "services.a.ca_file: /none.pem"),
+        ] {
+            let all: Vec<String> = found(text).mistakes.iter().map(ToString::to_string).collect();
+            assert!(all.len() == 1 && all[0].contains(what), "{text}: {all:?}");
+        }
+    }
+}

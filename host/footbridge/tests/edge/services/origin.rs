@@ -1,0 +1,214 @@
+//! An origin with TLS by an authority of its own, that misbehaves as its paths say.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+};
+
+use rcgen::{CertificateParams, Issuer, KeyPair};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
+
+/// The key that nobody but the origin may see.
+pub(crate) const KEY: &str = "the-real-key-of-the-origin";
+
+/// A connection with TLS.
+pub(crate) type Tls = StreamOwned<ServerConnection, TcpStream>;
+
+/// What came: a head and a body.
+#[derive(Debug, Clone)]
+pub(crate) struct Received {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// An origin. Its threads end with their connections.
+pub(crate) struct TlsOrigin {
+    pub(crate) port: u16,
+    /// The certificate of its authority, PEM.
+    pub(crate) authority: String,
+    received: Arc<Mutex<Vec<Received>>>,
+    /// Each lets one waiting answer go on.
+    pub(crate) go_on: Sender<()>,
+    /// Says when a client left while it waited for an answer.
+    pub(crate) left: Mutex<Receiver<()>>,
+}
+
+/// What the connections of an origin share.
+struct Shared {
+    received: Arc<Mutex<Vec<Received>>>,
+    go_on: Mutex<Receiver<()>>,
+    left: Sender<()>,
+}
+
+impl TlsOrigin {
+    pub(crate) fn start() -> Self {
+        let (authority, config) = tls(&[]);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (go_on, goes) = channel();
+        let (leaves, left) = channel();
+        let shared = Arc::new(Shared { received: Arc::clone(&received), go_on: Mutex::new(goes), left: leaves });
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
+                std::thread::spawn(move || {
+                    let connection = ServerConnection::new(config).unwrap();
+                    let mut tls = StreamOwned::new(connection, stream.unwrap());
+                    while let Some(received) = receive(&mut tls) {
+                        if !answer(&mut tls, received, &shared) {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { port, authority, received, go_on, left: Mutex::new(left) }
+    }
+
+    /// What came so far.
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
+    }
+}
+
+/// An authority, and what a server for localhost with a certificate of it speaks.
+pub(crate) fn tls(protocols: &[&[u8]]) -> (String, Arc<ServerConfig>) {
+    let authority_key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&authority_key).unwrap();
+    let issuer = Issuer::new(params, authority_key);
+    let key = KeyPair::generate().unwrap();
+    let names = vec!["localhost".to_owned(), "origin.test".to_owned()];
+    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], private).unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    (authority.pem(), Arc::new(config))
+}
+
+/// Reads a request; none at the end of the connection.
+fn receive(tls: &mut Tls) -> Option<Received> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if tls.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    // This one answers before it has read what comes.
+    if head.contains("/early ") {
+        return Some(Received { head, body: Vec::new() });
+    }
+    let lower = head.to_ascii_lowercase();
+    let mut body = Vec::new();
+    if let Some((_, rest)) = lower.split_once("content-length: ") {
+        let length: usize = rest.lines().next().unwrap().trim().parse().unwrap();
+        body.resize(length, 0);
+        tls.read_exact(&mut body).ok()?;
+    } else if lower.contains("transfer-encoding: chunked") {
+        while !body.ends_with(b"0\r\n\r\n") {
+            if tls.read(&mut byte).ok()? == 0 {
+                return None;
+            }
+            body.push(byte[0]);
+        }
+    }
+    Some(Received { head, body })
+}
+
+/// Answers as the path says; false where the connection ends.
+fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
+    let target = received.head.split(' ').nth(1).unwrap().to_owned();
+    let echo = received.head.clone();
+    shared.received.lock().unwrap().push(received);
+    let path = target.split('?').next().unwrap();
+    let mut say = |text: &str| tls.write_all(text.as_bytes()).and_then(|()| tls.flush()).is_ok();
+    match path {
+        "/api/echo" => {
+            let text = format!("you sent:\n{echo}");
+            say(&format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-echo: key {KEY}\r\nset-cookie: a=b\r\n\
+                 alt-svc: h3=\":1\"\r\ncontent-length: {}\r\n\r\n{text}",
+                text.len()
+            ))
+        }
+        "/api/inside" => say("HTTP/1.1 302 Found\r\nlocation: /api/echo?x=1\r\ncontent-length: 0\r\n\r\n"),
+        "/api/private" => {
+            say("HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/latest\r\ncontent-length: 0\r\n\r\n")
+        }
+        "/api/events" => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
+            for event in ["data: one\n\n", "data: two\n\n"] {
+                say(&format!("{:x}\r\n{event}\r\n", event.len()));
+                shared.go_on.lock().unwrap().recv().unwrap();
+            }
+            say("0\r\nx-after: yes\r\n\r\n")
+        }
+        "/api/half" => {
+            say(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n5\r\ndata:\r\n",
+            );
+            wait_until_left(tls, shared)
+        }
+        "/api/never" => wait_until_left(tls, shared),
+        "/api/reset" => {
+            say("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome");
+            false
+        }
+        "/api/interim" => {
+            while say("HTTP/1.1 102 Processing\r\n\r\n") {}
+            false
+        }
+        "/api/endless" => {
+            say("HTTP/1.1 200 OK\r\n");
+            while say(&format!("x-{}: y\r\n", "a".repeat(500))) {}
+            false
+        }
+        "/api/old" => {
+            say("<html>as in 0.9</html>\r\n\r\n");
+            false
+        }
+        "/api/split" => {
+            say("HTTP/1.1 200 OK\r\nx-a: b\rSet-Cookie: c=d\r\ncontent-length: 0\r\n\r\n");
+            false
+        }
+        "/api/early" => {
+            say("HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\nconnection: close\r\n\r\nmuch");
+            // What still comes is read, so that the answer is no reset.
+            let _rest = std::io::copy(tls, &mut std::io::sink());
+            false
+        }
+        "/api/zip" => say(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: text/plain\r\ncontent-length: 3\r\n\r\n\u{1}zz",
+        ),
+        "/api/hop" => say(
+            "HTTP/1.1 200 OK\r\nconnection: x-secret-hop\r\nx-secret-hop: 1\r\nkeep-alive: 5\r\ncontent-length: 2\r\n\r\nok",
+        ),
+        "/api/v1/messages" => {
+            let text = r#"{"model":"m-1","content":[],"usage":{"input_tokens":11,"output_tokens":5}}"#;
+            say(&format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{text}",
+                text.len()
+            ))
+        }
+        _ => say("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"),
+    }
+}
+
+fn wait_until_left(tls: &mut Tls, shared: &Shared) -> bool {
+    let mut byte = [0];
+    while tls.read(&mut byte).is_ok_and(|read| read > 0) {}
+    // Whether anybody listens is the test's to know.
+    let _ = shared.left.send(());
+    false
+}

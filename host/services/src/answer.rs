@@ -1,0 +1,136 @@
+//! The head of an answer: what of it crosses.
+
+use footbridge_core::redact::Redactor;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+
+use crate::{answer_body::AnswerBody, credential::has_credential, request::named_by_connection, spec::ServiceSpec};
+
+/// An answer of a service: its head as it crosses, and its body.
+#[derive(Debug)]
+pub struct ServiceAnswer {
+    /// The status.
+    pub status: StatusCode,
+    /// What crosses of its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: AnswerBody,
+}
+
+/// Headers of one connection alone, and what a service tells its client for later: cookies are credentials, and another
+/// address is none that a guest could reach.
+const DROPPED: [&str; 11] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "set-cookie",
+    "set-cookie2",
+    "alt-svc",
+];
+
+/// What of the headers of an answer crosses.
+pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redactor) -> HeaderMap {
+    let named = named_by_connection(headers);
+    let crosses = |name: &HeaderName, value: &HeaderValue| {
+        !DROPPED.contains(&name.as_str())
+            && !named.iter().any(|one| one == name.as_str())
+            && !has_credential(value, redactor)
+    };
+    let mut out: HeaderMap = headers
+        .iter()
+        .filter(|(name, value)| crosses(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if let Some(location) = out.get(header::LOCATION).and_then(|value| rewritten(value, spec)) {
+        out.insert(header::LOCATION, location);
+    }
+    out
+}
+
+/// A redirection within the service, as its guest has to ask for it.
+fn rewritten(location: &HeaderValue, spec: &ServiceSpec) -> Option<HeaderValue> {
+    let text = location.to_str().ok()?;
+    let path = match text.strip_prefix(&spec.origin.root()) {
+        Some("") => "/",
+        Some(path) => path,
+        None => text,
+    };
+    // What begins with two slashes names another host.
+    if !path.starts_with('/') || path.starts_with("//") {
+        return None;
+    }
+    let below = path.strip_prefix(&spec.origin.base)?;
+    let fits = below.is_empty() || below.starts_with(['/', '?', '#']);
+    fits.then(|| HeaderValue::from_str(&format!("/s/{}{below}", spec.name)).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use footbridge_core::{secret::Secret, service::ServiceRules};
+
+    use super::*;
+    use crate::{ErrorShape, ServiceOrigin};
+
+    fn spec(url: &str) -> ServiceSpec {
+        ServiceSpec {
+            name: "tracker".parse().unwrap(),
+            origin: ServiceOrigin::read(url, false).unwrap(),
+            credential: None,
+            secrets: Vec::new(),
+            authorities: Vec::new(),
+            allow_private: false,
+            rules: Arc::new(ServiceRules::default()),
+            shape: ErrorShape::Plain,
+            usage: false,
+            environment: Default::default(),
+            git: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_redirection_within_the_service_goes_to_its_prefix() {
+        let spec = spec("https://a.test/api");
+        for (location, expected) in [
+            ("https://a.test/api/v2", Some("/s/tracker/v2")),
+            ("/api/v2?x=1", Some("/s/tracker/v2?x=1")),
+            ("https://a.test/api", Some("/s/tracker")),
+            ("https://a.test/other", None),
+            ("https://a.test.evil/api/v2", None),
+            ("https://b.test/api/v2", None),
+            ("//b.test/api", None),
+            ("/apis", None),
+            ("v2", None),
+        ] {
+            let value = HeaderValue::from_static(location);
+            assert_eq!(rewritten(&value, &spec).as_ref().map(|v| v.to_str().unwrap()), expected, "{location}");
+        }
+    }
+
+    #[test]
+    fn cookies_hops_and_credentials_stay_behind() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("set-cookie", "a=b"),
+            ("alt-svc", "h3=\":443\""),
+            ("connection", "x-hop"),
+            ("x-hop", "1"),
+            ("transfer-encoding", "chunked"),
+            ("x-echo", "key=s3cret-value!"),
+            ("content-type", "text/plain"),
+            ("content-length", "7"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
+        let out = crossing(&headers, &spec("https://a.test"), &redactor);
+        let mut names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!((names, redactor.replaced()), (vec!["content-length", "content-type"], 1));
+    }
+}

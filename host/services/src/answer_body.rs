@@ -1,0 +1,265 @@
+//! The body of an answer, as it passes to the guest: bounded in time, counted, digested, and without the credential.
+//!
+//! States: coming, then ended by its last byte, by silence, by the end of its time or by its origin, and recorded as
+//! that. Dropped before its end, its client left; the connection to its origin goes with it.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use footbridge_audit::ExchangeRecord;
+use footbridge_calls::service::OpenExchange;
+use footbridge_core::{
+    digest::{Digest, digest_text},
+    redact::{Redactor, StreamRedactor},
+};
+use http::{HeaderMap, StatusCode, header};
+use hyper::body::{Body as _, Incoming};
+use ring::digest::{Context as Sha, SHA256};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::{credential::has_credential, upload::Tally, usage::UsageReader};
+
+/// The body of an answer.
+#[derive(Debug)]
+pub struct AnswerBody {
+    body: Incoming,
+    passing: Passing,
+    timer: Pin<Box<Sleep>>,
+    silence: Duration,
+    until: Instant,
+    /// What stands for it in the record, once that is known.
+    exchange: Option<OpenExchange>,
+    is_over: bool,
+    /// What came before trailers and is still to be handed on.
+    trailers: Option<HeaderMap>,
+}
+
+/// What is known of what passed.
+struct Passing {
+    status: StatusCode,
+    upload: Arc<Tally>,
+    received: u64,
+    sha: Sha,
+    redactor: Redactor,
+    /// None where the body is no text, or encoded.
+    text: Option<StreamRedactor>,
+    usage: Option<UsageReader>,
+    first_byte_ms: u64,
+}
+
+impl std::fmt::Debug for Passing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Passing")
+            .field("status", &self.status)
+            .field("received", &self.received)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What comes next of an answer.
+#[derive(Debug)]
+pub enum AnswerPart {
+    /// Some of its body.
+    Data(Bytes),
+    /// What comes behind it.
+    Trailers(HeaderMap),
+}
+
+/// An answer that ends before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BrokenAnswer {
+    /// Its origin broke it off.
+    #[error("the service broke off")]
+    Origin,
+    /// Nothing came for too long.
+    #[error("the service was silent for too long")]
+    Silence,
+    /// It took too long in all.
+    #[error("the request took too long")]
+    TooLong,
+}
+
+/// What is known when the head of an answer is there.
+pub(crate) struct Begun {
+    pub(crate) status: StatusCode,
+    pub(crate) upload: Arc<Tally>,
+    pub(crate) redactor: Redactor,
+    pub(crate) reads_usage: bool,
+    pub(crate) silence: Duration,
+    pub(crate) until: Instant,
+    pub(crate) first_byte_ms: u64,
+}
+
+impl AnswerBody {
+    pub(crate) fn new(body: Incoming, headers: &HeaderMap, begun: Begun) -> Self {
+        let Begun { status, upload, redactor, reads_usage, silence, until, first_byte_ms } = begun;
+        let is_plain = is_text(headers) && !headers.contains_key(header::CONTENT_ENCODING);
+        let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
+        let usage = (reads_usage && is_plain).then(UsageReader::default);
+        let passing =
+            Passing { status, upload, received: 0, sha: Sha::new(&SHA256), redactor, text, usage, first_byte_ms };
+        let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
+        Self { body, passing, timer, silence, until, exchange: None, is_over: false, trailers: None }
+    }
+
+    /// Has its outcome recorded when it ends.
+    #[must_use]
+    pub fn recorded_by(mut self, exchange: OpenExchange) -> Self {
+        self.exchange = Some(exchange);
+        if self.body.is_end_stream() {
+            self.ended();
+        }
+        self
+    }
+
+    /// Whether there is nothing of it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// What comes next; nothing at the end.
+    ///
+    /// # Errors
+    /// Where it breaks off; that is recorded.
+    pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnswerPart, BrokenAnswer>>> {
+        loop {
+            if let Some(trailers) = self.trailers.take() {
+                return Poll::Ready(Some(Ok(AnswerPart::Trailers(trailers))));
+            }
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => return self.waiting(cx),
+            };
+            self.timer.as_mut().reset((Instant::now() + self.silence).min(self.until));
+            match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        let mut data = self.passing.pass(data);
+                        // Whoever knows the length asks no more once it is there.
+                        if self.body.is_end_stream() {
+                            data = [data, self.passing.rest()].concat().into();
+                            self.ended();
+                        }
+                        if !data.is_empty() {
+                            return Poll::Ready(Some(Ok(AnswerPart::Data(data))));
+                        }
+                    }
+                    // Nothing comes behind them.
+                    Err(frame) => {
+                        self.trailers = frame.into_trailers().ok().map(|all| self.passing.trailers(all));
+                        let rest = self.passing.rest();
+                        self.ended();
+                        if !rest.is_empty() {
+                            return Poll::Ready(Some(Ok(AnswerPart::Data(rest))));
+                        }
+                    }
+                },
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "an answer broke off");
+                    return Poll::Ready(Some(Err(self.broken(BrokenAnswer::Origin))));
+                }
+                None => {
+                    let rest = self.passing.rest();
+                    self.ended();
+                    if !rest.is_empty() {
+                        return Poll::Ready(Some(Ok(AnswerPart::Data(rest))));
+                    }
+                }
+            }
+        }
+    }
+
+    fn waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnswerPart, BrokenAnswer>>> {
+        if self.timer.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let why = if Instant::now() >= self.until { BrokenAnswer::TooLong } else { BrokenAnswer::Silence };
+        Poll::Ready(Some(Err(self.broken(why))))
+    }
+
+    fn ended(&mut self) {
+        self.is_over = true;
+        let word = if self.passing.status.as_u16() < 400 { "ok" } else { "http_error" };
+        self.close(word, None);
+    }
+
+    fn broken(&mut self, why: BrokenAnswer) -> BrokenAnswer {
+        self.is_over = true;
+        self.close("unknown", Some(why.to_string()));
+        why
+    }
+
+    fn close(&mut self, outcome: &'static str, detail: Option<String>) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.close(outcome, detail, self.passing.record());
+        }
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        self.close("unknown", Some("its client left before the end of the answer".to_owned()));
+    }
+}
+
+impl Passing {
+    fn pass(&mut self, data: Bytes) -> Bytes {
+        self.received += data.len() as u64;
+        if let Some(usage) = &mut self.usage {
+            usage.push(&data);
+        }
+        let data = match &mut self.text {
+            Some(text) => text.push(&data).into(),
+            None => data,
+        };
+        self.sha.update(&data);
+        data
+    }
+
+    fn rest(&mut self) -> Bytes {
+        let rest = self.text.as_mut().map(StreamRedactor::finish).unwrap_or_default();
+        self.sha.update(&rest);
+        rest.into()
+    }
+
+    fn trailers(&self, all: HeaderMap) -> HeaderMap {
+        let keep = all.iter().filter(|(_, value)| !has_credential(value, &self.redactor));
+        keep.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    fn record(&mut self) -> ExchangeRecord {
+        let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
+        ExchangeRecord {
+            status: self.status.as_u16(),
+            sent: self.upload.bytes(),
+            received: self.received,
+            sent_digest: self.upload.digest(),
+            received_digest: received.filter(|_| self.received > 0),
+            first_byte_ms: self.first_byte_ms,
+            redacted: self.redactor.replaced(),
+            usage: self.usage.take().and_then(UsageReader::into_found),
+        }
+    }
+}
+
+/// Whether a body is text, by what its head says.
+fn is_text(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let known = ["application/json", "application/xml", "application/javascript", "application/x-ndjson"];
+    media.is_empty()
+        || media.starts_with("text/")
+        || media.ends_with("+json")
+        || media.ends_with("+xml")
+        || known.contains(&media.as_str())
+        || media == "application/x-www-form-urlencoded"
+}

@@ -1,0 +1,62 @@
+//! From a secret to the header that a service wants it in.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use footbridge_core::{redact::Redactor, secret::Secret};
+use http::{HeaderName, HeaderValue};
+
+use crate::spec::BadService;
+
+/// The header with a credential, and all that must not show of it.
+#[derive(Clone)]
+pub struct Credential {
+    /// Name and value.
+    pub header: (HeaderName, HeaderValue),
+    /// The secret itself, the value that holds it, and what else it was made into.
+    pub secrets: Vec<Secret>,
+}
+
+impl Credential {
+    /// The header of this name: `{credential}` in the value is the secret, and `{basic}` it with a user.
+    ///
+    /// # Errors
+    /// [`BadService`], which holds nothing of the secret.
+    pub fn new(name: &str, value: &str, user: Option<&str>, secret: &Secret) -> Result<Self, BadService> {
+        let name: HeaderName = name.parse().map_err(|_| BadService::Header)?;
+        let basic = STANDARD.encode(format!("{}:{}", user.unwrap_or_default(), secret.expose()));
+        let filled = Secret::new(value.replace("{credential}", secret.expose()).replace("{basic}", &basic));
+        let mut header = HeaderValue::from_str(filled.expose()).map_err(|_| BadService::Credential)?;
+        header.set_sensitive(true);
+        let mut secrets = vec![secret.clone(), filled];
+        // What stands behind the scheme is a credential without it.
+        let bare: Vec<Secret> =
+            secrets.iter().filter_map(|one| Some(Secret::new(one.expose().split_once(' ')?.1))).collect();
+        secrets.extend(bare);
+        Ok(Self { header: (name, header), secrets })
+    }
+}
+
+/// Whether a header holds the credential. What is no text is looked at as text all the same.
+pub(crate) fn has_credential(value: &HeaderValue, redactor: &Redactor) -> bool {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    matches!(redactor.scrub(&text), std::borrow::Cow::Owned(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_holds_the_secret_as_the_service_wants_it() {
+        let secret = Secret::new("s3cret-value");
+        let header = |value: &str, user: Option<&str>| {
+            let made = Credential::new("Authorization", value, user, &secret).unwrap();
+            (made.header.1.to_str().unwrap().to_owned(), made.secrets.len())
+        };
+        assert_eq!(header("{credential}", None), ("s3cret-value".to_owned(), 2));
+        assert_eq!(header("Bearer {credential}", None), ("Bearer s3cret-value".to_owned(), 3));
+        assert_eq!(header("Basic {basic}", Some("me")), ("Basic bWU6czNjcmV0LXZhbHVl".to_owned(), 3));
+        assert_eq!(Credential::new("a b", "x", None, &secret).err(), Some(BadService::Header));
+        let two_lines = Secret::new("a\nb");
+        assert_eq!(Credential::new("a", "{credential}", None, &two_lines).err(), Some(BadService::Credential));
+    }
+}

@@ -1,0 +1,37 @@
+//! Services: named HTTP origins whose credential stays on the host, as what carries admitted requests there.
+//!
+//! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
+//! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
+//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `request` and `answer`
+//! what of a head crosses, `upload` and `answer_body` how bodies pass, and `usage` what an answer says of a model's use.
+//!
+//! Failure paths, each an outcome: no address, a private one, a refused connection, no valid certificate (nothing was
+//! sent); silence, an end without an answer, a body over its limit (unknown). Nothing is sent twice: a request is given
+//! another connection only where not one byte of it was written.
+//!
+//! It refuses to know guests, tokens and decisions.
+
+mod answer;
+mod answer_body;
+mod connect;
+mod credential;
+mod environment;
+mod preset;
+mod request;
+mod services;
+mod shape;
+mod spec;
+mod upload;
+mod usage;
+
+pub use answer::ServiceAnswer;
+pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
+pub use connect::{Lookup, NoConnection, SystemLookup};
+pub use credential::Credential;
+pub use environment::environment;
+pub use preset::{PRESETS, Preset};
+pub use request::{Parcel, credentials};
+pub use services::Services;
+pub use shape::{ErrorShape, Said};
+pub use spec::{Authority, BadService, GuestAddress, ServiceOrigin, ServiceSpec, authorities};
+pub use upload::Upload;

@@ -1,0 +1,220 @@
+//! The head of a request: what of it crosses, and what is put in. What goes upstream is built anew from its parts.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
+use hyper::body::Incoming;
+
+use crate::{
+    spec::ServiceSpec,
+    upload::{Tally, Upload, Uploaded},
+};
+
+/// Headers and body of a request, as a guest sent them.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The method.
+    pub method: Method,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Upload,
+}
+
+impl Parcel {
+    /// Of a request whose body has not been read.
+    #[must_use]
+    pub fn new(method: Method, headers: HeaderMap, body: Incoming) -> Self {
+        Self { method, headers, body: Upload::new(body) }
+    }
+
+    /// The request to the service, and what counts its body.
+    pub(crate) fn into_request(
+        self,
+        spec: &ServiceSpec,
+        uri: Uri,
+        limit: usize,
+    ) -> Option<(Request<Uploaded>, std::sync::Arc<Tally>)> {
+        let (body, tally) = self.body.into_body(limit)?;
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method;
+        *request.uri_mut() = uri;
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = crossing(&self.headers, spec);
+        Some((request, tally))
+    }
+}
+
+/// Headers that can hold a credential. None of them crosses.
+pub(crate) const CREDENTIALS: [&str; 12] = [
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "private-token",
+    "job-token",
+    "deploy-token",
+    "x-auth-token",
+    "x-access-token",
+    "cookie",
+    "cookie2",
+];
+
+/// Headers of one connection alone (RFC 9110, 7.6.1), and those that are made anew.
+const OF_ONE_HOP: [&str; 13] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+    "expect",
+    "host",
+    "content-length",
+    "via",
+];
+
+/// Headers by which somebody on the way says who asks: nothing about the guest is said, nor believed.
+const OF_THE_WAY: [&str; 3] = ["forwarded", "x-real-ip", "x-client-ip"];
+
+/// The credentials that a head shows, in the order in which they are looked at: what may be the session's token.
+#[must_use]
+pub fn credentials(headers: &HeaderMap) -> Vec<Vec<u8>> {
+    let mut shown = Vec::new();
+    for value in headers.get_all(header::AUTHORIZATION) {
+        let bytes = value.as_bytes();
+        if let Some(token) = bytes.strip_prefix(b"Bearer ").or_else(|| bytes.strip_prefix(b"bearer ")) {
+            shown.push(token.to_vec());
+        } else if let Some(basic) = bytes.strip_prefix(b"Basic ").or_else(|| bytes.strip_prefix(b"basic ")) {
+            shown.extend(password(basic));
+        } else {
+            shown.push(bytes.to_vec());
+        }
+    }
+    for name in ["x-api-key", "api-key", "x-goog-api-key", "private-token"] {
+        shown.extend(headers.get_all(name).iter().map(|value| value.as_bytes().to_vec()));
+    }
+    shown
+}
+
+/// The password of Basic authentication.
+fn password(basic: &[u8]) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    let pair = base64::engine::general_purpose::STANDARD.decode(basic).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(pair[colon + 1..].to_vec())
+}
+
+/// Names that `Connection` takes for this hop alone.
+pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()
+}
+
+/// What of the headers goes to the service, with its credential.
+fn crossing(headers: &HeaderMap, spec: &ServiceSpec) -> HeaderMap {
+    let named = named_by_connection(headers);
+    let crosses = |name: &HeaderName| {
+        let name = name.as_str();
+        !CREDENTIALS.contains(&name)
+            && !OF_ONE_HOP.contains(&name)
+            && !OF_THE_WAY.contains(&name)
+            && !name.starts_with("x-forwarded-")
+            && !named.iter().any(|one| one == name)
+    };
+    let mut out: HeaderMap =
+        headers.iter().filter(|(name, _)| crosses(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    if spec.usage {
+        // What is compressed says nothing of its use.
+        out.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    if let Some((name, value)) = &spec.credential {
+        let mut value = value.clone();
+        value.set_sensitive(true);
+        out.insert(name.clone(), value);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use footbridge_core::service::ServiceRules;
+
+    use super::*;
+    use crate::{ErrorShape, ServiceOrigin};
+
+    fn spec() -> ServiceSpec {
+        let value = HeaderValue::from_static("the real key");
+        ServiceSpec {
+            name: "s".parse().unwrap(),
+            origin: ServiceOrigin::read("https://a.test", false).unwrap(),
+            credential: Some((HeaderName::from_static("x-api-key"), value)),
+            secrets: Vec::new(),
+            authorities: Vec::new(),
+            allow_private: false,
+            rules: Arc::new(ServiceRules::default()),
+            shape: ErrorShape::Plain,
+            usage: true,
+            environment: Default::default(),
+            git: Default::default(),
+        }
+    }
+
+    fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in all {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    #[test]
+    fn neither_credentials_nor_what_is_of_one_hop_crosses() {
+        let given = headers(&[
+            ("x-api-key", "fbt_x"),
+            ("authorization", "Bearer fbt_x"),
+            ("cookie", "a=b"),
+            ("private-token", "x"),
+            ("connection", "close, X-Mine"),
+            ("x-mine", "1"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "7"),
+            ("host", "127.0.0.1"),
+            ("upgrade", "websocket"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("forwarded", "for=1"),
+            ("accept-encoding", "gzip"),
+            ("anthropic-beta", "b"),
+            ("content-type", "application/json"),
+        ]);
+        let out = crossing(&given, &spec());
+        let mut names: Vec<String> =
+            out.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect();
+        names.sort();
+        let expected =
+            ["accept-encoding=identity", "anthropic-beta=b", "content-type=application/json", "x-api-key=the real key"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_token_is_looked_for_where_clients_put_keys() {
+        for (name, value, token) in [
+            ("authorization", "Bearer t", "t"),
+            ("authorization", "Basic dXNlcjp0OnU=", "t:u"),
+            ("authorization", "t", "t"),
+            ("x-api-key", "t", "t"),
+            ("api-key", "t", "t"),
+            ("x-goog-api-key", "t", "t"),
+            ("private-token", "t", "t"),
+        ] {
+            assert_eq!(credentials(&headers(&[(name, value)])), [token.as_bytes()], "{name} {value}");
+        }
+        for (name, value) in [("cookie", "t"), ("authorization", "Basic !"), ("authorization", "Basic dQ==")] {
+            assert!(credentials(&headers(&[(name, value)])).is_empty(), "{name} {value}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! All services of one harness, and what carries admitted requests to them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use footbridge_calls::{
+    cause::Cause,
+    provider::{NoAnswer, NotSent, Outcome, Outgoing},
+    request::OutgoingRequest,
+    service::{Forward, HeldBody},
+};
+use footbridge_core::{
+    budget::Share,
+    limits::{Limits, ServiceLimits},
+    redact::Redactor,
+    service::ServiceRules,
+};
+use futures::future::BoxFuture;
+use http::{HeaderName, HeaderValue, Request, Response};
+use hyper::{body::Incoming, ext::on_informational};
+use hyper_util::{
+    client::legacy::{Client, Error as ClientError},
+    rt::{TokioExecutor, TokioTimer},
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
+
+use crate::{
+    answer::{ServiceAnswer, crossing},
+    answer_body::{AnswerBody, Begun},
+    connect::{Connector, Lookup, NoConnection, SystemLookup},
+    request::Parcel,
+    shape::ErrorShape,
+    spec::ServiceSpec,
+    upload::{Tally, Uploaded},
+};
+
+/// Idle connections of one service, and how long they are kept.
+const IDLE: usize = 32;
+const IDLE_TIME: Duration = Duration::from_secs(60);
+
+/// What one answer may have under way that its guest has not read yet, bytes, and all of one connection.
+const WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// Headers of an answer.
+const HEADERS: usize = 128;
+
+/// All services. Clones share them.
+#[derive(Clone)]
+pub struct Services(Arc<Inner>);
+
+struct Inner {
+    all: RwLock<BTreeMap<String, Arc<Service>>>,
+    lookup: Arc<dyn Lookup>,
+    limits: ServiceLimits,
+}
+
+/// A service with its connections.
+struct Service {
+    spec: ServiceSpec,
+    /// Finds what must not show of its credential.
+    redactor: Redactor,
+    client: Client<Connector, Uploaded>,
+}
+
+impl Services {
+    /// These services, whose names the system resolves.
+    #[must_use]
+    pub fn new(specs: Vec<ServiceSpec>, limits: &ServiceLimits) -> Self {
+        Self::resolving(specs, limits, Arc::new(SystemLookup))
+    }
+
+    /// These services, whose names are resolved like this.
+    #[must_use]
+    pub fn resolving(specs: Vec<ServiceSpec>, limits: &ServiceLimits, lookup: Arc<dyn Lookup>) -> Self {
+        let services = Self(Arc::new(Inner { all: RwLock::default(), lookup, limits: limits.clone() }));
+        services.replace(specs);
+        services
+    }
+
+    /// Takes these instead. Those that are as they were keep their connections; requests that run go on.
+    pub fn replace(&self, specs: Vec<ServiceSpec>) {
+        let mut all = self.0.all.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = |spec: ServiceSpec| match all.get(spec.name.as_str()) {
+            Some(same) if same.spec == spec => Some((spec.name.to_string(), Arc::clone(same))),
+            _ => {
+                let name = spec.name.to_string();
+                match self.connected(spec) {
+                    Ok(service) => Some((name, Arc::new(service))),
+                    Err(error) => {
+                        tracing::error!(service = %name, %error, "this service cannot be used: its certificates cannot be read");
+                        None
+                    }
+                }
+            }
+        };
+        *all = specs.into_iter().filter_map(kept).collect();
+    }
+
+    fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
+        let limits = &self.0.limits;
+        let connector = Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time)?;
+        let mut client = Client::builder(TokioExecutor::new());
+        client
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIME)
+            .pool_max_idle_per_host(IDLE)
+            .http1_max_headers(HEADERS)
+            .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX));
+        Ok(Service { client: client.build(connector), redactor: Redactor::new(&spec.secrets), spec })
+    }
+
+    fn get(&self, name: &str) -> Option<Arc<Service>> {
+        self.0.all.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// What a service is; none where there is none of this name.
+    #[must_use]
+    pub fn spec(&self, name: &str) -> Option<ServiceSpec> {
+        self.get(name).map(|service| service.spec.clone())
+    }
+
+    /// Connects to a service and says why that fails. Nothing is asked of it.
+    ///
+    /// # Errors
+    /// [`NoConnection`].
+    pub async fn check(&self, name: &str) -> Result<(), NoConnection> {
+        let Some(service) = self.get(name) else { return Err(NoConnection::Name) };
+        let connector = Connector::new(&service.spec, Arc::clone(&self.0.lookup), self.0.limits.connect_time);
+        let mut connector = connector.map_err(|_| NoConnection::Certificate)?;
+        let address = service.spec.origin.uri("/", None).map_err(|_| NoConnection::Name)?;
+        connector.call(address).await.map(drop).map_err(|error| NoConnection::of(&*error))
+    }
+
+    /// The shape of errors that clients of a service expect.
+    #[must_use]
+    pub fn shape(&self, name: &str) -> ErrorShape {
+        self.get(name).map(|service| service.spec.shape).unwrap_or_default()
+    }
+}
+
+/// What a line of a head takes besides name and value, and about what its first line takes.
+const SEPARATORS: usize = 4;
+const STATUS_LINE: usize = 25;
+
+/// Ends a request whose origin goes on saying that its answer is yet to come, for more than so many bytes.
+fn bounded(request: &mut Request<Uploaded>, limit: usize) -> CancellationToken {
+    let (come, too_much) = (AtomicUsize::new(0), CancellationToken::new());
+    let ends = too_much.clone();
+    on_informational(request, move |head| {
+        let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + SEPARATORS;
+        let length = STATUS_LINE + head.headers().iter().map(line).sum::<usize>();
+        if come.fetch_add(length, Ordering::Relaxed) + length > limit {
+            ends.cancel();
+        }
+    });
+    too_much
+}
+
+impl Forward for Services {
+    type Parcel = Parcel;
+    type Answer = ServiceAnswer;
+
+    fn rules(&self, service: &str) -> Option<Arc<ServiceRules>> {
+        self.get(service).map(|service| Arc::clone(&service.spec.rules))
+    }
+
+    fn hold<'a>(
+        &'a self,
+        parcel: &'a mut Parcel,
+        room: &'a Share,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<HeldBody, Cause>> {
+        Box::pin(parcel.body.hold(room, limit))
+    }
+
+    fn send(&self, outgoing: Outgoing, parcel: Parcel) -> BoxFuture<'_, Result<ServiceAnswer, Outcome>> {
+        Box::pin(async move {
+            let gone = || Outcome::not_offered(outgoing.server());
+            let service = self.get(outgoing.server().as_str()).ok_or_else(gone)?;
+            service.send(outgoing, parcel).await
+        })
+    }
+}
+
+impl Service {
+    async fn send(&self, outgoing: Outgoing, parcel: Parcel) -> Result<ServiceAnswer, Outcome> {
+        let limits: Arc<Limits> = outgoing.limits();
+        let limits = &limits.services;
+        let (server, request) = outgoing.into_parts();
+        let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server)) };
+        let unusable = || Outcome::not_offered(&server);
+        let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
+        let (mut request, tally) = parcel.into_request(&self.spec, uri, limits.request_bytes).ok_or_else(unusable)?;
+        let too_much = bounded(&mut request, limits.answer_head_bytes);
+        let since = Instant::now();
+        let until = since + limits.total_time;
+        let answered = tokio::select! {
+            answered = self.client.request(request) => answered,
+            () = too_much.cancelled() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
+            () = tally.silent(limits.silence_time) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
+            () = tokio::time::sleep_until(until) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
+        };
+        let response = answered.map_err(|error| self.failed(&error, &tally))?;
+        let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let redactor = self.redactor.counting_anew();
+        let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
+        let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms };
+        Ok(self.answer(response, begun))
+    }
+
+    fn answer(&self, response: Response<Incoming>, begun: Begun) -> ServiceAnswer {
+        let (head, body) = response.into_parts();
+        let headers = crossing(&head.headers, &self.spec, &begun.redactor);
+        ServiceAnswer { status: head.status, headers, body: AnswerBody::new(body, &head.headers, begun) }
+    }
+
+    /// What became of a request that has no answer.
+    fn failed(&self, error: &ClientError, tally: &Tally) -> Outcome {
+        let name = &self.spec.name;
+        if error.is_connect() {
+            let why = NoConnection::of(error);
+            tracing::warn!(service = %name, origin = %self.spec.origin, %why, error = ?error, "no connection");
+            let text = format!("Service \"{name}\" cannot be reached: {why}. Nothing was sent");
+            return Outcome::NotSent(NotSent::Unavailable(text));
+        }
+        tracing::debug!(service = %name, error = ?error, "no answer");
+        match () {
+            () if tally.was_over() => Outcome::Unknown(NoAnswer::TooMuchSent),
+            () if tally.was_cut() => Outcome::Unknown(NoAnswer::BodyBroken),
+            () => Outcome::Unknown(NoAnswer::ServerGone),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What a service is, as the operator says: where, with which credential, for which requests.
+
+use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc};
+
+use footbridge_core::{names::ServerName, public_address::is_public, secret::Secret, service::ServiceRules};
+use http::{HeaderName, HeaderValue, Uri, uri::PathAndQuery};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+
+use crate::shape::ErrorShape;
+
+/// A service.
+#[derive(Clone)]
+pub struct ServiceSpec {
+    /// Its name.
+    pub name: ServerName,
+    /// Where it is.
+    pub origin: ServiceOrigin,
+    /// Its credential: the header and what it holds. None where it needs none.
+    pub credential: Option<(HeaderName, HeaderValue)>,
+    /// What must not show of the credential, in any answer.
+    pub secrets: Vec<Secret>,
+    /// Certificates of one's own authority, in place of those of the system.
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// Whether its name may lead to a private address.
+    pub allow_private: bool,
+    /// What may be asked of it.
+    pub rules: Arc<ServiceRules>,
+    /// The shape of errors that its clients expect.
+    pub shape: ErrorShape,
+    /// Whether its answers say how much of a model was used.
+    pub usage: bool,
+    /// Variables that guests get; `{url}`, `{token}` and others stand for what is known when a session begins.
+    pub environment: BTreeMap<String, String>,
+    /// Settings of git that guests get.
+    pub git: BTreeMap<String, String>,
+}
+
+/// Nothing of the credential.
+impl fmt::Debug for ServiceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceSpec").field("name", &self.name).field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// Two that are equal are reached alike and do alike.
+impl PartialEq for ServiceSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.origin == other.origin
+            && self.credential == other.credential
+            && self.authorities == other.authorities
+            && self.allow_private == other.allow_private
+            && format!("{:?}", self.rules) == format!("{:?}", other.rules)
+            && (self.shape, self.usage) == (other.shape, other.usage)
+            && (&self.environment, &self.git) == (&other.environment, &other.git)
+    }
+}
+
+/// A certificate that is trusted.
+pub type Authority = CertificateDer<'static>;
+
+/// The certificates of a PEM file.
+///
+/// # Errors
+/// [`BadService::NoCertificate`].
+pub fn authorities(pem: &[u8]) -> Result<Vec<Authority>, BadService> {
+    let all: Result<Vec<Authority>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    all.ok().filter(|all| !all.is_empty()).ok_or(BadService::NoCertificate)
+}
+
+/// Where a service is: an address of HTTP, perhaps with a path that all of its paths begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceOrigin {
+    pub(crate) is_tls: bool,
+    pub(crate) authority: String,
+    pub(crate) host: String,
+    /// Without a slash at its end.
+    pub(crate) base: String,
+}
+
+/// Why a service cannot be used as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadService {
+    /// Not an address.
+    #[error("not an https: address such as https://tracker.example/api")]
+    Address,
+    /// Unencrypted to another machine.
+    #[error("http without TLS is allowed to a loopback address only; use https:")]
+    PlainHttp,
+    /// A private address written out.
+    #[error("its address is private; set allow_private = true if that is meant")]
+    Private,
+    /// A header that is none.
+    #[error("not the name of a header")]
+    Header,
+    /// A credential that no header may hold.
+    #[error("it has a value that no header may have")]
+    Credential,
+    /// No certificate.
+    #[error("it holds no certificate (PEM)")]
+    NoCertificate,
+    /// Something behind the path.
+    #[error("its address has a user, a query or a fragment; leave them out")]
+    More,
+}
+
+impl ServiceOrigin {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`BadService`].
+    pub fn read(url: &str, allow_private: bool) -> Result<Self, BadService> {
+        if url.contains('#') {
+            return Err(BadService::More);
+        }
+        let uri: Uri = url.parse().map_err(|_| BadService::Address)?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(BadService::Address);
+        };
+        let is_tls = match scheme {
+            "https" => true,
+            "http" => false,
+            _ => return Err(BadService::Address),
+        };
+        if authority.as_str().contains('@') || uri.query().is_some() {
+            return Err(BadService::More);
+        }
+        let host = authority.host().to_ascii_lowercase();
+        let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        let is_loopback = ip.map_or_else(|| is_localhost(&host), |ip| ip.is_loopback());
+        if !is_tls && !is_loopback {
+            return Err(BadService::PlainHttp);
+        }
+        if ip.is_some_and(|ip| !is_public(ip) && !ip.is_loopback()) && !allow_private {
+            return Err(BadService::Private);
+        }
+        let base = uri.path().trim_end_matches('/').to_owned();
+        Ok(Self { is_tls, authority: authority.as_str().to_ascii_lowercase(), host, base })
+    }
+
+    /// Its address, without the path.
+    #[must_use]
+    pub fn root(&self) -> String {
+        format!("{}://{}", if self.is_tls { "https" } else { "http" }, self.authority)
+    }
+
+    /// The address of a request.
+    pub(crate) fn uri(&self, path: &str, query: Option<&str>) -> Result<Uri, http::Error> {
+        let text = match query {
+            Some(query) => format!("{}{path}?{query}", self.base),
+            None => format!("{}{path}", self.base),
+        };
+        let target = PathAndQuery::from_maybe_shared(text.into_bytes())?;
+        let scheme = if self.is_tls { "https" } else { "http" };
+        Uri::builder().scheme(scheme).authority(self.authority.as_str()).path_and_query(target).build()
+    }
+}
+
+impl fmt::Display for ServiceOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.root(), self.base)
+    }
+}
+
+pub(crate) fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Where a guest reaches the bridge, and with what.
+#[derive(Debug, Clone, Copy)]
+pub struct GuestAddress<'a> {
+    /// The port at its loopback address.
+    pub port: u16,
+    /// Its token.
+    pub token: &'a str,
+}
+
+/// Names and their values.
+type Settings = Vec<(String, String)>;
+
+impl ServiceSpec {
+    /// The variables that a guest gets for it, and the settings of git.
+    #[must_use]
+    pub(crate) fn guest_environment(&self, guest: GuestAddress<'_>) -> (Settings, Settings) {
+        let authority = format!("127.0.0.1:{}", guest.port);
+        let filled = |text: &String| {
+            text.replace("{url}", &format!("http://{authority}/s/{}", self.name))
+                .replace("{authority}", &authority)
+                .replace("{name}", self.name.as_str())
+                .replace("{origin}", &self.origin.to_string())
+                .replace("{token}", guest.token)
+        };
+        let all = |from: &BTreeMap<String, String>| {
+            from.iter().map(|(name, value)| (filled(name), filled(value))).collect::<Vec<_>>()
+        };
+        (all(&self.environment), all(&self.git))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_https_or_loopback_and_no_more_than_a_path() {
+        for (url, shown) in [
+            ("https://Tracker.example/api/", "https://tracker.example/api"),
+            ("https://a.test:8443", "https://a.test:8443"),
+            ("http://127.0.0.1:9/x", "http://127.0.0.1:9/x"),
+            ("http://localhost:9", "http://localhost:9"),
+            ("https://[::1]:9", "https://[::1]:9"),
+        ] {
+            assert_eq!(ServiceOrigin::read(url, false).unwrap().to_string(), shown);
+        }
+        for (url, why) in [
+            ("http://tracker.example", BadService::PlainHttp),
+            ("http://10.0.0.1", BadService::PlainHttp),
+            ("https://10.0.0.1", BadService::Private),
+            ("https://169.254.169.254/latest", BadService::Private),
+            ("https://[fd00::1]", BadService::Private),
+            ("https://me:pw@a.test", BadService::More),
+            ("https://a.test/?x=1", BadService::More),
+            ("https://a.test/#x", BadService::More),
+            ("ftp://a.test", BadService::Address),
+            ("a.test", BadService::Address),
+            ("", BadService::Address),
+        ] {
+            assert_eq!(ServiceOrigin::read(url, false), Err(why), "{url}");
+        }
+        assert!(ServiceOrigin::read("https://10.0.0.1", true).is_ok());
+    }
+
+    #[test]
+    fn a_request_goes_below_the_base() {
+        let origin = ServiceOrigin::read("https://a.test/api", false).unwrap();
+        assert_eq!(origin.uri("/v2/x%20y", Some("a=b")).unwrap().to_string(), "https://a.test/api/v2/x%20y?a=b");
+    }
+}

@@ -1,0 +1,236 @@
+//! The body of a request, as it passes: counted, digested and bounded.
+//!
+//! It is taken from its connection once: to be sent as it comes, or to be read whole before a person is asked. Whoever
+//! refuses the request first can still read past it.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use footbridge_calls::{cause::Cause, service::HeldBody};
+use footbridge_core::{
+    budget::{Held, Share},
+    digest::{Digest, digest_text},
+};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use ring::digest::{Context as Sha, SHA256};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long a body may take that is read before anybody is asked.
+const HOLD_TIME: Duration = Duration::from_secs(60);
+
+/// What is shown of a body, bytes: its beginning, and its end.
+const HEAD: usize = 4096;
+const TAIL: usize = 1024;
+
+/// The body of a request. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Upload(Arc<Mutex<Source>>);
+
+#[derive(Debug)]
+enum Source {
+    /// Nothing of it was read.
+    Unread(Incoming),
+    /// It was read whole.
+    Whole(Bytes, Held),
+    Taken,
+}
+
+impl Upload {
+    pub(crate) fn new(body: Incoming) -> Self {
+        Self(Arc::new(Mutex::new(Source::Unread(body))))
+    }
+
+    fn take(&self) -> Source {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), Source::Taken)
+    }
+
+    fn put(&self, source: Source) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = source;
+    }
+
+    /// The body, if nothing of it was read.
+    #[must_use]
+    pub fn unread(&self) -> Option<Incoming> {
+        match self.take() {
+            Source::Unread(body) => Some(body),
+            other => {
+                self.put(other);
+                None
+            }
+        }
+    }
+
+    /// Reads all of it.
+    pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldBody, Cause> {
+        let Some(body) = self.unread() else { return Err(Cause::BodyBroken) };
+        let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
+        let (bytes, held) = collected.unwrap_or(Err(Cause::BodyBroken))?;
+        let shown = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+        let (head, tail) = match bytes.len() > HEAD + TAIL {
+            true => (shown(&bytes[..HEAD]), shown(&bytes[bytes.len() - TAIL..])),
+            false => (shown(&bytes), String::new()),
+        };
+        let body = HeldBody { digest: Digest::of(&bytes), bytes: bytes.len(), head, tail };
+        self.put(Source::Whole(bytes, held));
+        Ok(body)
+    }
+
+    /// To be sent, and what counts it. None where it was taken before.
+    pub(crate) fn into_body(self, limit: usize) -> Option<(Uploaded, Arc<Tally>)> {
+        let source = self.take();
+        if matches!(source, Source::Taken) {
+            return None;
+        }
+        let tally = Arc::new(Tally::default());
+        Some((Uploaded { source, tally: Arc::clone(&tally), limit }, tally))
+    }
+}
+
+async fn collect(mut body: Incoming, room: &Share, limit: usize) -> Result<(Bytes, Held), Cause> {
+    let too_large = || Cause::BodyTooLarge { limit, asked: true };
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > limit {
+        return Err(too_large());
+    }
+    let mut held = room.take(0).map_err(|_| Cause::BytesHeld)?;
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Cause::BodyBroken)?.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        held.add(room.take_of_large(data.len()).map_err(|_| Cause::BytesHeld)?);
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes.into(), held))
+}
+
+/// What passed of a body, for whoever waits for the answer.
+pub(crate) struct Tally {
+    bytes: AtomicU64,
+    broken: AtomicU8,
+    sha: Mutex<Sha>,
+    since: Mutex<Instant>,
+}
+
+const OVER: u8 = 1;
+const CUT: u8 = 2;
+
+impl Default for Tally {
+    fn default() -> Self {
+        let (sha, since) = (Mutex::new(Sha::new(&SHA256)), Mutex::new(Instant::now()));
+        Self { bytes: AtomicU64::default(), broken: AtomicU8::default(), sha, since }
+    }
+}
+
+impl Tally {
+    fn passed(&self, data: &[u8]) -> u64 {
+        self.sha.lock().unwrap_or_else(PoisonError::into_inner).update(data);
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64
+    }
+
+    /// Bytes that passed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was over its limit.
+    pub(crate) fn was_over(&self) -> bool {
+        self.broken.load(Ordering::Relaxed) == OVER
+    }
+
+    /// Whether it broke off.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.broken.load(Ordering::Relaxed) == CUT
+    }
+
+    /// The digest of what passed; none where nothing did.
+    pub(crate) fn digest(&self) -> Option<String> {
+        let sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let digest = Digest::from_bytes(sha.finish().as_ref())?;
+        (self.bytes() > 0).then(|| digest_text(digest))
+    }
+
+    /// Ends when nothing passed for so long.
+    pub(crate) async fn silent(&self, time: Duration) {
+        loop {
+            let until = *self.since.lock().unwrap_or_else(PoisonError::into_inner) + time;
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+/// A body on its way.
+pub(crate) struct Uploaded {
+    source: Source,
+    tally: Arc<Tally>,
+    limit: usize,
+}
+
+/// Why a body ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UploadError {
+    #[error("the body is over its limit")]
+    Over,
+    #[error("the body broke off")]
+    Cut,
+}
+
+impl Body for Uploaded {
+    type Data = Bytes;
+    type Error = UploadError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        let this = self.get_mut();
+        let frame = match &mut this.source {
+            Source::Unread(body) => ready!(Pin::new(body).poll_frame(cx)),
+            Source::Whole(..) => match std::mem::replace(&mut this.source, Source::Taken) {
+                Source::Whole(bytes, _held) if !bytes.is_empty() => Some(Ok(Frame::data(bytes))),
+                _ => None,
+            },
+            Source::Taken => None,
+        };
+        let Some(frame) = frame else { return Poll::Ready(None) };
+        let Ok(frame) = frame else {
+            this.tally.broken.store(CUT, Ordering::Relaxed);
+            return Poll::Ready(Some(Err(UploadError::Cut)));
+        };
+        if let Some(data) = frame.data_ref() {
+            let passed = this.tally.passed(data);
+            if usize::try_from(passed).unwrap_or(usize::MAX) > this.limit {
+                this.tally.broken.store(OVER, Ordering::Relaxed);
+                return Poll::Ready(Some(Err(UploadError::Over)));
+            }
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Unread(body) => body.is_end_stream(),
+            Source::Whole(bytes, _) => bytes.is_empty(),
+            Source::Taken => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Unread(body) => body.size_hint(),
+            Source::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Taken => SizeHint::with_exact(0),
+        }
+    }
+}

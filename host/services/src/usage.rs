@@ -1,0 +1,209 @@
+//! What an answer says of its use of a model, read as it passes: of Anthropic's, OpenAI's and Google's APIs, whole or as
+//! events. Nothing is kept but the text of one small object.
+//!
+//! A `usage` or `usageMetadata` counts that is a member of the answer, or of a member of it: deeper ones are what the
+//! model wrote. What an answer says later replaces what it said before, number by number.
+
+use footbridge_audit::UsageRecord;
+use serde_json::Value;
+
+/// Longest object that is read, and longest name or model, bytes.
+const OBJECT: usize = 8 * 1024;
+const TEXT: usize = 128;
+
+/// Deepest object whose members count: the answer is 1.
+const DEEPEST: usize = 2;
+
+/// Reads an answer as it passes.
+#[derive(Debug, Default)]
+pub(crate) struct UsageReader {
+    found: UsageRecord,
+    depth: usize,
+    string: Option<Text>,
+    /// The name that was read last, at a depth that counts.
+    name: Option<Name>,
+    /// The object that is kept, and the depth that it is in.
+    object: Option<(Vec<u8>, usize)>,
+}
+
+/// A string that is being read.
+#[derive(Debug, Default)]
+struct Text {
+    bytes: Vec<u8>,
+    escaped: bool,
+    plain: bool,
+}
+
+/// Whose value comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Usage,
+    Model,
+    /// One of these, before its colon.
+    Unsure(bool),
+}
+
+impl UsageReader {
+    /// Takes what passes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.byte(*byte);
+        }
+    }
+
+    /// What was found; none where the answer said nothing.
+    pub(crate) fn into_found(self) -> Option<UsageRecord> {
+        (self.found != UsageRecord::default()).then_some(self.found)
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if let Some((object, _)) = &mut self.object {
+            if object.len() == OBJECT {
+                self.object = None;
+            } else {
+                object.push(byte);
+            }
+        }
+        match &mut self.string {
+            Some(text) => {
+                if text.step(byte) {
+                    let text = self.string.take().unwrap_or_default();
+                    self.ended(&text);
+                }
+            }
+            None => self.outside(byte),
+        }
+    }
+
+    fn outside(&mut self, byte: u8) {
+        match byte {
+            b'"' => self.string = Some(Text { plain: true, ..Text::default() }),
+            b':' => {
+                if let Some(Name::Unsure(is_usage)) = self.name {
+                    self.name = Some(if is_usage { Name::Usage } else { Name::Model });
+                }
+            }
+            b'{' => {
+                if self.name.take() == Some(Name::Usage) && self.object.is_none() {
+                    self.object = Some((vec![byte], self.depth));
+                }
+                self.depth += 1;
+            }
+            b'[' => {
+                self.name = None;
+                self.depth += 1;
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.object.as_ref().is_some_and(|(_, depth)| *depth == self.depth)
+                    && let Some((object, _)) = self.object.take()
+                {
+                    self.read(&object);
+                }
+            }
+            // Between events nothing is open, whatever the one before left so.
+            b'\n' => self.name = None,
+            b' ' | b'\t' | b'\r' => {}
+            _ => self.name = None,
+        }
+    }
+
+    fn ended(&mut self, text: &Text) {
+        match self.name.take() {
+            Some(Name::Model) if text.plain => {
+                self.found.model = String::from_utf8(text.bytes.clone()).ok().filter(|model| !model.is_empty());
+            }
+            _ if !text.plain || self.depth == 0 || self.depth > DEEPEST => {}
+            _ => match text.bytes.as_slice() {
+                b"usage" | b"usageMetadata" => self.name = Some(Name::Unsure(true)),
+                b"model" | b"modelVersion" => self.name = Some(Name::Unsure(false)),
+                _ => {}
+            },
+        }
+    }
+
+    fn read(&mut self, object: &[u8]) {
+        let Ok(usage) = serde_json::from_slice::<Value>(object) else { return };
+        let number = |paths: &[&str]| paths.iter().find_map(|path| usage.pointer(path)?.as_u64());
+        let cached = number(&[
+            "/cache_read_input_tokens",
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/cachedContentTokenCount",
+        ]);
+        let found = &mut self.found;
+        found.tokens_in = number(&["/input_tokens", "/prompt_tokens", "/promptTokenCount"]).or(found.tokens_in);
+        found.tokens_out =
+            number(&["/output_tokens", "/completion_tokens", "/candidatesTokenCount"]).or(found.tokens_out);
+        found.tokens_cached = cached.or(found.tokens_cached);
+    }
+}
+
+impl Text {
+    /// Takes a byte; true at the end of the string.
+    fn step(&mut self, byte: u8) -> bool {
+        match (self.escaped, byte) {
+            (true, _) => {
+                self.escaped = false;
+                self.plain = false;
+            }
+            (false, b'\\') => self.escaped = true,
+            (false, b'"') => return true,
+            (false, _) if self.bytes.len() < TEXT => self.bytes.push(byte),
+            (false, _) => self.plain = false,
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<(String, u64, u64, u64)> {
+        let whole = {
+            let mut reader = UsageReader::default();
+            reader.push(text.as_bytes());
+            reader.into_found()
+        };
+        let mut reader = UsageReader::default();
+        text.as_bytes().chunks(3).for_each(|part| reader.push(part));
+        assert_eq!(reader.into_found(), whole);
+        whole.map(|found| {
+            let number = |n: Option<u64>| n.unwrap_or(u64::MAX);
+            (
+                found.model.unwrap_or_default(),
+                number(found.tokens_in),
+                number(found.tokens_out),
+                number(found.tokens_cached),
+            )
+        })
+    }
+
+    #[test]
+    fn three_formats_whole_and_as_events() {
+        let anthropic = r#"{"id":"m","model":"claude","content":[{"type":"text","text":"\"usage\":{\"input_tokens\":9}"}],
+            "usage":{"input_tokens":11,"cache_read_input_tokens":3,"output_tokens":5}}"#;
+        assert_eq!(found(anthropic), Some(("claude".to_owned(), 11, 5, 3)));
+        let events = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude\",\"usage\":{\"input_tokens\":11,\"cache_read_input_tokens\":0,\"output_tokens\":1}}}\n\n\
+            event: content_block_delta\ndata: {\"delta\":{\"partial_json\":\"{\\\"usage\\\": {\\\"output_tokens\\\": 999}}\"}}\n\n\
+            event: message_delta\ndata: {\"delta\":{\"stop_reason\":\"end\"},\"usage\":{\"output_tokens\":42}}\n\n";
+        assert_eq!(found(events), Some(("claude".to_owned(), 11, 42, 0)));
+        let chat = "data: {\"model\":\"gpt\",\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":null}\n\n\
+            data: {\"model\":\"gpt\",\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":1}}}\n\ndata: [DONE]\n\n";
+        assert_eq!(found(chat), Some(("gpt".to_owned(), 7, 2, 1)));
+        let responses = "data: {\"type\":\"response.completed\",\"response\":{\"model\":\"gpt\",\"usage\":{\"input_tokens\":7,\"input_tokens_details\":{\"cached_tokens\":4},\"output_tokens\":2}}}\n\n";
+        assert_eq!(found(responses), Some(("gpt".to_owned(), 7, 2, 4)));
+        let gemini = r#"{"candidates":[],"usageMetadata":{"promptTokenCount":4,"candidatesTokenCount":6,"cachedContentTokenCount":0},"modelVersion":"g"}"#;
+        assert_eq!(found(gemini), Some(("g".to_owned(), 4, 6, 0)));
+    }
+
+    #[test]
+    fn what_a_model_writes_is_no_usage_and_nothing_grows() {
+        let deep = r#"{"content":[{"input":{"usage":{"input_tokens":1},"model":"x"}}]}"#;
+        assert_eq!(found(deep), None);
+        assert_eq!(found(&format!("{{\"usage\":{{\"x\":\"{}\"}}}}", "y".repeat(3 * OBJECT))), None);
+        assert_eq!(found(r#"{"usage":[{"input_tokens":1}],"x":"usage","y":{"input_tokens":2}}"#), None);
+        assert_eq!(found("}}}]]] \"usage\": {\"input_tokens\":1}"), None);
+    }
+}

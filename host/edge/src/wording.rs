@@ -118,7 +118,7 @@ fn message_of(cause: &Cause) -> String {
         | Cause::ResultTooLarge { .. }
         | Cause::ServerBusy(_)
         | Cause::NoAnswer { .. } => of_server(cause),
-        other => said_alike(other).to_owned(),
+        other => of_services(other),
     }
 }
 
@@ -137,7 +137,7 @@ fn of_server(cause: &Cause) -> String {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
         }
         Cause::NoAnswer { server, why } => format!("{}. {NOT_REPEATED_BLINDLY}", no_answer(server, *why)),
-        other => of_services(other),
+        other => said_alike(other).to_owned(),
     }
 }
 

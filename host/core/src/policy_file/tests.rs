@@ -96,7 +96,7 @@ allow_host = 1
         "footbridge.toml:3: policies.open: this policy is built in",
         "footbridge.toml:4: policies.x y: a policy's name",
         "footbridge.toml:6: policies.b.argument_bytes: \"1 pound\" is no size",
-        "footbridge.toml:8: policies.c.rules[1].decision: unknown variant",
+        "footbridge.toml:8: policies.c.rules[1].decision: \"perhaps\" is none of the words",
         "footbridge.toml:9: policies.c.rules[2]: \"decision\" is missing",
         "footbridge.toml:15: policies.c.rules[3].speed: \"speed\" is not known here",
         "footbridge.toml:19: policies.c.rules[4].arguments[1].at: ",

@@ -97,7 +97,7 @@ fn one_length_said_twice_and_bare_line_feeds_are_one_request() {
 }
 
 #[test]
-fn only_two_paths_are_served_and_only_by_post() {
+fn other_paths_and_methods_are_refused() {
     let bridge = Bridge::start();
     let auth = bridge.authorization();
     let length = format!("Content-Length: {}", LIST.len());
@@ -116,7 +116,7 @@ fn only_two_paths_are_served_and_only_by_post() {
         ("POST /%2e%2e/rpc HTTP/1.1", 404),
         ("POST //rpc HTTP/1.1", 404),
         ("POST /RPC HTTP/1.1", 404),
-        ("POST /mcp HTTP/1.1", 404),
+        ("POST /mcps HTTP/1.1", 404),
         ("POST /admin HTTP/1.1", 404),
         ("POST /healthz HTTP/1.1", 404),
         ("OPTIONS * HTTP/1.1", 404),

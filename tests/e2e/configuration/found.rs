@@ -12,7 +12,7 @@ fn where_there_is_nothing_all_places_are_named_and_the_example_works() {
     let ran = host.runs_script("echo never");
     let work = host.work().canonicalize().unwrap().display().to_string();
     let places = [".claude/mcp.json", ".mcp.json", "mcp.json"].map(|name| format!("  {work}/{name}\n"));
-    ran.fails(2, &["no configuration was found", "/.mcp.json\n", "servers.json\n", "footbridge config import"]);
+    ran.fails(2, &["no configuration was found", "/.mcp.json\n", "servers.json\n"]);
     for place in places {
         assert!(ran.stderr.contains(&place), "{place}: {ran:?}");
     }
@@ -35,7 +35,7 @@ fn a_file_of_the_working_folder_runs_nothing_until_it_is_trusted() {
     }
     let ran = host.runs_script("tool-cli");
     assert!(ran.status == 0 && ran.stdout.contains("mine") && !ran.stdout.contains("theirs"), "{ran:?}");
-    for says in ["./.claude/mcp.json (not trusted)", "./mcp.json (not trusted)", "footbridge config trust"] {
+    for says in ["./.claude/mcp.json (not trusted)", "./mcp.json (not trusted)", "name it with --config"] {
         assert!(ran.stderr.contains(says), "{says}: {ran:?}");
     }
     assert!(!mark.exists());

@@ -127,6 +127,8 @@ fn with_what_waits(block: &Block, daemon: &Daemon, call: &Value, arguments: impl
         let pending = daemon.host.pending(1);
         does(&daemon.host, block, &line.replace(APPROVAL, pending[0]["id"].as_str().unwrap()));
         drop(sent);
+        // A client that leaves withdraws nothing.
+        types(&daemon.host, &format!("footbridge session revoke waits-{n}")).well();
         let _none_waits = daemon.host.pending(0);
     }
 }

@@ -51,16 +51,17 @@ fn reload(json: bool) -> anyhow::Result<i32> {
 
 fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let mut started = None;
+    let (mut started, mut nothing) = (None, None);
     let (read, servers, mistakes, notes) = match super::load_config(files, Writable::here()) {
         Ok((config, folders)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
-            let nothing = NoConfiguration::check(&config).err();
-            let nothing = nothing.map(|what| Mistake::of_file(folders.config, what.to_string()));
+            nothing = NoConfiguration::check(&config).err();
+            let mistakes = nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string()));
+            let mistakes: Vec<Mistake> = mistakes.collect();
             if start {
                 started = Some(super::runtime()?.block_on(started_of(config.clone())));
             }
-            (config.files, names, nothing.into_iter().collect(), config.notes)
+            (config.files, names, mistakes, config.notes)
         }
         Err(error) => match error.downcast::<ConfigError>() {
             Ok(ConfigError(mistakes)) => (Vec::new(), Vec::new(), mistakes, Vec::new()),
@@ -81,7 +82,11 @@ fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
-        mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n")));
+        match &nothing {
+            // Of several lines, and all of them ours.
+            Some(nothing) => text.push_str(&format!("error: {nothing}\n")),
+            None => mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n"))),
+        }
         notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));

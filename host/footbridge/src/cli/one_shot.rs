@@ -150,7 +150,7 @@ impl OneShotPlace {
 }
 
 /// What there is to do about a file that is not trusted.
-const TRUST_IT: &str = "look at it and trust it with \"footbridge config trust\"";
+const TRUST_IT: &str = "look at it and name it with --config";
 
 /// What may have been meant.
 pub(super) fn instead(typed: &str, known: &[&str], otherwise: &str) -> String {

@@ -18,10 +18,7 @@ pub(super) fn said(looked: &Looked) -> Vec<String> {
         let why = |changed| if changed { "changed since it was trusted" } else { "not trusted" };
         let left_out = looked.left_out.iter().map(|one| format!("{} ({})", short(&one.path), why(one.changed)));
         let left_out: Vec<String> = left_out.collect();
-        lines.push(format!(
-            "footbridge: left out: {}: look at it and trust it with \"footbridge config trust\"",
-            left_out.join(", ")
-        ));
+        lines.push(format!("footbridge: left out: {}: look at it and name it with --config", left_out.join(", ")));
     }
     lines
 }

@@ -58,13 +58,14 @@ impl Looked {
     pub fn help(&self) -> String {
         let state = |path: &PathBuf| {
             let left_out = self.left_out.iter().find(|left_out| left_out.path == *path);
-            left_out.map_or(String::new(), |_| "  (is there and not trusted: footbridge config trust)".to_owned())
+            left_out.map_or(String::new(), |_| {
+                "  (is there and not trusted: look at it and name it with --config)".to_owned()
+            })
         };
         let tried: Vec<String> =
             self.tried.iter().map(|path| format!("  {}{}\n", path.display(), state(path))).collect();
         format!(
-            "looked for:\n{}A smallest one, as servers.json there or named with --config:\n  {SMALLEST}\nWhat another \
-             client has is taken over by: footbridge config import",
+            "looked for:\n{}A smallest one, as servers.json there or named with --config:\n  {SMALLEST}",
             tried.concat()
         )
     }

@@ -77,9 +77,7 @@ pub(super) fn servers(path: &Path, text: &str) -> Result<Vec<WrittenServer>, Vec
 fn instead(members: &[Member]) -> String {
     let foreign = FOREIGN.iter().find(|(name, _)| members.iter().any(|member| member.name == *name));
     if let Some((name, client)) = foreign {
-        return format!(
-            ", but \"{name}\" is how {client} writes them: take them over with \"footbridge config import\""
-        );
+        return format!(", but \"{name}\" is how {client} writes them: write them as in {SMALLEST}");
     }
     let meant = members.iter().find_map(|member| Some((&member.name, closest(&member.name, SERVERS)?)));
     let meant = meant.map(|(name, meant)| format!(", but there is {name:?}: did you mean \"{meant}\"?"));

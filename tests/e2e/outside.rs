@@ -190,7 +190,8 @@ fn commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_gues
         settings(allow.clone(), head.clone());
         let place = host.path().to_owned();
         let host = host.only_configs(&config);
-        let _ = host.runs_script("tool-cli demo add_note '{\"text\":\"x\"}'").well();
+        let ran = host.runs_script("tool-cli demo add_note '{\"text\":\"x\"}'");
+        assert_eq!(ran.status, 0, "{ran:?}");
         for what in ["asked", "head", "secret"] {
             let said = fs::read_to_string(place.join(what)).unwrap();
             let first = said.lines().next().unwrap();

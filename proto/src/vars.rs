@@ -16,6 +16,10 @@ pub const LISTENER_UID: &str = "TOOL_CLI_LISTENER_UID";
 pub const TIMEOUT_MS: &str = "TOOL_CLI_TIMEOUT_MS";
 /// `1` turns on the detailed exit codes of [`crate::exit`].
 pub const EXIT_CODES: &str = "TOOL_CLI_EXIT_CODES";
+/// [`STYLE_AGENT`] turns on the forms that cost an agent little to read.
+pub const STYLE: &str = "TOOL_CLI_STYLE";
+/// The value of [`STYLE`] for agents.
+pub const STYLE_AGENT: &str = "agent";
 /// Where the relay connects to; the same as `--to`.
 pub const RELAY_TO: &str = "FOOTBRIDGE_TO";
 /// Where the relay listens; the same as `--listen`.

@@ -1,5 +1,7 @@
 //! Methods, sizes and answers of the bridge, as `tool-cli-bridge` 1.0 has them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
@@ -171,23 +173,44 @@ pub struct ToolList {
     pub partial: Vec<String>,
 }
 
+/// Result of `listTools` with `full`.
+#[derive(Debug, Serialize)]
+pub struct FullToolList {
+    /// The server asked for.
+    pub server: String,
+    /// Sorted by name, each as `describeTool` says it. One that cannot be described has a name and a description alone.
+    pub tools: Vec<Box<RawValue>>,
+    /// Those that are not simply allowed, by name: `ask` where a person may have to be asked, and `deny`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub decisions: BTreeMap<String, &'static str>,
+    /// What is missing from it, a line each; absent where nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
+}
+
 /// How many tools `searchTools` gives where the client does not say.
 pub const SEARCH_LIMIT: usize = 20;
 /// How many tools `searchTools` gives at most; a larger limit counts as this one.
 pub const MAX_SEARCH_LIMIT: usize = 100;
 
 /// One tool in `searchTools`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct FoundTool {
     /// The server that has it.
     pub server: String,
     /// What `listTools` shows of it.
     #[serde(flatten)]
     pub tool: ToolEntry,
+    /// With `full`: what `describeTool` says of it, where it can be described.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Box<RawValue>>,
+    /// With `full`: as in [`FullToolList::decisions`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<&'static str>,
 }
 
 /// Result of `searchTools`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct FoundTools {
     /// The best match first.
     pub tools: Vec<FoundTool>,

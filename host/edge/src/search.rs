@@ -1,7 +1,9 @@
 //! Tools as listings show them, and tools by words, over what a session may see.
 //!
-//! A word is found where its letters stand, in upper or lower case. Tools are ordered by how many of the words their
-//! name has, then by how many their description has, then by server and name: the same question has the same answer.
+//! A word is found where its letters stand, in upper or lower case, and one in the plural where its singular stands. It
+//! counts more the fewer tools have it, and more in a name than in a description; words that are in every sentence count
+//! nothing. What says that it is deprecated comes last. Ties are in the order of servers and names: the same question
+//! has the same answer.
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
@@ -10,10 +12,21 @@ use futures::future::join_all;
 
 use footbridge_calls::cause::{Broken, Cause, Failure};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible};
+use footbridge_core::{
+    catalogue::Tool,
+    gate::{Decision, SessionRules},
+};
 
 /// How many words of a query are looked for, and of how many bytes it is read: each word goes over all descriptions.
 const MAX_WORDS: usize = 16;
 const MAX_QUERY: usize = 1024;
+/// What a word counts in a name, where it counts one in a description.
+const IN_NAME: u64 = 8;
+/// Words that say nothing about a tool.
+const STOP_WORDS: [&str; 24] = [
+    "a", "an", "and", "can", "do", "for", "from", "how", "i", "in", "is", "it", "me", "my", "of", "on", "or", "that",
+    "the", "this", "to", "tool", "what", "with",
+];
 
 /// Where to search: in one server, or in all that are ready; those that are starting get a moment, all at once.
 pub(crate) async fn within(
@@ -41,11 +54,17 @@ pub(crate) async fn tools(
     query: String,
     within: Vec<Visible>,
     limit: usize,
+    full: bool,
 ) -> Result<Vec<FoundTool>, Failure> {
     let turn = principal.session().turn().await;
+    let rules = principal.session().rules();
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        best(&query, &within, limit)
+        let mut found = best(&query, &within, limit);
+        if full {
+            found.iter_mut().for_each(|tool| add_definition(tool, &within, &rules));
+        }
+        found
     });
     work.await.map_err(|_| Cause::Internal(Broken::Searching).into())
 }
@@ -70,30 +89,94 @@ pub(crate) fn entries(visible: &Visible) -> Vec<ToolEntry> {
     tools
 }
 
-fn best(query: &str, within: &[Visible], limit: usize) -> Vec<FoundTool> {
-    let query = query[..query.floor_char_boundary(MAX_QUERY)].to_lowercase();
-    let words: BTreeSet<&str> = query.split_whitespace().take(MAX_WORDS).collect();
-    let mut found = Vec::new();
-    for visible in within {
-        for tool in entries(visible) {
-            let rank = rank(&words, &tool);
-            if rank != (0, 0) {
-                found.push((Reverse(rank), FoundTool { server: visible.server().to_string(), tool }));
-            }
-        }
+/// What is decided about a call of a tool before its arguments are known, where it is not simply allowed.
+pub(crate) fn decision(rules: &SessionRules, server: &str, tool: &Tool) -> Option<&'static str> {
+    let possible = rules.outlook(&rules.tool(server, tool.name(), tool.effects()));
+    if possible.contains(&Decision::Ask) {
+        return Some(Decision::Ask.as_str());
     }
-    // Servers and their tools are in the order of their names, and a stable sort leaves equal ones so.
-    found.sort_by_key(|(rank, _)| *rank);
-    found.into_iter().take(limit).map(|(_, tool)| tool).collect()
+    possible.iter().all(|decision| *decision == Decision::Deny).then(|| Decision::Deny.as_str())
 }
 
-/// How many words the name has, and how many the description.
-fn rank(words: &BTreeSet<&str>, tool: &ToolEntry) -> (usize, usize) {
-    let count = |text: &str| {
-        let text = text.to_lowercase();
-        words.iter().filter(|word| text.contains(**word)).count()
-    };
-    (count(&tool.name), count(&tool.description))
+fn add_definition(found: &mut FoundTool, within: &[Visible], rules: &SessionRules) {
+    let of = within.iter().find(|visible| visible.server().as_str() == found.server);
+    if let Some(tool) = of.and_then(|visible| visible.entries().tool(&found.tool.name)) {
+        found.definition = Some(tool.definition().to_owned());
+        found.decision = decision(rules, &found.server, tool);
+    }
+}
+
+fn best(query: &str, within: &[Visible], limit: usize) -> Vec<FoundTool> {
+    let query = query[..query.floor_char_boundary(MAX_QUERY)].to_lowercase();
+    let all: BTreeSet<&str> = query.split_whitespace().take(MAX_WORDS).map(singular).collect();
+    let mut words: Vec<&str> = all.iter().copied().filter(|word| !STOP_WORDS.contains(word)).collect();
+    if words.is_empty() {
+        words = all.into_iter().collect();
+    }
+    let listed = within.iter().flat_map(|visible| {
+        let server = visible.server().to_string();
+        entries(visible).into_iter().map(move |tool| (server.clone(), tool))
+    });
+    let mut tools: Vec<(Places, FoundTool)> = Vec::new();
+    let (mut having, mut count) = (vec![0_u64; words.len()], 0);
+    for (server, tool) in listed {
+        count += 1;
+        let places = Places::of(&words, &server, &tool);
+        if !places.is_empty() {
+            having.iter_mut().enumerate().for_each(|(at, having)| *having += u64::from(places.has(at)));
+            tools.push((places, FoundTool { server, tool, definition: None, decision: None }));
+        }
+    }
+    let worth: Vec<u64> = having.iter().map(|having| rarity(count, *having)).collect();
+    // Servers and their tools are in the order of their names, and a stable sort leaves equal ones so.
+    tools.sort_by_key(|(places, tool)| (is_deprecated(&tool.tool), Reverse(places.score(&worth))));
+    tools.into_iter().take(limit).map(|(_, tool)| tool).collect()
+}
+
+/// A word as it stands in others: without the `s` that many of one thing have.
+fn singular(word: &str) -> &str {
+    word.strip_suffix('s').filter(|one| one.len() >= 4 && !one.ends_with('s')).unwrap_or(word)
+}
+
+/// What a word counts that so many of all tools have: a thousand more for each time that these can be halved.
+fn rarity(all: u64, having: u64) -> u64 {
+    1000 + ((all as f64 / having.max(1) as f64).log2() * 1000.0) as u64
+}
+
+fn is_deprecated(tool: &ToolEntry) -> bool {
+    tool.description.to_lowercase().contains("deprecated")
+}
+
+/// Which words a tool has, a bit each.
+struct Places {
+    name: u32,
+    text: u32,
+}
+
+impl Places {
+    fn of(words: &[&str], server: &str, tool: &ToolEntry) -> Self {
+        let having = |text: &str| {
+            let text = text.to_lowercase();
+            let found = words.iter().enumerate().filter(|(_, word)| text.contains(**word));
+            found.fold(0, |bits, (at, _)| bits | 1 << at)
+        };
+        Self { name: having(&tool.name), text: having(&format!("{server} {}", tool.description)) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.name | self.text == 0
+    }
+
+    fn has(&self, at: usize) -> bool {
+        (self.name | self.text) & (1 << at) != 0
+    }
+
+    fn score(&self, worth: &[u64]) -> u64 {
+        let of = |bits: u32| {
+            worth.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0).map(|(_, one)| one).sum::<u64>()
+        };
+        of(self.name) * IN_NAME + of(self.text)
+    }
 }
 
 #[cfg(test)]
@@ -137,6 +220,20 @@ mod tests {
         assert_eq!(names("file file\tfile", 2), ["a/list_files", "b/Read_File"]);
         assert_eq!(names("this path", 9), ["b/Read_File"]);
         assert!(names(" ", 9).is_empty() && names("zebra", 9).is_empty());
+    }
+
+    #[test]
+    fn rare_words_count_more_common_ones_nothing_and_deprecated_tools_come_last() {
+        let mut tools: Vec<(String, String)> =
+            (0..20).map(|n| (format!("get_item_{n:02}"), "Gets it".to_owned())).collect();
+        tools.push(("close_issue".to_owned(), "Gets an issue closed".to_owned()));
+        tools.push(("old_issue".to_owned(), "Deprecated: gets an issue".to_owned()));
+        let tools: Vec<(&str, &str)> = tools.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let within = [server("a", &tools)];
+        let best = |query: &str| best(query, &within, 2).into_iter().map(|found| found.tool.name).collect::<Vec<_>>();
+        assert_eq!(best("item issues"), ["close_issue", "get_item_00"], "one of two tools, against one of twenty");
+        assert_eq!(best("how to get the issue"), ["close_issue", "get_item_00"]);
+        assert_eq!(best("old issue")[0], "close_issue", "deprecated ones are last, whatever they have");
     }
 
     #[test]

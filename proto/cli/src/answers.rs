@@ -3,6 +3,8 @@
 //! More lenient than what a bridge writes (`footbridge_proto::wire`): both generations of bridges and words of a
 //! later version must pass. What is not needed is not looked at; what is needed and of another type is an error.
 
+use std::collections::HashMap;
+
 use base64::{
     Engine as _,
     engine::{
@@ -16,7 +18,9 @@ use serde_json::{Map, Value, value::RawValue};
 mod prompts;
 
 pub use base64::DecodeError;
-pub use prompts::{Completion, FilledPrompt, FoundToolSummary, PromptArgumentSummary, PromptMessage, PromptSummary};
+pub use prompts::{
+    Completion, FilledPrompt, FoundToolList, FoundToolSummary, PromptArgumentSummary, PromptMessage, PromptSummary,
+};
 
 /// Result of `listServers`.
 #[derive(Debug, Deserialize)]
@@ -49,6 +53,19 @@ pub struct ServerSummary {
 pub struct ListedTools {
     /// In the bridge's order.
     pub tools: Vec<ToolSummary>,
+    /// What is missing from them, a line each.
+    #[serde(default)]
+    pub partial: Vec<String>,
+}
+
+/// Result of `listTools` with `full`. A bridge that does not know the word lists names and descriptions.
+#[derive(Debug, Deserialize)]
+pub struct FullTools {
+    /// In the bridge's order.
+    pub tools: Vec<ToolDescription>,
+    /// What is decided about those that are not simply allowed: `ask` or `deny`.
+    #[serde(default)]
+    pub decisions: HashMap<String, String>,
     /// What is missing from them, a line each.
     #[serde(default)]
     pub partial: Vec<String>,

@@ -3,6 +3,7 @@
 //!
 //! - [`typed`]: arguments and times as they are typed.
 //! - [`answers`]: the shapes of answers, read leniently.
+//! - [`schema`], [`signature`]: what a tool takes, and a tool as one line.
 //! - [`render`], [`layout`], [`show`]: results, JSON and listings as text.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
 //! - [`result`]: a result on its way to one of these.
@@ -15,5 +16,7 @@ pub mod layout;
 pub mod output;
 pub mod render;
 pub mod result;
+pub mod schema;
 pub mod show;
+pub mod signature;
 pub mod typed;

@@ -7,12 +7,19 @@
 use std::fmt::Write as _;
 
 use footbridge_proto::{
-    text::{Escaped, SafeJson},
+    text::{Escaped, EscapedLines, SafeJson},
     wire::NO_DESCRIPTION,
 };
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
 
-use crate::answers::{ListedServers, ListedTools, ResourceSummary, ToolDescription};
+use crate::{
+    answers::{
+        FoundToolList, FoundToolSummary, FullTools, ListedServers, ListedTools, ResourceSummary, ToolDescription,
+    },
+    layout,
+    signature::{arguments, first_sentence, signature},
+};
 
 /// What is printed where there is no server.
 pub const NO_SERVERS: &str = "No MCP servers connected.\n";
@@ -59,6 +66,68 @@ pub fn tools(server: &str, list: &ListedTools, command: &str) -> String {
         let _ = writeln!(out, "  {} {}{badge}", padded(&tool.name, TOOL_WIDTH), Escaped(description));
     }
     let _ = writeln!(out, "\nUse: {command} <server> <tool> for full schema");
+    out
+}
+
+/// The tools of a server, a signature each; `command` calls one.
+#[must_use]
+pub fn signatures(server: &str, list: &FullTools, command: &str) -> String {
+    let server = Escaped(server);
+    if list.tools.is_empty() {
+        return format!("{server} — no tools\n");
+    }
+    let mut out = format!("{server} — {} tool(s): {command} {server} TOOL ARGS\n", list.tools.len());
+    for tool in &list.tools {
+        let _ = writeln!(out, "{}", signature(tool, list.decisions.get(&tool.name).map(String::as_str)));
+    }
+    out
+}
+
+/// Tools that were found, each behind its server: the two words that `command` takes.
+#[must_use]
+pub fn found(list: &FoundToolList, command: &str) -> String {
+    if list.tools.is_empty() {
+        return format!("No tool has any of these words. {command} lists the servers\n");
+    }
+    let line = |found: &FoundToolSummary| {
+        let server = Escaped(&found.server);
+        match &found.definition {
+            Some(tool) => format!("{server} {}\n", signature(tool, found.decision.as_deref())),
+            None => {
+                let sentence = found.tool.description.as_deref().map(first_sentence).unwrap_or_default();
+                format!("{server} {} - {sentence}\n", Escaped(&found.tool.name))
+            }
+        }
+    };
+    list.tools.iter().map(line).collect()
+}
+
+/// A tool with nothing of its schema left out; `raw` is all that is known of it.
+#[must_use]
+pub fn whole(tool: &ToolDescription, raw: &RawValue) -> String {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Verbatim<'a> {
+        #[serde(borrow, default)]
+        input_schema: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        output_schema: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        annotations: Option<&'a RawValue>,
+    }
+    let mut out = format!("{}{}\n", Escaped(&tool.name), arguments(&tool.input_schema));
+    let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION).trim();
+    let _ = writeln!(out, "{}", EscapedLines(description));
+    let Ok(verbatim) = serde_json::from_str::<Verbatim<'_>>(raw.get()) else { return out };
+    for (what, part) in [
+        ("Input schema", verbatim.input_schema),
+        ("Output schema", verbatim.output_schema),
+        ("Annotations", verbatim.annotations),
+    ] {
+        if let Some(part) = part.filter(|part| part.get() != "null") {
+            let _ = writeln!(out, "{what}: {}", SafeJson(&layout::one_line(part)));
+        }
+    }
     out
 }
 

@@ -1,6 +1,6 @@
 //! The command line as typed, and what it means.
 //!
-//! `resource`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
+//! `resource`, `search`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
 //! Everything else is a position: server, tool, arguments.
 
 use std::{collections::VecDeque, ffi::OsString, path::PathBuf, time::Duration};
@@ -9,6 +9,7 @@ use footbridge_cli::{
     destination::Destination,
     typed::{BadTimeout, timeout},
 };
+use footbridge_proto::vars;
 use lexopt::{Arg, Parser, ValueExt};
 
 /// What to do.
@@ -28,6 +29,11 @@ pub(crate) enum Step {
         server: String,
         tool: String,
         arguments: String,
+    },
+    /// Tools of all servers, or of one, by words.
+    Search {
+        query: String,
+        server: Option<String>,
     },
     /// Without a server, of all.
     Resources {
@@ -65,13 +71,20 @@ pub(crate) struct Options {
 pub(crate) struct Style {
     pub(crate) json: bool,
     pub(crate) exit_codes: bool,
+    /// Listings are for an agent to read.
+    pub(crate) agent: bool,
 }
 
 impl Style {
-    /// Looks for the two flags; `exit_codes` is what the environment says.
-    pub(crate) fn find(args: &[OsString], exit_codes: bool) -> Self {
+    /// Looks for the two flags, and for what the environment says.
+    pub(crate) fn find(args: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let has = |flag: &str| args.iter().take_while(|arg| *arg != "--").any(|arg| arg == flag);
-        Self { json: has("--json"), exit_codes: exit_codes || has("--exit-codes") }
+        let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
+        Self {
+            json: has("--json"),
+            exit_codes: is(vars::EXIT_CODES, "1") || has("--exit-codes"),
+            agent: is(vars::STYLE, vars::STYLE_AGENT),
+        }
     }
 }
 
@@ -99,6 +112,11 @@ pub(crate) enum ArgsError {
          (a server of the name mcp is reached with tool-cli -- mcp)"
     )]
     Mcp,
+    #[error(
+        "tool-cli search needs words to look for, as in tool-cli search read file \
+         (a server of the name search is reached with tool-cli -- search)"
+    )]
+    Search,
     #[error("--search goes with tool-cli mcp; see tool-cli --help")]
     SearchWithout,
     #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
@@ -156,6 +174,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
     let (step, options) = match first {
         Some("mcp") => mcp_step(typed)?,
         Some("resource") => resource_step(typed)?,
+        Some("search") => search_step(typed)?,
         Some("wait") => wait_step(typed)?,
         _ => plain_step(typed)?,
     };
@@ -220,6 +239,15 @@ fn mcp_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     match (words.next(), words.next(), typed.server.or(typed.uri)) {
         (server, None, None) => Ok((Step::Mcp { server, search: typed.search }, typed.options)),
         _ => Err(ArgsError::Mcp),
+    }
+}
+
+/// `search WORDS [--server SERVER]`.
+fn search_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let query = typed.words[1..].join(" ");
+    match (query.trim(), typed.uri) {
+        ("", _) | (_, Some(_)) => Err(ArgsError::Search),
+        _ => Ok((Step::Search { query, server: typed.server }, typed.options)),
     }
 }
 
@@ -290,6 +318,16 @@ mod tests {
         }
         assert!(step(&["s", "t", "{}", "--no-wait"]).unwrap().1.no_wait);
         assert!(matches!(step(&["s", "--no-wait"]), Err(ArgsError::NoWaitWithout)));
+    }
+
+    #[test]
+    fn words_to_look_for_need_no_quotes() {
+        let search =
+            |query: &str, server: Option<&str>| Step::Search { query: query.into(), server: server.map(Into::into) };
+        assert_eq!(step(&["search", "read", "file"]).unwrap().0, search("read file", None));
+        assert_eq!(step(&["search", "read file", "--server", "s"]).unwrap().0, search("read file", Some("s")));
+        assert_eq!(step(&["--", "search"]).unwrap().0, Step::Tools { server: "search".into() });
+        assert!(matches!(step(&["search", " "]), Err(ArgsError::Search)));
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn main() -> process::ExitCode {
     // Without it SIGINT still ends the process, only with another status.
     let _ = sys::exit_on_interrupt();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let style = Style::find(&args, std::env::var_os(vars::EXIT_CODES).is_some_and(|value| value == "1"));
+    let style = Style::find(&args, |name| std::env::var_os(name));
     match args::parse(&args).map_err(Failure::from).and_then(|(step, options)| step::run(step, options, style)) {
         Ok(()) => process::ExitCode::SUCCESS,
         Err(Failure::Printed(NotPrinted::Written(error))) if error.is_left() => process::ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use std::{
 use footbridge_cli::{destination::Destination, layout, output, render::Rendered, result, show, typed};
 use footbridge_guest::{
     Client, ClientSettings,
-    answers::{CallResult, ListedServers, ListedTools, ResourceContents, ToolDescription},
+    answers::{CallResult, FoundToolList, FullTools, ListedServers, ListedTools, ResourceContents, ToolDescription},
     client::CallParams,
     stdio_mcp::StdioMcp,
 };
@@ -36,6 +36,7 @@ Usage:
   tool-cli SERVER                           list the tools of a server
   tool-cli SERVER TOOL                      describe a tool
   tool-cli SERVER TOOL ARGS                 call it; ARGS is a JSON object, or - for standard input
+  tool-cli search WORDS [--server SERVER]   find tools by words of their names and descriptions, the best first
   tool-cli resource list [SERVER]           list resources of a server, or of all
   tool-cli resource templates [SERVER]      list resource templates
   tool-cli resource read [SERVER] URI       read a resource; SERVER may be left out where there is one
@@ -68,7 +69,8 @@ Exit status: 0 done, 1 failed. With --exit-codes: 1 the tool reported an error, 
 8 timed out, 9 outcome unknown. 130 interrupted.
 
 Environment: TOOL_CLI_PORT, TOOL_CLI_HOST or TOOL_CLI_SOCKET, TOOL_CLI_TOKEN or TOOL_CLI_TOKEN_FILE,
-TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES, TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
+TOOL_CLI_TIMEOUT_MS, TOOL_CLI_EXIT_CODES, TOOL_CLI_STYLE=agent (listings in few words, a signature a tool),
+TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
 "#;
 
 /// Does a step.
@@ -90,21 +92,12 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
         Step::Servers => {
             asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list, COMMAND))
         }
-        Step::Tools { server } => {
-            let (raw, list) = asked.get::<ListedTools>(method::LIST_TOOLS, &json!({ "server": server }))?;
-            if asked.json {
-                return Ok(output::print(&(layout::one_line(&raw) + "\n"))?);
-            }
-            output::print(&show::tools(&server, &list, COMMAND))?;
-            output::print_error(&show::partial(&server, &list.partial));
-            Ok(())
+        Step::Tools { server } => tools(&mut asked, &server, style),
+        Step::Search { query, server } => {
+            let params = json!({ "query": query, "server": server, "full": true });
+            asked.list(method::SEARCH_TOOLS, &params, |found: &FoundToolList| show::found(found, COMMAND))
         }
-        Step::Describe { server, tool } => {
-            let params = json!({ "server": server, "tool": tool });
-            asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| {
-                show::tool(&server, &tool, full, COMMAND)
-            })
-        }
+        Step::Describe { server, tool } => describe(&mut asked, &server, &tool, style),
         Step::Resources { server } => resources::list(&mut asked, Listed::Resources, server),
         Step::Templates { server } => resources::list(&mut asked, Listed::Templates, server),
         Step::Call { server, tool, arguments } => {
@@ -126,6 +119,35 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
             asked.wait(id, to)
         }
     }
+}
+
+/// Prints the tools of a server.
+fn tools(asked: &mut Asked, server: &str, style: Style) -> Result<(), Failure> {
+    let partial = if style.agent && !style.json {
+        let params = json!({ "server": server, "full": true });
+        let (_, list) = asked.get::<FullTools>(method::LIST_TOOLS, &params)?;
+        output::print(&show::signatures(server, &list, COMMAND))?;
+        list.partial
+    } else {
+        let (raw, list) = asked.get::<ListedTools>(method::LIST_TOOLS, &json!({ "server": server }))?;
+        if asked.json {
+            return Ok(output::print(&(layout::one_line(&raw) + "\n"))?);
+        }
+        output::print(&show::tools(server, &list, COMMAND))?;
+        list.partial
+    };
+    output::print_error(&show::partial(server, &partial));
+    Ok(())
+}
+
+/// Prints all that is known of a tool.
+fn describe(asked: &mut Asked, server: &str, tool: &str, style: Style) -> Result<(), Failure> {
+    let params = json!({ "server": server, "tool": tool });
+    if style.agent && !style.json {
+        let (raw, full) = asked.get::<ToolDescription>(method::DESCRIBE_TOOL, &params)?;
+        return Ok(output::print(&show::whole(&full, &raw))?);
+    }
+    asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| show::tool(server, tool, full, COMMAND))
 }
 
 /// Speaks MCP over standard input and output until the input ends.

@@ -1,18 +1,21 @@
 //! Answers from the harness's own catalogue: nothing is sent to a server for them.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use footbridge_proto::{
     rpc::raw,
     wire::{
-        ApprovalState, EXAMPLES, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
-        ToolList, bridge_info,
+        ApprovalState, EXAMPLES, FullToolList, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus,
+        TemplateList, ToolList, bridge_info,
     },
 };
 use futures::future::join_all;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
-use crate::{dialect::Found, search::entries};
+use crate::{
+    dialect::Found,
+    search::{decision, entries},
+};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, request::repeated};
 use footbridge_core::catalogue::ListKind;
 
@@ -56,6 +59,26 @@ pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) 
     let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
     let partial = visible.partial(ListKind::Tools)?;
     Ok(raw(&ToolList { server: visible.server().to_string(), tools: entries(&visible), partial }))
+}
+
+/// `listTools` with `full`: all that `describeTool` says of each, and what would be decided about a call.
+pub(super) async fn full_tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
+    let rules = &principal.session().rules();
+    let visible = stages.resolver.visible(rules, server).await?;
+    let partial = visible.partial(ListKind::Tools)?;
+    let mut decisions = BTreeMap::new();
+    let mut tools = Vec::new();
+    for entry in entries(&visible) {
+        let Some(tool) = visible.entries().tool(&entry.name) else {
+            tools.push(raw(&json!({"name": entry.name, "description": entry.description})));
+            continue;
+        };
+        if let Some(decision) = decision(rules, server, tool) {
+            decisions.insert(entry.name, decision);
+        }
+        tools.push(tool.definition().to_owned());
+    }
+    Ok(raw(&FullToolList { server: visible.server().to_string(), tools, decisions, partial }))
 }
 
 /// `describeTool`.

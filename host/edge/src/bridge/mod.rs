@@ -72,12 +72,13 @@ async fn list(stages: Arc<Stages>, principal: Principal, listing: Listing, wait:
         Listing::BridgeInfo => Ok(listings::info()),
         Listing::AwaitApproval { id } => Ok(listings::approval(stages, principal, &id).await),
         Listing::Servers => Ok(listings::servers(stages, principal, wait).await),
-        Listing::Tools { server } => listings::tools(stages, principal, &server).await,
+        Listing::Tools { server, full: false } => listings::tools(stages, principal, &server).await,
+        Listing::Tools { server, full: true } => listings::full_tools(stages, principal, &server).await,
         Listing::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await,
         Listing::Resources { server } => listings::resources(stages, principal, &server).await,
-        Listing::Search { query, server, limit } => {
+        Listing::Search { query, server, limit, full } => {
             let within = search::within(stages, principal, server.as_deref(), wait).await?;
-            Ok(raw(&FoundTools { tools: search::tools(principal, query, within, limit).await? }))
+            Ok(raw(&FoundTools { tools: search::tools(principal, query, within, limit, full).await? }))
         }
         Listing::Prompts { server } => listings::prompts(stages, principal, &server).await,
         Listing::Templates { server } => listings::templates(stages, principal, &server).await,

@@ -25,12 +25,12 @@ pub(super) enum Request {
 pub(super) enum Listing {
     BridgeInfo,
     Servers,
-    Tools { server: String },
+    Tools { server: String, full: bool },
     Tool { server: String, tool: String },
     Resources { server: String },
     Templates { server: String },
     Prompts { server: String },
-    Search { query: String, server: Option<String>, limit: usize },
+    Search { query: String, server: Option<String>, limit: usize, full: bool },
     AwaitApproval { id: String },
 }
 
@@ -65,6 +65,8 @@ struct Params<'a> {
     query: Option<&'a RawValue>,
     #[serde(borrow, default)]
     limit: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    full: Option<&'a RawValue>,
 }
 
 /// Reads a body that is nested no deeper than this.
@@ -122,7 +124,7 @@ fn listing(name: &str, params: &Params<'_>) -> Result<Listing, ErrorObject> {
     match name {
         method::GET_BRIDGE_INFO => Ok(Listing::BridgeInfo),
         method::LIST_SERVERS => Ok(Listing::Servers),
-        method::LIST_TOOLS => Ok(Listing::Tools { server: server()? }),
+        method::LIST_TOOLS => Ok(Listing::Tools { server: server()?, full: is_full(params.full)? }),
         method::DESCRIBE_TOOL => Ok(Listing::Tool { server: server()?, tool: required("tool", params.tool)? }),
         method::LIST_RESOURCES => Ok(Listing::Resources { server: server()? }),
         method::LIST_RESOURCE_TEMPLATES => Ok(Listing::Templates { server: server()? }),
@@ -131,9 +133,20 @@ fn listing(name: &str, params: &Params<'_>) -> Result<Listing, ErrorObject> {
             query: required("query", params.query)?,
             server: params.server.map(|_| server()).transpose()?,
             limit: search_limit(params.limit)?,
+            full: is_full(params.full)?,
         }),
         method::AWAIT_APPROVAL => Ok(Listing::AwaitApproval { id: required("id", params.id)? }),
         unknown => Err(envelope_error(ErrorCode::MethodNotFound, format!("Method not found: {}", repeated(unknown)))),
+    }
+}
+
+fn is_full(raw: Option<&RawValue>) -> Result<bool, ErrorObject> {
+    match raw.map(RawValue::get) {
+        None | Some("null" | "false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => {
+            Err(ErrorObject::new(Reason::BadRequest, "Missing or invalid parameter: \"full\" (true or false required)"))
+        }
     }
 }
 

@@ -122,7 +122,7 @@ async fn found(
     wait: Duration,
 ) -> Found {
     let within = endpoint.seen(stages, principal, wait).await?;
-    let found = search::tools(principal, query, within, limit).await?;
+    let found = search::tools(principal, query, within, limit, false).await?;
     let joined = endpoint.server.is_none();
     let tools = found.into_iter().map(|found| {
         let server = found.server.parse().ok().filter(|_| joined);

@@ -174,6 +174,7 @@ impl Plan<'_> {
             env.retain(|(set, _)| *set != *name);
             env.push((name.into(), value.into()));
         }
+        env.push((vars::STYLE.into(), vars::STYLE_AGENT.into()));
         env.push((vars::PORT.into(), port.to_string().into()));
         env.push((vars::TOKEN.into(), self.token.expose().into()));
         Ok(env)
@@ -188,7 +189,8 @@ impl Plan<'_> {
     ) -> anyhow::Result<KeptCommand> {
         client.push((vars::TOKEN.into(), self.token.expose().into()));
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        let mut env = vec![(vars::TOKEN.to_owned(), None)];
+        let style = (vars::STYLE.to_owned(), Some(vars::STYLE_AGENT.into()));
+        let mut env = vec![(vars::TOKEN.to_owned(), None), style];
         let address = GuestAddress { port: vars::DEFAULT_PORT, token: self.token.expose() };
         for (name, value) in environment(self.services, address) {
             // By its name alone: it may hold the token.

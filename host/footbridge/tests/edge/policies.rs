@@ -45,6 +45,7 @@ fn requests() -> Vec<(&'static str, Value)> {
     all.extend(["one", "secret", "wipe t", "description"].map(|query| ("searchTools", json!({ "query": query }))));
     for server in ["a", "b", "vault", "nope"] {
         all.push(("searchTools", json!({"query": "e", "server": server})));
+        all.push(("listTools", json!({"server": server, "full": true})));
         for method in ["listTools", "listResources", "listResourceTemplates"] {
             all.push((method, json!({ "server": server })));
         }
@@ -200,6 +201,32 @@ fn tools_are_searched_as_far_as_they_are_seen() {
         (&json!(true), &json!(true), &json!(true))
     );
     assert_eq!(world.called(), 0);
+}
+
+#[test]
+fn a_full_listing_says_all_of_each_tool_and_what_is_decided_about_it() {
+    let settings = format!(
+        "[[policies.test.rules]]\ndecision='hide'\ntool='secret_*'\n{}",
+        [("ask", "asks"), ("deny", "denied"), ("allow", "*")]
+            .map(|(word, tool)| format!("[[policies.test.rules]]\ndecision='{word}'\ntool='{tool}'\n"))
+            .concat()
+    );
+    let tools: &[_] = &[("asks", READS), ("denied", READS), ("one", READS), ("secret_one", READS)];
+    let world = World::with(&[("s", tools, &[])], &settings, "test");
+    let list = &world.asks("listTools", &json!({"server": "s", "full": true}))["result"];
+    assert_eq!(list["decisions"], json!({"asks": "ask", "denied": "deny"}), "{list}");
+    let all = list["tools"].as_array().unwrap();
+    let described = |name: &str| world.asks("describeTool", &json!({"server": "s", "tool": name}))["result"].clone();
+    assert_eq!(*all, ["asks", "denied", "one"].map(described), "what is hidden is not there");
+    let found = &world.asks("searchTools", &json!({"query": "asks", "full": true}))["result"]["tools"];
+    assert_eq!(found[0]["definition"], described("asks"));
+    assert_eq!(found[0]["decision"], "ask");
+    let wrong = world.asks("listTools", &json!({"server": "s", "full": 1}));
+    assert!(wrong["error"]["message"].as_str().unwrap().contains("\"full\" (true or false required)"), "{wrong}");
+    for server in ["vault", "nope"] {
+        let unknown = world.asks("listTools", &json!({"server": server, "full": true}));
+        assert_eq!(unknown["error"]["data"]["reason"], "unknown_server");
+    }
 }
 
 #[test]

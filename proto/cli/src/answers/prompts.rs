@@ -3,7 +3,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Block, ToolSummary};
+use super::{Block, ToolDescription, ToolSummary};
+
+/// Result of `searchTools`.
+#[derive(Debug, Deserialize)]
+pub struct FoundToolList {
+    /// The best match first.
+    pub tools: Vec<FoundToolSummary>,
+}
 
 /// One tool in the result of `searchTools`.
 #[derive(Debug, Deserialize)]
@@ -13,6 +20,12 @@ pub struct FoundToolSummary {
     /// The tool.
     #[serde(flatten)]
     pub tool: ToolSummary,
+    /// All that is known of it, where that was asked for.
+    #[serde(default)]
+    pub definition: Option<ToolDescription>,
+    /// What is decided about a call where it is not simply allowed: `ask` or `deny`.
+    #[serde(default)]
+    pub decision: Option<String>,
 }
 
 /// One prompt in the result of `listPrompts`.

@@ -300,10 +300,10 @@ fn a_webhook_allows_and_denies() {
     let (head, asked, stream) = takes(&listener);
     assert!(head.starts_with("POST /ask?team=hidden ") && head.contains("Bearer webhook-s3cret-value"), "{head}");
     assert_eq!((&asked["arguments"], &asked["session"]), (&json!(r#"{"text":"by webhook"}"#), &json!("agent-1")));
-    replies(&stream, "200 OK", r#"{"decision":"allow"}"#);
+    replies(&stream, "200 OK", r#"{"decision":"allow","approver":"Zoë <zoe@example.com>"}"#);
     assert!(sent.answer().json()["result"].is_object());
     let intent = daemon.host.record().into_iter().find(|line| line["approval"] == asked["id"]).unwrap();
-    assert_eq!(intent["approver"], "webhook 127.0.0.1");
+    assert_eq!(intent["approver"], "webhook 127.0.0.1: Zoë <zoe@example.com>");
     let sent = guest.starts_to_ask("callTool", note("not by webhook"));
     replies(&takes(&listener).2, "201 Created", r#"{"decision":"deny"}"#);
     assert_eq!(reason(&sent.answer().json()), "approval_denied");

@@ -15,5 +15,15 @@ pub trait Approver: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why there is no answer: others may still give one.
-    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<Answer, Box<dyn Error + Send + Sync>>>;
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<ApproverAnswer, Box<dyn Error + Send + Sync>>>;
+}
+
+/// What an approver answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApproverAnswer {
+    /// The answer.
+    pub answer: Answer,
+    /// Who decided, where the approver says so: the record keeps it beside the approver's name. Text for a line, which
+    /// the approver answers for.
+    pub who: Option<String>,
 }

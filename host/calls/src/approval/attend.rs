@@ -6,7 +6,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use footbridge_proto::text::Escaped;
 use futures::{FutureExt as _, future::join_all};
 
-use super::{Answer, ApprovalId, Approvals, Approver, NotAnswered, turns::Attendant, view};
+use super::{Answer, ApprovalId, Approvals, Approver, ApproverAnswer, NotAnswered, turns::Attendant, view};
 use crate::record::Audit;
 
 impl Approvals {
@@ -56,7 +56,10 @@ impl Approvals {
         let Some(question) = self.question(id) else { return };
         let by = one.approver.name();
         match one.approver.ask(&question).await {
-            Ok(answer) => self.answered(id, answer, &by),
+            Ok(ApproverAnswer { answer, who }) => {
+                let by = who.map_or_else(|| by.clone(), |who| format!("{by}: {who}"));
+                self.answered(id, answer, &by);
+            }
             Err(error) => {
                 // Names in a certificate, say, are the other side's words.
                 let error = error.to_string();

@@ -27,7 +27,7 @@ mod turns;
 mod view;
 mod waiting;
 
-pub use approver::Approver;
+pub use approver::{Approver, ApproverAnswer};
 pub use clear::{Approved, Clear, Cleared, NotCleared, Patience, Question};
 pub use desk::Approvals;
 pub use form::{Given, Unfit};

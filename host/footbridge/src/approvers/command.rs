@@ -1,7 +1,7 @@
 //! The operator's command: what is asked goes to its standard input as JSON, its answer comes back as JSON.
 //!
-//! Only `{"decision":"allow"}` and `{"decision":"deny"}` with status 0 and in time are answers. Everything else is
-//! none, and others may still answer.
+//! Only `{"decision":"allow"}` and `{"decision":"deny"}` with status 0 and in time are answers; either may name the
+//! `approver`. Everything else is none, and others may still answer.
 
 use std::{error::Error, io, path::PathBuf, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
-use footbridge_calls::approval::{Answer, Approver};
+use footbridge_calls::approval::{Approver, ApproverAnswer};
 use footbridge_processes::{
     keeper::{Kept, LostKeeper, ProgramEnd, ProgramStream, SpawnError},
     launch::Launcher,
@@ -71,14 +71,14 @@ impl Approver for Command {
         format!("command {}", self.spec.name())
     }
 
-    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<Answer, Box<dyn Error + Send + Sync>>> {
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<ApproverAnswer, Box<dyn Error + Send + Sync>>> {
         Box::pin(async { Ok(self.asked(question).await?) })
     }
 }
 
 impl Command {
     /// Asks it, once. Dropping this ends it and all that came of it.
-    async fn asked(&self, question: &str) -> Result<Answer, NoAnswer> {
+    async fn asked(&self, question: &str) -> Result<ApproverAnswer, NoAnswer> {
         let Self { spec, time, launcher } = self;
         let folder = launcher.folder()?;
         let env = spec.env.iter().map(|(name, value)| (name, value));
@@ -95,7 +95,7 @@ impl Command {
     }
 }
 
-async fn converse(kept: &mut Kept, question: &str) -> Result<Answer, NoAnswer> {
+async fn converse(kept: &mut Kept, question: &str) -> Result<ApproverAnswer, NoAnswer> {
     let (Some(mut stdin), Some(stdout)) = (kept.stdin.take(), kept.stdout.take()) else {
         return Err(io::Error::other("it has no pipes").into());
     };

@@ -1,17 +1,24 @@
 //! What a program of the operator answers: one JSON object, and nothing else is an answer.
 
+use footbridge_proto::text::needs_escape;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use footbridge_calls::approval::{Answer, Given};
+use footbridge_calls::approval::{Answer, ApproverAnswer, Given};
 
 /// Longest answer, bytes.
 pub(super) const MAX_ANSWER: usize = 64 * 1024;
 
 /// An answer that is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it answered something other than {{\"decision\":\"allow\"}} or {{\"decision\":\"deny\"}}")]
+#[error(
+    "it answered something other than {{\"decision\":\"allow\"}} or {{\"decision\":\"deny\"}}, with an \"approver\" of 1 to \
+     {MAX_APPROVER} plain characters if it names one"
+)]
 pub(super) struct Unreadable;
+
+/// Longest name of an approver, characters.
+const MAX_APPROVER: usize = 256;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +27,9 @@ struct Written {
     /// To a server's question: its fields.
     #[serde(default)]
     content: Option<Map<String, Value>>,
+    /// Who decided.
+    #[serde(default)]
+    approver: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -30,14 +40,19 @@ enum Decision {
 }
 
 /// Reads it.
-pub(super) fn read(answered: &[u8]) -> Result<Answer, Unreadable> {
+pub(super) fn read(answered: &[u8]) -> Result<ApproverAnswer, Unreadable> {
     let read: Written = serde_json::from_slice(answered).map_err(|_| Unreadable)?;
-    match (read.decision, read.content) {
-        (Decision::Allow, None) => Ok(Answer::Allow { remember: false }),
-        (Decision::Allow, Some(content)) => Ok(Answer::Accept(Given::Content(Value::Object(content)))),
-        (Decision::Deny, None) => Ok(Answer::Deny),
-        (Decision::Deny, Some(_)) => Err(Unreadable),
+    let answer = match (read.decision, read.content) {
+        (Decision::Allow, None) => Answer::Allow { remember: false },
+        (Decision::Allow, Some(content)) => Answer::Accept(Given::Content(Value::Object(content))),
+        (Decision::Deny, None) => Answer::Deny,
+        (Decision::Deny, Some(_)) => return Err(Unreadable),
+    };
+    let is_name = |name: &String| (1..=MAX_APPROVER).contains(&name.chars().count()) && !name.chars().any(needs_escape);
+    if read.approver.as_ref().is_some_and(|name| !is_name(name)) {
+        return Err(Unreadable);
     }
+    Ok(ApproverAnswer { answer, who: read.approver })
 }
 
 #[cfg(test)]
@@ -46,11 +61,19 @@ mod tests {
 
     #[test]
     fn only_the_two_decisions_are_answers() {
-        assert_eq!(read(b" {\"decision\":\"allow\"}\n"), Ok(Answer::Allow { remember: false }));
-        assert_eq!(read(br#"{"decision":"deny"}"#), Ok(Answer::Deny));
+        let nobody = |answer| Ok(ApproverAnswer { answer, who: None });
+        assert_eq!(read(b" {\"decision\":\"allow\"}\n"), nobody(Answer::Allow { remember: false }));
+        assert_eq!(read(br#"{"decision":"deny"}"#), nobody(Answer::Deny));
         let content = Given::Content(serde_json::json!({"a": 1}));
-        assert_eq!(read(br#"{"decision":"allow","content":{"a":1}}"#), Ok(Answer::Accept(content)));
+        assert_eq!(read(br#"{"decision":"allow","content":{"a":1}}"#), nobody(Answer::Accept(content)));
+        let named = read("{\"decision\":\"deny\",\"approver\":\"Zoë <zoe@example.com>\"}".as_bytes());
+        assert_eq!(named, Ok(ApproverAnswer { answer: Answer::Deny, who: Some("Zoë <zoe@example.com>".into()) }));
+        let long = format!(r#"{{"decision":"allow","approver":"{}"}}"#, "x".repeat(257));
         for other in [
+            long.as_str(),
+            r#"{"decision":"allow","approver":""}"#,
+            r#"{"decision":"allow","approver":7}"#,
+            r#"{"decision":"allow","approver":"a\u001b[2J"}"#,
             r#"{"decision":"deny","content":{}}"#,
             r#"{"decision":"allow","content":[]}"#,
             "",

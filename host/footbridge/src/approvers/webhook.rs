@@ -10,7 +10,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use tokio::time::timeout;
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
-use footbridge_calls::approval::{Answer, Approver};
+use footbridge_calls::approval::{Approver, ApproverAnswer};
 use footbridge_mcp::{
     BadAddress, HttpSpec,
     web::{BodyError, SendError, Web, piece},
@@ -85,17 +85,17 @@ impl Approver for Webhook {
         format!("webhook {}", self.host())
     }
 
-    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<Answer, Box<dyn Error + Send + Sync>>> {
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<ApproverAnswer, Box<dyn Error + Send + Sync>>> {
         Box::pin(async { Ok(ask(self, question.to_owned()).await?) })
     }
 }
 
 /// Asks it, once. Dropping this ends the request.
-async fn ask(webhook: &Webhook, question: String) -> Result<Answer, NoAnswer> {
+async fn ask(webhook: &Webhook, question: String) -> Result<ApproverAnswer, NoAnswer> {
     timeout(webhook.time, converse(webhook, question)).await.unwrap_or(Err(NoAnswer::Slow(webhook.time)))
 }
 
-async fn converse(webhook: &Webhook, question: String) -> Result<Answer, NoAnswer> {
+async fn converse(webhook: &Webhook, question: String) -> Result<ApproverAnswer, NoAnswer> {
     let mut request = webhook.web.request(Method::POST).map(|()| question.into());
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(header::ACCEPT, json.clone());
@@ -125,6 +125,7 @@ mod tests {
     };
 
     use super::*;
+    use footbridge_calls::approval::Answer;
     use footbridge_core::secret::Secret;
 
     fn webhook(url: &str, time: Duration) -> Webhook {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     /// What a webhook that answers this comes to, and what it heard.
-    async fn answered(response: &[u8]) -> (Result<Answer, NoAnswer>, String) {
+    async fn answered(response: &[u8]) -> (Result<ApproverAnswer, NoAnswer>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/a?b=hidden", listener.local_addr().unwrap());
         let answers = async {
@@ -164,11 +165,12 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_posted_the_question_and_its_decision_counts() {
-        let (answer, heard) = answered(&ok(r#"{"decision":"allow"}"#)).await;
-        assert_eq!(answer.unwrap(), Answer::Allow { remember: false });
+        let (answer, heard) = answered(&ok(r#"{"decision":"allow","approver":"zoe"}"#)).await;
+        let named = ApproverAnswer { answer: Answer::Allow { remember: false }, who: Some("zoe".into()) };
+        assert_eq!(answer.unwrap(), named);
         assert!(heard.starts_with("POST /a?b=hidden HTTP/1.1\r\n") && heard.contains("x-key: s3cret-value"), "{heard}");
         assert!(heard.contains("content-type: application/json"), "{heard}");
-        assert_eq!(answered(&ok(r#"{"decision":"deny"}"#)).await.0.unwrap(), Answer::Deny);
+        assert_eq!(answered(&ok(r#"{"decision":"deny"}"#)).await.0.unwrap().answer, Answer::Deny);
     }
 
     #[tokio::test]

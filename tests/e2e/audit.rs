@@ -5,7 +5,7 @@ use std::{ffi::OsStr, fs, path::PathBuf};
 
 use footbridge_tests::{Bridge, Host, Ran, Running, Servers};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// `footbridge audit` with these words, started.
 fn starts(host: &Host, words: &[&str]) -> Running {
@@ -185,19 +185,37 @@ fn show_tells_all_of_one_call() {
 
 #[test]
 fn an_export_is_the_record_and_its_csv_is_text_and_no_formula() {
-    let host = Host::with(&Servers::demo());
+    let host = Host::with(&Servers::demo()).option("--label=team=a b");
     let ran =
         host.runs_script("tool-cli demo '=cmd|calc' '{}'; tool-cli demo $'+1,\"a\\e' '{}'; tool-cli demo now '{}'");
     assert_eq!(ran.status, 0, "{ran:?}");
     let own = fs::read_to_string(&host.record_files()[0]).unwrap();
-    assert_eq!(audit(&host, &["export"]).well(), own);
+    assert_eq!(audit(&host, &["export", "--format", "raw"]).well(), own);
+    let exported = audit(&host, &["export"]).well();
+    let mut chain = None;
+    for (line, own) in exported.lines().zip(own.lines()) {
+        let (mut line, own): (Value, Value) = (serde_json::from_str(line).unwrap(), serde_json::from_str(own).unwrap());
+        let kind = own["type"].as_str().unwrap();
+        let is_of_a_session = ["session", "intent", "outcome", "refused", "session_ended"].contains(&kind);
+        assert_eq!(line["labels"], if is_of_a_session { json!({"team": "a b"}) } else { Value::Null }, "{line}");
+        assert_eq!(line["host"], nix::unistd::gethostname().unwrap().to_str().unwrap(), "{line}");
+        let name = line["chain"].as_str().unwrap().to_owned();
+        assert_eq!(chain.get_or_insert_with(|| own["genesis"].clone()).as_str().unwrap(), name);
+        for added in ["chain", "host", "labels"].into_iter().filter(|name| own.get(*name).is_none()) {
+            let _it = line.as_object_mut().unwrap().remove(added);
+        }
+        assert_eq!(line, own, "and all that the record has");
+    }
+    assert_eq!(exported.lines().count(), own.lines().count());
     let csv = audit(&host, &["export", "--format", "csv"]).well();
     let rows: Vec<&str> = csv.split("\r\n").collect();
-    assert!(rows[0].starts_with("chain,seq,time,mono,type,id,"), "{csv}");
+    assert!(rows[0].starts_with("chain,host,seq,time,mono,type,id,"), "{csv}");
     assert_eq!(rows.len(), own.lines().count() + 2, "the names, the records, and nothing behind the last break");
+    let labelled = csv.matches(r#""{""team"":""a b""}""#).count();
+    assert_eq!(labelled, exported.matches(r#""labels":"#).count(), "{csv}");
     assert!(csv.contains(",'=cmd|calc,") && csv.contains(",\"'+1,\"\"a\\u{1b}\","), "{csv}");
     assert_eq!(audit(&host, &["export", "--until", "2001-01-01"]).well(), "");
-    assert_eq!(audit(&host, &["export", "--since", "1h", "--until", "2999-01-01"]).well(), own);
+    assert_eq!(audit(&host, &["export", "--since", "1h", "--until", "2999-01-01"]).well(), exported);
     audit(&host, &["export", "--since", "yesterday"]).fails(2, &["2026-11-22T10:00:00Z"]);
 }
 

@@ -101,6 +101,9 @@ impl OutcomeRecord {
 struct Started<'a> {
     version: &'static str,
     pid: u32,
+    /// The name of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
     /// Whether records are synced to disk before anything leaves.
     sync: bool,
     /// The public key of the heads to come.
@@ -143,7 +146,8 @@ impl Record {
 
     /// The harness starts to write here.
     pub(super) fn started(version: &'static str, pid: u32, sync: bool, head_key: Option<&str>) -> Self {
-        Self::new("started", &Started { version, pid, sync, head_key })
+        let host = nix::unistd::gethostname().ok().map(|name| name.to_string_lossy().into_owned());
+        Self::new("started", &Started { version, pid, host, sync, head_key })
     }
 
     /// The first line of a further file of the chain.

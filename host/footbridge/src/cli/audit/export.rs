@@ -1,18 +1,23 @@
-//! `footbridge audit export`.
+//! `footbridge audit export`: records for other programs. Each says where it is from, which its line alone does not:
+//! the chain, the machine, and the labels of its session.
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, ValueEnum};
 use csv::Terminator;
-use footbridge_proto::text::{Escaped, needs_escape};
+use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
+use serde_json::{Map, Value, json};
 
 use super::{BAD, Place, Printer};
 use crate::report;
-use footbridge_audit::read::{Lines, ReadRecord};
+use footbridge_audit::read::{Calls, Lines, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-const COLUMNS: [&str; 46] = [
+const COLUMNS: [&str; 47] = [
     "chain",
+    "host",
     "seq",
     "time",
     "mono",
@@ -62,8 +67,10 @@ const COLUMNS: [&str; 46] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The lines as they stand
+    /// One object a line: the record, with chain, host and the labels of its session
     Jsonl,
+    /// The lines as they stand, byte for byte
+    Raw,
     /// One row a record, for spreadsheets
     Csv,
 }
@@ -74,8 +81,9 @@ enum Format {
   footbridge audit export --format csv --since 2026-11-01 --until 2026-12-01 > november.csv
   footbridge audit export --since 2h
 
-JSON lines are the whole record, as it can be verified. CSV leaves out what only verifies it or seldom matters: heads,
-keys, listeners, limits, versions and the like.")]
+JSON lines are the whole record, each with the name of its chain, of its host, and the labels of its session. `raw` is the
+record as it can be verified, without them. CSV leaves out what only verifies it or seldom matters: heads, keys,
+listeners, limits, versions and the like.")]
 pub(in crate::cli) struct ExportArgs {
     /// One run: a folder of the audit folder, by its name or path. Default: all
     chain: Option<String>,
@@ -109,6 +117,7 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut left_out = 0;
     for chain in &chains {
+        let mut origins = Origins::of(&chain.name);
         for (_, path) in chain.files()? {
             let mut lines = Lines::open(&path, 0)?;
             while let Some(line) = lines.next_line()? {
@@ -116,8 +125,9 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
                     left_out += 1;
                     continue;
                 };
+                let origin = origins.next(&record);
                 if is_within(args, &record) {
-                    printer.line(&written(args.format, &chain.name, &record)?)?;
+                    printer.line(&written(args.format, &origin, &record)?)?;
                 }
                 if printer.is_left() {
                     return Ok(0);
@@ -139,12 +149,58 @@ fn is_within(args: &ExportArgs, record: &ReadRecord) -> bool {
     args.since.is_none_or(|since| time >= since) && args.until.is_none_or(|until| time < until)
 }
 
-fn written(format: Format, chain: &str, record: &ReadRecord) -> anyhow::Result<String> {
+fn written(format: Format, origin: &Map<String, Value>, record: &ReadRecord) -> anyhow::Result<String> {
     Ok(match format {
-        Format::Jsonl if record.line.chars().any(needs_escape) => Escaped(&record.line).to_string(),
-        Format::Jsonl => record.line.clone(),
-        Format::Csv => row(COLUMNS.map(|name| if name == "chain" { chain.to_owned() } else { record.text(name) }))?,
+        Format::Raw | Format::Jsonl if record.line.chars().any(needs_escape) => Escaped(&record.line).to_string(),
+        Format::Raw => record.line.clone(),
+        Format::Jsonl => with_origin(origin, record),
+        Format::Csv => {
+            let from = ReadRecord { fields: origin.clone(), line: String::new() };
+            row(COLUMNS.map(|name| if origin.contains_key(name) { from.text(name) } else { record.text(name) }))?
+        }
     })
+}
+
+/// The line as it stands, and behind it what it does not say itself.
+fn with_origin(origin: &Map<String, Value>, record: &ReadRecord) -> String {
+    let more = origin.iter().filter(|(name, _)| !record.fields.contains_key(*name));
+    let more: Map<String, Value> = more.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if more.is_empty() {
+        return record.line.clone();
+    }
+    let (line, more) = (record.line.trim_end(), json!(more).to_string());
+    format!("{},{}", line.strip_suffix('}').unwrap_or(line), SafeJson(&more[1..]))
+}
+
+/// Where the records of a chain are from.
+struct Origins {
+    chain: String,
+    host: Option<Value>,
+    calls: Calls,
+    labels: HashMap<String, Value>,
+}
+
+impl Origins {
+    fn of(chain: &str) -> Self {
+        Self { chain: chain.to_owned(), host: None, calls: Calls::default(), labels: HashMap::new() }
+    }
+
+    /// Of the next record.
+    fn next(&mut self, record: &ReadRecord) -> Map<String, Value> {
+        let [session, ..] = self.calls.of(record);
+        match record.text("type").as_str() {
+            "started" => self.host = record.fields.get("host").cloned(),
+            "session" => {
+                let labels = record.fields.get("labels").cloned().unwrap_or_else(|| json!({}));
+                self.labels.insert(session.clone(), labels);
+            }
+            _ => {}
+        }
+        let host = self.host.clone().map(|host| ("host", host));
+        let labels = self.labels.get(&session).cloned().map(|labels| ("labels", labels));
+        let all = [Some(("chain", self.chain.clone().into())), host, labels];
+        all.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
 }
 
 /// A row of CSV (RFC 4180), without the line feed at its end.

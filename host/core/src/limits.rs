@@ -145,6 +145,9 @@ pub struct CallLimits {
     /// How long `listServers` waits for servers that are still starting.
     #[serde(deserialize_with = "duration")]
     pub list_wait: Duration,
+    /// How long calls may still run when the harness ends.
+    #[serde(deserialize_with = "duration")]
+    pub drain_time: Duration,
 }
 
 impl Default for CallLimits {
@@ -164,6 +167,7 @@ impl Default for CallLimits {
             result_bytes: 16 * MIB,
             server_wait: Duration::from_secs(10),
             list_wait: Duration::from_secs(2),
+            drain_time: Duration::from_secs(2),
         }
     }
 }

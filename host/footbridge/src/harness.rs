@@ -44,8 +44,8 @@ pub use reload::Reloaded;
 use sessions::Places;
 pub use sessions::{OpenError, SessionView};
 
-/// How long calls may still run when the harness ends.
-const DRAIN: Duration = Duration::from_secs(2);
+/// How long what is left of an end that is in order may take: ports that are let go of, outcomes on their way.
+const LAST: Duration = Duration::from_secs(2);
 
 /// What the stages in front of a provider are made of.
 struct Front {
@@ -263,9 +263,13 @@ impl Harness {
         // What still waits for a person has waited for nothing.
         self.approvals.stop().await;
         // A port is bound again only after it was let go of.
-        let _ = tokio::time::timeout(DRAIN, self.sockets.released()).await;
-        if tokio::time::timeout(DRAIN, self.edge.drained()).await.is_err() {
-            tracing::warn!("calls were still running when the harness ended");
+        let _ = tokio::time::timeout(LAST, self.sockets.released()).await;
+        let drain = self.limits.calls.drain_time;
+        if tokio::time::timeout(drain, self.edge.drained()).await.is_err() {
+            tracing::warn!(
+                ?drain,
+                "calls were still running when the harness ended; calls.drain_time gives them longer"
+            );
         }
         self.upstream.shutdown().await;
         if self.redactor.replaced() > 0 {
@@ -273,7 +277,7 @@ impl Harness {
             tracing::warn!(count, "values of configured secrets were taken out of what servers said");
         }
         // Calls that the end of their server ended have their outcome queued by now, or within a moment.
-        let _ = tokio::time::timeout(DRAIN, self.edge.drained()).await;
+        let _ = tokio::time::timeout(LAST, self.edge.drained()).await;
         let audit = self.audit;
         if tokio::task::spawn_blocking(move || audit.close()).await.is_err() {
             tracing::error!("the record could not be closed");

@@ -1,8 +1,8 @@
-//! Configurations on the pages: `footbridge config check` takes each of them.
+//! Configurations on the pages: `footbridge config check` takes each of them, and systemd its units.
 
-use std::fs;
+use std::{fs, process::Command};
 
-use footbridge_tests::Servers;
+use footbridge_tests::{Servers, programs, skipped};
 
 use crate::{blocks, host};
 
@@ -27,4 +27,30 @@ fn every_configuration_of_the_pages_is_taken() {
         taken += 1;
     }
     assert!(taken >= 8, "{taken}");
+}
+
+#[test]
+fn systemd_takes_the_units_of_the_pages() {
+    if !crate::has("systemd-analyze") {
+        return skipped("systemd_takes_the_units_of_the_pages", "systemd-analyze is missing");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = programs::footbridge().display().to_string();
+    let mut names = Vec::new();
+    for block in blocks::all().into_iter().filter(|block| block.language == "ini") {
+        let name = if block.text.contains("[Socket]") { "footbridge-agent.socket" } else { "footbridge.service" };
+        assert!(!names.contains(&name), "{}: another {name}", block.place());
+        fs::write(folder.path().join(name), block.text.replace("/usr/local/bin/footbridge", &program)).unwrap();
+        names.push(name);
+    }
+    assert_eq!(names, ["footbridge.service", "footbridge-agent.socket"]);
+    let verified = Command::new("systemd-analyze")
+        .arg("verify")
+        .args(names.iter().map(|name| format!("./{name}")))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    // Units of the machine itself may have something to say as well.
+    assert!(verified.status.success() && !said.contains("footbridge"), "{said}");
 }

@@ -24,7 +24,7 @@ const ELSEWHERE: [(&str, &str); 3] = [
 ];
 
 /// The languages of blocks that nobody types.
-const SHOWN: [&str; 5] = ["text", "json", "toml", "decides", "rust,no_run"];
+const SHOWN: [&str; 6] = ["text", "ini", "json", "toml", "decides", "rust,no_run"];
 
 #[test]
 fn every_block_of_shell_says_who_runs_it() {

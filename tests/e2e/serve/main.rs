@@ -11,6 +11,7 @@ mod restarts;
 mod secrets;
 mod signals;
 mod store;
+mod tokens;
 
 use footbridge_tests::Guest;
 use serde_json::json;

@@ -2,8 +2,9 @@
 
 use std::{fs, os::unix::net::UnixDatagram};
 
-use footbridge_tests::{Host, PATIENCE, Running, Servers};
+use footbridge_tests::{Host, PATIENCE, Running, Servers, Tape};
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use crate::{LIST, weather};
 
@@ -67,6 +68,51 @@ fn a_service_manager_hears_when_it_is_ready_and_when_it_ends() {
     assert_eq!(hears(), "READY=1");
     assert_eq!(daemon.ends().status, 0);
     assert_eq!(hears(), "STOPPING=1");
+}
+
+#[test]
+fn a_service_manager_that_watches_hears_of_work_until_commands_are_not_answered() {
+    let host = Host::with(&Servers::none());
+    let path = host.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut daemon = host.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").serves();
+    let hears = || {
+        let mut buffer = [0; 64];
+        let count = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    let mut heard = [hears(), hears()];
+    heard.sort();
+    assert_eq!(heard, ["READY=1", "WATCHDOG=1"]);
+    assert_eq!((hears(), hears()), ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned()));
+    fs::remove_file(daemon.host.runtime().join("serve/control.sock")).unwrap();
+    daemon.process().stderr.shows("is not told that the daemon works");
+    manager.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 64];
+    while manager.recv(&mut buffer).is_ok() {}
+    // It looked again, and said nothing.
+    daemon.process().stderr.shows("is not told that the daemon works");
+    assert!(manager.recv(&mut buffer).is_err());
+    manager.set_nonblocking(false).unwrap();
+    assert_eq!(daemon.ends().status, 0);
+    assert_eq!(hears(), "STOPPING=1");
+}
+
+#[test]
+fn calls_that_run_when_it_ends_have_as_long_as_the_settings_say() {
+    let mut tape = Tape::new();
+    // 3 seconds, where the default is 2.
+    let servers = Servers::none().recording("slow", &["slow-with-progress", "60"], &tape);
+    let settings = "[limits.calls]\ndrain_time = \"30s\"\n";
+    let mut daemon = Host::with(&servers).settings(settings).serves();
+    let guest = daemon.opens("one", &[]);
+    let call = guest.starts_to_ask("callTool", json!({"server": "slow", "tool": "echo", "arguments": {}}));
+    let _id = tape.hears("tools/call");
+    daemon.process().signal(Signal::SIGTERM);
+    let answer = call.answer().json();
+    assert!(answer["result"].is_object(), "{answer}");
+    assert_eq!(daemon.ends().status, 0);
 }
 
 #[test]

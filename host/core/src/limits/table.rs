@@ -179,6 +179,7 @@ pub const LIMITS: &[Limit] = limits! {
     calls.result_bytes: Size Number KIB..=GIB, session;
     calls.server_wait: Time Time 1..=HOUR, all;
     calls.list_wait: Time Time 1..=HOUR, all;
+    calls.drain_time: Time Time 1..=HOUR, all;
     services.request_bytes: Size Number KIB..=GIB, session;
     services.asked_bytes: Size Number KIB..=16 * MIB, session;
     services.connect_time: Time Time 1..=HOUR, all;

@@ -47,7 +47,9 @@ impl Handler for Fake {
             }),
             ControlRequest::RotateSession(RotateSession { name }) => sent(Created {
                 name,
-                token: "fbt_x".into(),
+                was_there: false,
+                token: Some("fbt_x".into()),
+                folder: None,
                 endpoints: vec!["unix:/x".into()],
                 expires: None,
                 environment: BTreeMap::new(),
@@ -110,7 +112,7 @@ async fn requests_are_answered_and_refused_by_name() {
         assert_eq!((client.harness.harness.as_str(), client.harness.version.as_str()), ("serve", "9"));
         assert!(client.call(&ListSessions {}).unwrap().is_empty());
         let created = client.call(&RotateSession { name: "a".into() }).unwrap();
-        assert_eq!((created.name.as_str(), created.token.as_str()), ("a", "fbt_x"));
+        assert_eq!((created.name.as_str(), created.token.as_deref()), ("a", Some("fbt_x")));
         assert!(!format!("{created:?}").contains("fbt_"));
         let error = client.call(&ShowSession { name: "b".into() }).unwrap_err();
         assert!(

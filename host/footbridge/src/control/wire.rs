@@ -70,6 +70,8 @@ methods! {
     "config.reload" ReloadConfig -> ReloadReport;
     /// Make a session.
     "session.create" CreateSession -> Created;
+    /// Make a session, or give the one that is there as asked for already.
+    "session.ensure" EnsureSession -> Created;
     /// Show all sessions.
     "session.list" ListSessions -> Vec<SessionInfo>;
     /// Show one session.
@@ -201,6 +203,11 @@ pub struct CreateSession {
     pub limits: BTreeMap<String, String>,
 }
 
+/// A session that is to be there, as this would make it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EnsureSession(pub CreateSession);
+
 /// All sessions.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -230,13 +237,20 @@ pub struct RevokeSession {
     pub name: String,
 }
 
-/// A session and its token, which is shown this once.
+/// A session and its token.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Created {
     /// Its name.
     pub name: String,
-    /// Its token.
-    pub token: String,
+    /// Whether it was there already, as asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_there: bool,
+    /// Its token; of one that was there only where its folder still has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Its own folder, with its socket and its token, for a sandbox to mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Where it listens, as it is connected to.
     pub endpoints: Vec<String>,
     /// When it ends by itself, RFC 3339.

@@ -1,10 +1,10 @@
 //! A session as asked for, made sense of: names, addresses, times and processes are checked before anything is made.
 
-use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
-use footbridge_proto::endpoint::Endpoint;
+use footbridge_proto::endpoint::{Endpoint, SocketPath};
 
-use super::folder;
+use super::folder::SessionFolderError;
 use crate::control::wire::{CreateSession, Refusal, RefusalKind};
 use footbridge_core::{
     gate::Policy,
@@ -67,11 +67,14 @@ impl AskedSession {
         })
     }
 
-    /// Gives a session without an endpoint a socket in a folder of its own.
-    pub(super) fn place(&mut self, asked: &CreateSession, runtime: &Path) -> Result<(), Refusal> {
+    /// Gives a session without an endpoint this socket, in a folder of its own.
+    pub(super) fn place(
+        &mut self,
+        asked: &CreateSession,
+        socket: impl FnOnce(&SessionName) -> Result<SocketPath, SessionFolderError>,
+    ) -> Result<(), Refusal> {
         if self.listens.is_empty() {
-            let socket = folder::make(runtime, &self.name);
-            let socket = socket.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
+            let socket = socket(&self.name).map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
             self.listens.push(Listen { access: access(asked), ..Listen::at(Endpoint::Unix(socket)) });
         }
         Ok(())

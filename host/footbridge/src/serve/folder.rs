@@ -3,19 +3,29 @@
 //! `<runtime>/sessions/<name>/` is for this user alone; `s/` in it can be entered by others (0711), since a container's
 //! remapped user has to, and is what a container mounts. It stays the same folder as long as the session lives, through
 //! restarts of the daemon: a mounted folder that is made again is another one.
+//!
+//! The session's token is in it too, in a file that is replaced as a whole when there is another: a sandbox that reads
+//! it there (`TOOL_CLI_TOKEN_FILE`) has the new one at once. What a guest makes of the folder, where it is mounted to be
+//! written, is its own loss: nothing in it is followed, and what is read from it counts only by the token's digest.
 
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, Permissions},
-    io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    fs::{self, DirBuilder, OpenOptions, Permissions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
 };
 
-use footbridge_proto::endpoint::{Endpoint, EndpointError, SocketPath};
+use footbridge_proto::{
+    endpoint::{Endpoint, EndpointError, SocketPath},
+    token::Token,
+};
+use nix::libc;
+use tempfile::NamedTempFile;
 
 use footbridge_audit::private_folder::{FolderError, make_private};
-use footbridge_core::{names::SessionName, random::random_text};
+use footbridge_core::{digest::Digest, names::SessionName, random::random_text};
+use footbridge_edge::listener::Access;
 
 use super::removal;
 
@@ -42,13 +52,50 @@ fn all(runtime: &Path) -> PathBuf {
     runtime.join("sessions")
 }
 
-fn socket(runtime: &Path, name: &SessionName) -> PathBuf {
-    all(runtime).join(name.to_string()).join("s").join("footbridge.sock")
+/// What of a session's own folder a sandbox mounts.
+pub(super) fn mounted(runtime: &Path, name: &SessionName) -> PathBuf {
+    all(runtime).join(name.to_string()).join("s")
+}
+
+/// The socket in it.
+pub(super) fn socket(runtime: &Path, name: &SessionName) -> Result<SocketPath, EndpointError> {
+    SocketPath::new(mounted(runtime, name).join("footbridge.sock"))
+}
+
+fn token_file(runtime: &Path, name: &SessionName) -> PathBuf {
+    mounted(runtime, name).join("token")
+}
+
+/// Puts a session's token into its folder, in the place of the one before, for whoever may use its socket.
+pub(super) fn put_token(runtime: &Path, name: &SessionName, token: &Token, access: &Access) -> io::Result<()> {
+    let target = token_file(runtime, name);
+    let mut file = NamedTempFile::new_in(all(runtime).join(name.to_string()))?;
+    file.write_all(format!("{}\n", token.expose()).as_bytes())?;
+    if access.owner.is_some() {
+        fchown(file.as_file(), access.owner, None)?;
+    }
+    file.as_file().set_permissions(Permissions::from_mode(0o400 | (access.mode & 0o444)))?;
+    let Err(failed) = file.persist(&target) else { return Ok(()) };
+    // A guest that writes the folder may have made one of this name.
+    if failed.error.kind() != io::ErrorKind::IsADirectory {
+        return Err(failed.error);
+    }
+    put_aside(runtime, &target);
+    failed.file.persist(&target).map(drop).map_err(|failed| failed.error)
+}
+
+/// The token in a session's folder, if it is the one of this digest.
+pub(super) fn token(runtime: &Path, name: &SessionName, digest: Digest) -> Option<Token> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+    let mut text = String::new();
+    options.open(token_file(runtime, name)).ok()?.take(256).read_to_string(&mut text).ok()?;
+    Token::parse(text.trim_end()).ok().filter(|token| Digest::of(token.expose()) == digest)
 }
 
 /// Whether this is the socket in the session's own folder.
 pub(super) fn is_of(runtime: &Path, name: &SessionName, endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Unix(path) if path.as_path() == socket(runtime, name))
+    matches!(endpoint, Endpoint::Unix(path) if path.as_path().parent() == Some(&mounted(runtime, name)))
 }
 
 /// Makes the folder, or checks the one that is there, and gives the path of the socket in it.
@@ -57,9 +104,9 @@ pub(super) fn make(runtime: &Path, name: &SessionName) -> Result<SocketPath, Ses
     for folder in [runtime, &all(runtime), &outer] {
         make_private(folder)?;
     }
-    let inner = outer.join("s");
+    let inner = mounted(runtime, name);
     open_to_pass(&inner).map_err(|source| SessionFolderError::Io { path: inner.clone(), source })?;
-    Ok(SocketPath::new(socket(runtime, name))?)
+    Ok(socket(runtime, name)?)
 }
 
 /// Makes a folder that others can pass through and nobody else can change.
@@ -139,6 +186,35 @@ mod tests {
         sweep(runtime.path());
         assert!(!inner.exists());
         remove(runtime.path(), &name);
+    }
+
+    #[test]
+    fn its_token_is_replaced_whatever_a_guest_put_there_and_counts_by_its_digest() {
+        let (runtime, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let name: SessionName = "one".parse().unwrap();
+        let file = make(runtime.path(), &name).unwrap().as_path().with_file_name("token");
+        let (link, kept) = (|| std::os::unix::fs::symlink(elsewhere.path().join("kept"), &file).unwrap(), "kept");
+        fs::write(elsewhere.path().join(kept), kept).unwrap();
+        let folder = || fs::create_dir_all(file.join("full")).unwrap();
+        let pipe = || nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        let nothing = || {};
+        let before: [&dyn Fn(); 4] = [&nothing, &link, &folder, &pipe];
+        for (at, (before, mode)) in before.into_iter().zip([0o600, 0o660, 0o666, 0o622]).enumerate() {
+            let own = Token::parse(&format!("fbt_{at}")).unwrap();
+            let digest = Digest::of(own.expose());
+            before();
+            assert_eq!(token(runtime.path(), &name, digest), None);
+            put_token(runtime.path(), &name, &own, &Access { mode, ..Access::default() }).unwrap();
+            assert_eq!(token(runtime.path(), &name, digest), Some(own));
+            assert_eq!(token(runtime.path(), &name, Digest::of("other")), None);
+            assert_eq!(file.metadata().unwrap().mode() & 0o777, [0o400, 0o440, 0o444, 0o400][at]);
+            fs::remove_file(&file).unwrap();
+        }
+        assert_eq!(fs::read_to_string(elsewhere.path().join(kept)).unwrap(), kept);
+        sweep(runtime.path());
+        let names =
+            |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        assert_eq!((names(&all(runtime.path())), names(file.parent().unwrap())), (vec!["one".into()], Vec::new()));
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! What commands ask of the daemon, one line a method.
 
-use footbridge_proto::{
-    endpoint::{Endpoint, VsockCid, VsockEndpoint},
-    token::Token,
-};
+use footbridge_proto::endpoint::{Endpoint, VsockCid, VsockEndpoint};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     kept::Kept,
-    sessions::{Sessions, no_such},
+    sessions::{GivenSession, Sessions, no_such},
     timestamp::timestamp,
 };
 use crate::{
@@ -16,10 +13,12 @@ use crate::{
         approvals,
         server::{ControlPeer, Handler, sent},
         servers,
-        wire::{ControlRequest, Created, HarnessInfo, ListenerInfo, Refusal, RefusalKind, Revoked, SessionInfo},
+        wire::{
+            ControlRequest, Created, EnsureSession, HarnessInfo, ListenerInfo, Refusal, RefusalKind, Revoked,
+            SessionInfo,
+        },
     },
     harness::{SessionView, calls_by_control},
-    store::StoredSession,
 };
 use footbridge_core::names::SessionName;
 use footbridge_edge::listener::Listen;
@@ -49,12 +48,15 @@ impl Handler for Sessions {
                 sent(self.reload(stop).await)
             }
             ControlRequest::CreateSession(asked) => {
-                self.create(&asked).await.map(|made| created(self, made)).and_then(sent)
+                self.create(&asked).await.map(|given| created(self, given)).and_then(sent)
+            }
+            ControlRequest::EnsureSession(EnsureSession(asked)) => {
+                self.ensure(&asked).await.map(|given| created(self, given)).and_then(sent)
             }
             ControlRequest::ListSessions(_) => sent(self.list().await),
             ControlRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
             ControlRequest::RotateSession(asked) => {
-                self.rotate(&name(&asked.name)?).await.map(|made| created(self, made)).and_then(sent)
+                self.rotate(&name(&asked.name)?).await.map(|given| created(self, given)).and_then(sent)
             }
             ControlRequest::RevokeSession(asked) => {
                 self.revoke(&peer.operator(), &name(&asked.name)?).await?;
@@ -76,11 +78,14 @@ fn name(text: &str) -> Result<SessionName, Refusal> {
     text.parse().map_err(|error| Refusal::new(RefusalKind::Invalid, format!("{text:?}: {error}")))
 }
 
-fn created(sessions: &Sessions, (token, stored): (Token, StoredSession)) -> Created {
+fn created(sessions: &Sessions, given: GivenSession) -> Created {
+    let GivenSession { stored, token, was_there } = given;
     Created {
-        environment: sessions.environment(&stored, &token),
+        environment: token.as_ref().map(|token| sessions.environment(&stored, token)).unwrap_or_default(),
         name: stored.name.to_string(),
-        token: token.expose().to_owned(),
+        was_there,
+        token: token.map(|token| token.expose().to_owned()),
+        folder: sessions.own_folder(&stored).map(|folder| folder.display().to_string()),
         endpoints: stored.listens.iter().map(|listen| to_connect(listen).to_string()).collect(),
         expires: stored.expires.map(timestamp),
     }

@@ -8,6 +8,7 @@
 //! Killed, it leaves its sessions in the store and its sockets' files behind; the next start takes both over. Its
 //! servers end by their keepers.
 
+mod as_asked;
 mod asked;
 mod folder;
 mod handler;
@@ -73,6 +74,7 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
         }
     };
     rest.answer(Arc::new(sessions.clone()));
+    sessions.are_watched(&socket);
     let restored = report::counted(restored as u64, "session");
     report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);

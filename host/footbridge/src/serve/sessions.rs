@@ -11,25 +11,31 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
 use footbridge_proto::{endpoint::Endpoint, token::Token, vars};
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, task::spawn_blocking};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    as_asked,
     asked::AskedSession,
     folder,
     kept::{AllKept, Kept},
     reload::Reloader,
+    supervisor,
 };
 use crate::{
     approvers::NobodyToAsk,
     config::Config,
-    control::wire::{CreateSession, Refusal, RefusalKind, ReloadReport},
+    control::{
+        client::ControlClient,
+        wire::{CreateSession, Refusal, RefusalKind, ReloadReport},
+    },
     harness::{Harness, Reloaded},
     store::{Problem, StateStore, StoreError, StoredSession},
 };
@@ -44,6 +50,23 @@ use footbridge_services::{GuestAddress, ServiceSpec, environment};
 
 /// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
 pub(crate) const MAX_SESSIONS: usize = 1000;
+
+/// A session for whoever asked for it.
+pub(super) struct GivenSession {
+    pub(super) stored: StoredSession,
+    /// Its token; of one that was there only where its folder still has it.
+    pub(super) token: Option<Token>,
+    /// Whether it was there before.
+    pub(super) was_there: bool,
+}
+
+/// A token that its session's folder does not take.
+#[derive(Debug, thiserror::Error)]
+#[error("the token cannot be put into the folder {}: {source}", folder.display())]
+struct TokenNotPut {
+    folder: PathBuf,
+    source: io::Error,
+}
 
 /// All sessions of one daemon. Clones are the same.
 #[derive(Clone)]
@@ -92,13 +115,50 @@ impl Sessions {
     }
 
     /// Makes a session and gives its token.
-    pub(super) async fn create(&self, asked: &CreateSession) -> Result<(Token, StoredSession), Refusal> {
+    pub(super) async fn create(&self, asked: &CreateSession) -> Result<GivenSession, Refusal> {
         // Under the lock that a reload takes too: a session begins with policies of one configuration.
         let mut all = self.0.kept.lock().await;
+        let wanted = self.read(asked)?;
+        self.add(&mut all, asked, wanted).await
+    }
+
+    /// Gives the session of this name, if it is there and as asked for; makes it if there is none.
+    pub(super) async fn ensure(&self, asked: &CreateSession) -> Result<GivenSession, Refusal> {
+        let mut all = self.0.kept.lock().await;
+        let mut wanted = self.read(asked)?;
+        let Some(kept) = all.get(&wanted.name) else { return self.add(&mut all, asked, wanted).await };
+        let refused = |why: &str| {
+            let message = format!("there is a session {} already, but {why}", kept.stored.name);
+            Refusal::new(RefusalKind::Taken, message)
+        };
+        if let Some(closed) = &kept.closed {
+            return Err(refused(&format!("it is closed: {closed}")));
+        }
+        wanted.place(asked, |name| Ok(folder::socket(&self.0.runtime, name)?))?;
+        let differs = as_asked::differences(&kept.stored, &wanted);
+        if !differs.is_empty() {
+            let what = differs.join("; ");
+            return Err(refused(&format!("not as asked for: {what}. Ask for it as it is, or revoke it first")));
+        }
+        let token = folder::token(&self.0.runtime, &wanted.name, kept.stored.token);
+        Ok(GivenSession { stored: kept.stored.clone(), token, was_there: true })
+    }
+
+    /// Makes sense of what is asked for.
+    fn read(&self, asked: &CreateSession) -> Result<AskedSession, Refusal> {
         let policy = self.0.harness.policies().get(&asked.policy);
         let policy = policy.map_err(|error| Refusal::new(RefusalKind::Invalid, error.to_string()))?;
-        let mut wanted = AskedSession::read(asked, policy)?;
+        let wanted = AskedSession::read(asked, policy)?;
         self.check_services(&wanted)?;
+        Ok(wanted)
+    }
+
+    async fn add(
+        &self,
+        all: &mut AllKept,
+        asked: &CreateSession,
+        mut wanted: AskedSession,
+    ) -> Result<GivenSession, Refusal> {
         if wanted.policy.can_ask() && !self.0.harness.approvals().can_be_answered() {
             return Err(Refusal::new(RefusalKind::Invalid, NobodyToAsk(wanted.policy.name().to_owned()).to_string()));
         }
@@ -110,7 +170,7 @@ impl Sessions {
             let message = format!("there are {MAX_SESSIONS} sessions, and no more are kept: revoke some");
             return Err(Refusal::new(RefusalKind::Failed, message));
         }
-        let placed = wanted.place(asked, &self.0.runtime);
+        let placed = wanted.place(asked, |name| folder::make(&self.0.runtime, name));
         let made = match placed {
             Ok(()) => self.make(&wanted).await,
             Err(refusal) => Err(refusal),
@@ -121,7 +181,7 @@ impl Sessions {
                 self.watch(&kept, wanted.process.take().map(|(_, watch)| watch));
                 all.insert(wanted.name.clone(), kept);
                 tracing::info!(session = %wanted.name, "a session was created");
-                Ok((token, stored))
+                Ok(GivenSession { stored, token: Some(token), was_there: false })
             }
             Err(refusal) => {
                 folder::remove(&self.0.runtime, &wanted.name);
@@ -154,6 +214,7 @@ impl Sessions {
             listens,
             process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
         };
+        self.put_token(&stored, &token).map_err(|error| failed(&error))?;
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {
             labels: wanted.labels.clone(),
@@ -200,8 +261,22 @@ impl Sessions {
         environment(&specs, guest).into_iter().collect()
     }
 
+    /// The session's own folder, if it listens there.
+    pub(super) fn own_folder(&self, stored: &StoredSession) -> Option<PathBuf> {
+        let is_own = |listen: &Listen| folder::is_of(&self.0.runtime, &stored.name, &listen.endpoint);
+        stored.listens.iter().any(is_own).then(|| folder::mounted(&self.0.runtime, &stored.name))
+    }
+
+    /// Puts a token into the session's own folder, if it has one.
+    fn put_token(&self, stored: &StoredSession, token: &Token) -> Result<(), TokenNotPut> {
+        let own = stored.listens.iter().find(|listen| folder::is_of(&self.0.runtime, &stored.name, &listen.endpoint));
+        let Some(own) = own else { return Ok(()) };
+        let put = folder::put_token(&self.0.runtime, &stored.name, token, &own.access);
+        put.map_err(|source| TokenNotPut { folder: folder::mounted(&self.0.runtime, &stored.name), source })
+    }
+
     /// Gives a session another token.
-    pub(super) async fn rotate(&self, name: &SessionName) -> Result<(Token, StoredSession), Refusal> {
+    pub(super) async fn rotate(&self, name: &SessionName) -> Result<GivenSession, Refusal> {
         let mut all = self.0.kept.lock().await;
         let kept = all.get_mut(name).filter(|kept| kept.goes_on()).ok_or_else(|| no_such(name))?;
         let token = new_token().map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
@@ -211,7 +286,13 @@ impl Sessions {
         // One that is closed opens with it later.
         let _is_there = self.0.harness.rotate(name, digest);
         tracing::info!(session = %name, "a session's token was replaced");
-        Ok((token, kept.stored.clone()))
+        let stored = kept.stored.clone();
+        self.put_token(&stored, &token).map_err(|error| {
+            let message =
+                format!("the old token of session {name} is void, but {error}: once that is mended, rotate it again");
+            Refusal::new(RefusalKind::Failed, message)
+        })?;
+        Ok(GivenSession { stored, token: Some(token), was_there: false })
     }
 
     /// Ends a session because an operator says so.
@@ -270,6 +351,27 @@ impl Sessions {
                 tracing::error!(session = %name, %error, "a session that ended is still in the store");
             }
         });
+    }
+
+    /// Where a service manager watches over this process, tells it that sessions can be changed and commands, which come
+    /// in at this socket, are answered.
+    pub(super) fn are_watched(&self, socket: &Path) {
+        let Some(interval) = supervisor::watchdog() else { return };
+        let (sessions, socket) = (self.clone(), socket.to_owned());
+        self.0.tasks.spawn(async move {
+            let over = sessions.0.shutdown.clone();
+            let tells = supervisor::tell_that_it_works(interval, || sessions.work(&socket), supervisor::notify);
+            over.run_until_cancelled(tells).await;
+        });
+    }
+
+    /// Whether they do: their lock is free in time, and a command is answered.
+    async fn work(&self, socket: &Path) -> Result<(), String> {
+        drop(self.0.kept.lock().await);
+        let socket = socket.to_owned();
+        let asked =
+            spawn_blocking(move || ControlClient::connect(&socket).map(drop).map_err(|error| error.to_string()));
+        asked.await.map_err(|error| error.to_string()).flatten()
     }
 
     /// Names of all sessions.

@@ -17,7 +17,7 @@ use crate::{
     control::{
         self,
         client::{ControlClient, ControlClientError},
-        wire::{CreateSession, ListSessions, RevokeSession, RotateSession, ShowSession},
+        wire::{CreateSession, EnsureSession, ListSessions, RevokeSession, RotateSession, ShowSession},
     },
     report,
 };
@@ -28,7 +28,7 @@ use footbridge_core::{
 };
 use footbridge_processes::sys;
 use show::WithState;
-use token::{TokenFile, TokenOutput};
+use token::{Existing, TokenFile, TokenOutput};
 
 /// Status when the daemon refuses, or does not answer.
 pub(super) const REFUSED: i32 = 1;
@@ -38,6 +38,10 @@ pub(super) enum SessionCommand {
     /// Open a session for one sandbox, and show its token this once
     #[command(after_help = EXAMPLES)]
     Create(Box<CreateArgs>),
+    /// Open a session, or show the one that is there if it is as asked for: for scripts that may run again
+    ///
+    /// One that is there and differs is an error that names what differs.
+    Ensure(Box<CreateArgs>),
     /// Show all sessions
     List {
         /// Print JSON, one session a line
@@ -52,7 +56,8 @@ pub(super) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Give a session another token: the old one ends at once, calls that are running go on
+    /// Give a session another token: the old one ends at once, calls that are running go on. A session's own folder has
+    /// the new one at once, and a file that is named is replaced as a whole
     Rotate {
         /// Its name
         name: SessionName,
@@ -78,8 +83,8 @@ const EXAMPLES: &str = "Examples:
       for another user of this machine, in a folder that both can enter
   footbridge session create vm-4 --listen vsock:any:7179 --peer-cid 4 --ttl 8h
   footbridge session create slow-1 --limit calls.per_second=5 --limit calls.result_bytes='1 MiB'
-  footbridge session create coder --service anthropic --env > coder.env
-  footbridge session create job --with-pid $$ --env > job.env
+  footbridge session create coder --service anthropic --env-file coder.env
+  footbridge session create job --with-pid $$ --env-file job.env
   footbridge session create dev --listen tcp:127.0.0.1:7179 --token-file token
 
 Exit status: 0 done; 1 the daemon refuses, or there is none; 2 a wrong command line.";
@@ -146,10 +151,8 @@ pub(super) fn main(command: SessionCommand) -> anyhow::Result<i32> {
 
 fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
     match command {
-        SessionCommand::Create(args) => {
-            let output = args.output.clone();
-            create(socket, &output, *args)
-        }
+        SessionCommand::Create(args) => create(socket, *args, false),
+        SessionCommand::Ensure(args) => create(socket, *args, true),
         SessionCommand::List { json } => {
             let sessions = connect_and_warn(socket)?.call(&ListSessions {})?;
             Ok(report::out(&if json { show::json_lines(&WithState::all(&sessions))? } else { show::table(&sessions) })?)
@@ -159,7 +162,7 @@ fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
             Ok(report::out(&if json { show::json_lines(&WithState::all(&[session]))? } else { show::one(&session) })?)
         }
         SessionCommand::Rotate { name, output } => {
-            let file = TokenFile::reserve(&output)?;
+            let file = TokenFile::reserve(&output, Existing::Replaced)?;
             let rotated = connect(socket)?.call(&RotateSession { name: name.to_string() })?;
             token::tell(&output, file, &rotated)
         }
@@ -174,31 +177,41 @@ fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn create(socket: &Path, output: &TokenOutput, args: CreateArgs) -> anyhow::Result<()> {
+/// Makes a session; one that is to be there in any case may be there already.
+fn create(socket: &Path, args: CreateArgs, in_any_case: bool) -> anyhow::Result<()> {
+    let output = args.output.clone();
     // First, so that no session is made whose token has nowhere to go.
-    let file = TokenFile::reserve(output)?;
+    let file = TokenFile::reserve(&output, if in_any_case { Existing::Replaced } else { Existing::Stays })?;
     let mut client = connect(socket)?;
     let lets_others_in = args.socket_mode & 0o077 != 0 || args.socket_owner.is_some() || !args.allow_uid.is_empty();
     let is_own_folder = args.listen.is_empty();
-    let created = client.call(&CreateSession {
-        name: args.name.to_string(),
-        listen: args.listen.iter().map(ToString::to_string).collect(),
-        peer_cids: args.peer_cid,
-        policy: args.policy,
-        ttl_ms: args.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
-        pid: args.with_pid,
-        labels: args.labels.into_iter().collect::<BTreeMap<_, _>>(),
-        services: args.services,
-        limits: args.limits.into_iter().collect::<Overrides>().written(),
-        socket_mode: args.socket_mode,
-        socket_owner: args.socket_owner,
-        allow_uids: args.allow_uid,
-    })?;
-    token::tell(output, file, &created)?;
+    let asked = args.asked();
+    let created = if in_any_case { client.call(&EnsureSession(asked))? } else { client.call(&asked)? };
+    token::tell(&output, file, &created)?;
     if lets_others_in && is_own_folder && output.is_for_people() {
         report::note(OWN_FOLDER);
     }
     Ok(())
+}
+
+impl CreateArgs {
+    /// As the daemon is asked for it.
+    fn asked(self) -> CreateSession {
+        CreateSession {
+            name: self.name.to_string(),
+            listen: self.listen.iter().map(ToString::to_string).collect(),
+            peer_cids: self.peer_cid,
+            policy: self.policy,
+            ttl_ms: self.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
+            pid: self.with_pid,
+            labels: self.labels.into_iter().collect::<BTreeMap<_, _>>(),
+            services: self.services,
+            limits: self.limits.into_iter().collect::<Overrides>().written(),
+            socket_mode: self.socket_mode,
+            socket_owner: self.socket_owner,
+            allow_uids: self.allow_uid,
+        }
+    }
 }
 
 /// Connects to the daemon. Only then is this process closed to others: the daemon has to see which namespaces it is in.

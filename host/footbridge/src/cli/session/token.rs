@@ -1,9 +1,8 @@
-//! Where a new token goes: to standard output in one of three forms, or into a file. It is shown this once.
+//! Where a new token goes: to standard output in one of three forms, or into a file, which is there as a whole or not at
+//! all and which only its owner can read. It is shown this once.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -11,19 +10,24 @@ use anyhow::Context as _;
 use clap::Args;
 use footbridge_proto::{endpoint::Endpoint, vars};
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use crate::{control::wire::Created, report};
 
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub(in crate::cli) struct TokenOutput {
-    /// Print NAME=VALUE lines, for env and --env-file
+    /// Print NAME=VALUE lines; --env-file keeps them from other eyes
     #[arg(long)]
     env: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write the token into this new file, which only you can read, and print the rest
+    /// Write NAME=VALUE lines into this file, which only you can read, and print the rest; for --env-file of a container
+    /// engine, EnvironmentFile= of systemd, or a shell
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
+    /// Write the token into this file, which only you can read, and print the rest
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -35,58 +39,87 @@ impl TokenOutput {
     }
 }
 
-/// A file that was made for a token. Dropping it before the token is in it removes it.
+/// What a file may take the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// Nothing: whatever is there stays.
+    Stays,
+    /// A file that is there.
+    Replaced,
+}
+
+/// A file that is being made for a token, beside its place. Dropping it before the token is in it removes it.
 #[derive(Debug)]
 pub(super) struct TokenFile {
-    file: File,
+    file: NamedTempFile,
     path: PathBuf,
-    written: bool,
+    existing: Existing,
 }
 
 impl TokenFile {
-    /// Makes the file, if one was asked for. One that is there already, or a link, is left as it is.
-    pub(super) fn reserve(output: &TokenOutput) -> anyhow::Result<Option<Self>> {
-        let Some(path) = &output.token_file else { return Ok(None) };
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file =
-            file.with_context(|| format!("cannot make the token's file {}: choose a new name", path.display()))?;
-        Ok(Some(Self { file, path: path.clone(), written: false }))
-    }
-
-    fn write(mut self, token: &str) -> anyhow::Result<PathBuf> {
-        let written = self.file.write_all(format!("{token}\n").as_bytes());
-        written.with_context(|| format!("cannot write the token to {}", self.path.display()))?;
-        self.written = true;
-        Ok(self.path.clone())
-    }
-}
-
-impl Drop for TokenFile {
-    fn drop(&mut self) {
-        if !self.written {
-            // It is empty; somebody else may have removed it.
-            let _ = fs::remove_file(&self.path);
+    /// Makes the file, if one was asked for. What is there already, or a link, is left as it is.
+    pub(super) fn reserve(output: &TokenOutput, existing: Existing) -> anyhow::Result<Option<Self>> {
+        let Some(path) = output.token_file.as_ref().or(output.env_file.as_ref()) else { return Ok(None) };
+        let failed = || format!("cannot make the token's file {}: choose a new name", path.display());
+        match path.symlink_metadata() {
+            Ok(there) if existing == Existing::Stays || !there.is_file() => {
+                return Err(io::Error::from(io::ErrorKind::AlreadyExists)).with_context(failed);
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(failed),
+            _ => {}
         }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = tempfile::Builder::new().prefix(".footbridge-").tempfile_in(folder).with_context(failed)?;
+        Ok(Some(Self { file, path: path.clone(), existing }))
+    }
+
+    /// Writes it and puts it into its place.
+    fn write(mut self, text: &str) -> anyhow::Result<PathBuf> {
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.as_file().sync_all());
+        let placed = written.and_then(|()| match self.existing {
+            Existing::Stays => self.file.persist_noclobber(&self.path).map_err(|failed| failed.error),
+            Existing::Replaced => self.file.persist(&self.path).map_err(|failed| failed.error),
+        });
+        placed.with_context(|| format!("cannot write the token to {}", self.path.display()))?;
+        Ok(self.path)
     }
 }
+
+/// A session that was there as it was asked for, and whose token is not to be had any more.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "session {0} is there as asked for, but only the digest of its token is kept: \"footbridge session rotate {0}\", with the \
+     same flag, gives it another"
+)]
+struct NotKept(String);
 
 /// Tells where a session is, and its token.
 pub(super) fn tell(output: &TokenOutput, file: Option<TokenFile>, created: &Created) -> anyhow::Result<()> {
     let lost = || {
         format!("the token of session {0} is lost: get another with \"footbridge session rotate {0}\"", created.name)
     };
-    let text = match file {
-        Some(file) => people(created, Shown::In(&file.write(&created.token).with_context(lost)?)),
-        None if output.json => format!("{}\n", json!(created)),
-        None if output.env => env(created),
-        None => people(created, Shown::Here(&created.token)),
+    let text = match (&created.token, file) {
+        (_, None) if output.json => format!("{}\n", json!(created)),
+        (Some(token), None) if output.env => env(created, token),
+        (Some(token), None) => people(created, &Shown::Here(token)),
+        (Some(token), Some(file)) if output.env_file.is_some() => {
+            people(created, &Shown::Sourced(file.write(&env(created, token)).with_context(lost)?))
+        }
+        (Some(token), Some(file)) => people(created, &Shown::In(file.write(&format!("{token}\n")).with_context(lost)?)),
+        // What was written for it before holds it still.
+        (None, Some(TokenFile { path, .. })) if path.exists() && output.env_file.is_some() => {
+            people(created, &Shown::Sourced(path.clone()))
+        }
+        (None, Some(TokenFile { path, .. })) if path.exists() => people(created, &Shown::In(path.clone())),
+        (None, None) if !output.env => people(created, &Shown::Nowhere),
+        (None, _) => return Err(NotKept(created.name.clone()).into()),
     };
     report::out(&text).with_context(lost)?;
     Ok(())
 }
 
-fn env(created: &Created) -> String {
-    let mut text = format!("{}={}\n", vars::TOKEN, created.token);
+fn env(created: &Created, token: &str) -> String {
+    let mut text = format!("{}={token}\n", vars::TOKEN);
     if let Some(endpoint) = created.endpoints.first() {
         text.push_str(&format!("{}={endpoint}\n", vars::RELAY_TO));
         // The relay takes this out of what its command gets.
@@ -112,60 +145,74 @@ fn direct(endpoint: &str) -> Option<(&'static str, String)> {
 /// Where the token is.
 enum Shown<'a> {
     Here(&'a str),
-    In(&'a Path),
+    In(PathBuf),
+    /// In a file of variables.
+    Sourced(PathBuf),
+    /// Only its digest is kept.
+    Nowhere,
 }
 
 impl Shown<'_> {
-    fn assignment(&self) -> String {
+    /// What stands before a program that is to use it; the file of variables says the rest as well.
+    fn before(&self, program: &str, place: &str) -> String {
         match self {
-            Self::Here(token) => format!("{}={token}", vars::TOKEN),
-            Self::In(path) => format!("{}={}", vars::TOKEN_FILE, path.display()),
+            Self::Here(token) => format!("{}={token} {place} {program}", vars::TOKEN),
+            Self::In(path) => format!("{}={} {place} {program}", vars::TOKEN_FILE, path.display()),
+            // Without a slash a shell would look for it on the PATH.
+            Self::Sourced(path) if path.components().count() == 1 => {
+                format!("set -a; . ./{}; set +a; {program}", path.display())
+            }
+            Self::Sourced(path) => format!("set -a; . {}; set +a; {program}", path.display()),
+            Self::Nowhere => format!("{}=... {place} {program}", vars::TOKEN),
         }
     }
 }
 
-fn people(created: &Created, shown: Shown<'_>) -> String {
+fn people(created: &Created, shown: &Shown<'_>) -> String {
     let mut text = format!("session:  {}\n", created.name);
+    created.folder.iter().for_each(|folder| text.push_str(&format!("folder:   {folder}\n")));
     for endpoint in &created.endpoints {
         text.push_str(&format!("endpoint: {endpoint}\n"));
     }
     match shown {
         Shown::Here(token) => text.push_str(&format!("token:    {token}\n")),
-        Shown::In(path) => text.push_str(&format!("token:    in {}\n", path.display())),
+        Shown::In(path) | Shown::Sourced(path) => text.push_str(&format!("token:    in {}\n", path.display())),
+        Shown::Nowhere => text.push_str("token:    as it was; only its digest is kept\n"),
     }
     if let Some(expires) = &created.expires {
         text.push_str(&format!("expires:  {expires}\n"));
     }
     for (name, value) in &created.environment {
         // In a file alone is the token in no output.
-        let value = if matches!(shown, Shown::In(_)) { value.replace(&created.token, "TOKEN") } else { value.clone() };
+        let token = created.token.as_deref().filter(|_| !matches!(shown, Shown::Here(_)));
+        let value = token.map_or_else(|| value.clone(), |token| value.replace(token, "TOKEN"));
         text.push_str(&format!("set:      {name}={value}\n"));
     }
     if let Some(endpoint) = created.endpoints.first() {
-        text.push_str(&format!("use:      {} {}\n", shown.assignment(), to_use(endpoint)));
+        let (place, program) = match direct(endpoint) {
+            Some((name, value)) => (format!("{name}={value}"), "tool-cli"),
+            None => (format!("{}={endpoint}", vars::RELAY_TO), "footbridge-relay -- CMD"),
+        };
+        text.push_str(&format!("use:      {}\n", shown.before(program, &place)));
     }
     text
 }
 
-/// How a guest goes there.
-fn to_use(endpoint: &str) -> String {
-    match direct(endpoint) {
-        Some((name, value)) => format!("{name}={value} tool-cli"),
-        None => format!("{}={endpoint} footbridge-relay -- CMD", vars::RELAY_TO),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
     use super::*;
 
     fn created(endpoint: &str) -> Created {
         Created {
             name: "a".into(),
-            token: "fbt_x".into(),
+            was_there: false,
+            token: Some("fbt_x".into()),
+            folder: None,
             endpoints: vec![endpoint.into()],
             expires: None,
-            environment: [].into(),
+            environment: [("KEY".to_owned(), "fbt_x".to_owned())].into(),
         }
     }
 
@@ -176,28 +223,41 @@ mod tests {
             ("tcp:127.0.0.1:7", "TOOL_CLI_TOKEN=fbt_x TOOL_CLI_PORT=7 tool-cli\n"),
             ("vsock:host:7179", "TOOL_CLI_TOKEN=fbt_x FOOTBRIDGE_TO=vsock:host:7179 footbridge-relay -- CMD\n"),
         ] {
-            let text = people(&created(endpoint), Shown::Here("fbt_x"));
+            let text = people(&created(endpoint), &Shown::Here("fbt_x"));
             assert!(text.ends_with(line) && text.contains("token:    fbt_x\n"), "{text}");
         }
-        assert_eq!(env(&created("unix:/x")), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=unix:/x\nTOOL_CLI_SOCKET=/x\n");
-        assert_eq!(env(&created("vsock:host:7")), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=vsock:host:7\n");
-        let text = people(&created("unix:/x"), Shown::In(Path::new("/t")));
-        assert!(
-            !text.contains("fbt_") && text.contains("TOOL_CLI_TOKEN_FILE=/t TOOL_CLI_SOCKET=/x tool-cli"),
-            "{text}"
-        );
+        let env = |endpoint: &str| env(&created(endpoint), "fbt_x");
+        assert_eq!(env("unix:/x"), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=unix:/x\nTOOL_CLI_SOCKET=/x\nKEY=fbt_x\n");
+        assert_eq!(env("vsock:host:7"), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=vsock:host:7\nKEY=fbt_x\n");
+        for (shown, line) in [
+            (Shown::In("/t".into()), "TOOL_CLI_TOKEN_FILE=/t TOOL_CLI_SOCKET=/x tool-cli\n"),
+            (Shown::Sourced("t".into()), "set -a; . ./t; set +a; tool-cli\n"),
+            (Shown::Sourced("d/t".into()), "set -a; . d/t; set +a; tool-cli\n"),
+        ] {
+            let text = people(&created("unix:/x"), &shown);
+            assert!(!text.contains("fbt_") && text.contains("KEY=TOKEN") && text.ends_with(line), "{text}");
+        }
     }
 
     #[test]
-    fn a_file_that_is_there_stays_and_one_without_a_token_goes() {
+    fn a_file_is_there_whole_or_not_at_all_and_only_a_new_token_takes_the_place_of_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let output = TokenOutput { env: false, json: false, token_file: Some(path.clone()) };
-        drop(TokenFile::reserve(&output).unwrap());
-        assert!(!path.exists());
-        let file = TokenFile::reserve(&output).unwrap().unwrap();
-        assert!(TokenFile::reserve(&output).unwrap_err().to_string().contains("choose a new name"));
-        file.write("fbt_x").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "fbt_x\n");
+        let output = TokenOutput { env: false, json: false, token_file: Some(path.clone()), env_file: None };
+        let reserve = |existing| TokenFile::reserve(&output, existing);
+        let left = || fs::read_dir(folder.path()).unwrap().count();
+        drop(reserve(Existing::Stays).unwrap());
+        assert_eq!(left(), 0);
+        let (first, second) = (reserve(Existing::Stays).unwrap().unwrap(), reserve(Existing::Stays).unwrap().unwrap());
+        assert!(!path.exists(), "not before there is a token");
+        first.write("fbt_x").unwrap();
+        assert!(second.write("fbt_y").unwrap_err().to_string().contains("cannot write the token"));
+        assert!(reserve(Existing::Stays).unwrap_err().to_string().contains("choose a new name"));
+        reserve(Existing::Replaced).unwrap().unwrap().write("fbt_z").unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), left()), ("fbt_z", 1));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::rename(&path, folder.path().join("kept")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("kept"), &path).unwrap();
+        assert!(reserve(Existing::Replaced).unwrap_err().to_string().contains("choose a new name"), "no link");
     }
 }

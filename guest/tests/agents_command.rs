@@ -82,3 +82,156 @@ fn tools_are_found_by_words_with_their_server() {
     let (code, _, stderr) = run(&mut tool_cli(&answering(json!({})), &["search", "x"]));
     assert_eq!((code, stderr.as_str()), (Some(1), "Error: Method not found\n"));
 }
+
+fn called(bridge: &Bridge) -> Value {
+    let all = bridge.got.lock().unwrap().clone();
+    let got =
+        all.iter().find(|got| got.method() == "callTool").unwrap_or_else(|| panic!("nothing was called: {all:?}"));
+    let body = &got.body[got.body.find("\"arguments\":").unwrap() + 12..];
+    Value::from(body.trim_end_matches("}}"))
+}
+
+fn weather_bridge() -> Bridge {
+    let servers = json!({"servers": [{"name": "w", "toolCount": 1}, {"name": "w__x", "toolCount": 0}]});
+    answering(json!({"describeTool": weather(), "callTool": {"content": [{"type": "text", "text": "done"}]},
+        "listServers": servers}))
+}
+
+#[test]
+fn arguments_come_as_json_as_flags_and_from_files_and_lose_no_digit() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("arguments.json");
+    std::fs::write(&file, "{\"city\": \"Bern\", \"days\": 12345678901234567890123}\n").unwrap();
+    let at_file = format!("@{}", file.display());
+    for (words, sent, requests) in [
+        (["w", "get_weather", "--city", "Bern", "--days=-3"].as_slice(), r#"{"city":"Bern","days":-3}"#, 2),
+        (
+            &["w", "get_weather", "--days", "-12345678901234567890123", "--city=-"],
+            r#"{"city":"-","days":-12345678901234567890123}"#,
+            2,
+        ),
+        (
+            &["w", "get_weather", &at_file, "--city", "Chur", "--unit", "metric"],
+            r#"{"city":"Chur","days":12345678901234567890123,"unit":"metric"}"#,
+            2,
+        ),
+        (&["w", "get_weather", "--city", "Chur", &at_file], r#"{"city":"Chur","days":12345678901234567890123}"#, 2),
+        (&["w", "get_weather", &at_file], r#"{"city": "Bern", "days": 12345678901234567890123}"#, 1),
+        (&["w__get_weather", "--city", "Bern"], r#"{"city":"Bern"}"#, 3),
+        (&["w__get_weather", r#"{"city": "Bern"}"#], r#"{"city": "Bern"}"#, 2),
+    ] {
+        let bridge = weather_bridge();
+        let (code, stdout, stderr) = run(&mut tool_cli(&bridge, words));
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "done\n", ""), "{words:?}");
+        assert_eq!(called(&bridge), sent, "{words:?}");
+        assert_eq!(bridge.got.lock().unwrap().len(), requests, "{words:?}");
+    }
+}
+
+#[test]
+fn flags_that_do_not_fit_are_named_and_nothing_is_called() {
+    for (words, says) in [
+        (["--citty", "x"].as_slice(), "Error: unknown flag --citty; did you mean \"city\"?"),
+        (
+            &["--unit", "metrik", "--city", "x"],
+            "Error: --unit: \"metrik\" is none of its values; did you mean \"metric\"?",
+        ),
+        (&["--days", "1.5"], "\"1.5\" is not what it takes: a whole number"),
+        (&["--days", "1"], "required and missing: --city"),
+        (&["--city"], "--city needs a value"),
+        (&["--city", "x", "{}", "{}"], "\"{}\" is one word too many"),
+        (&["--city", "x", "@/nowhere"], "cannot read the arguments from /nowhere: No such file"),
+        (&["{\"city\": \"x\", }", "--days", "1"], "line 1, column 15: expected a name"),
+    ] {
+        let bridge = weather_bridge();
+        let (code, stdout, stderr) = run(tool_cli(&bridge, &["w", "get_weather", "--exit-codes"]).args(words));
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(says), "{words:?}: {stderr}");
+        assert!(bridge.got.lock().unwrap().iter().all(|got| got.method() != "callTool"));
+    }
+}
+
+#[test]
+fn help_of_a_tool_says_how_to_call_it() {
+    let (code, stdout, _) = run(&mut tool_cli(&weather_bridge(), &["w", "get_weather", "--help"]));
+    assert_eq!(code, Some(0));
+    for part in [
+        "Usage: tool-cli w get_weather [FLAGS]",
+        "--city str ",
+        "required. Which\n",
+        "--unit \"metric\"|\"imperial\"",
+        "\n  tool-cli w get_weather --city text\n  tool-cli w get_weather '{\"city\":\"text\"}'\n",
+        "\n  .tempC  num\n",
+        "As its server says: it only reads.",
+    ] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
+    let (_, of_joined, _) = run(&mut tool_cli(&weather_bridge(), &["w__get_weather", "-h"]));
+    assert_eq!(of_joined, stdout);
+}
+
+#[test]
+fn a_word_with_the_sign_between_names_is_what_the_servers_say() {
+    let asked = |word: &str| {
+        let bridge = weather_bridge();
+        let _ = run(&mut tool_cli(&bridge, &[word]));
+        let at = bridge.got.lock().unwrap().len() - 1;
+        params(&bridge, at)
+    };
+    assert_eq!(asked("w__x"), json!({"server": "w__x"}), "a server of this name");
+    assert_eq!(asked("w__t"), json!({"server": "w", "tool": "t"}));
+    let (_, _, stderr) = run(&mut tool_cli(&weather_bridge(), &["w__x__y"]));
+    assert!(stderr.contains("more than one tool: say which by tool-cli w x__y, or tool-cli w__x y"), "{stderr}");
+}
+
+#[test]
+fn who_reads_errors_is_told_what_was_meant_and_scripts_read_what_they_always_did() {
+    let refusal = |reason: &str, data: Value| {
+        let mut data = data;
+        data["reason"] = reason.into();
+        json!({"code": -32602, "message": "no", "data": data})
+    };
+    let tool = refusal("unknown_tool", json!({"discoveredTools": ["get_weather", "other"]}));
+    let violations = json!([{"instancePath": "", "keyword": "additionalProperties", "message": "m",
+        "params": {"additionalProperty": "citty"}}]);
+    let arguments = refusal("invalid_arguments", json!({ "validationErrors": violations }));
+    for (error, says) in [
+        (refusal("unknown_server", json!({})), "Hint: No server has this name; did you mean \"weather\"?\n"),
+        (tool, "Hint: No tool has this name; did you mean \"get_weather\"?\n"),
+        (
+            arguments,
+            "Hint: get_wether takes (city: str, days?: int = 1, unit?: \"metric\"|\"imperial\")\n  for \"citty\", did you mean \"city\"?\n",
+        ),
+    ] {
+        let refused = error.clone();
+        let bridge = Bridge::raw(move |got| {
+            let answer = match got.method().as_str() {
+                "callTool" => json!({"jsonrpc": "2.0", "error": refused, "id": id_of(got)}),
+                "listServers" => {
+                    json!({"jsonrpc": "2.0", "result": {"servers": [{"name": "weather", "toolCount": 1}]}, "id": id_of(got)})
+                }
+                _ => json!({"jsonrpc": "2.0", "result": weather(), "id": id_of(got)}),
+            };
+            ok(&answer)
+        });
+        let call = ["wether", "get_wether", "{}"];
+        let (_, _, stderr) = run(tool_cli(&bridge, &call).env("TOOL_CLI_STYLE", "agent"));
+        assert!(stderr.starts_with("Error: no\n") && stderr.ends_with(says), "{stderr}");
+        let (_, _, stderr) = run(tool_cli(&bridge, &call).arg("--json").env("TOOL_CLI_STYLE", "agent"));
+        assert!(serde_json::from_str::<Value>(&stderr).unwrap()["hint"].is_string(), "{stderr}");
+        let (_, _, stderr) = run(&mut tool_cli(&bridge, &call));
+        assert!(stderr.starts_with("Error: no\n") && !stderr.contains("Hint"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_call_is_checked_without_making_it() {
+    for (decision, code) in [("allow", 0), ("ask", 0), ("deny", 5)] {
+        let bridge = answering(json!({"checkCall": {"decision": decision}, "describeTool": weather()}));
+        let words = ["check", "w", "get_weather", "--city", "Bern", "--exit-codes"];
+        let (status, stdout, _) = run(&mut tool_cli(&bridge, &words));
+        assert_eq!(status, Some(code), "{stdout}");
+        assert!(stdout.starts_with(&format!("the arguments fit; {decision}: ")), "{stdout}");
+        assert_eq!(params(&bridge, 1), json!({"server": "w", "tool": "get_weather", "arguments": {"city": "Bern"}}));
+    }
+}

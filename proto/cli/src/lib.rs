@@ -3,7 +3,8 @@
 //!
 //! - [`typed`]: arguments and times as they are typed.
 //! - [`answers`]: the shapes of answers, read leniently.
-//! - [`schema`], [`signature`]: what a tool takes, and a tool as one line.
+//! - [`schema`], [`signature`], [`help`]: what a tool takes; a tool as one line, and how to call it.
+//! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant.
 //! - [`render`], [`layout`], [`show`]: results, JSON and listings as text.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
 //! - [`result`]: a result on its way to one of these.
@@ -11,7 +12,10 @@
 //! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
 
 pub mod answers;
+pub mod arguments;
 pub mod destination;
+pub mod flags;
+pub mod help;
 pub mod layout;
 pub mod output;
 pub mod render;
@@ -19,4 +23,5 @@ pub mod result;
 pub mod schema;
 pub mod show;
 pub mod signature;
+pub mod suggest;
 pub mod typed;

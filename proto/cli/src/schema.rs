@@ -59,3 +59,83 @@ pub fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
 pub fn required(schema: &Value) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
+
+/// How deep examples are made, and how many items of a list.
+const MOST_SAMPLED: usize = 6;
+const MOST_ITEMS: u64 = 8;
+
+/// A value that fits, as far as that can be told: what the schema gives as one, or the least that its type, its limits
+/// and its format ask for.
+#[must_use]
+pub fn sample(property: &Value, root: &Value) -> Value {
+    sampled(property, root, 0)
+}
+
+fn sampled(property: &Value, root: &Value, depth: usize) -> Value {
+    let at = meant(property, root);
+    let given = |key: &str| property.get(key).or_else(|| at.get(key)).filter(|value| !value.is_null());
+    let first = |key: &str| given(key)?.as_array()?.iter().find(|value| !value.is_null());
+    let told = given("const").or_else(|| first("examples")).or_else(|| given("default")).or_else(|| first("enum"));
+    if let Some(told) = told {
+        return told.clone();
+    }
+    // Of several kinds the first will do.
+    let choice = ["anyOf", "oneOf"].into_iter().find_map(|key| at.get(key)?.as_array()?.first());
+    if let Some(choice) = choice.filter(|_| depth < MOST_SAMPLED) {
+        return sampled(choice, root, depth + 1);
+    }
+    let named = at.get("type").and_then(Value::as_array).and_then(|names| names.first()).and_then(Value::as_str);
+    match kind(at).or(named) {
+        Some("integer" | "number") => number_within(at),
+        Some("boolean") => true.into(),
+        Some("array") => {
+            let count = at.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS);
+            let items = at.get("items").filter(|_| depth < MOST_SAMPLED);
+            (0..count).map(|_| items.map_or(Value::Null, |items| sampled(items, root, depth + 1))).collect()
+        }
+        Some("object") => object(at, root, depth),
+        None if at.get("properties").is_some() => object(at, root, depth),
+        Some("null") => Value::Null,
+        _ => text_of_format(at).into(),
+    }
+}
+
+fn object(at: &Value, root: &Value, depth: usize) -> Value {
+    let member = |name: &str| {
+        let property = at.get("properties")?.get(name)?;
+        (depth < MOST_SAMPLED).then(|| (name.to_owned(), sampled(property, root, depth + 1)))
+    };
+    Value::Object(required(at).filter_map(member).collect())
+}
+
+fn number_within(at: &Value) -> Value {
+    let limit = |key: &str| at.get(key).and_then(Value::as_f64);
+    let step = limit("multipleOf").filter(|step| *step > 0.0).unwrap_or(1.0);
+    let least = limit("minimum").or_else(|| limit("exclusiveMinimum").map(|least| least + step));
+    let most = limit("maximum").or_else(|| limit("exclusiveMaximum").map(|most| most - step));
+    let near = match (least, most) {
+        (Some(least), _) if least > step => (least / step).ceil() * step,
+        (_, Some(most)) if most < step => (most / step).floor() * step,
+        _ => step,
+    };
+    if near.fract() == 0.0 && near.abs() < 1e15 { (near as i64).into() } else { near.into() }
+}
+
+fn text_of_format(at: &Value) -> String {
+    let text = match at.get("format").and_then(Value::as_str) {
+        Some("date") => "2026-01-31",
+        Some("date-time") => "2026-01-31T12:00:00Z",
+        Some("time") => "12:00:00Z",
+        Some("uri" | "url") => "https://example.org/",
+        Some("email") => "someone@example.org",
+        Some("uuid") => "00000000-0000-4000-8000-000000000000",
+        Some("ipv4") => "127.0.0.1",
+        Some("ipv6") => "::1",
+        Some("hostname") => "example.org",
+        _ => "text",
+    };
+    let length = |key: &str| at.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let least = length("minLength").unwrap_or(0).min(1_000);
+    let padded = format!("{text}{}", "x".repeat(least.saturating_sub(text.len())));
+    padded.chars().take(length("maxLength").unwrap_or(usize::MAX)).collect()
+}

@@ -2,7 +2,9 @@
 
 use std::{
     fmt,
+    fs::File,
     io::{self, Read},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -23,12 +25,19 @@ pub enum BadTypedArguments {
     /// They cannot be read.
     #[error("cannot read the arguments from standard input: {0}")]
     Stdin(io::Error),
+    /// Their file cannot be read.
+    #[error("cannot read the arguments from {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// They are more than a call takes.
     #[error(
-        "the arguments on standard input have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: \
-         make them smaller"
+        "the arguments {0} have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: make them smaller"
     )]
-    StdinTooLarge,
+    TooLarge(String),
 }
 
 /// What is wrong with arguments.
@@ -70,13 +79,17 @@ pub enum BadTimeout {
     TooLong(String),
 }
 
-/// The arguments' text, or that of standard input for `-`, checked to be a JSON object (or null, which counts as an
+/// The arguments' text, that of standard input for `-`, or of a file for `@FILE`, checked to be a JSON object (or null, which counts as an
 /// empty one) and otherwise untouched.
 ///
 /// # Errors
 /// [`BadTypedArguments`].
 pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
-    let text = if typed == "-" { stdin()? } else { typed };
+    let text = match typed.strip_prefix('@') {
+        _ if typed == "-" => stdin()?,
+        Some(path) => file(Path::new(path))?,
+        None => typed,
+    };
     match RawValue::from_string(text.trim().to_owned()) {
         Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
         read => Err(BadTypedArguments::NotAnObject(mistake(text, read.err()))),
@@ -88,13 +101,29 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
 /// # Errors
 /// [`BadTypedArguments`].
 pub fn stdin() -> Result<String, BadTypedArguments> {
+    let text = within_limit(io::stdin().lock()).map_err(BadTypedArguments::Stdin)?;
+    text.ok_or_else(|| BadTypedArguments::TooLarge("on standard input".to_owned()))
+}
+
+/// All of a file, within the limit of a request.
+///
+/// # Errors
+/// [`BadTypedArguments`].
+pub fn file(path: &Path) -> Result<String, BadTypedArguments> {
+    let text = File::open(path).and_then(within_limit);
+    let text = text.map_err(|source| BadTypedArguments::File { path: path.to_owned(), source })?;
+    text.ok_or_else(|| BadTypedArguments::TooLarge(format!("in {}", path.display())))
+}
+
+/// Nothing where it is too long.
+fn within_limit(input: impl Read) -> io::Result<Option<String>> {
     let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
     let mut text = Vec::new();
-    io::stdin().lock().take(limit + 1).read_to_end(&mut text).map_err(BadTypedArguments::Stdin)?;
+    input.take(limit + 1).read_to_end(&mut text)?;
     if text.len() > MAX_REQUEST_BYTES {
-        return Err(BadTypedArguments::StdinTooLarge);
+        return Ok(None);
     }
-    String::from_utf8(text).map_err(|error| BadTypedArguments::Stdin(io::Error::other(error.utf8_error())))
+    String::from_utf8(text).map(Some).map_err(|error| io::Error::other(error.utf8_error()))
 }
 
 /// A timeout, from a millisecond to the most that there is: milliseconds unless it says otherwise, as the public

@@ -1,16 +1,14 @@
 //! The command line as typed, and what it means.
 //!
-//! `resource`, `search`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
+//! `check`, `resource`, `search`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
 //! Everything else is a position: server, tool, arguments.
 
-use std::{collections::VecDeque, ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, ffi::OsString};
 
-use footbridge_cli::{
-    destination::Destination,
-    typed::{BadTimeout, timeout},
-};
+use footbridge_cli::flags::ToolWord;
 use footbridge_proto::vars;
-use lexopt::{Arg, Parser, ValueExt};
+
+use crate::words::{self, ArgsError, BETWEEN, Options, Typed};
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,10 +23,19 @@ pub(crate) enum Step {
         server: String,
         tool: String,
     },
-    Call {
+    /// How to call it.
+    Explain {
         server: String,
         tool: String,
-        arguments: String,
+    },
+    Call(TypedCall),
+    /// What would become of a call, without making it.
+    Check(TypedCall),
+    /// A word that is a server's name and a tool's, or a server's alone: which servers there are says it.
+    Joined {
+        words: Vec<String>,
+        behind: Vec<ToolWord>,
+        about: About,
     },
     /// Tools of all servers, or of one, by words.
     Search {
@@ -58,12 +65,15 @@ pub(crate) enum Step {
     },
 }
 
-/// How to do it.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
-    pub(crate) out: Option<Destination>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) no_wait: bool,
+/// A call as it was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TypedCall {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    /// A JSON object, `@FILE` or `-`.
+    pub(crate) json: Option<String>,
+    /// From the first flag on.
+    pub(crate) behind: Vec<ToolWord>,
 }
 
 /// What shapes even the error of a command line that cannot be read, so it is looked for first.
@@ -88,129 +98,52 @@ impl Style {
     }
 }
 
-/// Why a command line means nothing.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ArgsError {
-    #[error("{0}; see tool-cli --help")]
-    Syntax(#[from] lexopt::Error),
-    #[error("\"{0}\" is one word too many: ARGS is one JSON object, in quotes; see tool-cli --help")]
-    TooMany(String),
-    #[error(
-        "unknown resource command \"{0}\": list, templates and read are known \
-         (a server of the name resource is reached with tool-cli -- resource)"
-    )]
-    ResourceCommand(String),
-    #[error("tool-cli resource {command} needs {what}; see tool-cli --help")]
-    Missing { command: &'static str, what: &'static str },
-    #[error(
-        "tool-cli wait takes the id of one approval and nothing else \
-         (a server of the name wait is reached with tool-cli -- wait)"
-    )]
-    Wait,
-    #[error(
-        "tool-cli mcp takes one server at most, and --search \
-         (a server of the name mcp is reached with tool-cli -- mcp)"
-    )]
-    Mcp,
-    #[error(
-        "tool-cli search needs words to look for, as in tool-cli search read file \
-         (a server of the name search is reached with tool-cli -- search)"
-    )]
-    Search,
-    #[error("--search goes with tool-cli mcp; see tool-cli --help")]
-    SearchWithout,
-    #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
-    NoWaitWithout,
-    #[error("--uri goes with tool-cli resource read: nothing was listed")]
-    ReadOnly,
-    #[error("--{0} goes with tool-cli resource; see tool-cli --help")]
-    ResourceOnly(&'static str),
-    #[error("--out and --out-dir go with a call or with tool-cli resource read: nothing was written")]
-    OutWithout,
-    #[error("--out and --out-dir exclude each other: one file, or a folder for several")]
-    OutTwice,
-    #[error(transparent)]
-    Timeout(#[from] BadTimeout),
-}
-
-/// Words and flags, before anything is made of them.
-#[derive(Default)]
-struct Typed {
-    words: Vec<String>,
-    literal: bool,
-    help: bool,
-    version: bool,
-    server: Option<String>,
-    uri: Option<String>,
-    search: bool,
-    options: Options,
-}
-
-impl Typed {
-    /// The last one of a kind counts; two kinds are a mistake.
-    fn writes_to(&mut self, to: Destination) -> Result<(), ArgsError> {
-        let before = self.options.out.replace(to);
-        match (&before, &self.options.out) {
-            (Some(Destination::File(_)), Some(Destination::Folder(_)))
-            | (Some(Destination::Folder(_)), Some(Destination::File(_))) => Err(ArgsError::OutTwice),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Reads a command line without the program's name.
 pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
-    let typed = read(args)?;
-    if typed.help {
+    let typed = words::read(args)?;
+    if typed.help && (!typed.has_tool() || typed.subcommand().is_some()) {
         return Ok((Step::Help, typed.options));
     }
     if typed.version {
         return Ok((Step::Version, typed.options));
     }
-    let first = typed.words.first().filter(|_| !typed.literal).map(String::as_str);
-    if typed.search && first != Some("mcp") {
+    let subcommand = typed.subcommand();
+    if typed.search && subcommand != Some("mcp") {
         return Err(ArgsError::SearchWithout);
     }
-    let (step, options) = match first {
+    let (step, options) = match subcommand {
+        Some("check") => check_step(typed)?,
         Some("mcp") => mcp_step(typed)?,
         Some("resource") => resource_step(typed)?,
         Some("search") => search_step(typed)?,
         Some("wait") => wait_step(typed)?,
         _ => plain_step(typed)?,
     };
-    if options.out.is_some() && !matches!(step, Step::Call { .. } | Step::Read { .. } | Step::Wait { .. }) {
-        return Err(ArgsError::OutWithout);
-    }
-    if options.no_wait && !matches!(step, Step::Call { .. } | Step::Read { .. }) {
-        return Err(ArgsError::NoWaitWithout);
-    }
+    fits(&step, &options)?;
     Ok((step, options))
 }
 
-fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
-    let mut typed = Typed::default();
-    let mut parser = Parser::from_args(args);
-    loop {
-        if typed.words.is_empty() && parser.try_raw_args().is_some_and(|raw| raw.peek().is_some_and(|arg| arg == "--"))
-        {
-            typed.literal = true;
-        }
-        match parser.next()? {
-            None => return Ok(typed),
-            Some(Arg::Value(word)) => typed.words.push(word.string()?),
-            Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
-            Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
-            Some(Arg::Long("json" | "exit-codes")) => {}
-            Some(Arg::Long("search")) => typed.search = true,
-            Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
-            Some(Arg::Long("out")) => typed.writes_to(Destination::File(PathBuf::from(parser.value()?)))?,
-            Some(Arg::Long("out-dir")) => typed.writes_to(Destination::Folder(PathBuf::from(parser.value()?)))?,
-            Some(Arg::Long("timeout")) => typed.options.timeout = Some(timeout(&parser.value()?.string()?)?),
-            Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
-            Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),
-            Some(other) => return Err(other.unexpected().into()),
-        }
+/// Whether the options go with the step. Of a word that may be two names it is asked once that is known.
+pub(crate) fn fits(step: &Step, options: &Options) -> Result<(), ArgsError> {
+    let may_call = matches!(step, Step::Call(_) | Step::Joined { .. } | Step::Read { .. });
+    if options.out.is_some() && !may_call && !matches!(step, Step::Wait { .. }) {
+        return Err(ArgsError::OutWithout);
     }
+    if options.no_wait && !may_call {
+        return Err(ArgsError::NoWaitWithout);
+    }
+    Ok(())
+}
+
+/// What is done about a tool that was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// It is described, or called where there are arguments.
+    Use,
+    /// It is explained how to call it.
+    Explain,
+    /// Its arguments are checked.
+    Check,
 }
 
 fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
@@ -220,17 +153,56 @@ fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     if typed.uri.is_some() {
         return Err(ArgsError::ResourceOnly("uri"));
     }
-    let mut words = typed.words.into_iter();
-    let step = match (words.next(), words.next(), words.next()) {
-        (None, ..) => Step::Servers,
-        (Some(server), None, _) => Step::Tools { server },
-        (Some(server), Some(tool), None) => Step::Describe { server, tool },
-        (Some(server), Some(tool), Some(arguments)) => Step::Call { server, tool, arguments },
-    };
-    match words.next() {
-        Some(word) => Err(ArgsError::TooMany(word)),
-        None => Ok((step, typed.options)),
+    let Typed { words, behind, options, help, .. } = typed;
+    let about = if help { About::Explain } else { About::Use };
+    Ok((tool_step(words, behind, about)?, options))
+}
+
+/// `check SERVER TOOL ARGS`.
+fn check_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let Typed { mut words, behind, options, server, uri, .. } = typed;
+    words.remove(0);
+    let is_named = words.len() > 1 || words.first().is_some_and(|word| word.contains(BETWEEN));
+    match server.or(uri) {
+        None if is_named => Ok((tool_step(words, behind, About::Check)?, options)),
+        _ => Err(ArgsError::Check),
     }
+}
+
+/// What is meant by a server, a tool and what is behind it.
+fn tool_step(words: Vec<String>, behind: Vec<ToolWord>, about: About) -> Result<Step, ArgsError> {
+    match words.first() {
+        None => return Ok(Step::Servers),
+        Some(first) if first.contains(BETWEEN) => return Ok(Step::Joined { words, behind, about }),
+        Some(_) => {}
+    }
+    let mut words = words.into_iter();
+    let server = words.next().unwrap_or_default();
+    let Some(tool) = words.next() else { return Ok(Step::Tools { server }) };
+    named_step(server, tool, words.collect(), behind, about)
+}
+
+/// What is meant by a tool and what is behind it.
+pub(crate) fn named_step(
+    server: String,
+    tool: String,
+    rest: Vec<String>,
+    behind: Vec<ToolWord>,
+    about: About,
+) -> Result<Step, ArgsError> {
+    let mut rest = rest.into_iter();
+    let json = rest.next();
+    if let Some(word) = rest.next() {
+        return Err(ArgsError::TooMany(word));
+    }
+    let is_call = json.is_some() || !behind.is_empty();
+    let call = TypedCall { server, tool, json, behind };
+    Ok(match about {
+        About::Explain => Step::Explain { server: call.server, tool: call.tool },
+        About::Check => Step::Check(call),
+        About::Use if is_call => Step::Call(call),
+        About::Use => Step::Describe { server: call.server, tool: call.tool },
+    })
 }
 
 /// `mcp [SERVER] [--search]`.
@@ -286,10 +258,51 @@ fn resource_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_cli::destination::Destination;
+
     use super::*;
 
     fn step(words: &[&str]) -> Result<(Step, Options), ArgsError> {
         parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn call(json: Option<&str>, behind: Vec<ToolWord>) -> TypedCall {
+        TypedCall { server: "a".into(), tool: "b".into(), json: json.map(str::to_owned), behind }
+    }
+
+    #[test]
+    fn flags_behind_a_tool_are_its_own_but_for_options() {
+        let flag = |name: &str, value: Option<&str>| ToolWord::Flag(name.into(), value.map(str::to_owned));
+        let plain = |word: &str| ToolWord::Plain(word.into());
+        let words = ["a", "b", "{}", "--uri", "u", "--n", "-3", "--dry", "--out=f", "--x=", "y"];
+        let behind = vec![
+            flag("uri", None),
+            plain("u"),
+            flag("n", None),
+            plain("-3"),
+            flag("dry", None),
+            flag("x", Some("")),
+            plain("y"),
+        ];
+        let (found, options) = step(&words).unwrap();
+        assert_eq!(found, Step::Call(call(Some("{}"), behind)));
+        assert_eq!(options.out, Some(Destination::File("f".into())));
+        assert!(matches!(step(&["a", "--n", "3"]), Err(ArgsError::Syntax(_))), "no tool is named yet");
+        assert!(matches!(step(&["a", "b", "-x"]), Err(ArgsError::Syntax(_))));
+        let joined = |words: &[&str], behind, about| Step::Joined {
+            words: words.iter().map(ToString::to_string).collect(),
+            behind,
+            about,
+        };
+        assert_eq!(step(&["a__b"]).unwrap().0, joined(&["a__b"], Vec::new(), About::Use));
+        let found = step(&["a__b", "--x=1", "--help"]).unwrap().0;
+        assert_eq!(found, joined(&["a__b"], vec![flag("x", Some("1"))], About::Explain));
+        assert_eq!(step(&["a", "b", "-h"]).unwrap().0, Step::Explain { server: "a".into(), tool: "b".into() });
+        assert_eq!(step(&["a", "--help"]).unwrap().0, Step::Help);
+        let checked = Step::Check(call(None, vec![flag("x", None)]));
+        assert_eq!(step(&["check", "a", "b", "--x"]).unwrap().0, checked);
+        assert!(matches!(step(&["check", "a"]), Err(ArgsError::Check)));
+        assert_eq!(step(&["--", "check"]).unwrap().0, Step::Tools { server: "check".into() });
     }
 
     #[test]
@@ -297,8 +310,7 @@ mod tests {
         assert_eq!(step(&[]).unwrap().0, Step::Servers);
         assert_eq!(step(&["a"]).unwrap().0, Step::Tools { server: "a".into() });
         assert_eq!(step(&["a", "b"]).unwrap().0, Step::Describe { server: "a".into(), tool: "b".into() });
-        let call = Step::Call { server: "a".into(), tool: "b".into(), arguments: "-".into() };
-        assert_eq!(step(&["a", "b", "-"]).unwrap().0, call);
+        assert_eq!(step(&["a", "b", "-"]).unwrap().0, Step::Call(call(Some("-"), Vec::new())));
         assert!(matches!(step(&["a", "b", "{}", "c"]), Err(ArgsError::TooMany(_))));
     }
 

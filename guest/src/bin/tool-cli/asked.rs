@@ -32,6 +32,8 @@ fn at_random() -> u64 {
 pub(crate) struct Asked {
     pub(crate) client: Client,
     pub(crate) json: bool,
+    /// Whether whoever reads errors is helped by more than the bridge says.
+    pub(crate) hints: bool,
     /// When asking again is over.
     pub(crate) deadline: Instant,
 }

@@ -9,7 +9,7 @@ use footbridge_proto::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::args::ArgsError;
+use crate::words::{ArgsError, NotTyped};
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,17 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Arguments(#[from] BadTypedArguments),
     #[error("{source}")]
-    Client { source: ClientError, call: bool },
+    Client {
+        source: ClientError,
+        call: bool,
+        /// What may have been meant.
+        hint: Option<String>,
+    },
+    /// What was typed behind a tool makes no arguments.
+    #[error("{why}. Nothing was called: see tool-cli {command} --help")]
+    Typed { why: NotTyped, command: String },
+    #[error("\"{}\" is more than one tool: say which by {}", Escaped(.0), Escaped(.1))]
+    WhichTool(String, String),
     /// Of `tool-cli mcp`: what it reads or writes broke.
     #[error("standard input or output: {0}")]
     Stdio(std::io::Error),
@@ -54,26 +64,27 @@ impl From<NotWritten> for Failure {
 impl Failure {
     /// A failed request; whether it was one that has effects decides what a lost answer means.
     pub(crate) fn request(source: ClientError, call: bool) -> Self {
-        Self::Client { source, call }
+        Self::Client { source, call, hint: None }
     }
 
     /// The detailed exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Arguments(BadTypedArguments::StdinTooLarge) => ExitCode::OverLimit,
+            Self::Arguments(BadTypedArguments::TooLarge(_)) => ExitCode::OverLimit,
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) => ExitCode::Usage,
-            Self::NoServer | Self::WhichServer(_) => ExitCode::Usage,
+            Self::NoServer | Self::WhichServer(_) | Self::WhichTool(..) | Self::Typed { .. } => ExitCode::Usage,
             Self::Told(code) => *code,
-            Self::Client { source, call } => client_code(source, *call),
+            Self::Client { source, call, .. } => client_code(source, *call),
             Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
             Self::Printed(_) | Self::Stdio(_) | Self::Tool => ExitCode::ToolError,
         }
     }
 
-    /// What does not fit about the arguments, one a line, where the bridge said so and its message does not.
+    /// What does not fit about the arguments, one a line, where the bridge said so and its message does not; and what
+    /// may have been meant.
     pub(crate) fn details(&self) -> String {
-        let Self::Client { source: ClientError::Refused(error), .. } = self else { return String::new() };
+        let Self::Client { source: ClientError::Refused(error), hint, .. } = self else { return String::new() };
         let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());
         let lines = found.into_iter().flatten().filter_map(|found| {
             let text = |name: &str| found[name].as_str().unwrap_or_default();
@@ -81,13 +92,17 @@ impl Failure {
             let line = found.as_str().map_or_else(|| format!("{place}: {}", text("message")), str::to_owned);
             (!error.message.contains(&line)).then_some(line)
         });
-        lines.map(|line| format!("  {}\n", Escaped(&line))).collect()
+        let lines = lines.map(|line| format!("  {}\n", Escaped(&line)));
+        lines.chain(hint.iter().map(|hint| format!("Hint: {hint}\n"))).collect()
     }
 
     /// What a program reads, with the public command's members: the kind of error, its message, and the bridge's own
     /// error where there is one.
     pub(crate) fn to_json(&self) -> Value {
-        let client = if let Self::Client { source, .. } = self { Some(source) } else { None };
+        let (client, hint) = match self {
+            Self::Client { source, hint, .. } => (Some(source), hint.as_ref()),
+            _ => (None, None),
+        };
         let bridge = client.and_then(ClientError::object);
         let members = [
             ("type", Some(json!(client.map_or("Error", kind_of)))),
@@ -95,6 +110,7 @@ impl Failure {
             ("httpStatus", client.and_then(http_status).map(Value::from)),
             ("rpcCode", bridge.map(|error| json!(error.code))),
             ("rpcData", bridge.and_then(|error| error.data.clone())),
+            ("hint", hint.map(|hint| json!(hint))),
             ("exitCode", Some(json!(self.exit_code() as u8))),
         ];
         members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect::<Map<_, _>>().into()

@@ -7,11 +7,14 @@
 
 mod args;
 mod asked;
+mod calls;
 mod failure;
+mod hints;
 mod pauses;
 mod progress;
 mod resources;
 mod step;
+mod words;
 
 use std::{ffi::OsString, process};
 

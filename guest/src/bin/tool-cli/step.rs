@@ -1,12 +1,12 @@
 //! Doing one step: ask the bridge, check the answer's shape, print it.
 
 use std::{
-    io,
+    io::{self, IsTerminal as _},
     os::fd::AsFd as _,
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{destination::Destination, layout, output, render::Rendered, result, show, typed};
+use footbridge_cli::{destination::Destination, layout, output, render::Rendered, result, show};
 use footbridge_guest::{
     Client, ClientSettings,
     answers::{CallResult, FoundToolList, FullTools, ListedServers, ListedTools, ResourceContents, ToolDescription},
@@ -17,10 +17,13 @@ use footbridge_proto::wire::method;
 use serde_json::json;
 
 use crate::{
-    args::{Options, Step, Style},
+    args::{self, Step, Style},
     asked::Asked,
+    calls,
     failure::Failure,
+    hints::hinted,
     resources::{self, Listed},
+    words::Options,
 };
 
 /// How long `--help` waits for a bridge to name its servers.
@@ -35,7 +38,12 @@ Usage:
   tool-cli                                  list servers
   tool-cli SERVER                           list the tools of a server
   tool-cli SERVER TOOL                      describe a tool
-  tool-cli SERVER TOOL ARGS                 call it; ARGS is a JSON object, or - for standard input
+  tool-cli SERVER TOOL ARGS                 call it; ARGS is a JSON object, @FILE, or - for standard input
+  tool-cli SERVER TOOL --NAME VALUE ...     the same with a flag an argument, which beats the JSON; --NAME and --no-NAME
+                                            for yes and no, --a.b for members, --arg.NAME where an option has the name
+  tool-cli SERVER__TOOL ...                 the same in one word
+  tool-cli SERVER TOOL --help               how to call it, with an example
+  tool-cli check SERVER TOOL ARGS           whether the arguments fit and what would be decided, without the call
   tool-cli search WORDS [--server SERVER]   find tools by words of their names and descriptions, the best first
   tool-cli resource list [SERVER]           list resources of a server, or of all
   tool-cli resource templates [SERVER]      list resource templates
@@ -61,6 +69,7 @@ Options:
 
 Examples:
   tool-cli demo get_weather '{"city": "Oslo"}' | jq .tempC
+  tool-cli github list_issues --owner me --repo it --labels bug --labels docs
   tool-cli browser screenshot '{"url": "https://example.org"}' --out page.png
   jq -n --arg text "$TEXT" '{text: $text}' | tool-cli notes add_note - --timeout 2m
 
@@ -86,22 +95,52 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     let deadline = Instant::now() + settings.timeout;
     let client = Client::new(settings);
     let client = if options.no_wait { client.without_waiting() } else { client };
-    let mut asked = Asked { client, json: style.json, deadline };
+    let hints = style.agent || io::stderr().is_terminal();
+    let mut asked = Asked { client, json: style.json, hints, deadline };
     match step {
-        Step::Help | Step::Version | Step::Mcp { .. } => Ok(()),
+        Step::Joined { words, behind, about } => {
+            let step = calls::joined(&mut asked, words, behind, about)?;
+            args::fits(&step, &options)?;
+            carry_out(asked, step, &options, style)
+        }
+        step => carry_out(asked, step, &options, style),
+    }
+}
+
+/// Does a step that asks the bridge; where a name is none, with what may have been meant.
+fn carry_out(mut asked: Asked, step: Step, options: &Options, style: Style) -> Result<(), Failure> {
+    let named = match &step {
+        Step::Tools { server } => Some((server.clone(), None)),
+        Step::Describe { server, tool } | Step::Explain { server, tool } => Some((server.clone(), Some(tool.clone()))),
+        Step::Call(call) | Step::Check(call) => Some((call.server.clone(), Some(call.tool.clone()))),
+        _ => None,
+    };
+    let done = do_step(&mut asked, step, options, style);
+    match named {
+        Some((server, tool)) => done.map_err(|failure| hinted(&mut asked, &server, tool.as_deref(), failure)),
+        None => done,
+    }
+}
+
+fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Result<(), Failure> {
+    match step {
+        Step::Help | Step::Version | Step::Mcp { .. } | Step::Joined { .. } => Ok(()),
+        Step::Explain { server, tool } => calls::explain(asked, &server, &tool),
+        Step::Check(call) => calls::check(asked, call),
         Step::Servers => {
             asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list, COMMAND))
         }
-        Step::Tools { server } => tools(&mut asked, &server, style),
+        Step::Tools { server } => tools(asked, &server, style),
         Step::Search { query, server } => {
             let params = json!({ "query": query, "server": server, "full": true });
             asked.list(method::SEARCH_TOOLS, &params, |found: &FoundToolList| show::found(found, COMMAND))
         }
-        Step::Describe { server, tool } => describe(&mut asked, &server, &tool, style),
-        Step::Resources { server } => resources::list(&mut asked, Listed::Resources, server),
-        Step::Templates { server } => resources::list(&mut asked, Listed::Templates, server),
-        Step::Call { server, tool, arguments } => {
-            let arguments = typed::arguments(arguments)?;
+        Step::Describe { server, tool } => describe(asked, &server, &tool, style),
+        Step::Resources { server } => resources::list(asked, Listed::Resources, server),
+        Step::Templates { server } => resources::list(asked, Listed::Templates, server),
+        Step::Call(call) => {
+            let (server, tool) = (call.server.clone(), call.tool.clone());
+            let arguments = calls::arguments(asked, call)?;
             let to = options.out.as_ref().map(Destination::prepare).transpose()?;
             let params = CallParams { server: &server, tool: &tool, arguments: &arguments };
             let (raw, result) = asked.get::<CallResult>(method::CALL_TOOL, &params)?;
@@ -109,7 +148,7 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
         }
         Step::Read { server, uri } => {
             let to = options.out.as_ref().map(Destination::prepare).transpose()?;
-            let server = server.map_or_else(|| resources::only_server(&mut asked), Ok)?;
+            let server = server.map_or_else(|| resources::only_server(asked), Ok)?;
             let params = json!({ "server": server, "uri": uri });
             let (raw, resource) = asked.get::<ResourceContents>(method::READ_RESOURCE, &params)?;
             Ok(result::print(&raw, &Rendered::resource(resource), asked.json, to)?)

@@ -19,7 +19,7 @@ use crate::{
     },
     report,
 };
-use footbridge_cli::output;
+use footbridge_cli::{output, suggest::instead};
 use footbridge_processes::sys;
 
 /// Where servers and lists are.
@@ -151,20 +151,6 @@ impl OneShotPlace {
 
 /// What there is to do about a file that is not trusted.
 const TRUST_IT: &str = "look at it and name it with --config";
-
-/// What may have been meant.
-pub(super) fn instead(typed: &str, known: &[&str], otherwise: &str) -> String {
-    let close = known.iter().map(|name| (strsim::jaro_winkler(typed, name), name)).filter(|(how, _)| *how > 0.8);
-    match close.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-        Some((_, name)) => format!("; did you mean \"{}\"?", Escaped(name)),
-        None if known.is_empty() => format!(": {otherwise}"),
-        None => {
-            let some: Vec<String> = known.iter().take(10).map(|name| Escaped(name).to_string()).collect();
-            let more = if known.len() > 10 { ", ..." } else { "" };
-            format!(": there are {}{more}", some.join(", "))
-        }
-    }
-}
 
 /// Gives the status, and says what went wrong.
 pub(super) fn ended(done: Result<(), OneShotFailure>, json: bool) -> i32 {

@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 
 use super::{
     Files,
-    one_shot::{OneShotPlace, ended, instead},
+    one_shot::{OneShotPlace, ended},
 };
 use crate::{
     oneshot::{failure::OneShotFailure, lists::Names},
     report,
 };
-use footbridge_cli::{layout, output, show};
+use footbridge_cli::{layout, output, show, suggest::instead};
 
 const AFTER: &str =
     "Servers are started, listed and ended; what they said is kept, and shown from then on without starting \

@@ -3,12 +3,10 @@
 //! `entries` reads which servers are written down, and nothing more; `lists` keeps what each offered last, so that help
 //! and completion start nothing; `listing` starts servers to ask them; `call` carries one call out, through the stages
 //! that a guest's call goes through, and `via` has a running harness do it; `terminal` asks the person in front of it;
-//! `flags` makes a tool's schema into flags, and `arguments` makes what was typed into its arguments; `failure` is every
-//! way this can end.
+//! `flags` gives a tool's flags to clap; `failure` is every way this can end.
 //!
 //! It refuses to know what is printed, and decides nothing: the operator's calls have a policy like all others.
 
-pub(crate) mod arguments;
 pub(crate) mod call;
 pub(crate) mod entries;
 pub(crate) mod failure;

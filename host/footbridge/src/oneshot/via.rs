@@ -31,7 +31,7 @@ pub(crate) fn call(
 ) -> Result<Box<RawValue>, OneShotFailure> {
     let Chosen { tool, arguments } = chosen;
     if arguments.as_ref().is_some_and(|text| text.len() > (MAX_REQUEST - BESIDES) / 2) {
-        return Err(BadTypedArguments::StdinTooLarge.into());
+        return Err(BadTypedArguments::TooLarge("of this call".to_owned()).into());
     }
     let asked = CallTool { session: session.to_owned(), server: server.to_owned(), tool, arguments };
     let mut sockets = control::all(runtime).map_err(anyhow::Error::from)?;

@@ -7,11 +7,8 @@ use std::ffi::OsString;
 use clap::{Args as _, Command, ValueEnum};
 
 use super::{NAME, Options, taken, which};
-use crate::{
-    cli::{Files, one_shot::OneShotPlace},
-    oneshot::flags::ToolFlags,
-};
-use footbridge_cli::output;
+use crate::cli::{Files, one_shot::OneShotPlace};
+use footbridge_cli::{flags::ToolFlags, output};
 
 /// A shell whose completion is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -102,7 +99,7 @@ fn candidates(before: &[&str], current: &str) -> Vec<String> {
             match inline {
                 Some((flag, choices)) => choices.into_iter().map(|choice| format!("{flag}={choice}")).collect(),
                 None if !choices.is_empty() && !current.starts_with('-') => choices,
-                None => flags.names().map(|name| format!("--{name}")).chain(own()).collect(),
+                None => flags.flags.iter().map(|flag| format!("--{}", flag.name)).chain(own()).collect(),
             }
         }
     }

@@ -10,12 +10,9 @@ use super::{
     NAME, Options, Typed, command,
     which::{BETWEEN, Named},
 };
-use crate::{
-    cli::one_shot::OneShotPlace,
-    oneshot::{failure::OneShotFailure, flags::ToolFlags},
-};
+use crate::{cli::one_shot::OneShotPlace, oneshot::failure::OneShotFailure};
 use clap::CommandFactory as _;
-use footbridge_cli::{layout, output};
+use footbridge_cli::{answers::ToolDescription, flags::ToolFlags, help, layout, output};
 
 /// Column width of a tool's name.
 const WIDTH: usize = 36;
@@ -114,10 +111,12 @@ fn text(named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -
     out.push_str(&format!("Usage: {NAME} {name} [ARGUMENTS] [OPTIONS]\n\n"));
     let mut command = command(&named.name(), flags).help_template("{all-args}");
     out.push_str(command.render_help().to_string().trim_end());
-    let in_json = flags.in_json();
-    if !in_json.is_empty() {
-        out.push_str("\n\nArguments by --json, --json-file or --json-stdin alone:\n");
-        out.push_str(&in_json.join("\n"));
+    if !flags.in_json.is_empty() {
+        let names: Vec<String> = flags.in_json.iter().map(|name| format!("  {}\n", Escaped(name))).collect();
+        out.push_str(&format!(
+            "\n\nArguments by --json, --json-file or --json-stdin alone:\n{}",
+            names.concat().trim_end()
+        ));
     }
     let mut schema = String::new();
     if let Some(raw) = shown.and_then(|shown| shown.input_schema) {
@@ -126,6 +125,9 @@ fn text(named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -
     }
     out.push_str(&format!("\n\nInput schema:\n{}\n", EscapedLines(&cut(&schema, MOST_SCHEMA))));
     out.push_str(&format!("\nExample:\n  {NAME} {name} {}\n", flags.example()));
+    if let Ok(tool) = serde_json::from_str::<ToolDescription>(definition.get()) {
+        out.push_str(&help::of_result(&tool));
+    }
     out.push_str(&format!("\nAs listed at {}; --refresh asks again.\n", Escaped(listed)));
     out
 }

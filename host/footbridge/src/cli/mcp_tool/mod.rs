@@ -7,10 +7,10 @@ mod complete;
 mod help;
 mod which;
 
-use std::{ffi::OsString, fs::File, io::Read as _, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Command, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use footbridge_proto::{text::Escaped, wire::MAX_REQUEST_BYTES};
+use footbridge_proto::text::Escaped;
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -19,10 +19,14 @@ use super::{
     one_shot::{OneShotPlace, ended},
 };
 use crate::{
-    oneshot::{arguments::merged, call::Chosen, failure::OneShotFailure, flags::ToolFlags, lists::ToolsList},
+    oneshot::{call::Chosen, failure::OneShotFailure, flags, lists::ToolsList},
     report,
 };
-use footbridge_cli::{output, typed};
+use footbridge_cli::{
+    arguments::merged,
+    flags::{ToolFlags, TypedFlag},
+    output, typed,
+};
 use which::Named;
 
 /// The name by which this binary is `mcp-tool`.
@@ -121,7 +125,7 @@ impl Options {
         let text = match (&self.json, &self.json_file, self.json_stdin) {
             (None, None, false) => return Ok(None),
             (Some(text), None, false) => text.clone(),
-            (None, Some(path), false) => read(path)?,
+            (None, Some(path), false) => typed::file(path)?,
             (None, None, true) => typed::stdin()?,
             _ => {
                 return Err(OneShotFailure::Usage(
@@ -134,19 +138,6 @@ impl Options {
         }
         Ok(Some(typed::arguments(text)?))
     }
-}
-
-/// A file of arguments, within the limit of a request.
-fn read(path: &PathBuf) -> Result<String, OneShotFailure> {
-    let wrong = |why: &dyn std::fmt::Display| OneShotFailure::Usage(format!("cannot read {}: {why}", path.display()));
-    let mut text = String::new();
-    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
-    let file = File::open(path).map_err(|error| wrong(&error))?;
-    file.take(limit + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
-    if text.len() > MAX_REQUEST_BYTES {
-        return Err(wrong(&format!("it has more than {MAX_REQUEST_BYTES} bytes, which is more than a call takes")));
-    }
-    Ok(text)
 }
 
 /// Runs the program and gives its exit status.
@@ -184,7 +175,7 @@ fn taken() -> Vec<String> {
 /// What was typed for one tool, once its flags are known.
 fn command(name: &str, flags: &ToolFlags) -> Command {
     let command = Command::new(format!("{NAME} {}", Escaped(name))).no_binary_name(true).disable_help_flag(true);
-    Options::augment_args(command.args(flags.args()).next_help_heading("Options")).max_term_width(100)
+    Options::augment_args(command.args(flags::args(flags)).next_help_heading("Options")).max_term_width(100)
 }
 
 fn tool(options: Options, words: Vec<OsString>) -> i32 {
@@ -268,7 +259,7 @@ fn through(
 /// The words of one tool, as its flags read them.
 struct ToolWords {
     flags: ToolFlags,
-    typed: Vec<(String, String)>,
+    typed: Vec<TypedFlag>,
 }
 
 impl Named {
@@ -287,27 +278,27 @@ impl Named {
             Ok(options) => options,
             Err(unfit) => return Ok(Err(unfit)),
         };
-        let typed = flags.typed(&matches);
+        let typed = flags::typed(&flags, &matches).map_err(|bad| OneShotFailure::Usage(bad.to_string()))?;
         Ok(Ok((options, ToolWords { flags, typed })))
     }
 
     /// The flags of its schema.
     fn flags(&self, list: &ToolsList) -> Result<ToolFlags, OneShotFailure> {
         let Some(definition) = list.definition(&self.tool) else { return Err(self.unknown(list)) };
-        Ok(ToolFlags::of(&schema_of(definition), &taken()))
+        let taken = taken();
+        let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
+        Ok(ToolFlags::of(&schema_of(definition), &taken))
     }
 }
 
 impl ToolWords {
     fn chosen(self, named: &Named, given: Option<&RawValue>, verbose: bool) -> Result<Chosen, OneShotFailure> {
-        let merged = merged(given, self.typed, &self.flags).map_err(|failure| match failure {
-            OneShotFailure::Usage(what) => OneShotFailure::Usage(format!("{what}; see {NAME} {} --help", named.name())),
-            other => other,
-        })?;
+        let merged = merged(given, self.typed, &self.flags)
+            .map_err(|why| OneShotFailure::Usage(format!("{why}; see {NAME} {} --help", named.name())))?;
         if verbose {
             merged.notes().for_each(|note| report::note(&note));
         }
-        Ok(Chosen { tool: named.tool.clone(), arguments: Some(merged.text) })
+        Ok(Chosen { tool: named.tool.clone(), arguments: Some(merged.json.get().to_owned()) })
     }
 }
 

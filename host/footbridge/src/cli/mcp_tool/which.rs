@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 
 use clap::{Args as _, Command, FromArgMatches as _};
+use footbridge_cli::suggest::instead;
 use footbridge_proto::text::Escaped;
 
 use super::{NAME, Options};
 use crate::{
-    cli::one_shot::{OneShotPlace, instead},
+    cli::one_shot::OneShotPlace,
     oneshot::{failure::OneShotFailure, lists::ToolsList},
 };
 

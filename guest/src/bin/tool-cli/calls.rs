@@ -1,0 +1,121 @@
+//! From a call as it was typed to its arguments: JSON goes as it is; flags need the tool's schema, which is asked for.
+
+use footbridge_cli::{
+    arguments::merged,
+    flags::{ToolFlags, ToolWord},
+    help, layout, output, typed,
+};
+use footbridge_guest::{
+    answers::{ListedServers, ToolDescription},
+    client::CallParams,
+};
+use footbridge_proto::{
+    exit::ExitCode,
+    text::Escaped,
+    wire::{CheckedCall, method},
+};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    args::{self, About, Step, TypedCall},
+    asked::Asked,
+    failure::Failure,
+    words::{BETWEEN, NotTyped, OPTIONS},
+};
+
+/// The arguments of a call.
+pub(crate) fn arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
+    let TypedCall { server, tool, mut json, behind } = call;
+    if behind.is_empty() {
+        return Ok(typed::arguments(json.unwrap_or_else(|| "{}".to_owned()))?);
+    }
+    let flags = flags(&described(asked, &server, &tool)?.1);
+    let failed = |why: NotTyped| Failure::Typed { why, command: format!("{} {}", Escaped(&server), Escaped(&tool)) };
+    let (typed, plain) = flags.read(behind).map_err(|why| failed(why.into()))?;
+    for word in plain {
+        if json.is_some() {
+            return Err(failed(NotTyped::Word(word)));
+        }
+        json = Some(word);
+    }
+    let given = json.map(typed::arguments).transpose()?;
+    let merged = merged(given.as_deref(), typed, &flags).map_err(|why| failed(why.into()))?;
+    Ok(merged.json)
+}
+
+/// A tool, and all that is known of it.
+pub(crate) fn described(
+    asked: &mut Asked,
+    server: &str,
+    tool: &str,
+) -> Result<(Box<RawValue>, ToolDescription), Failure> {
+    asked.get::<ToolDescription>(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
+}
+
+fn flags(tool: &ToolDescription) -> ToolFlags {
+    ToolFlags::of(&tool.input_schema, &OPTIONS)
+}
+
+/// Says how to call a tool.
+pub(crate) fn explain(asked: &mut Asked, server: &str, tool: &str) -> Result<(), Failure> {
+    let (_, full) = described(asked, server, tool)?;
+    let command = format!("tool-cli {} {}", Escaped(server), Escaped(tool));
+    Ok(output::print(&help::explained(&full, &flags(&full), &command))?)
+}
+
+/// Says what would become of a call.
+pub(crate) fn check(asked: &mut Asked, call: TypedCall) -> Result<(), Failure> {
+    let (server, tool) = (call.server.clone(), call.tool.clone());
+    let arguments = arguments(asked, call)?;
+    let params = CallParams { server: &server, tool: &tool, arguments: &arguments };
+    let (raw, checked) = asked.get::<CheckedCall>(method::CHECK_CALL, &params)?;
+    if asked.json {
+        output::print(&(layout::one_line(&raw) + "\n"))?;
+    } else {
+        let means = match checked.decision.as_str() {
+            "allow" => "it would be made",
+            "ask" => "a person would be asked first",
+            _ => "it would be refused",
+        };
+        output::print(&format!("the arguments fit; {}: {means}\n", Escaped(&checked.decision)))?;
+    }
+    if checked.decision == "deny" { Err(Failure::Told(ExitCode::Denied)) } else { Ok(()) }
+}
+
+/// What a word means that may be a server's name and a tool's: the servers that there are say it, and where several
+/// could have such a tool, what they have.
+pub(crate) fn joined(
+    asked: &mut Asked,
+    mut words: Vec<String>,
+    behind: Vec<ToolWord>,
+    about: About,
+) -> Result<Step, Failure> {
+    let word = words.remove(0);
+    let (_, list) = asked.get::<ListedServers>(method::LIST_SERVERS, &json!({}))?;
+    let servers: Vec<String> = list.servers.into_iter().map(|server| server.name).collect();
+    let is_server = servers.contains(&word);
+    if is_server {
+        if words.is_empty() {
+            return Ok(Step::Tools { server: word });
+        }
+        let tool = words.remove(0);
+        return Ok(args::named_step(word, tool, words, behind, about)?);
+    }
+    let split =
+        |server: &String| Some((server.clone(), word.strip_prefix(server.as_str())?.strip_prefix(BETWEEN)?.to_owned()));
+    let mut possible: Vec<(String, String)> =
+        servers.iter().filter_map(split).filter(|(_, tool)| !tool.is_empty()).collect();
+    if possible.len() > 1 {
+        possible.retain(|(server, tool)| described(asked, server, tool).is_ok());
+    }
+    // Where none is known the first sign stands between the two, and the bridge says what there is.
+    let first = word.split_once(BETWEEN).map(|(server, tool)| (server.to_owned(), tool.to_owned()));
+    match (possible.as_slice(), first) {
+        ([(server, tool)], _) => Ok(args::named_step(server.clone(), tool.clone(), words, behind, about)?),
+        ([], Some((server, tool))) => Ok(args::named_step(server, tool, words, behind, about)?),
+        (several, _) => {
+            let ways: Vec<String> = several.iter().map(|(server, tool)| format!("tool-cli {server} {tool}")).collect();
+            Err(Failure::WhichTool(word, ways.join(", or ")))
+        }
+    }
+}

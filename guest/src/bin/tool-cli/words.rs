@@ -1,0 +1,186 @@
+//! A command line as typed: words, options, and what is a tool's own; nothing is made of them yet.
+//!
+//! What is behind a tool's name and no option of the command is a flag of the tool, whose schema is not known here.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use footbridge_cli::{
+    arguments::NotMerged,
+    destination::Destination,
+    flags::{BadFlag, ToolWord},
+    typed::{BadTimeout, timeout},
+};
+use footbridge_proto::text::Escaped;
+use lexopt::{Arg, Parser, ValueExt};
+
+/// What stands between a server's name and a tool's in one word.
+pub(crate) const BETWEEN: &str = "__";
+
+/// Words that are no server's name.
+pub(crate) const SUBCOMMANDS: [&str; 5] = ["check", "mcp", "resource", "search", "wait"];
+
+/// Options of the command where a tool is called. A tool's argument of such a name is `--arg.NAME`.
+pub(crate) const OPTIONS: [&str; 8] = ["exit-codes", "help", "json", "no-wait", "out", "out-dir", "timeout", "version"];
+
+/// How to do it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) out: Option<Destination>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) no_wait: bool,
+}
+
+/// Why a command line means nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArgsError {
+    #[error("{0}; see tool-cli --help")]
+    Syntax(#[from] lexopt::Error),
+    #[error("\"{0}\" is one word too many: ARGS is one JSON object, in quotes; see tool-cli --help")]
+    TooMany(String),
+    #[error(
+        "unknown resource command \"{0}\": list, templates and read are known \
+         (a server of the name resource is reached with tool-cli -- resource)"
+    )]
+    ResourceCommand(String),
+    #[error("tool-cli resource {command} needs {what}; see tool-cli --help")]
+    Missing { command: &'static str, what: &'static str },
+    #[error(
+        "tool-cli wait takes the id of one approval and nothing else \
+         (a server of the name wait is reached with tool-cli -- wait)"
+    )]
+    Wait,
+    #[error(
+        "tool-cli check takes a server, a tool and arguments, as a call does \
+         (a server of the name check is reached with tool-cli -- check)"
+    )]
+    Check,
+    #[error(
+        "tool-cli mcp takes one server at most, and --search \
+         (a server of the name mcp is reached with tool-cli -- mcp)"
+    )]
+    Mcp,
+    #[error(
+        "tool-cli search needs words to look for, as in tool-cli search read file \
+         (a server of the name search is reached with tool-cli -- search)"
+    )]
+    Search,
+    #[error("--search goes with tool-cli mcp; see tool-cli --help")]
+    SearchWithout,
+    #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
+    NoWaitWithout,
+    #[error("--uri goes with tool-cli resource read: nothing was listed")]
+    ReadOnly,
+    #[error("--{0} goes with tool-cli resource; see tool-cli --help")]
+    ResourceOnly(&'static str),
+    #[error("--out and --out-dir go with a call or with tool-cli resource read: nothing was written")]
+    OutWithout,
+    #[error("--out and --out-dir exclude each other: one file, or a folder for several")]
+    OutTwice,
+    #[error(transparent)]
+    Timeout(#[from] BadTimeout),
+}
+
+/// Why flags make no arguments.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotTyped {
+    #[error(transparent)]
+    Flag(#[from] BadFlag),
+    #[error(transparent)]
+    Merged(#[from] NotMerged),
+    #[error("\"{}\" is one word too many: the arguments are flags, and one JSON object at most", Escaped(.0))]
+    Word(String),
+}
+
+/// Words and flags.
+#[derive(Default)]
+pub(crate) struct Typed {
+    pub(crate) words: Vec<String>,
+    /// What is behind the first flag of a tool.
+    pub(crate) behind: Vec<ToolWord>,
+    pub(crate) literal: bool,
+    pub(crate) help: bool,
+    pub(crate) version: bool,
+    pub(crate) server: Option<String>,
+    pub(crate) uri: Option<String>,
+    pub(crate) search: bool,
+    pub(crate) options: Options,
+}
+
+impl Typed {
+    /// The subcommand, if it is one.
+    pub(crate) fn subcommand(&self) -> Option<&str> {
+        let first = self.words.first().filter(|_| !self.literal)?;
+        SUBCOMMANDS.contains(&first.as_str()).then_some(first.as_str())
+    }
+
+    /// Whether a tool has been named, so that flags are its own.
+    pub(crate) fn has_tool(&self) -> bool {
+        let named = match self.subcommand() {
+            None => self.words.as_slice(),
+            Some("check") => &self.words[1..],
+            Some(_) => return false,
+        };
+        named.len() > 1 || named.first().is_some_and(|word| word.contains(BETWEEN))
+    }
+
+    fn word(&mut self, word: String) {
+        match self.behind.is_empty() {
+            true => self.words.push(word),
+            false => self.behind.push(ToolWord::Plain(word)),
+        }
+    }
+
+    /// The last one of a kind counts; two kinds are a mistake.
+    fn writes_to(&mut self, to: Destination) -> Result<(), ArgsError> {
+        let before = self.options.out.replace(to);
+        match (&before, &self.options.out) {
+            (Some(Destination::File(_)), Some(Destination::Folder(_)))
+            | (Some(Destination::Folder(_)), Some(Destination::File(_))) => Err(ArgsError::OutTwice),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads the words of a command line.
+pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
+    let mut typed = Typed::default();
+    let mut parser = Parser::from_args(args);
+    loop {
+        let next = parser.try_raw_args().and_then(|raw| Some(raw.peek()?.to_owned()));
+        if typed.words.is_empty() && next.as_ref().is_some_and(|arg| arg == "--") {
+            typed.literal = true;
+        }
+        // A value of a flag before it: no option is a number.
+        if let Some(number) = next.and_then(|arg| arg.into_string().ok()).filter(|arg| is_negative(arg))
+            && typed.has_tool()
+        {
+            drop(parser.raw_args()?.next());
+            typed.word(number);
+            continue;
+        }
+        match parser.next()? {
+            None => return Ok(typed),
+            Some(Arg::Value(word)) => typed.word(word.string()?),
+            Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
+            Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
+            Some(Arg::Long("json" | "exit-codes")) => {}
+            Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
+            Some(Arg::Long("out")) => typed.writes_to(Destination::File(PathBuf::from(parser.value()?)))?,
+            Some(Arg::Long("out-dir")) => typed.writes_to(Destination::Folder(PathBuf::from(parser.value()?)))?,
+            Some(Arg::Long("timeout")) => typed.options.timeout = Some(timeout(&parser.value()?.string()?)?),
+            Some(Arg::Long(name)) if typed.has_tool() => {
+                let name = name.to_owned();
+                let value = parser.optional_value().map(ValueExt::string).transpose()?;
+                typed.behind.push(ToolWord::Flag(name, value));
+            }
+            Some(Arg::Long("search")) => typed.search = true,
+            Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
+            Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),
+            Some(other) => return Err(other.unexpected().into()),
+        }
+    }
+}
+
+fn is_negative(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}

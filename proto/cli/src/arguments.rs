@@ -1,0 +1,138 @@
+//! What was typed, as the arguments of a call: JSON, and flags that beat it member by member.
+
+use std::collections::BTreeMap;
+
+use footbridge_proto::{json, text::Escaped};
+use serde_json::{Value, value::RawValue};
+
+use crate::flags::{ToolFlags, TypedFlag};
+
+/// The arguments of a call.
+#[derive(Debug)]
+pub struct MergedArguments {
+    /// A JSON object.
+    pub json: Box<RawValue>,
+    /// Members that JSON and a flag give different values; the flag's counts.
+    beaten: Vec<String>,
+}
+
+/// Why what was typed makes no arguments.
+#[derive(Debug, thiserror::Error)]
+pub enum NotMerged {
+    /// Parsers read the JSON differently.
+    #[error("the arguments cannot be used: {0}")]
+    Json(#[from] json::JsonError),
+    /// It is none.
+    #[error("the arguments are no object: {0}")]
+    NoObject(serde_json::Error),
+    /// A flag is of a member of what is no object.
+    #[error("--{} is of a member of \"{}\", and the JSON says that this is no object", Escaped(.0), Escaped(.1))]
+    NoMembers(String, String),
+    /// The call needs more.
+    #[error("these arguments are required and missing: {}", .0.join(", "))]
+    Missing(Vec<String>),
+}
+
+/// Members of an object, each as its text.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// Puts flags over JSON. What a tool requires must be there by then.
+///
+/// # Errors
+/// [`NotMerged`].
+pub fn merged(
+    given: Option<&RawValue>,
+    typed: Vec<TypedFlag>,
+    flags: &ToolFlags,
+) -> Result<MergedArguments, NotMerged> {
+    let text = given.map_or("{}", RawValue::get);
+    json::check(text.as_bytes(), json::MAX_ARGUMENT_DEPTH)?;
+    // `null` counts as nothing.
+    let members: Option<Members> = serde_json::from_str(text).map_err(NotMerged::NoObject)?;
+    let (mut all, mut beaten) = (members.unwrap_or_default(), Vec::new());
+    for TypedFlag { path, json } in typed {
+        let value = RawValue::from_string(json).map_err(NotMerged::NoObject)?;
+        if put(&mut all, &path, &path, value)? {
+            beaten.push(path.join("."));
+        }
+    }
+    let missing = flags.missing(|name| all.contains_key(name));
+    if !missing.is_empty() {
+        return Err(NotMerged::Missing(missing));
+    }
+    Ok(MergedArguments { json: object(&all).map_err(NotMerged::NoObject)?, beaten })
+}
+
+/// Puts a value where a path leads, and says whether another was there.
+fn put(all: &mut Members, path: &[String], rest: &[String], value: Box<RawValue>) -> Result<bool, NotMerged> {
+    let [name, below @ ..] = rest else { return Ok(false) };
+    if below.is_empty() {
+        let before = all.insert(name.clone(), value.clone());
+        return Ok(before.is_some_and(|before| before.get() != value.get()));
+    }
+    let within = all.get(name).map(|raw| serde_json::from_str::<Option<Members>>(raw.get()));
+    let within = within.transpose().map_err(|_| NotMerged::NoMembers(path.join("."), name.clone()))?;
+    let mut within = within.flatten().unwrap_or_default();
+    let beats = put(&mut within, path, below, value)?;
+    all.insert(name.clone(), object(&within).map_err(NotMerged::NoObject)?);
+    Ok(beats)
+}
+
+fn object(members: &Members) -> serde_json::Result<Box<RawValue>> {
+    let members: Vec<String> =
+        members.iter().map(|(name, raw)| format!("{}:{raw}", Value::from(name.as_str()))).collect();
+    RawValue::from_string(format!("{{{}}}", members.join(",")))
+}
+
+impl MergedArguments {
+    /// What is to be said of it, a line each.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.beaten.iter().map(|name| format!("--{} beats \"{0}\" of the JSON", Escaped(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn put(given: &str, typed: &[(&str, &str)]) -> Result<MergedArguments, String> {
+        let schema = json!({"properties": {"a": {"type": "string"}, "b": {"type": "object"}}, "required": ["a", "b"]});
+        let raw = RawValue::from_string(given.to_owned()).unwrap();
+        let one = |(path, json): &(&str, &str)| TypedFlag {
+            path: path.split('.').map(str::to_owned).collect(),
+            json: (*json).to_owned(),
+        };
+        let typed = typed.iter().map(one).collect();
+        merged(Some(&raw), typed, &ToolFlags::of(&schema, &[])).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_beat_json_member_by_member_and_nothing_loses_digits() {
+        let given = r#"{"b": {"n": 1.50}, "c": 12345678901234567890123, "a": "x"}"#;
+        let got = put(given, &[("a", "\"y\"")]).unwrap();
+        assert_eq!(got.json.get(), r#"{"a":"y","b":{"n": 1.50},"c":12345678901234567890123}"#);
+        assert_eq!(got.notes().collect::<Vec<_>>(), ["--a beats \"a\" of the JSON"]);
+        let got = put(given, &[("b.n", "2"), ("b.x.y", "3")]).unwrap();
+        assert_eq!(got.json.get(), r#"{"a":"x","b":{"n":2,"x":{"y":3}},"c":12345678901234567890123}"#);
+        assert_eq!(got.notes().collect::<Vec<_>>(), ["--b.n beats \"b.n\" of the JSON"]);
+        assert!(put(r#"{"a": "y", "b": {}}"#, &[("a", "\"y\"")]).unwrap().beaten.is_empty());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_as_it_can_be_given() {
+        assert!(put("null", &[]).unwrap_err().ends_with("missing: --a, --b"));
+        assert!(put("{}", &[("a", "1")]).unwrap_err().ends_with("missing: --b"));
+        assert!(put(r#"{"b": 3}"#, &[("b.n", "1")]).unwrap_err().contains("--b.n is of a member of \"b\""));
+    }
+
+    #[test]
+    fn json_that_parsers_read_differently_is_refused() {
+        for given in [r#"{"a":1,"a":2}"#, "[]", "7"] {
+            assert!(put(given, &[]).is_err(), "{given}");
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(70), "]".repeat(70));
+        assert!(put(&deep, &[]).unwrap_err().contains("deeper"));
+    }
+}

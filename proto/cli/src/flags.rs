@@ -1,0 +1,539 @@
+//! A tool's input schema as flags, and what was typed of them as JSON.
+//!
+//! Every argument is a flag. Texts, numbers, yes or no and one of a few values are words; lists are these by repetition,
+//! or one JSON list; objects are JSON, and their members flags behind a dot. `--no-NAME` says no. What has the name of
+//! an option of the command is `--arg.NAME`. The schema is the server's own text: names that no flag can have are left to
+//! JSON, and everything shown is escaped. It checks only what makes a word into JSON; whether the arguments fit is the
+//! bridge's to say.
+
+use footbridge_proto::text::{Escaped, needs_escape};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    schema::{kind, meant, properties, required, sample},
+    signature::type_of,
+    suggest::instead,
+};
+
+/// Most properties that become flags.
+const MOST_FLAGS: usize = 200;
+/// How deep members of objects are flags.
+const MOST_DEPTH: usize = 4;
+/// Longest name of a flag, and longest text that is shown of a property.
+const MOST_NAME: usize = 64;
+const MOST_SHOWN: usize = 300;
+/// More values than this are not listed.
+pub const MOST_LISTED: usize = 20;
+/// What is before the name of an argument that an option has.
+const PREFIX: &str = "arg.";
+
+/// What one word of a flag is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FlagValue {
+    /// Any text.
+    Text,
+    /// A whole number, of any size.
+    Integer,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Boolean,
+    /// One of these: as it is typed, and as JSON.
+    OneOf(Vec<(String, Value)>),
+    /// A JSON object.
+    Object,
+    /// JSON of any kind; where a text will do, what is no JSON is one.
+    Json {
+        /// Whether a text will do.
+        or_text: bool,
+    },
+}
+
+/// An argument that is a flag.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flag {
+    /// What is typed behind the two dashes.
+    pub name: String,
+    /// Where in the arguments it is.
+    path: Vec<String>,
+    /// What one word of it is.
+    pub word: FlagValue,
+    /// Whether it may be repeated.
+    pub is_list: bool,
+    /// Whether a call needs it.
+    pub is_required: bool,
+    /// What the schema says of it, and what it is where it is left out.
+    pub shown: String,
+    /// Its type, as signatures have it.
+    pub kind: String,
+    /// A word for an example.
+    sample: String,
+}
+
+/// What of a tool's arguments can be typed as flags.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolFlags {
+    /// Those that can.
+    pub flags: Vec<Flag>,
+    /// Arguments that are said in JSON alone, since no flag can have their names.
+    pub in_json: Vec<String>,
+    required: Vec<String>,
+}
+
+/// An argument as it was typed: where it is, and its JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedFlag {
+    /// The names that lead there.
+    pub path: Vec<String>,
+    /// Its JSON.
+    pub json: String,
+}
+
+/// One word behind the name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolWord {
+    /// A flag, with what is behind its `=`.
+    Flag(String, Option<String>),
+    /// Anything else.
+    Plain(String),
+}
+
+/// Why typed flags are none of a tool's.
+#[derive(Debug, thiserror::Error)]
+pub enum BadFlag {
+    /// There is no such flag.
+    #[error("unknown flag --{}{}", Escaped(.0), .1)]
+    Unknown(String, String),
+    /// It has no value.
+    #[error("--{0} needs a value behind it: {1}")]
+    NoValue(String, String),
+    /// Its value is none.
+    #[error("--{0}: {1}")]
+    Value(String, String),
+}
+
+impl ToolFlags {
+    /// Of a schema; `taken` are names of options that are not the tool's.
+    #[must_use]
+    pub fn of(schema: &Value, taken: &[&str]) -> Self {
+        let mut found = Self { required: required(schema).map(str::to_owned).collect(), ..Self::default() };
+        // Members of objects come after all arguments, so that none is left out for them.
+        let mut level: Vec<(Vec<String>, &Value)> = vec![(Vec::new(), schema)];
+        for depth in 0..MOST_DEPTH {
+            let mut below = Vec::new();
+            for (path, object) in level {
+                for (name, property) in properties(object) {
+                    let path: Vec<String> = path.iter().chain([name]).cloned().collect();
+                    found.add(&path, property, schema, taken);
+                    if depth + 1 < MOST_DEPTH && kind(meant(property, schema)) == Some("object") {
+                        below.push((path, meant(property, schema)));
+                    }
+                }
+            }
+            level = below;
+        }
+        found
+    }
+
+    fn add(&mut self, path: &[String], property: &Value, schema: &Value, taken: &[&str]) {
+        let joined = path.join(".");
+        let name = if taken.contains(&joined.as_str()) { format!("{PREFIX}{joined}") } else { joined };
+        let is_new = !self.flags.iter().any(|flag| flag.name == name);
+        if is_name(&name) && is_new && self.flags.len() < MOST_FLAGS {
+            let is_required = path.len() == 1 && self.required.contains(&path[0]);
+            self.flags.push(flag(name, path, property, schema, is_required));
+        } else if let [own] = path {
+            self.in_json.push(own.clone());
+        }
+    }
+
+    /// The flag that is meant by a name: its own, with `-` for `_`, in other capitals, or behind `arg.`.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Flag> {
+        let folded = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let by = |is: &dyn Fn(&Flag) -> bool| {
+            let mut all = self.flags.iter().filter(|flag| is(flag));
+            all.next().filter(|_| all.next().is_none())
+        };
+        let own = by(&|flag| flag.name == name);
+        let own = own.or_else(|| by(&|flag| name.strip_prefix(PREFIX).is_some_and(|name| flag.path.join(".") == name)));
+        own.or_else(|| by(&|flag| folded(&flag.name) == folded(name)))
+    }
+
+    /// Reads what was typed behind a tool's name: its flags, and the words that belong to none.
+    ///
+    /// # Errors
+    /// [`BadFlag`].
+    pub fn read(&self, words: Vec<ToolWord>) -> Result<(Vec<TypedFlag>, Vec<String>), BadFlag> {
+        let (mut given, mut plain): (Vec<(&Flag, Vec<String>)>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut words = words.into_iter().peekable();
+        while let Some(word) = words.next() {
+            let (name, value) = match word {
+                ToolWord::Plain(word) => {
+                    plain.push(word);
+                    continue;
+                }
+                ToolWord::Flag(name, value) => (name, value),
+            };
+            let (flag, is_no) = self.typed(&name)?;
+            let is_switch = flag.word == FlagValue::Boolean && !flag.is_list;
+            let value = match (value, is_switch) {
+                (Some(value), _) if !is_no => value,
+                (None, true) => (!is_no).to_string(),
+                (None, false) if matches!(words.peek(), Some(ToolWord::Plain(_))) => match words.next() {
+                    Some(ToolWord::Plain(value)) => value,
+                    _ => String::new(),
+                },
+                (Some(_), _) => return Err(BadFlag::Value(name, "it takes no value".to_owned())),
+                (None, false) => return Err(BadFlag::NoValue(flag.name.clone(), flag.kind.clone())),
+            };
+            match given.iter_mut().find(|(known, _)| known.name == flag.name) {
+                Some((_, values)) => values.push(value),
+                None => given.push((flag, vec![value])),
+            }
+        }
+        let typed = given.into_iter().map(|(flag, values)| flag.typed(&values));
+        Ok((typed.collect::<Result<_, _>>()?, plain))
+    }
+
+    /// The flag of this name, and whether it is said not to be.
+    fn typed(&self, name: &str) -> Result<(&Flag, bool), BadFlag> {
+        if let Some(flag) = self.find(name) {
+            return Ok((flag, false));
+        }
+        let no = name.strip_prefix("no-").and_then(|name| self.find(name));
+        if let Some(flag) = no.filter(|flag| flag.word == FlagValue::Boolean && !flag.is_list) {
+            return Ok((flag, true));
+        }
+        let known: Vec<&str> = self.flags.iter().map(|flag| flag.name.as_str()).collect();
+        Err(BadFlag::Unknown(name.to_owned(), instead(name, &known, "the tool takes no arguments")))
+    }
+
+    /// What is required and not among these, each as it can be given.
+    pub fn missing(&self, given: impl Fn(&str) -> bool) -> Vec<String> {
+        let missing = self.required.iter().filter(|name| !given(name));
+        let as_given = |name: &String| match self.flags.iter().find(|flag| flag.path == [name.as_str()]) {
+            Some(flag) => format!("--{}", flag.name),
+            None => format!("{} (in JSON)", Escaped(name)),
+        };
+        missing.map(as_given).collect()
+    }
+
+    /// The words of an example, without the tool's name: all that a call needs.
+    #[must_use]
+    pub fn example(&self) -> String {
+        let needed: Vec<&Flag> = self.flags.iter().filter(|flag| flag.is_required).collect();
+        let shown = if needed.is_empty() { self.flags.iter().take(1).collect() } else { needed };
+        shown.iter().map(|flag| flag.example()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a flag takes, where that is one of a few words.
+    #[must_use]
+    pub fn choices(&self, name: &str) -> Vec<String> {
+        match self.find(name).map(|flag| &flag.word) {
+            Some(FlagValue::OneOf(values)) => values.iter().map(|(typed, _)| typed.clone()).collect(),
+            Some(FlagValue::Boolean) => vec!["true".to_owned(), "false".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$' | '@' | '/' | ':');
+    (1..=MOST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
+}
+
+fn flag(name: String, path: &[String], property: &Value, schema: &Value, is_required: bool) -> Flag {
+    let at = meant(property, schema);
+    let (word, is_list) = match kind(at) {
+        Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
+        _ => (word(at, schema), false),
+    };
+    let text = |key: &str| property.get(key).or_else(|| at.get(key));
+    let mut shown = text("description").and_then(Value::as_str).map(short).unwrap_or_default();
+    if let Some(default) = text("default").filter(|default| !default.is_null()) {
+        let default = short(&plain(default));
+        shown.push_str(&format!("{}[default: {default}]", if shown.is_empty() { "" } else { " " }));
+    }
+    let mut sample = sample(property, schema);
+    // One word of a list; it is needed where the list is.
+    if let Some(items) = sample.as_array().filter(|_| is_list) {
+        let least = || at.get("items").map_or(Value::Null, |items| crate::schema::sample(items, schema));
+        sample = if items.len() > 1 { sample } else { items.first().cloned().unwrap_or_else(least) };
+    }
+    let (kind, sample) = (type_of(property, schema), plain(&sample));
+    Flag { name, path: path.to_vec(), word, is_list, is_required, shown, kind, sample }
+}
+
+/// What single word a schema takes.
+fn word(property: &Value, schema: &Value) -> FlagValue {
+    let at = meant(property, schema);
+    let of_enum = at.get("enum").and_then(Value::as_array).and_then(|values| one_of(values));
+    let by_kind = || match kind(at)? {
+        "string" => Some(FlagValue::Text),
+        "integer" => Some(FlagValue::Integer),
+        "number" => Some(FlagValue::Number),
+        "boolean" => Some(FlagValue::Boolean),
+        "object" => Some(FlagValue::Object),
+        _ => None,
+    };
+    let word = of_enum.or_else(by_kind);
+    word.unwrap_or_else(|| FlagValue::Json { or_text: kind(at).is_none() })
+}
+
+/// One of these values, if each is one word and can be told from the others.
+fn one_of(values: &[Value]) -> Option<FlagValue> {
+    let mut found: Vec<(String, Value)> = Vec::new();
+    for value in values.iter().filter(|value| !value.is_null()) {
+        let typed = plain(value);
+        let is_word = !value.is_object() && !value.is_array() && !typed.chars().any(needs_escape);
+        if !is_word || typed.len() > MOST_SHOWN || found.iter().any(|(other, _)| *other == typed) {
+            return None;
+        }
+        found.push((typed, value.clone()));
+    }
+    (!found.is_empty()).then_some(FlagValue::OneOf(found))
+}
+
+/// A value as it is typed.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn short(text: &str) -> String {
+    let escaped = Escaped(text).to_string();
+    match escaped.char_indices().nth(MOST_SHOWN) {
+        Some((at, _)) => format!("{}...", &escaped[..at]),
+        None => escaped,
+    }
+}
+
+impl FlagValue {
+    /// What was typed, as JSON.
+    ///
+    /// # Errors
+    /// What it takes instead.
+    pub fn json(&self, typed: &str) -> Result<String, String> {
+        let wrong = |takes: &str| Err(format!("\"{}\" is not what it takes: {takes}", Escaped(typed)));
+        let is_json = || serde_json::from_str::<&RawValue>(typed).is_ok();
+        match self {
+            Self::Text => Ok(Value::from(typed).to_string()),
+            Self::Integer if is_integer(typed) => Ok(typed.to_owned()),
+            Self::Integer => wrong("a whole number, such as 5"),
+            Self::Number if is_number(typed) => Ok(typed.to_owned()),
+            Self::Number => wrong("a number, such as 2.5"),
+            Self::Boolean if matches!(typed, "true" | "false") => Ok(typed.to_owned()),
+            Self::Boolean => wrong("true or false"),
+            Self::OneOf(values) => match values.iter().find(|(word, _)| word == typed) {
+                Some((_, value)) => Ok(value.to_string()),
+                None => {
+                    let known: Vec<&str> = values.iter().map(|(word, _)| word.as_str()).collect();
+                    Err(format!(
+                        "\"{}\" is none of its values{}",
+                        Escaped(typed),
+                        instead(typed, &known, "it has none")
+                    ))
+                }
+            },
+            Self::Object if typed.trim_start().starts_with('{') && is_json() => Ok(typed.to_owned()),
+            Self::Object => wrong("a JSON object, in { and }"),
+            Self::Json { .. } if is_json() => Ok(typed.to_owned()),
+            Self::Json { or_text: true } => Ok(Value::from(typed).to_string()),
+            Self::Json { or_text: false } => wrong("JSON"),
+        }
+    }
+
+    /// A word for what it takes.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Text => "TEXT",
+            Self::Integer => "INTEGER",
+            Self::Number => "NUMBER",
+            Self::Boolean => "BOOL",
+            Self::OneOf(_) => "VALUE",
+            Self::Object | Self::Json { .. } => "JSON",
+        }
+    }
+}
+
+impl Flag {
+    /// What was typed of it, as JSON. Of one that may not be repeated the last counts.
+    ///
+    /// # Errors
+    /// [`BadFlag::Value`].
+    pub fn typed(&self, values: &[String]) -> Result<TypedFlag, BadFlag> {
+        let json = if self.is_list { self.list(values) } else { self.word.json(values.last().map_or("", |it| it)) };
+        let json = json.map_err(|why| BadFlag::Value(self.name.clone(), why))?;
+        Ok(TypedFlag { path: self.path.clone(), json })
+    }
+
+    /// A JSON list counts as its items.
+    fn list(&self, values: &[String]) -> Result<String, String> {
+        let mut items = Vec::new();
+        for value in values {
+            match serde_json::from_str::<Vec<&RawValue>>(value) {
+                Ok(several) => items.extend(several.into_iter().map(|one| one.get().to_owned())),
+                Err(_) => items.push(self.word.json(value)?),
+            }
+        }
+        Ok(format!("[{}]", items.join(",")))
+    }
+
+    fn example(&self) -> String {
+        match self.word == FlagValue::Boolean && !self.is_list {
+            true => format!("--{}", self.name),
+            false => format!("--{} {}", self.name, quoted(&short(&self.sample))),
+        }
+    }
+}
+
+/// A word as a shell takes it.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+fn is_integer(typed: &str) -> bool {
+    let digits = typed.strip_prefix('-').unwrap_or(typed);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'))
+}
+
+fn is_number(typed: &str) -> bool {
+    let starts = typed.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    starts && serde_json::from_str::<serde_json::Number>(typed).is_ok() && typed.trim() == typed
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "$defs": {"Unit": {"type": "string", "enum": ["metric", "imperial"]}},
+            "properties": {
+                "city": {"type": "string", "description": "Which \u{1b}[2J", "examples": ["Bern"]},
+                "days": {"type": "integer", "default": 3},
+                "share": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+                "dry_run": {"type": ["boolean", "null"]},
+                "unit": {"$ref": "#/$defs/Unit"},
+                "level": {"enum": [1, 2, "max"]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "units": {"type": "array", "items": {"allOf": [{"$ref": "#/$defs/Unit"}]}},
+                "filter": {"type": "object", "required": ["owner"], "properties":
+                    {"owner": {"type": "object", "properties": {"name": {"type": "string"}}}, "n": {"type": "integer"}}},
+                "rows": {"type": "array", "items": {"type": "object"}},
+                "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                "json": {"type": "string"},
+                "maxCount": {"type": "integer"},
+                "a b": {"type": "string"},
+                "-x": {"type": "string"},
+            },
+            "required": ["city", "filter"],
+        })
+    }
+
+    fn words(words: &[&str]) -> Vec<ToolWord> {
+        let read = |word: &&str| match word.strip_prefix("--") {
+            Some(flag) => match flag.split_once('=') {
+                Some((name, value)) => ToolWord::Flag(name.to_owned(), Some(value.to_owned())),
+                None => ToolWord::Flag(flag.to_owned(), None),
+            },
+            None => ToolWord::Plain((*word).to_owned()),
+        };
+        words.iter().map(read).collect()
+    }
+
+    fn typed(typed: &[&str]) -> Result<String, String> {
+        let flags = ToolFlags::of(&schema(), &["json"]);
+        let (read, plain) = flags.read(words(typed)).map_err(|error| error.to_string())?;
+        let read: Vec<String> = read.into_iter().map(|one| format!("{}={}", one.path.join("/"), one.json)).collect();
+        Ok([read.join(" "), plain.join(" ")].join(if plain.is_empty() { "" } else { " | " }))
+    }
+
+    #[test]
+    fn words_become_json_of_the_kind_that_the_schema_asks_for() {
+        for (given, becomes) in [
+            (["--city", "Bern", "--days", "-3"].as_slice(), r#"city="Bern" days=-3"#),
+            (&["--days", "12345678901234567890123", "--share=2.50"], "days=12345678901234567890123 share=2.50"),
+            (&["--dry-run", "{}"], "dry_run=true | {}"),
+            (&["--dry_run=false", "--no-dry-run"], "dry_run=false"),
+            (&["--unit", "metric", "--level", "2", "--level=max"], r#"unit="metric" level="max""#),
+            (&["--tags", "a", "--tags", "1", "--tags", r#"["x","y"]"#], r#"tags=["a","1","x","y"]"#),
+            (&["--filter", r#"{"n": 1e400}"#], r#"filter={"n": 1e400}"#),
+            (&["--filter.owner.name", "x", "--filter.n=2"], r#"filter/owner/name="x" filter/n=2"#),
+            (&["--rows", r#"{"a":1}"#, "--rows", "[{}]"], r#"rows=[{"a":1},{}]"#),
+            (&["--either", "5", "--arg.json", "x"], r#"either=5 json="x""#),
+            (&["--either", "five"], r#"either="five""#),
+            (&["--max-count", "1"], "maxCount=1"),
+            (&["--arg.city=--out"], r#"city="--out""#),
+        ] {
+            assert_eq!(typed(given).as_deref(), Ok(becomes), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_do_not_fit_are_named_with_what_does() {
+        for (given, says) in [
+            (["--unit", "metrik"].as_slice(), "is none of its values; did you mean \"metric\"?"),
+            (&["--units", "x"], "is none of its values: there are metric, imperial"),
+            (&["--days", "2.5"], "whole number"),
+            (&["--days", "007"], "whole number"),
+            (&["--share", "NaN"], "a number, such as"),
+            (&["--dry_run=maybe"], "true or false"),
+            (&["--no-dry_run=true"], "takes no value"),
+            (&["--citty", "x"], "unknown flag --citty; did you mean \"city\"?"),
+            (&["--json", "x"], "unknown flag --json"),
+            (&["--no-city"], "unknown flag --no-city"),
+            (&["--filter", "x"], "a JSON object"),
+            (&["--rows", "x"], "a JSON object"),
+            (&["--city"], "--city needs a value behind it: str"),
+            (&["--city", "--days", "1"], "--city needs a value"),
+        ] {
+            let error = typed(given).unwrap_err();
+            assert!(error.contains(says), "{given:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_no_flag_can_say_and_what_is_missing_is_named() {
+        let flags = ToolFlags::of(&schema(), &["json"]);
+        assert_eq!(flags.in_json, ["a b", "-x"]);
+        assert_eq!(flags.missing(|_| false), ["--city", "--filter"]);
+        assert_eq!(flags.missing(|name| name == "city"), ["--filter"]);
+        assert_eq!(flags.example(), r#"--city Bern --filter '{"owner":{}}'"#);
+    }
+
+    #[test]
+    fn nothing_of_a_schema_steers_a_terminal_and_odd_ones_do_no_harm() {
+        let shown: String = ToolFlags::of(&schema(), &[]).flags.iter().map(|flag| flag.shown.clone()).collect();
+        assert!(!shown.contains('\u{1b}') && shown.contains("\\u{1b}"), "{shown}");
+        let many: serde_json::Map<String, Value> =
+            (0..300).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
+        assert_eq!(ToolFlags::of(&json!({"properties": many}), &[]).flags.len(), MOST_FLAGS);
+        let own = ToolFlags::of(
+            &json!({"properties": {"a": {"type": "object", "properties": {"b": {"$ref": "#/properties/a"}}}}}),
+            &[],
+        );
+        assert_eq!(own.flags.len(), MOST_DEPTH, "a schema within itself ends");
+        for odd in [
+            json!(null),
+            json!({"properties": 7}),
+            json!({"properties": {"a": true, "b": null, "c": {"$ref": "#/properties/c"}}}),
+            json!({"properties": {"a": {"type": "array"}, "b": {"enum": []}, "c": {"enum": [[1], {}]}}, "required": "a"}),
+            json!({"properties": {"a": {"enum": ["1", 1]}, "b": {"enum": ["\u{202e}"]}, "c": {"type": "new"}}}),
+        ] {
+            let flags = ToolFlags::of(&odd, &[]);
+            let words: Vec<&FlagValue> = flags.flags.iter().map(|flag| &flag.word).collect();
+            assert!(!words.iter().any(|word| matches!(word, FlagValue::OneOf(_))), "{odd}: {words:?}");
+            let _ = (flags.example(), flags.missing(|_| false));
+        }
+    }
+}

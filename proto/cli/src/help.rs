@@ -1,0 +1,163 @@
+//! A tool as a command explains it: its flags, an example, what of its result can be picked, and what its server says
+//! that it does.
+
+use std::fmt::Write as _;
+
+use footbridge_proto::{
+    text::{Escaped, EscapedLines, SafeJson},
+    wire::NO_DESCRIPTION,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    answers::ToolDescription,
+    flags::{ToolFlags, quoted},
+    schema::{kind, meant, properties, sample},
+    signature::type_of,
+};
+
+/// Paths of a result that are listed, and how deep they go.
+const MOST_PATHS: usize = 40;
+const MOST_DEPTH: usize = 4;
+/// Column width of a flag.
+const WIDTH: usize = 24;
+
+/// What hints say in words: their name, whether they hold, and what that means.
+const WORDS: [(&str, bool, &str); 7] = [
+    ("readOnlyHint", true, "it only reads"),
+    ("readOnlyHint", false, "it changes things"),
+    ("destructiveHint", true, "it may destroy"),
+    ("destructiveHint", false, "it only adds"),
+    ("idempotentHint", true, "called again with the same arguments it changes nothing more"),
+    ("openWorldHint", true, "it reaches beyond its server"),
+    ("openWorldHint", false, "it stays within its server"),
+];
+
+/// All that it takes to call a tool; `command` is what is typed before the arguments.
+#[must_use]
+pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> String {
+    let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION).trim();
+    let mut out = format!("{}\n\nUsage: {command} [FLAGS] [JSON | @FILE | -]\n", EscapedLines(description));
+    if flags.flags.is_empty() {
+        out.push_str("\nIt takes no arguments that are known: '{}' calls it.\n");
+    } else {
+        out.push_str("\nFlags, each of which beats the JSON:\n");
+    }
+    for flag in &flags.flags {
+        let left = format!("--{} {}", flag.name, flag.kind);
+        let required = if flag.is_required { "required. " } else { "" };
+        let repeated = if flag.is_list { " [may be repeated]" } else { "" };
+        let _ = writeln!(out, "  {left:WIDTH$} {required}{}{repeated}", flag.shown);
+    }
+    for name in &flags.in_json {
+        let _ = writeln!(out, "  {} in JSON alone", Escaped(name));
+    }
+    let json = SafeJson(&sample(&tool.input_schema, &tool.input_schema).to_string()).to_string();
+    let _ = write!(out, "\nExamples:\n");
+    if !flags.flags.is_empty() {
+        let _ = writeln!(out, "  {command} {}", flags.example());
+    }
+    let _ = writeln!(out, "  {command} {}", quoted(&if json.starts_with('{') { json } else { "{}".to_owned() }));
+    out.push_str(&of_result(tool));
+    out
+}
+
+/// What of its result can be picked, and what its server says that it does.
+#[must_use]
+pub fn of_result(tool: &ToolDescription) -> String {
+    let mut out = String::new();
+    let paths = tool.output_schema.as_ref().map(paths).unwrap_or_default();
+    if !paths.is_empty() {
+        let _ = write!(out, "\nThe result is JSON, of which jq takes a part by its path:\n{paths}");
+    }
+    let says = tool.annotations.as_ref().map(in_words).unwrap_or_default();
+    if !says.is_empty() {
+        let _ = writeln!(out, "\nAs its server says: {says}.");
+    }
+    out
+}
+
+/// The paths of a result, a line each.
+#[must_use]
+pub fn paths(schema: &Value) -> String {
+    let mut lines = Vec::new();
+    add_paths(schema, schema, "", 0, &mut lines);
+    if lines.len() > MOST_PATHS {
+        lines.truncate(MOST_PATHS);
+        lines.push("  ...".to_owned());
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn add_paths(property: &Value, root: &Value, path: &str, depth: usize, lines: &mut Vec<String>) {
+    let at = meant(property, root);
+    if lines.len() > MOST_PATHS || depth > MOST_DEPTH {
+        return;
+    }
+    let mut is_leaf = true;
+    if kind(at) == Some("array")
+        && let Some(items) = at.get("items")
+    {
+        return add_paths(items, root, &format!("{path}[]"), depth + 1, lines);
+    }
+    for (name, member) in properties(at) {
+        is_leaf = false;
+        let is_plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let step = if is_plain {
+            format!(".{name}")
+        } else {
+            format!("[{}]", SafeJson(&Value::from(name.as_str()).to_string()))
+        };
+        add_paths(member, root, &format!("{path}{step}"), depth + 1, lines);
+    }
+    if is_leaf && !path.is_empty() {
+        lines.push(format!("  {path}  {}", type_of(at, root)));
+    }
+}
+
+/// What hints say.
+fn in_words(annotations: &Map<String, Value>) -> String {
+    let held = WORDS.iter().filter(|(name, is, _)| annotations.get(*name).and_then(Value::as_bool) == Some(*is));
+    // Of what only reads it means nothing whether it destroys.
+    let reads = annotations.get("readOnlyHint") == Some(&Value::Bool(true));
+    let held = held.filter(|(name, ..)| !(reads && matches!(*name, "destructiveHint" | "idempotentHint")));
+    held.map(|(_, _, words)| *words).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_is_explained_with_flags_an_example_paths_and_its_hints() {
+        let schema = json!({"type": "object", "required": ["city"], "properties": {
+            "city": {"type": "string", "description": "Which", "examples": ["Bern"]}, "days": {"type": "integer"}}});
+        let output = json!({"type": "object", "properties": {"tempC": {"type": "number"},
+            "days": {"type": "array", "items": {"type": "object", "properties": {"a b": {"type": "string"}}}}}});
+        let tool = json!({"name": "t", "description": "Gets it\u{1b}", "inputSchema": schema, "outputSchema": output,
+            "annotations": {"readOnlyHint": true, "destructiveHint": true, "openWorldHint": true}});
+        let tool: ToolDescription = serde_json::from_value(tool).unwrap();
+        let text = explained(&tool, &ToolFlags::of(&schema, &[]), "tool-cli s t");
+        for part in [
+            "Gets it\\u{1b}\n\nUsage: tool-cli s t [FLAGS]",
+            "\n  --city str               required. Which\n",
+            "\n  tool-cli s t --city Bern\n  tool-cli s t '{\"city\":\"Bern\"}'\n",
+            "\n  .tempC  num\n  .days[][\"a b\"]  str\n",
+            "\nAs its server says: it only reads; it reaches beyond its server.\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let none: ToolDescription = serde_json::from_value(json!({"name": "t"})).unwrap();
+        let text = explained(&none, &ToolFlags::default(), "x");
+        assert!(text.contains("It takes no arguments") && text.contains("\n  x '{}'\n"), "{text}");
+    }
+
+    #[test]
+    fn paths_of_any_schema_end() {
+        let own = json!({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}});
+        assert!(paths(&own).lines().count() <= MOST_PATHS + 1);
+        assert_eq!(paths(&json!(true)), "");
+    }
+}

@@ -2,7 +2,7 @@
 //! what children get of the harness: what it was started with, not what it made of itself.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{collections::BTreeSet, fs, os::unix::process::CommandExt as _, process::Command};
+use std::{collections::BTreeSet, fs, os::unix::process::CommandExt as _, path::Path, process::Command};
 
 use footbridge_processes::keeper::Confinement;
 use footbridge_tests::{Bridge, Host, NOBODY, Running, Servers, skipped};
@@ -15,7 +15,8 @@ use nix::{
 };
 use serde_json::{Value, json};
 
-/// An MCP server with two tools: `look` says what it can do to a process, `state` what it is itself.
+/// An MCP server with three tools: `look` says what it can do to a process, `reach` what it finds in a folder and can
+/// make there, `state` what it is itself.
 const SPY: &str = r#"
 look() {
   for what in environ mem maps; do (: < /proc/$1/$what) 2>/dev/null && printf '%s ' $what; done
@@ -28,16 +29,22 @@ state() {
   grep -E 'NoNewPrivs|SigBlk|SigIgn' /proc/self/status | tr '\t' ' '
   echo variables=$(env | cut -d= -f1 | sort)
 }
+reach() {
+  for at in "$1"/* "$1"/*/*; do test -e "$at" && printf '%s ' "${at##*/}"; done
+  for at in "$1" "$1"/*; do (: > "$at/made") 2>/dev/null && printf 'writes %s ' "${at##*/}"; done
+}
 while IFS= read -r line; do
   id=${line#*'"id":'}; id=${id%%[,\}]*}
   case $line in
     *'"method":"initialize"'*)
       result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
     *'"method":"tools/list"'*)
-      result='{"tools":[{"name":"look","inputSchema":{"type":"object"}},{"name":"state","inputSchema":{"type":"object"}}]}';;
+      result='{"tools":[{"name":"look","inputSchema":{"type":"object"}},{"name":"state","inputSchema":{"type":"object"}},{"name":"reach","inputSchema":{"type":"object"}}]}';;
     *'"name":"state"'*) result='{"content":[{"type":"text","text":"'$(state | tr '\n' ';')'"}]}';;
     *'"name":"look"'*)
       pid=${line#*'"pid":'}; result='{"content":[{"type":"text","text":"'$(look ${pid%%[!0-9]*})'"}]}';;
+    *'"name":"reach"'*)
+      path=${line#*'"folder":"'}; result='{"content":[{"type":"text","text":"'$(reach ${path%%\"*})'"}]}';;
     *) continue;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
@@ -117,6 +124,45 @@ fn a_server_that_is_not_confined_can_do_nothing_but_signal_what_is_the_harness_s
     for pid in [keeper, bridge.harness().pid()] {
         assert_eq!(look(&bridge, "one", pid), "signal", "to {pid}");
     }
+}
+
+/// What a spy finds below a folder, and can write there.
+fn reach(bridge: &Bridge, spy: &str, folder: &Path) -> String {
+    bridge.guest.runs(&[spy, "reach", &json!({"folder": folder}).to_string()]).well().trim().to_owned()
+}
+
+#[test]
+fn a_server_neither_sees_nor_changes_what_the_harness_keeps() {
+    let test = "a_server_neither_sees_nor_changes_what_the_harness_keeps";
+    let mut names = Command::new("unshare");
+    if geteuid().is_root() {
+        names.uid(NOBODY).gid(NOBODY);
+    }
+    if !names.args(["--user", "--pid", "--mount", "--fork", "true"]).status().is_ok_and(|status| status.success()) {
+        return skipped(test, "no namespaces for an ordinary user here");
+    }
+    let mut spies = host(&[("one", json!({})), ("open", json!({"confine": false}))]);
+    let config = spies.path().join("config/footbridge");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("policy.toml"), "").unwrap();
+    if geteuid().is_root() {
+        [spies.path().join("config"), config.clone(), config.join("policy.toml")]
+            .iter()
+            .for_each(|path| std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
+    }
+    let configs = spies.path().join("config");
+    spies = spies.env("XDG_CONFIG_HOME", configs);
+    let (state, runtime) = (spies.state(), spies.runtime());
+    let mut bridge = spies.opens();
+    assert_eq!(reach(&bridge, "one", &state), "");
+    assert_eq!(reach(&bridge, "one", &runtime), "");
+    assert_eq!(reach(&bridge, "one", &config), "policy.toml");
+    assert!(config.join("policy.toml").exists() && state.join("state.db").exists() && runtime.exists());
+    // The same program, when it is told that it may.
+    let seen = reach(&bridge, "open", &state.join("audit"));
+    assert!(seen.contains(".jsonl") && seen.contains("writes audit"), "{seen}");
+    bridge.ends();
+    bridge.host.leaves_nothing_behind();
 }
 
 #[test]

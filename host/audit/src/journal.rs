@@ -8,7 +8,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -204,8 +204,22 @@ impl FileJournal {
         self.file.set_len(self.end())
     }
 
+    /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record.
+    fn check_place(&self) -> io::Result<()> {
+        let (ours, there) = (self.file.metadata()?, self.path.symlink_metadata());
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "{} was removed or replaced while the record was being written: put it back, or start again for a new chain, \
+             and find out who did it",
+            self.path.display()
+        )))
+    }
+
     /// Writes bytes at the end, and makes sure that what is before them is what it should be.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.check_place()?;
         if self.torn {
             self.cut_back()?;
             self.file.write_all_at(&self.appended, self.durable)?;

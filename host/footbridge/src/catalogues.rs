@@ -28,7 +28,7 @@ async fn looked_at(
     config: Config,
     wanted: impl Fn(&ServerSpec) -> bool,
 ) -> (Vec<(ServerName, Result<Arc<Offered>, Unavailable>)>, Vec<ServerReport>) {
-    let Config { servers, limits, gathered, start_folders: folders, .. } = config;
+    let Config { servers, limits, gathered, own_folders: folders, .. } = config;
     let budget = Budget::new(limits.edge.held_bytes);
     let wait = limits.servers.start_time + limits.servers.list_time;
     let redactor = Redactor::new(&gathered.secrets);

@@ -59,7 +59,7 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
     let asks_people = config.approval.watch.unwrap_or(true);
-    let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
+    let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
     let harness = Harness::start(config, recorder, launcher, pins, Some(Arc::new(ServerLogs::new(state, front))));
     let harness = harness.context("cannot write the record")?;
     if asks_people {

@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use footbridge_processes::keeper::{Kept, KeptCommand, LostKeeper, ProgramEnd, ProgramStream, SpawnError, Step};
+use footbridge_processes::sandbox::files::FilePlan;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
@@ -317,7 +318,7 @@ async fn as_harness_of_a_confined_program() {
         "setsid sh -c 'setsid sleep 1000 & exec sleep 1000' & (exec sleep 1000 &) ; echo started; exec sleep 1000";
     let streams =
         |command: KeptCommand| command.streams(ProgramStream::Null, ProgramStream::Pipe, ProgramStream::Given(held));
-    let mut kept = streams(shell(script).confined()).spawn().await.unwrap();
+    let mut kept = streams(shell(script).confined(FilePlan::default())).spawn().await.unwrap();
     assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "started");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", kept.pid())).unwrap();
     let keeper = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(1).unwrap().to_owned();
@@ -360,10 +361,10 @@ async fn nothing_of_a_confined_program_outlives_harness_and_keeper_that_are_kill
 #[tokio::test]
 async fn a_confined_program_sees_its_own_processes_and_is_the_same_user() {
     let script = "id -u; test -d /proc/$$ && readlink /proc/self/exe >/dev/null && echo own; kill -0 $$ && echo there";
-    let (text, ended) = output_of(shell(script).confined()).await;
+    let (text, ended) = output_of(shell(script).confined(FilePlan::default())).await;
     let user = nix::unistd::geteuid();
     assert_eq!((text, ended), (format!("{user}\nown\nthere\n"), ProgramEnd::Exited(0)));
-    let (_, ended) = output_of(shell("setsid sleep 1000 & kill -TERM $$").confined()).await;
+    let (_, ended) = output_of(shell("setsid sleep 1000 & kill -TERM $$").confined(FilePlan::default())).await;
     assert_eq!(ended, ProgramEnd::Signaled(15), "it is no init, which signals would not end");
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use footbridge_core::{budget::Budget, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_mcp::{ProtocolChoice, ServerReport, ServerSpec, ServerState, Servers, ServersContext, TransportSpec};
-use footbridge_processes::launch::{Launcher, ProgramSpec, StartFolders};
+use footbridge_processes::launch::{Launcher, OwnFolders, ProgramSpec};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -34,7 +34,7 @@ async fn kept(command: &str, mode: &str) -> Servers {
         disabled_tools: Default::default(),
     };
     let launcher =
-        Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: StartFolders::default() };
+        Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: OwnFolders::default() };
     let limits = Limits::default();
     let budget = Budget::new(limits.edge.held_bytes);
     Servers::start(

@@ -67,6 +67,7 @@ pub struct Kept {
     /// The controlling end of the program's terminal, if it has one.
     pub terminal: Option<OwnedFd>,
     pid: Pid,
+    apart: bool,
     keeper: Child,
     channel: AsyncFd<OwnedFd>,
     ended: Option<ProgramEnd>,
@@ -123,6 +124,11 @@ impl Kept {
     /// Starts to describe a program, by path or by a name on the PATH of the environment that it gets.
     pub fn command(program: impl AsRef<std::ffi::OsStr>) -> KeptCommand {
         KeptCommand::new(program.as_ref())
+    }
+
+    /// Whether the program was confined, and got namespaces of its own for it: see [`KeptCommand::confined`].
+    pub fn is_apart(&self) -> bool {
+        self.apart
     }
 
     /// The program's pid as seen from here; in a sandbox it sees itself as 1.

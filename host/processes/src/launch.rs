@@ -24,10 +24,13 @@ use tokio::{
 };
 
 mod once;
+mod own_folders;
 mod start_folder;
 
+pub use own_folders::OwnFolders;
 pub use start_folder::{StartFolder, StartFolders};
 
+use crate::file_plan::FilePlan;
 use crate::keeper::{Confinement, Kept, ProgramEnd, ProgramStream, SpawnError};
 use footbridge_core::secret::Secret;
 
@@ -60,8 +63,8 @@ pub enum Launcher {
     Kept {
         /// See above.
         helper: Option<PathBuf>,
-        /// Where programs start that name no folder.
-        folders: StartFolders,
+        /// The harness's own folders.
+        folders: OwnFolders,
     },
     /// As children of this process, each in a group of its own: for programs that only embed this library. What
     /// leaves its group is left behind. Those that name no folder start in `/`.
@@ -121,7 +124,10 @@ impl Launcher {
             let made = if spec.cwd.is_none() { Some(self.folder()?) } else { None };
             let at = spec.cwd.as_deref().or(made.as_ref().map(StartFolder::path)).unwrap_or(Path::new("/"));
             let mut launched = match self {
-                Self::Kept { helper, .. } => kept(spec, at, helper.as_ref()).await?,
+                Self::Kept { helper, folders } => {
+                    let own_files = spec.confine.then(|| folders.plan(made.as_ref()));
+                    kept(spec, at, own_files, helper.as_ref()).await?
+                }
                 Self::Direct => direct(spec, at)?,
             };
             launched.process._folder = made;
@@ -136,7 +142,7 @@ impl Launcher {
     /// When it cannot be made.
     pub fn folder(&self) -> io::Result<StartFolder> {
         match self {
-            Self::Kept { folders, .. } => folders.make(),
+            Self::Kept { folders, .. } => folders.start.make(),
             Self::Direct => StartFolders::default().make(),
         }
     }
@@ -148,18 +154,27 @@ impl Launcher {
     }
 }
 
-async fn kept(spec: &ProgramSpec, folder: &Path, helper: Option<&PathBuf>) -> io::Result<Launched> {
+async fn kept(
+    spec: &ProgramSpec,
+    folder: &Path,
+    own_files: Option<FilePlan>,
+    helper: Option<&PathBuf>,
+) -> io::Result<Launched> {
+    let confined = own_files.is_some();
     let env = spec.env.iter().map(|(name, value)| (name, value.expose()));
     let [stdin, stdout, stderr] = [ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Pipe];
     let command = Kept::command(&spec.command).args(spec.args.iter().map(|arg| arg.expose())).env(env).folder(folder);
     let mut command = command.streams(stdin, stdout, stderr);
-    if spec.confine {
-        command = command.confined();
+    if let Some(own_files) = own_files {
+        command = command.confined(own_files);
     }
     if let Some(helper) = helper {
         command = command.helper(helper);
     }
     let mut kept = command.spawn().await.map_err(plain)?;
+    if confined && !kept.is_apart() {
+        say_that_own_files_show();
+    }
     match (kept.stdin.take(), kept.stdout.take(), kept.stderr.take()) {
         (Some(stdin), Some(stdout), Some(stderr)) => Ok(Launched {
             stdin: Box::new(stdin),
@@ -169,6 +184,18 @@ async fn kept(spec: &ProgramSpec, folder: &Path, helper: Option<&PathBuf>) -> io
         }),
         _ => Err(io::Error::other("it has no pipes")),
     }
+}
+
+/// Says it once: it is the machine that cannot do it, not the program.
+fn say_that_own_files_show() {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    SAID.call_once(|| {
+        tracing::warn!(
+            "MCP servers can write what Footbridge itself keeps here (pins, record, sockets): the kernel or the container \
+             engine gives this user no namespaces. Allow user namespaces, or run servers that you do not trust as \
+             another user"
+        );
+    });
 }
 
 /// The keeper's reason with the kind that tells a guest what to do.

@@ -242,3 +242,25 @@ fn a_file_that_cannot_be_followed_by_another_grows_on() {
     let report = verify(&chain, &KnownHeads::default()).unwrap();
     assert_eq!((report.problem, report.records, report.files), (None, 12, 1));
 }
+
+#[test]
+fn nothing_is_recorded_in_a_file_that_was_replaced_and_all_of_it_once_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = FileJournal::create(&folder.path().join("audit")).unwrap();
+    journal.commit(b"one\n").unwrap();
+    let path = journal.path().to_owned();
+    let aside = path.with_extension("aside");
+    fs::rename(&path, &aside).unwrap();
+    for put_there in [None, Some("another\n")] {
+        if let Some(text) = put_there {
+            fs::write(&path, text).unwrap();
+        }
+        for refused in [journal.commit(b"two\n"), journal.append(b"two\n")] {
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains(path.to_str().unwrap()) && said.contains("removed or replaced"), "{said}");
+        }
+    }
+    fs::rename(&aside, &path).unwrap();
+    journal.commit(b"two\n").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+}

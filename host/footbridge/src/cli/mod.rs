@@ -210,7 +210,7 @@ fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Fol
 fn load_config_of(files: &Files, writable: Writable, servers: Option<&[String]>) -> anyhow::Result<(Config, Folders)> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     folders.check_links(&writable)?;
-    let commands = Commands::kept(folders.start_folders(&writable));
+    let commands = Commands::kept(folders.for_programs(&writable));
     let variables = Variables::of_this_process().commands(commands, writable).only(servers);
     let config = load(&files.config, &folders, &variables)?;
     if !config.left_out_of_path.is_empty() {

@@ -80,7 +80,7 @@ fn run(args: &StepArgs) -> anyhow::Result<StepReport> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let writable = Writable::default();
-    let commands = Commands::kept(folders.start_folders(&writable));
+    let commands = Commands::kept(folders.for_programs(&writable));
     let variables = Variables::of_this_process().commands(commands, writable);
     let config = steps::settings(&args.config, &folders, &variables)?;
     let policy = config.policies.get(&args.policy)?;

@@ -12,7 +12,7 @@ use super::{
     writable::Writable,
 };
 use footbridge_core::secret::Secret;
-use footbridge_processes::launch::{Launcher, ProgramSpec, StartFolders};
+use footbridge_processes::launch::{Launcher, OwnFolders, ProgramSpec};
 
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ impl Commands {
     /// Each under a keeper of this very program, so that nothing of it stays when the harness ends, however it does.
     /// They start in folders of these.
     #[must_use]
-    pub fn kept(folders: StartFolders) -> Self {
+    pub fn kept(folders: OwnFolders) -> Self {
         Self { launcher: Launcher::Kept { helper: None, folders }, ..Self::default() }
     }
 
@@ -86,10 +86,10 @@ impl Commands {
     }
 
     /// Where they start.
-    pub(super) fn folders(&self) -> StartFolders {
+    pub(super) fn folders(&self) -> OwnFolders {
         match &self.launcher {
             Launcher::Kept { folders, .. } => folders.clone(),
-            _ => StartFolders::default(),
+            _ => OwnFolders::default(),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use footbridge_processes::launch::StartFolders;
+use footbridge_processes::launch::{OwnFolders, StartFolders};
 
 use super::writable::Writable;
 
@@ -61,12 +61,17 @@ impl Folders {
         found.map_or(Ok(()), Err)
     }
 
-    /// Where programs start that name no folder: below the state or else the runtime folder, the first that guests
-    /// cannot write next to. Some programs look for packages and settings in the folders above, too.
+    /// What programs find of these folders. They start, where they name no folder, below the state or else the runtime
+    /// folder, the first that guests cannot write next to: some programs look for packages and settings in the folders
+    /// above, too.
     #[must_use]
-    pub fn start_folders(&self, writable: &Writable) -> StartFolders {
+    pub fn for_programs(&self, writable: &Writable) -> OwnFolders {
         let ours = [&self.state, &self.runtime].into_iter().find(|folder| !writable.reaches(folder));
-        ours.map(|folder| StartFolders::below(folder.join("programs"))).unwrap_or_default()
+        OwnFolders {
+            start: ours.map(|folder| StartFolders::below(folder.join("programs"))).unwrap_or_default(),
+            hidden: vec![self.state.clone(), self.runtime.clone()],
+            read_only: vec![self.config.clone()],
+        }
     }
 
     /// The folders of this user, from the environment.

@@ -53,7 +53,7 @@ use footbridge_core::{
     settings_file::{File, Mistake},
 };
 use footbridge_mcp::ServerSpec;
-use footbridge_processes::launch::StartFolders;
+use footbridge_processes::launch::OwnFolders;
 use footbridge_services::ServiceSpec;
 use obeyed::{link_in_reach, obeyed};
 use secrets::Reader;
@@ -92,8 +92,8 @@ pub struct Config {
     pub search_path: Option<String>,
     /// What that PATH lacks of the harness's own, since a guest could write there or it is relative.
     pub left_out_of_path: Vec<String>,
-    /// Where programs start that name no folder.
-    pub start_folders: StartFolders,
+    /// The harness's own folders, as programs find them.
+    pub own_folders: OwnFolders,
 }
 
 /// The configuration cannot be used.
@@ -160,7 +160,7 @@ pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Resu
     let mut config = Config {
         search_path: path_in(&variables.all).map(str::to_owned),
         left_out_of_path: variables.left_out_of_path.clone(),
-        start_folders: variables.commands.folders(),
+        own_folders: variables.commands.folders(),
         looked,
         ..Config::default()
     };

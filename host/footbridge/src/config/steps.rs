@@ -254,7 +254,7 @@ pub(crate) fn settings(given: &[PathBuf], folders: &Folders, variables: &Variabl
     Ok(Config {
         search_path: path_in(&variables.all).map(str::to_owned),
         left_out_of_path: variables.left_out_of_path.clone(),
-        start_folders: variables.commands.folders(),
+        own_folders: variables.commands.folders(),
         ..Config::default()
     })
 }

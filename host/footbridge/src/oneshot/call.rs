@@ -130,7 +130,7 @@ impl Running {
         let store = open_store(state).await.context("cannot open the store")?;
         let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).context("cannot write the record")?;
         let pins = Pins::in_store(Arc::clone(&store) as _);
-        let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
+        let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
         let recorder = recorder.sink(store.head_sink());
         let log = ServerLogs::new(state, "call");
         let harness = Harness::start(config, recorder, launcher, Some(pins.clone()), Some(Arc::new(log)));

@@ -71,7 +71,7 @@ impl Reloader {
     /// Reads the files. Cancelled, the commands that it waits for end.
     async fn read(&self, stop: CancellationToken) -> Result<Config, Vec<String>> {
         let (files, folders) = (self.files.clone(), self.folders.clone());
-        let commands = Commands::kept(self.folders.start_folders(&Writable::default())).until(stop);
+        let commands = Commands::kept(self.folders.for_programs(&Writable::default())).until(stop);
         let variables = Variables::of_this_process().commands(commands, Writable::default());
         match tokio::task::spawn_blocking(move || load(&files, &folders, &variables)).await {
             Ok(Ok(config)) => Ok(config),

@@ -111,7 +111,7 @@ impl StepRunner<'_> {
         (servers.start_time, servers.list_time) = (step.time, step.time);
         let recorder =
             Recorder::one_shot(&self.state.join("audit"), &config.audit).context("cannot write the record")?;
-        let launcher = Launcher::Kept { helper: None, folders: config.start_folders.clone() };
+        let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
         Harness::start(config, recorder, launcher, None, None).context("cannot write the record")
     }
 }

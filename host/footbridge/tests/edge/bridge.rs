@@ -14,7 +14,7 @@ use footbridge_core::random::new_token;
 use footbridge_core::{gate::Policy, limits::Limits, secret::Secret};
 use footbridge_edge::listener::{Listen, Listeners};
 use footbridge_mcp::{ProtocolChoice, ServerSpec, TransportSpec};
-use footbridge_processes::launch::{Launcher, ProgramSpec, StartFolders};
+use footbridge_processes::launch::{Launcher, OwnFolders, ProgramSpec};
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -83,7 +83,7 @@ impl Bridge {
         let records = Records::default();
         let config = Config { servers: vec![demo()], limits, ..Config::default() };
         let launcher =
-            Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: StartFolders::default() };
+            Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: OwnFolders::default() };
         let harness = Harness::start(config, records.clone(), launcher, None, None).unwrap();
         let door = open(&harness, "test");
         drop(inside);

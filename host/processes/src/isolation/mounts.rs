@@ -45,6 +45,28 @@ enum Source {
 /// Builds the view, as the first process of new namespaces.
 pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
     cut_off()?;
+    let sources = sources(plan)?;
+    let devices = copies_of_devices()?;
+    sys::make_read_only(&open(Path::new("/"))?.fd, true).map_err(StartRefusal::at(Step::ReadOnly))?;
+    mount_own_proc()?;
+    mount_own_devices(devices).map_err(StartRefusal::at(Step::Devices))?;
+    mount_terminals()?;
+    take_all(plan, sources)?;
+    close(Path::new("/dev"))
+}
+
+/// Takes the steps of a plan and changes nothing else, in a mount namespace of this process's own.
+pub(crate) fn cover(plan: &FilePlan) -> Result<(), StartRefusal> {
+    take_all(plan, sources(plan)?)
+}
+
+/// Whether the kernel gives this process, in namespaces of its own, what [`cover`] takes.
+pub(crate) fn can_cover() -> bool {
+    let copy = || sys::make_read_only(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, false);
+    copy().is_ok()
+}
+
+fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
     let mut sources = Vec::new();
     for step in &plan.steps {
         match source(step) {
@@ -53,11 +75,10 @@ pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
             found => sources.push((step, found?)),
         }
     }
-    let devices = copies_of_devices()?;
-    sys::make_read_only(&open(Path::new("/"))?.fd, true).map_err(StartRefusal::at(Step::ReadOnly))?;
-    mount_own_proc()?;
-    mount_own_devices(devices).map_err(StartRefusal::at(Step::Devices))?;
-    mount_terminals()?;
+    Ok(sources)
+}
+
+fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), StartRefusal> {
     for (step, source) in sources {
         match take(step, source) {
             Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
@@ -65,7 +86,7 @@ pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
         }
     }
     let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty);
-    empty.map(|step| Path::new(&step.path)).chain([Path::new("/dev")]).try_for_each(close)
+    empty.map(|step| Path::new(&step.path)).try_for_each(close)
 }
 
 fn is_gone(refusal: &StartRefusal) -> bool {

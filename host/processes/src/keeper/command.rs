@@ -18,6 +18,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use super::KEEPER;
 use super::order::{Cleanup, FIRST_MORE, MORE, Opening, Order, Report, Slot, Target};
 use super::{Kept, SpawnError, channel};
+use crate::file_plan::FilePlan;
 use crate::isolation::Isolation;
 use crate::sys::{self, Inherited};
 
@@ -58,6 +59,7 @@ impl KeptCommand {
             isolation: None,
             target: Target::Group,
             confined: false,
+            own_files: FilePlan::default(),
             cleanup: None,
         };
         let helper = PathBuf::from("/proc/self/exe");
@@ -104,9 +106,11 @@ impl KeptCommand {
 
     /// Keeps the program away from other processes, of the same user too, as far as the kernel can: see
     /// [`super::Confinement`]. The keeper, and whoever else is not confined with it, reaches it as before. Where pid
-    /// namespaces can be had it lives in one, and the kernel ends all that came of it with the keeper.
-    pub fn confined(mut self) -> Self {
+    /// namespaces can be had it lives in one, and the kernel ends all that came of it with the keeper; there it also
+    /// finds the files as in this plan, and [`Kept::is_apart`] says so.
+    pub fn confined(mut self, own_files: FilePlan) -> Self {
         self.order.confined = true;
+        self.order.own_files = own_files;
         self
     }
 
@@ -187,6 +191,7 @@ impl KeptCommand {
             stderr: stderr.and_then(End::receiver),
             terminal: None,
             pid: Pid::from_raw(0),
+            apart: false,
             keeper,
             channel: ours,
             ended: None,
@@ -205,8 +210,9 @@ impl Kept {
         loop {
             match super::receive::<Report>(&self.channel).await {
                 Ok(Some((Report::Terminal, descriptors))) => self.terminal = descriptors.into_iter().next(),
-                Ok(Some((Report::Started(pid), _))) => {
+                Ok(Some((Report::Started { pid, own_processes }, _))) => {
                     self.pid = Pid::from_raw(pid);
+                    self.apart = own_processes;
                     return Ok(());
                 }
                 Ok(Some((Report::Refused(refusal), _))) => {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
+use crate::file_plan::FilePlan;
 use crate::isolation::Isolation;
 use crate::refusal::StartRefusal;
 use crate::sys::Inherited;
@@ -54,6 +55,8 @@ pub(super) struct Order {
     pub(super) target: Target,
     /// Whether it gets a domain of its own, as far as the kernel has one.
     pub(super) confined: bool,
+    /// What a confined program sees of the harness's own files, where it has namespaces of its own.
+    pub(super) own_files: FilePlan,
     pub(super) cleanup: Option<Cleanup>,
 }
 
@@ -80,7 +83,11 @@ pub(super) enum Report {
     /// The controlling end of the program's terminal comes with this message.
     Terminal,
     /// The program runs under this pid.
-    Started(i32),
+    Started {
+        pid: i32,
+        /// Whether it has namespaces of its own, and does not see what is the harness's.
+        own_processes: bool,
+    },
     /// It could not be started.
     Refused(StartRefusal),
     /// It ended by itself with this status.

@@ -6,7 +6,8 @@
 //! kernels and container engines refuse. Then the program dies with its keeper, and what it started may outlive both.
 //!
 //! The program sees the processes of its namespace only, in a /proc of its own. In the user namespace it is the same
-//! user, and all files are as they were.
+//! user, and all files are as they were, but for those that are the harness's own: what a server could write there would
+//! be obeyed, or taken for the record.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, pause, pipe2};
 
 use super::tie::tie_to_keeper;
-use crate::isolation::map_identity;
+use crate::file_plan::FilePlan;
+use crate::isolation::{can_cover, cover, map_identity};
 use crate::refusal::{StartRefusal, Step};
 use crate::sys;
 
@@ -55,19 +57,24 @@ impl OwnProcesses {
     }
 }
 
-/// What the program's own process does: it sees the processes of its namespace, and no others.
-pub(super) fn show_them() -> nix::Result<()> {
-    let none: Option<&str> = None;
-    unshare(CloneFlags::CLONE_NEWNS)?;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
-    mount(Some("proc"), "/proc", Some("proc"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC, none)
+/// What the program's own process does: it sees the processes of its namespace, and no others, and files with these
+/// steps taken.
+pub(super) fn show_them(files: &FilePlan) -> Result<(), StartRefusal> {
+    let proc = || {
+        let none: Option<&str> = None;
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
+        mount(Some("proc"), "/proc", Some("proc"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC, none)
+    };
+    proc().map_err(StartRefusal::at(Step::Proc))?;
+    cover(files)
 }
 
 /// Whether all of it works here: tried by a process of its own, since of what works in part nothing can be undone.
 fn works() -> bool {
     let tried = || -> io::Result<bool> {
         enter_namespaces()?;
-        Ok(in_a_child(|| show_them().is_ok()))
+        Ok(in_a_child(|| show_them(&FilePlan::default()).is_ok() && can_cover()))
     };
     in_a_child(|| tried().unwrap_or(false))
 }

@@ -52,7 +52,7 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
         isolation.enter()?;
     }
     if descriptors.own_processes {
-        own_processes::show_them().map_err(StartRefusal::at(Step::Proc))?;
+        own_processes::show_them(&order.own_files)?;
     }
     place_streams(&descriptors, order.target)?;
     enter_folder(order)?;

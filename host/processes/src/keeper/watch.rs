@@ -47,7 +47,7 @@ struct Keeper {
     starting: Option<File>,
     local_terminal: Option<(OwnedFd, Termios)>,
     /// The first process of the program's namespace lives as long as its end of this.
-    _own_processes: Option<OwnProcesses>,
+    own_processes: Option<OwnProcesses>,
 }
 
 enum Event {
@@ -96,16 +96,7 @@ fn start() -> nix::Result<Keeper> {
             let local_terminal = local_terminal.and_then(|fd| tcgetattr(&fd).ok().map(|state| (fd, state)));
             let starting = Some(File::from(starting));
             let Order { target, cleanup, .. } = order;
-            Ok(Keeper {
-                program: child,
-                target,
-                cleanup,
-                channel,
-                signals,
-                starting,
-                local_terminal,
-                _own_processes: own_processes,
-            })
+            Ok(Keeper { program: child, target, cleanup, channel, signals, starting, local_terminal, own_processes })
         }
         Err(refusal) => {
             let _harness_may_be_gone = channel::send(&channel, &Report::Refused(refusal), &[]);
@@ -230,7 +221,9 @@ impl Keeper {
         }
         let report = match serde_json::from_slice::<StartRefusal>(&text) {
             Ok(refusal) => Report::Refused(refusal),
-            Err(_nothing_was_refused) => Report::Started(self.program.as_raw()),
+            Err(_nothing_was_refused) => {
+                Report::Started { pid: self.program.as_raw(), own_processes: self.own_processes.is_some() }
+            }
         };
         let _harness_may_be_gone = channel::send(&self.channel, &report, &[]);
     }

@@ -298,6 +298,11 @@ fn started_in_a_home_folder_it_asks_what_may_be_written() {
             host.runs(&["true"]).fails(2, &[&format!("the working folder is {}, ", folder.display()), "--write"]);
         }
         let host = host_in(&host, &own_home).option("--write").option(&work);
+        host_in(host.host, &work)
+            .option("--write")
+            .option(&own_home)
+            .runs(&["true"])
+            .fails(2, &["home folder is in it"]);
         let script = format!("pwd; echo 1 >x && cat x; echo 1 >{}/x", work.display());
         assert_eq!(host.runs_script(&script).well(), format!("{}\n1\n", own_home.display()));
         assert!(work.join("x").exists() && !own_home.join("x").exists());
@@ -376,5 +381,45 @@ fn tools_work_with_their_caches_in_the_home_folder() {
                 format!("{PYTHON} -c 'import multiprocessing as m; m.Lock(); print(m.Pool(2).map(abs, [-1]))'");
             assert_eq!(host.runs_script(&script).well(), "[1]\n");
         }
+    }
+}
+
+/// Ends a run of this script with these streams.
+fn runs_with(host: &Host, script: &str, streams: [std::process::Stdio; 3]) -> std::process::Output {
+    let [stdin, stdout, stderr] = streams;
+    host.run_of(&["bash", "-c", script]).stdin(stdin).stdout(stdout).stderr(stderr).output().unwrap()
+}
+
+#[test]
+fn no_standard_stream_leads_to_files_of_the_host() {
+    for host in hosts("no_standard_stream_leads_to_files_of_the_host") {
+        let (kept, log) = (home(&host).join("kept"), home(&host).join("log"));
+        let null = || std::process::Stdio::null();
+        let piped = || std::process::Stdio::piped();
+        owned(&kept, Some("one\ntwo\nthree\n"));
+        owned(&log, Some("before\n"));
+        let ran = runs_with(&host, "ls /proc/self/fd/0/", [fs::File::open("/").unwrap().into(), piped(), piped()]);
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success() && said.contains("standard input is a folder"), "{ran:?}");
+        let spoils = "for n in 0 1 2; do f=/proc/self/fd/$n; chmod 777 $f; : >$f; echo x >>$f; truncate -s 0 $f; cat <$f; \
+                      done 2>/dev/null; readlink /proc/self/fd/0 | cut -c 1-5 >&2";
+        let appended = || fs::File::options().append(true).open(&log).unwrap();
+        let modes = || [&kept, &log].map(|path| path.metadata().unwrap().permissions().mode());
+        let before = modes();
+        let script = format!("{{ {spoils}; }} </dev/stdin; echo after >&2");
+        runs_with(&host, &script, [fs::File::open(&kept).unwrap().into(), null(), appended().into()]);
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "one\ntwo\nthree\n");
+        assert_eq!(modes(), before);
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.starts_with("before\n") && text.ends_with("pipe:\nafter\n"), "{text}");
+        // What a shell expects of files: two streams in one stay in order, and the next reader goes on behind.
+        let both = appended();
+        let input = fs::File::open(&kept).unwrap();
+        let script = "read line; for n in 1 2 3; do echo $line$n; echo $line$n >&2; done";
+        let streams = [input.try_clone().unwrap().into(), both.try_clone().unwrap().into(), both.into()];
+        assert!(runs_with(&host, script, streams).status.success());
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.ends_with("after\none1\none1\none2\none2\none3\none3\n"), "{text}");
+        assert_eq!(std::io::read_to_string(input).unwrap(), "two\nthree\n");
     }
 }

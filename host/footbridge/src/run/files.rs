@@ -29,6 +29,8 @@ pub(super) struct GuestFiles {
     home: Option<PathBuf>,
     /// Whether writes to the home folder go into a layer.
     layered: bool,
+    /// The sockets of other programs when the view was made.
+    sockets: Vec<PathBuf>,
 }
 
 /// Why the command cannot have these files.
@@ -56,6 +58,12 @@ pub enum GuestFilesError {
         /// What was named.
         path: PathBuf,
     },
+    /// All that is run and obeyed for this user.
+    #[error(
+        "--write {}: your home folder is in it, and with that the settings and modules of programs outside, MCP servers \
+         among them: name folders in it", .0.display()
+    )]
+    Home(PathBuf),
     /// The harness's own.
     #[error("{what} {} is in {}, where Footbridge keeps its own files; use another folder", path.display(), own.display())]
     Own {
@@ -88,6 +96,9 @@ impl GuestFiles {
             Sandbox::Net | Sandbox::Bwrap => {
                 let own = own_folders(folders);
                 let mut all = named("--write", &run.write, &own)?;
+                if let Some(path) = all.iter().find(|path| holds_a_home(path, home.as_deref())) {
+                    return Err(GuestFilesError::Home(path.clone()));
+                }
                 if !is_too_much(&start, home.as_deref()) {
                     is_not_own("the working folder", &start, &own)?;
                     all.push(start.clone());
@@ -98,7 +109,7 @@ impl GuestFiles {
             }
         };
         let shown = named("--show", &run.show, &own_folders(folders))?;
-        Ok(Self { start, writes, shown, home, layered: false })
+        Ok(Self { start, writes, shown, home, layered: false, sockets: Vec::new() })
     }
 
     /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
@@ -112,8 +123,8 @@ impl GuestFiles {
         let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
-        let writable_home = self.home.as_ref().is_some_and(|home| self.may_write(home));
-        if let Some(home) = self.home.as_ref().filter(|_| !writable_home) {
+        self.sockets = bound_sockets();
+        if let Some(home) = &self.home {
             match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
                 Ok(()) => self.layered = true,
                 Err(refusal) => report::note(&format!(
@@ -140,7 +151,7 @@ impl GuestFiles {
             secrets: run.config.gathered.files.clone(),
             configurations: run.config.files.clone(),
             hidden,
-            sockets: bound_sockets(),
+            sockets: self.sockets.clone(),
             writable: self.writes.clone(),
             shown: self.shown.clone(),
             home: self.home.clone().filter(|_| self.layered),
@@ -151,6 +162,24 @@ impl GuestFiles {
             ],
             empty: folder.empty(),
         }
+    }
+
+    /// Tells of what could not be kept from the command: names that others run or obey outside, and sockets that other
+    /// programs made meanwhile where it writes.
+    pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
+        let say = |paths: Vec<PathBuf>, what: &str, next: &str| {
+            if !paths.is_empty() {
+                let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                report::note(&format!(
+                    "footbridge: new since the command started, {what}: {}; {next}",
+                    names.join(", ")
+                ));
+            }
+        };
+        say(plan.appeared(), "and run or obeyed by other programs here", "look before you use them");
+        let mut sockets = bound_sockets();
+        sockets.retain(|path| self.may_write(path) && !self.sockets.contains(path));
+        say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
 }
 
@@ -165,19 +194,6 @@ fn start_folder() -> io::Result<PathBuf> {
 
 fn home_folder() -> Option<PathBuf> {
     env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok())
-}
-
-/// Tells of names that others run or obey outside and that could not be kept from the command.
-pub(super) fn say_what_appeared(plan: &FilePlan) {
-    let appeared = plan.appeared();
-    if !appeared.is_empty() {
-        let names: Vec<String> = appeared.iter().map(|path| path.display().to_string()).collect();
-        report::note(&format!(
-            "footbridge: new since the command started, and run or obeyed by other programs here: {}; look before you \
-             use them",
-            names.join(", ")
-        ));
-    }
 }
 
 fn own_folders(folders: &Folders) -> Vec<PathBuf> {
@@ -212,12 +228,17 @@ fn is_shared(folder: &Path) -> bool {
     is_kernels(folder) || shared.into_iter().any(|shared| shared.starts_with(folder))
 }
 
-/// Whether too much would be writable if all of this were: a home folder, or what is above one.
+/// Whether too much would be writable if all of this were: a home folder, or what is above one, or shared.
 fn is_too_much(folder: &Path, home: Option<&Path>) -> bool {
+    is_shared(folder) || holds_a_home(folder, home)
+}
+
+/// Whether this is a home folder of this user, or above one.
+fn holds_a_home(folder: &Path, home: Option<&Path>) -> bool {
     let registered = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     let registered = registered.and_then(|user| user.dir.canonicalize().ok());
     let homes = home.map(Path::to_owned).into_iter().chain(registered);
-    is_shared(folder) || homes.into_iter().any(|home| home.starts_with(folder))
+    homes.into_iter().any(|home| home.starts_with(folder))
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
         engine.explain_failure();
     }
     drop(logged);
-    files::say_what_appeared(&shown);
+    files.say_what_appeared(&shown);
     rest.end(harness.stop()).await;
     ended
 }

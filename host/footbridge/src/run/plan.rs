@@ -148,7 +148,8 @@ impl Plan<'_> {
             }
             _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),
         };
-        Ok(Prepared { command, ready, delivery })
+        let is_closed = matches!(self.choice, Choice::Net | Choice::Bwrap { .. });
+        Ok(Prepared { command, ready, delivery, is_closed })
     }
 
     fn relay_args(&self, socket: &Path) -> Vec<OsString> {

@@ -9,7 +9,10 @@ use super::{ask::Person, delivery::SignalDelivery};
 use footbridge_processes::{
     keeper::{Kept, KeptCommand, ProgramStream, SpawnError},
     pty::Local,
-    sandbox::bwrap::BwrapError,
+    sandbox::{
+        bwrap::BwrapError,
+        streams::{Carriers, carried},
+    },
     signals::Signals,
 };
 
@@ -20,20 +23,24 @@ pub(super) struct Prepared {
     pub(super) ready: Option<PipeReader>,
     /// How signals reach it, where that is not by its keeper.
     pub(super) delivery: Option<SignalDelivery>,
+    /// Whether it is in a sandbox that a descriptor of the host's would lead out of.
+    pub(super) is_closed: bool,
 }
 
 /// Starts the command, passes signals on, and waits until nothing of it is left.
 ///
 /// On the terminal, if there is one, the person in front of it can be asked meanwhile.
 pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: Option<Person>) -> anyhow::Result<i32> {
-    let Prepared { command, ready, delivery } = prepared;
-    let (command, local) = match local {
-        Some(local) => {
-            let [stdin, stdout, stderr] = local.streams();
-            (command.streams(stdin, stdout, stderr).local_terminal(local.duplicate()?), Some(local))
-        }
-        None => (command.streams(ProgramStream::Inherit, ProgramStream::Inherit, ProgramStream::Inherit), None),
-    };
+    let Prepared { mut command, ready, delivery, is_closed } = prepared;
+    let (mut streams, mut carriers) = ([(); 3].map(|()| ProgramStream::Inherit), Carriers::default());
+    if let Some(local) = &local {
+        (streams, command) = (local.streams(), command.local_terminal(local.duplicate()?));
+    }
+    if is_closed {
+        (streams, carriers) = carried(streams)?;
+    }
+    let [stdin, stdout, stderr] = streams;
+    let command = command.streams(stdin, stdout, stderr);
     // Before the command starts: from then on whoever sends a signal expects it to get there.
     let mut signals = Signals::listen(&PASSED_ON)?;
     let mut spawning = std::pin::pin!(command.spawn());
@@ -62,13 +69,21 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
         }
         wait(&mut kept, &mut signals, early, delivery).await
     };
-    match (local, terminal, person) {
+    let ended = async {
+        tokio::select! {
+            ended = ended => ended,
+            never = carriers.feed() => match never {},
+        }
+    };
+    let status = match (local, terminal, person) {
         (Some(local), Some(terminal), Some(mut person)) => {
             local.attach(terminal)?.carry_with(&mut person, ended).await?
         }
         (Some(local), Some(terminal), None) => local.attach(terminal)?.carry(ended).await?,
         _ => ended.await,
-    }
+    };
+    carriers.end();
+    status
 }
 
 /// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one

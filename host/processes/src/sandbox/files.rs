@@ -219,8 +219,9 @@ impl View {
 
     fn hide_sockets(&self, steps: &mut Steps) -> Result<(), ViewError> {
         for path in existing(&self.sockets)? {
-            // A layer's files are others than the host's: no socket in it leads anywhere.
-            let leads_out = matches!(steps.above(&path), None | Some(FileAccess::Writable));
+            // A layer's files are others than the host's: no socket in it leads anywhere. Where a folder was named, the
+            // sockets in it were not.
+            let leads_out = matches!(steps.above(&path), None | Some(FileAccess::Writable | FileAccess::ReadOnly));
             if leads_out && !steps.0.contains_key(&path) {
                 steps.hide(&path, &self.empty);
             }

@@ -13,6 +13,7 @@ pub mod layer;
 pub mod net;
 pub mod none;
 pub mod places;
+pub mod streams;
 
 pub use crate::isolation::filter::{FilterError, Nesting, filter_bytes};
 pub use environment::{Asked, EnvironmentError, Environments, SandboxKind, environment};

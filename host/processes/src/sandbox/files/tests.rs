@@ -127,7 +127,7 @@ fn bound_sockets_are_covered_where_they_could_be_reached() {
         shown: tree.paths(&["shown"]),
         ..tree.view(&["work"])
     };
-    assert_eq!(tree.steps(&view), "l home, r shown, w work, x work/s");
+    assert_eq!(tree.steps(&view), "l home, r shown, x shown/s, w work, x work/s");
 }
 
 #[test]

@@ -1,0 +1,320 @@
+//! The three standard streams of a sandboxed command: what leads no further than itself it gets as it is, and everything
+//! else is carried through a pipe.
+//!
+//! A descriptor is more than what is read or written through it. By one of a folder the command reaches every file
+//! above it; a file that was opened to read can be opened again to write, a log that only grows can be cut, and the mode
+//! of either can be changed. So it gets pipes, sockets, terminals of its own and devices that hold nothing, and of a
+//! file its bytes.
+//!
+//! A file on standard input stands, when the command has ended, behind what the command read, as it does without a
+//! sandbox: what reads on from there, as a shell's loop does, finds the rest.
+//!
+//! Failure: a folder, and what is neither read nor written, is refused by name ([`StreamError`]); what cannot be carried
+//! to its end is said in the log.
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::{major, minor};
+use nix::sys::statfs::{FsType, fstatfs};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe::Sender;
+
+use crate::keeper::ProgramStream;
+
+/// Of linux/magic.h: pipes without a name.
+const PIPEFS: FsType = FsType(0x5049_5045);
+/// Minor numbers of the memory devices that hold nothing: null, zero, full, random, urandom.
+const HOLD_NOTHING: [u64; 5] = [3, 5, 7, 8, 9];
+/// The number of the memory devices.
+const MEMORY_DEVICES: u64 = 1;
+/// Most bytes that are read of a file at a time.
+const CHUNK: usize = 64 * 1024;
+/// How long what the command wrote may take to get where it goes, once the command has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(10);
+/// What people call the streams.
+const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
+
+/// A standard stream that no sandbox gets.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// It leads to files.
+    #[error(
+        "{0} is a folder, through which the sandbox would reach the files of the host: give a file, a pipe or /dev/null"
+    )]
+    Folder(&'static str),
+    /// It is neither read nor written.
+    #[error("{0} is nothing that can be read or written as a stream: give a file, a pipe or /dev/null")]
+    NoStream(&'static str),
+    /// It cannot be looked at, or there is no pipe for it.
+    #[error("{stream} cannot be carried into the sandbox: {source}")]
+    Io {
+        /// Which.
+        stream: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What is done about a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The command gets it.
+    Itself,
+    /// Its bytes are carried.
+    Carried,
+}
+
+/// What carries bytes for a command.
+#[derive(Debug, Default)]
+pub struct Carriers {
+    input: Option<FileInput>,
+    outputs: Vec<Receiver<Result<(), (&'static str, io::Error)>>>,
+}
+
+/// A file on standard input, and the pipe that the command has of it.
+#[derive(Debug)]
+struct FileInput {
+    file: File,
+    start: u64,
+    sent: u64,
+    writer: Option<Sender>,
+    /// For what the command left in the pipe.
+    reader: PipeReader,
+}
+
+/// Replaces streams of this process that a sandboxed command must not have.
+///
+/// # Errors
+/// [`StreamError`].
+pub fn carried(streams: [ProgramStream; 3]) -> Result<([ProgramStream; 3], Carriers), StreamError> {
+    let mut carriers = Carriers::default();
+    let [stdin, stdout, stderr] = streams;
+    let stdin = carriers.carry(0, stdin, File::from(own(0)?), |carriers, file| carriers.input(file))?;
+    let (out, err) = (File::from(own(1)?), File::from(own(2)?));
+    let both = matches!((&stdout, &stderr), (ProgramStream::Inherit, ProgramStream::Inherit))
+        && same(&out, &err).map_err(|source| StreamError::Io { stream: NAMES[2], source })?;
+    let stdout = carriers.carry(1, stdout, out, |carriers, file| carriers.output(NAMES[1], file))?;
+    let stderr = match &stdout {
+        // One file for both keeps what is written in its order.
+        ProgramStream::Given(pipe) if both => {
+            let io = |source| StreamError::Io { stream: NAMES[2], source };
+            ProgramStream::Given(pipe.try_clone().map_err(io)?)
+        }
+        _ => carriers.carry(2, stderr, err, |carriers, file| carriers.output(NAMES[2], file))?,
+    };
+    Ok(([stdin, stdout, stderr], carriers))
+}
+
+fn own(number: usize) -> Result<OwnedFd, StreamError> {
+    let own = match number {
+        0 => io::stdin().as_fd().try_clone_to_owned(),
+        1 => io::stdout().as_fd().try_clone_to_owned(),
+        _ => io::stderr().as_fd().try_clone_to_owned(),
+    };
+    own.map_err(|source| StreamError::Io { stream: NAMES[number], source })
+}
+
+fn same(one: &File, other: &File) -> io::Result<bool> {
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+fn way(name: &'static str, file: &File) -> Result<Way, StreamError> {
+    let io = |source| StreamError::Io { stream: name, source };
+    let meta = file.metadata().map_err(io)?;
+    let kind = meta.file_type();
+    let device = meta.rdev();
+    if kind.is_dir() {
+        return Err(StreamError::Folder(name));
+    }
+    let has_no_name =
+        || fstatfs(file).map(|system| system.filesystem_type() == PIPEFS).map_err(|errno| io(errno.into()));
+    let leads_nowhere = kind.is_socket()
+        || (kind.is_fifo() && has_no_name()?)
+        || (kind.is_char_device() && major(device) == MEMORY_DEVICES && HOLD_NOTHING.contains(&minor(device)));
+    if leads_nowhere {
+        return Ok(Way::Itself);
+    }
+    let is_stream = kind.is_file() || kind.is_fifo() || kind.is_char_device() || kind.is_block_device();
+    if is_stream { Ok(Way::Carried) } else { Err(StreamError::NoStream(name)) }
+}
+
+impl Carriers {
+    fn carry(
+        &mut self,
+        number: usize,
+        stream: ProgramStream,
+        file: File,
+        by: impl FnOnce(&mut Self, File) -> io::Result<OwnedFd>,
+    ) -> Result<ProgramStream, StreamError> {
+        let name = NAMES[number];
+        if !matches!(stream, ProgramStream::Inherit) || way(name, &file)? == Way::Itself {
+            return Ok(stream);
+        }
+        by(self, file).map(ProgramStream::Given).map_err(|source| StreamError::Io { stream: name, source })
+    }
+
+    /// Gives the end that the command reads from.
+    fn input(&mut self, mut file: File) -> io::Result<OwnedFd> {
+        let (reader, mut writer) = io::pipe()?;
+        let theirs = reader.try_clone()?.into();
+        if file.metadata()?.is_file() {
+            let start = file.stream_position()?;
+            let writer = Some(Sender::from_owned_fd(writer.into())?);
+            self.input = Some(FileInput { file, start, sent: 0, writer, reader });
+        } else {
+            // It ends with this process, if not before: it may wait for what never comes.
+            thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+                if let Err(error) = io::copy(&mut file, &mut writer)
+                    && error.kind() != io::ErrorKind::BrokenPipe
+                {
+                    tracing::warn!(%error, "standard input cannot be read on");
+                }
+            })?;
+        }
+        Ok(theirs)
+    }
+
+    /// Gives the end that the command writes to.
+    fn output(&mut self, name: &'static str, mut file: File) -> io::Result<OwnedFd> {
+        let (mut reader, writer) = io::pipe()?;
+        // It carries one answer.
+        let (done, ended) = mpsc::sync_channel(1);
+        thread::Builder::new().name(name.replace("standard ", "std")).spawn(move || {
+            let copied = io::copy(&mut reader, &mut file).map(drop).map_err(|error| (name, error));
+            // Nobody waits where the harness itself ends.
+            let _ = done.send(copied);
+        })?;
+        self.outputs.push(ended);
+        Ok(writer.into())
+    }
+
+    /// Carries a file on standard input, for as long as it is polled. It never ends.
+    pub async fn feed(&mut self) -> std::convert::Infallible {
+        if let Some(input) = &mut self.input
+            && let Err(error) = input.feed().await
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            tracing::warn!(%error, "standard input cannot be read on");
+        }
+        std::future::pending().await
+    }
+
+    /// Waits, once nothing of the command is left, until all that it wrote is where it goes; and has a file on standard
+    /// input stand behind what was read of it.
+    pub fn end(self) {
+        if let Some(input) = self.input
+            && let Err(error) = input.end()
+        {
+            tracing::warn!(%error, "standard input does not stand behind what the command read of it");
+        }
+        for output in self.outputs {
+            match output.recv_timeout(LAST_OUTPUT) {
+                Ok(Err((stream, error))) => tracing::error!(%error, "{stream} of the command could not be written"),
+                Err(RecvTimeoutError::Timeout) => tracing::error!("the command's output is still being written"),
+                Ok(Ok(())) | Err(RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+}
+
+impl FileInput {
+    async fn feed(&mut self) -> io::Result<()> {
+        let mut chunk = vec![0; CHUNK];
+        while let Some(writer) = &mut self.writer {
+            let count = self.file.read_at(&mut chunk, self.start + self.sent)?;
+            let Some(mut left) = chunk.get(..count).filter(|left| !left.is_empty()) else {
+                self.writer = None;
+                break;
+            };
+            while !left.is_empty() {
+                let written = writer.write(left).await?;
+                self.sent += written as u64;
+                left = left.get(written..).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        self.writer = None;
+        fcntl(&self.reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let (mut chunk, mut unread) = (vec![0; CHUNK], 0);
+        loop {
+            match self.reader.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => unread += count as u64,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.file.seek(SeekFrom::Start(self.start + self.sent.saturating_sub(unread))).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeWriter, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn way_of(file: impl Into<OwnedFd>) -> Result<Way, StreamError> {
+        way(NAMES[0], &File::from(file.into()))
+    }
+
+    #[test]
+    fn what_leads_no_further_is_given_and_a_file_is_carried() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let fifo = File::options().read(true).write(true).open(fifo).unwrap();
+        assert_eq!(way_of(io::pipe().unwrap().0).unwrap(), Way::Itself);
+        assert_eq!(way_of(UnixStream::pair().unwrap().0).unwrap(), Way::Itself);
+        assert_eq!(way_of(File::open("/dev/null").unwrap()).unwrap(), Way::Itself);
+        assert_eq!(way_of(fifo).unwrap(), Way::Carried);
+        assert_eq!(way_of(tempfile::tempfile().unwrap()).unwrap(), Way::Carried);
+        assert!(matches!(way_of(File::open(folder.path()).unwrap()), Err(StreamError::Folder(_))));
+    }
+
+    #[tokio::test]
+    async fn a_file_stands_behind_what_was_read_of_it() {
+        let mut file = tempfile::tempfile().unwrap();
+        let text: Vec<u8> = (0..300_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        file.write_all(&text).unwrap();
+        file.seek(SeekFrom::Start(7)).unwrap();
+        let mut carriers = Carriers::default();
+        let theirs = carriers.input(file.try_clone().unwrap()).unwrap();
+        let mut reader = PipeReader::from(theirs);
+        let mut read = vec![0; 200_000];
+        let reading = tokio::task::spawn_blocking(move || reader.read_exact(&mut read).map(|()| read));
+        let read = tokio::select! {
+            read = reading => read.unwrap().unwrap(),
+            never = carriers.feed() => match never {},
+        };
+        assert_eq!(read, text[7..200_007]);
+        carriers.end();
+        assert_eq!(file.stream_position().unwrap(), 200_007);
+    }
+
+    #[test]
+    fn what_is_written_is_there_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "before\n").unwrap();
+        let log = File::options().append(true).open(&path).unwrap();
+        let mut carriers = Carriers::default();
+        let theirs = carriers.output(NAMES[1], log).unwrap();
+        PipeWriter::from(theirs).write_all(b"after\n").unwrap();
+        carriers.end();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\nafter\n");
+    }
+}

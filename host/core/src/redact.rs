@@ -1,6 +1,7 @@
 //! Taking the values of configured secrets out of what servers say.
 //!
-//! A value is looked for in all its [`spellings`], with one automaton. Values shorter than [`MIN_BYTES`] are not looked
+//! A value is looked for in all its [`spellings`], with one automaton, in the text as it stands and in what it reads
+//! where nothing is escaped ([`unescaped`]). Values shorter than [`MIN_BYTES`] are not looked
 //! for: they would take ordinary words with them. What is a token by its looks is found by [`shapes`].
 //!
 //! A value that stands in the arguments of a call is left in its answer ([`Redactor::sparing`]): whoever sent it has it,
@@ -9,20 +10,23 @@
 pub mod shapes;
 mod spellings;
 mod stream;
+mod unescaped;
 
 use std::{
     borrow::Cow,
     fmt,
+    ops::Range,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use aho_corasick::{AhoCorasick, Match, MatchKind};
+use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::secret::Secret;
 pub use stream::StreamRedactor;
+use unescaped::Unescaped;
 
 /// Shortest value that is looked for.
 pub const MIN_BYTES: usize = 8;
@@ -118,8 +122,7 @@ impl Redactor {
     #[must_use]
     pub fn sparing<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Self {
         let Some(finder) = self.finder() else { return self.clone() };
-        let found = texts.into_iter().flat_map(|text| finder.automaton.find_iter(text));
-        let mut spared: Vec<usize> = found.map(|found| finder.owners[found.pattern()]).collect();
+        let mut spared: Vec<usize> = texts.into_iter().flat_map(|text| finder.owners_in(text)).collect();
         if spared.is_empty() {
             return self.clone();
         }
@@ -153,19 +156,19 @@ impl Redactor {
 
     /// A part of a text without the values, and where it ends. It starts and ends after a value that lies across its
     /// bounds, so that no part of one is left. Bounds are those of characters.
-    pub fn scrub_part(&self, text: &str, part: std::ops::Range<usize>) -> (String, usize) {
+    pub fn scrub_part(&self, text: &str, part: Range<usize>) -> (String, usize) {
         let finder = self.finder();
         let (mut out, mut done, mut end) = (String::new(), part.start, part.end);
         for found in finder.iter().flat_map(|finder| finder.found(text, &self.spared)) {
-            if found.start() >= end {
+            if found.start >= end {
                 break;
             }
-            if found.start() >= done {
+            if found.start >= done {
                 self.replaced.fetch_add(1, Ordering::Relaxed);
-                out.push_str(&text[done..found.start()]);
+                out.push_str(&text[done..found.start]);
                 out.push_str(MARK);
             }
-            done = done.max(found.end());
+            done = done.max(found.end);
             end = end.max(done);
         }
         out.push_str(&text[done..end]);
@@ -180,16 +183,16 @@ impl Redactor {
 
     fn replace<'t>(&self, text: &'t str, each: impl Fn()) -> Cow<'t, str> {
         let Some(finder) = self.finder() else { return Cow::Borrowed(text) };
-        let mut found = finder.found(text, &self.spared).peekable();
-        if found.peek().is_none() {
+        let found = finder.found(text, &self.spared);
+        if found.is_empty() {
             return Cow::Borrowed(text);
         }
         let (mut out, mut done) = (String::with_capacity(text.len()), 0);
         for one in found {
             each();
-            out.push_str(&text[done..one.start()]);
+            out.push_str(&text[done..one.start]);
             out.push_str(MARK);
-            done = one.end();
+            done = one.end;
         }
         out.push_str(&text[done..]);
         Cow::Owned(out)
@@ -203,9 +206,27 @@ impl Redactor {
 }
 
 impl Finder {
-    /// Where values are, but for those that are spared. In one pass.
-    fn found<'f>(&'f self, text: &'f str, spared: &'f [usize]) -> impl Iterator<Item = Match> + 'f {
-        self.automaton.find_iter(text).filter(|found| !spared.contains(&self.owners[found.pattern()]))
+    /// Where values are, but for those that are spared: in order, and none across another.
+    fn found(&self, text: &str, spared: &[usize]) -> Vec<Range<usize>> {
+        let unescaped = Unescaped::of(text);
+        let find = |text| self.automaton.find_iter(text).filter(|one| !spared.contains(&self.owners[one.pattern()]));
+        let mut found: Vec<Range<usize>> = find(text).map(|one| one.range()).collect();
+        let Some(unescaped) = &unescaped else { return found };
+        found.extend(find(unescaped.text()).map(|one| unescaped.origin(one.start())..unescaped.origin(one.end())));
+        found.sort_unstable_by_key(|one| (one.start, one.end));
+        found.dedup_by(|one, before| {
+            let across = one.start < before.end;
+            before.end = if across { before.end.max(one.end) } else { before.end };
+            across
+        });
+        found
+    }
+
+    /// The secrets whose values stand in a text.
+    fn owners_in(&self, text: &str) -> Vec<usize> {
+        let unescaped = Unescaped::of(text);
+        let texts = std::iter::once(text).chain(unescaped.as_ref().map(Unescaped::text));
+        texts.flat_map(|text| self.automaton.find_iter(text)).map(|found| self.owners[found.pattern()]).collect()
     }
 }
 
@@ -229,6 +250,25 @@ mod tests {
             r#""abc\/def+\u00e9\u003c\u0026x""#,
         ] {
             assert_eq!(redactor.scrub(text), "\"[redacted]\"", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_whichever_of_its_letters_are_escaped() {
+        let redactor = Redactor::new(&[Secret::new("abc/d&f secret")]);
+        for text in [
+            r#""\u0061bc/d&f secret""#.to_owned(),
+            r#""\u0061bc\/d&f s\u0065cret""#.to_owned(),
+            r#""abc/d\u0026f secre\u0074""#.to_owned(),
+            "\"abc/d&amp;f secret\"".to_owned(),
+            "\"abc&#47;d&#x26;f&#32;secret\"".to_owned(),
+            r#""abc/d\\u0026f secret""#.to_owned(),
+            r#""abc/d\u0026amp;f secret""#.to_owned(),
+        ] {
+            assert_eq!(redactor.scrub(&text), "\"[redacted]\"", "{text}");
+            let twice = format!("{text} abc/d&f secret {text}");
+            assert_eq!(redactor.scrub(&twice), "\"[redacted]\" [redacted] \"[redacted]\"");
+            assert_eq!(redactor.sparing([text.as_str()]).scrub(&twice), twice, "what the call said stays");
         }
     }
 

@@ -1,0 +1,157 @@
+//! A text as it reads where nothing in it is escaped, and where each part of it stands in the text itself.
+//!
+//! An encoder may escape any letter of a value, and another one all but that: they cannot be listed as spellings. So the
+//! escapes of JSON and the character references of HTML are read, up to three of them in one another.
+//!
+//! It refuses to know what is looked for. Its memory is bounded by twice that of the text.
+
+/// How deep escapes may stand in one another: a JSON text, in a JSON text, that an HTML encoder wrote.
+const ROUNDS: usize = 3;
+
+/// The references of HTML that encoders write by name.
+const NAMED: [(&str, char); 5] = [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];
+
+/// Longest character reference by number, bytes: `&#x10FFFF;`.
+const REFERENCE: usize = 10;
+
+/// The text, and what was done to get to it.
+pub(super) struct Unescaped {
+    text: String,
+    rounds: Vec<Round>,
+}
+
+/// Behind each escape: where that is in the text that it gave, and in the one that it stood in.
+struct Round(Vec<(u32, u32)>);
+
+impl Unescaped {
+    /// None where nothing is escaped that the spellings of a value do not have.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let worthwhile = text.contains("\\u") || text.contains("\\/") || text.contains('&');
+        if !worthwhile || u32::try_from(text.len()).is_err() {
+            return None;
+        }
+        let (text, round) = unescape(text)?;
+        let mut all = Self { text, rounds: vec![round] };
+        while all.rounds.len() < ROUNDS
+            && let Some((text, round)) = unescape(&all.text)
+        {
+            all.text = text;
+            all.rounds.push(round);
+        }
+        Some(all)
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where a position of the text, between two characters, is in the escaped one.
+    pub(super) fn origin(&self, position: usize) -> usize {
+        self.rounds.iter().rev().fold(position, |position, round| round.origin(position))
+    }
+}
+
+impl Round {
+    fn origin(&self, position: usize) -> usize {
+        let before = self.0.partition_point(|(here, _)| *here as usize <= position);
+        let (here, there) = before.checked_sub(1).map_or((0, 0), |last| self.0[last]);
+        there as usize + (position - here as usize)
+    }
+}
+
+/// The text with every escape read once; none where there is none.
+fn unescape(text: &str) -> Option<(String, Round)> {
+    let (mut plain, mut behind, mut done, mut at) = (String::new(), Vec::new(), 0, 0);
+    while let Some(found) = text[at..].find(['\\', '&']) {
+        let start = at + found;
+        let Some((character, length)) = escape(&text[start..]) else {
+            at = start + 1;
+            continue;
+        };
+        plain.push_str(&text[done..start]);
+        plain.push(character);
+        (done, at) = (start + length, start + length);
+        behind.push((u32::try_from(plain.len()).ok()?, u32::try_from(done).ok()?));
+    }
+    if behind.is_empty() {
+        return None;
+    }
+    plain.push_str(&text[done..]);
+    Some((plain, Round(behind)))
+}
+
+/// The character that an escape at the beginning stands for, and the bytes that it takes.
+fn escape(text: &str) -> Option<(char, usize)> {
+    if text.starts_with('&') {
+        return reference(text);
+    }
+    let plain = match text.as_bytes().get(1)? {
+        b'u' => return unicode(text),
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        other @ (b'"' | b'\\' | b'/') => char::from(*other),
+        _ => return None,
+    };
+    Some((plain, 2))
+}
+
+fn unicode(text: &str) -> Option<(char, usize)> {
+    let first = unit(text)?;
+    if let Some(character) = char::from_u32(first.into()) {
+        return Some((character, 6));
+    }
+    let second = unit(text.get(6..)?)?;
+    let mut pair = char::decode_utf16([first, second]);
+    Some((pair.next()?.ok()?, 12))
+}
+
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
+}
+
+fn reference(text: &str) -> Option<(char, usize)> {
+    if let Some((name, character)) = NAMED.iter().find(|(name, _)| text.starts_with(name)) {
+        return Some((*character, name.len()));
+    }
+    let end = text.bytes().take(REFERENCE).position(|byte| byte == b';')?;
+    let number = text.get(..end)?.strip_prefix("&#")?;
+    let number = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => number.parse().ok()?,
+    };
+    Some((char::from_u32(number)?, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands for a part of the plain text.
+    fn stands_for<'t>(escaped: &'t str, plain: &str) -> &'t str {
+        let all = Unescaped::of(escaped).unwrap();
+        let start = all.text().find(plain).unwrap();
+        &escaped[all.origin(start)..all.origin(start + plain.len())]
+    }
+
+    #[test]
+    fn a_part_is_found_with_all_that_it_is_written_in() {
+        assert_eq!(stands_for(r#"a\nb\u0063d e"#, "bcd"), r"b\u0063d");
+        assert_eq!(stands_for(r#"a\n\u0063d\u0065 e"#, "cde"), r"\u0063d\u0065");
+        assert_eq!(stands_for(r#"x\\u0063\\\\u0064\/e"#, "cd/"), r"\\u0063\\\\u0064\/");
+        assert_eq!(stands_for("a\u{e9}&amp;&#x41;&#66;c", "&AB"), "&amp;&#x41;&#66;");
+        assert_eq!(stands_for(r"a\u0026amp;b", "a&b"), r"a\u0026amp;b");
+        assert_eq!(stands_for(r"a\ud83d\ude00b", "\u{1f600}"), r"\ud83d\ude00");
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        for text in [r"C:\users \u12 \ud83d x", "a & b &nosuch; &#; &#x110000; &", r"\u+123 \"] {
+            assert!(Unescaped::of(text).is_none(), "{text}");
+        }
+        assert!(Unescaped::of("plain").is_none());
+    }
+}

@@ -442,6 +442,26 @@ fn on_a_terminal_a_word_answers_and_what_was_typed_ahead_does_not() {
 }
 
 #[test]
+fn allow_on_a_terminal_shows_all_of_the_call_and_takes_the_word_that_is_typed_then() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    let sent = guest.starts_to_ask("callTool", note("to the last byte"));
+    let id = id(&daemon.host.pending(1));
+    let allow = daemon.host.footbridge(&["approvals", "allow", &id].map(OsStr::new));
+    for (typed, status) in [("yes\n", 1), ("\u{4}", 1), ("allow\n", 0)] {
+        let mut person = Person::new();
+        person.types("allow\n");
+        let mut asked = person.starts(&allow);
+        person.sees("to the last byte");
+        person.sees("Type allow");
+        assert_eq!(daemon.host.pending(1).len(), 1, "what was typed ahead");
+        person.types(typed);
+        assert_eq!(asked.status().code(), Some(status), "{typed:?}");
+    }
+    assert!(sent.answer().json()["result"].is_object());
+}
+
+#[test]
 fn harnesses_that_refuse_or_do_not_answer_keep_no_other_from_being_asked() {
     // Without a sandbox: its relay would end a command whose harness hangs for so long.
     let daemon = Host::open_with(&Servers::demo()).serves();

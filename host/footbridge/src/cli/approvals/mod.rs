@@ -26,7 +26,7 @@ use crate::{
     },
     report,
 };
-use footbridge_calls::approval::{ApprovalId, ApprovalInfo};
+use footbridge_calls::approval::{ApprovalId, ApprovalInfo, ApprovalShown};
 use footbridge_processes::{sys, terminal::window};
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +59,9 @@ pub(super) enum ApprovalsCommand {
         /// All fields of a server's question, as a JSON object
         #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "fields")]
         content: Option<serde_json::Value>,
+        /// On a terminal: neither show the call nor ask for the word, since it was read elsewhere
+        #[arg(long)]
+        yes: bool,
     },
     /// Deny a call; the same one is refused without asking for a minute
     Deny {
@@ -81,6 +84,8 @@ const ALLOW_HELP: &str = "Examples:
   footbridge approvals allow ap-0b3f6c1d9a2e4f57
   footbridge approvals allow ap-0b3f6c1d9a2e4f57 --field city=Bern --field days=3
   footbridge approvals allow ap-0b3f6c1d9a2e4f57 --content '{\"city\": \"Bern\", \"days\": 3}'
+
+On a terminal all of the call is shown first, and the word is asked for. Without one, whoever starts this has read it.
 
 \"approvals show ID\" says which fields a question has. Fields that are left out have their defaults. Of a question about
 an address, allow says that you agree; the address is never opened.";
@@ -119,12 +124,15 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         }
         ApprovalsCommand::Show { id, json } => {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
-            let columns = window::size(std::io::stdout()).map(|(_, columns)| columns);
-            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns) })?)
+            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns()) })?)
         }
-        ApprovalsCommand::Allow { id, remember, fields, content } => {
+        ApprovalsCommand::Allow { id, remember, fields, content, yes } => {
             let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };
-            ask_all(&mut connect(runtime)?, &asked)?;
+            let mut clients = connect(runtime)?;
+            if !yes && is_on_a_terminal() {
+                confirm(&ask_all(&mut clients, &ShowApproval { id: id.to_string() })?)?;
+            }
+            ask_all(&mut clients, &asked)?;
             report::note(&format!("{id} is allowed"));
             Ok(())
         }
@@ -135,12 +143,36 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         }
         ApprovalsCommand::Watch { json: true } => watch::print(runtime),
         ApprovalsCommand::Watch { json: false } => {
-            if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
+            if !is_on_a_terminal() {
                 return Err(NoTerminal.into());
             }
             watch::on_terminal(runtime)
         }
     }
+}
+
+fn is_on_a_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+fn columns() -> Option<u16> {
+    window::size(std::io::stdout()).map(|(_, columns)| columns)
+}
+
+/// The person did not say yes to what they saw.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing was allowed: the word is \"allow\"; it waits on")]
+struct NotConfirmed;
+
+/// Shows all of what would be allowed, and takes the word for it: what is allowed was on the screen.
+fn confirm(shown: &ApprovalShown) -> anyhow::Result<()> {
+    report::out(&show::whole(shown, columns()))?;
+    // What was typed before it was all there counts for nothing.
+    nix::sys::termios::tcflush(std::io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH)?;
+    report::out("\nType allow and Enter to allow this: ")?;
+    let mut word = String::new();
+    std::io::stdin().read_line(&mut word)?;
+    if word.trim() == "allow" { Ok(()) } else { Err(NotConfirmed.into()) }
 }
 
 fn field(text: &str) -> Result<(String, String), &'static str> {

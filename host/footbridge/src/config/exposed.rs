@@ -1,6 +1,9 @@
 //! Programs of the operator that a guest could put its own code into: by the program itself, by a script or package
 //! among its arguments, by the folder that it starts in, by a variable that has it load something.
 //!
+//! A program that only starts another one is looked through. A path that a script puts together out of pieces is not
+//! seen.
+//!
 //! What an argument is to a program nobody knows. So every file that a guest can write counts as a script, and a folder
 //! counts where runtimes and package managers take code from one: after their flags for that, or as their first word.
 //! Other folders are data, such as the one that a server of files is to serve.
@@ -35,32 +38,55 @@ const FOLDER_FLAGS: [&str; 10] = [
     "--with",
     "--with-editable",
 ];
-/// Variables that have a program load something.
-const LOADING: [&str; 24] = [
+/// Programs that start the one that their arguments name, behind options and values of theirs.
+const STARTERS: [&str; 9] = ["chrt", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout"];
+/// Options of `env` that a value follows.
+const ENV_VALUES: [&str; 6] = ["-u", "--unset", "-C", "--chdir", "-a", "--argv0"];
+/// Variables that have a program load something, or say where it looks for settings and packages.
+const LOADING: [&str; 43] = [
     "BASH_ENV",
     "BUNDLE_GEMFILE",
+    "BUN_INSTALL",
+    "CARGO_HOME",
     "CLASSPATH",
+    "DENO_DIR",
     "ENV",
     "GEM_HOME",
     "GEM_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_DIR",
+    "GIT_EXEC_PATH",
+    "GOPATH",
+    "HOME",
     "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
     "LD_AUDIT",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
     "LUA_PATH",
     "NODE_OPTIONS",
     "NODE_PATH",
+    "NPM_CONFIG_CACHE",
+    "NPM_CONFIG_GLOBALCONFIG",
     "NPM_CONFIG_PREFIX",
     "NPM_CONFIG_USERCONFIG",
     "PERL5LIB",
     "PERL5OPT",
+    "PHPRC",
+    "PIPX_HOME",
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
     "RUBYLIB",
     "RUBYOPT",
+    "UV_CACHE_DIR",
     "UV_PROJECT",
+    "UV_TOOL_DIR",
     "VIRTUAL_ENV",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
 ];
 
 /// A program as it is to be started.
@@ -92,8 +118,72 @@ impl fmt::Display for Exposed {
     }
 }
 
-/// Finds the first way for a guest to have its own code run by this program.
+/// Finds the first way for a guest to have its own code run by this program, or by one that it starts.
 pub(super) fn find(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
+    let inner = || {
+        let Started { words, cwd, variables } = started(program)?;
+        let (command, args) = words.split_first()?;
+        find(Starting { command, args, cwd: cwd.as_deref(), variables: &variables, ..program }, writable)
+    };
+    itself(program, writable).or_else(inner)
+}
+
+/// What a program starts that only starts another one.
+struct Started {
+    words: Vec<String>,
+    cwd: Option<PathBuf>,
+    variables: Vec<(String, String)>,
+}
+
+fn started(program: Starting<'_>) -> Option<Started> {
+    let name = file_name(program.command);
+    let mut all = Started { words: Vec::new(), cwd: program.cwd.map(Path::to_owned), variables: Vec::new() };
+    if name == "env" {
+        all.read_env(program.args);
+    } else if STARTERS.contains(&name) {
+        let is_own = |arg: &&String| arg.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        all.words = program.args.iter().skip_while(is_own).cloned().collect();
+    }
+    (!all.words.is_empty()).then_some(all)
+}
+
+impl Started {
+    /// As coreutils reads the arguments of `env`.
+    fn read_env(&mut self, args: &[String]) {
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let (flag, value) = match arg.split_once('=') {
+                Some((flag, value)) if flag.starts_with("--") => (flag, Some(value)),
+                _ if arg.len() > 2 && ["-C", "-S", "-u"].iter().any(|flag| arg.starts_with(flag)) => {
+                    (&arg[..2], Some(&arg[2..]))
+                }
+                _ => (arg.as_str(), None),
+            };
+            let value = match value {
+                None if ENV_VALUES.contains(&flag) || matches!(flag, "-S" | "--split-string") => {
+                    args.next().map(String::as_str)
+                }
+                value => value,
+            };
+            match (flag, value, arg.split_once('=')) {
+                ("-C" | "--chdir", Some(folder), _) => self.cwd = from(self.cwd.as_deref(), folder),
+                ("-S" | "--split-string", Some(text), _) => {
+                    let words: Vec<String> = text.split_whitespace().map(str::to_owned).chain(args.cloned()).collect();
+                    return self.read_env(&words);
+                }
+                (flag, _, _) if flag.starts_with('-') => {}
+                (_, _, Some((name, value))) => self.variables.push((name.to_owned(), value.to_owned())),
+                _ => {
+                    self.words = std::iter::once(arg).chain(args).cloned().collect();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The first way that the program itself is.
+fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
     let exposed = |what: String, path: &Path| writable.holds(path).map(|hands| Exposed { what, hands });
     let of_folder = || program.cwd.and_then(|cwd| exposed(format!("its folder {}", cwd.display()), cwd));
     let of_program = || {
@@ -104,15 +194,17 @@ pub(super) fn find(program: Starting<'_>, writable: &Writable) -> Option<Exposed
         let what = |argument: &str| format!("its argument {argument}");
         let mut code = code_among(program);
         code.find_map(|(argument, path)| exposed(what(argument), &path)).or_else(|| {
-            let script = scripts(program.args).find(|script| writable.names().any(|name| script.contains(name)))?;
-            let folder = writable.names().find(|name| script.contains(name)).map(PathBuf::from)?;
+            let named = |script| Some((script, writable.names().find(|folder| names(script, folder, program.cwd))?));
+            let (script, folder) = scripts(program.args).find_map(named)?;
+            let folder = PathBuf::from(folder);
             Some(Exposed { what: what(script), hands: InHands { place: folder.clone(), folder } })
         })
     };
     let of_variable = || {
         let loading = program.variables.iter().filter(|(name, _)| LOADING.contains(&name.to_uppercase().as_str()));
         let mut paths = loading.flat_map(|(name, value)| {
-            value.split([':', ' ', '=', ',']).filter(|part| part.contains('/')).map(move |part| (name, part))
+            let is_path = |part: &&str| part.contains('/') || (program.cwd.is_some() && !part.is_empty());
+            value.split([':', ' ', '=', ',']).filter(is_path).map(move |part| (name, part))
         });
         paths.find_map(|(name, part)| exposed(format!("{part} in its variable {name}"), &from(program.cwd, part)?))
     };
@@ -151,8 +243,24 @@ fn scripts(args: &[String]) -> impl Iterator<Item = &str> {
     args.windows(2).filter(move |pair| introduces(&pair[0])).map(|pair| pair[1].as_str())
 }
 
+/// Whether a script names this folder: in full, by its own name behind a slash, as in `~/NAME` and `../NAME`, or, where it
+/// starts in a folder that somebody chose, by its name alone.
+fn names(script: &str, folder: &str, cwd: Option<&Path>) -> bool {
+    let name = file_name(folder);
+    let is_edge = |c: Option<char>| c.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.')));
+    let by_name = |(at, _): (usize, &str)| {
+        let (before, after) = (script[..at].chars().next_back(), script[at + name.len()..].chars().next());
+        is_edge(after) && (before == Some('/') || (cwd.is_some() && is_edge(before)))
+    };
+    script.contains(folder) || (!name.is_empty() && script.match_indices(name).any(by_name))
+}
+
+fn file_name(path: &str) -> &str {
+    Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
 fn is_runner(command: &str) -> bool {
-    let name = Path::new(command).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = file_name(command);
     RUNNERS.contains(&name) || RUNNERS_WITH_VERSIONS.iter().any(|start| name.starts_with(start))
 }
 
@@ -204,6 +312,22 @@ mod tests {
             (&["bash", "-lc", "cd @g && exec npm start"], None, &[], "its argument"),
             (&["python3", "-m", "server"], None, &[("PYTHONPATH", "/usr/lib/x:@g")], "its variable PYTHONPATH"),
             (&["node", "@o/y.js"], None, &[("NODE_OPTIONS", "--require @g/x.js")], "its variable NODE_OPTIONS"),
+            (&["python3", "-m", "server"], None, &[("HOME", "@g")], "its variable HOME"),
+            (
+                &["python3", "-m", "server"],
+                Some("@o/.."),
+                &[("PYTHONUSERBASE", "guest")],
+                "its variable PYTHONUSERBASE",
+            ),
+            (&["env", "-C", "@g", "python3", "-m", "server"], None, &[], "its folder"),
+            (&["/usr/bin/env", "--chdir=../guest", "python3"], Some("@o"), &[], "its folder"),
+            (&["env", "-i", "-u", "X", "PYTHONPATH=@g", "python3", "-m", "x"], None, &[], "its variable PYTHONPATH"),
+            (&["env", "-S", "HOME=@g python3", "-m", "x"], None, &[], "its variable HOME"),
+            (&["nice", "-n", "5", "timeout", "10s", "env", "-C@g", "npx", "x"], None, &[], "its folder"),
+            (&["setsid", "python3", "@g/package"], None, &[], "its argument"),
+            (&["sh", "-c", "cd .. && cd guest && exec npm start"], Some("@o"), &[], "its argument"),
+            (&["sh", "-c", "cd ~/guest; exec npm start"], None, &[], "its argument"),
+            (&["bash", "-c", "exec node $HOME/guest/x.js"], None, &[], "its argument"),
         ] {
             let found = said(words, cwd, variables).unwrap_or_default();
             assert!(found.contains(says) && found.contains("/guest"), "{words:?}: {found:?}");
@@ -219,6 +343,10 @@ mod tests {
             (&["npx", "-y", "@modelcontextprotocol/server-filesystem", "@g", "@g/package"], None),
             (&["mcp-server-git", "--repository", "@g"], None),
             (&["python3", "server.py"], None),
+            (&["env", "X=1", "npx", "-y", "server-filesystem", "@g"], None),
+            (&["sh", "-c", "exec guest --of ~/guests /not-guest"], None),
+            (&["timeout", "5"], None),
+            (&["env"], None),
         ] {
             assert_eq!(said(words, cwd, &[("ROOT", "@g")]), None, "{words:?}");
         }

@@ -235,3 +235,92 @@ fn a_call_is_checked_without_making_it() {
         assert_eq!(params(&bridge, 1), json!({"server": "w", "tool": "get_weather", "arguments": {"city": "Bern"}}));
     }
 }
+
+const READ: &str =
+    r#"{"content":[{"type":"text","text":"one\ntwo\u001b[2J"}],"structuredContent":{"content":"one\ntwo\u001b[2J"}}"#;
+
+fn answers(result: &str) -> Bridge {
+    answering(json!({ "callTool": serde_json::from_str::<Value>(result).unwrap() }))
+}
+
+#[test]
+fn an_agent_reads_text_and_scripts_the_structured_copy() {
+    let call = ["s", "t", "{}"];
+    let (_, stdout, _) = run(tool_cli(&answers(READ), &call).env("TOOL_CLI_STYLE", "agent"));
+    assert_eq!(stdout, "one\ntwo\u{1b}[2J\n", "a pipe gets what a tool wrote");
+    let (_, stdout, _) = run(&mut tool_cli(&answers(READ), &call));
+    assert!(stdout.starts_with("{\n  \"content\": "), "{stdout}");
+    let (_, stdout, _) = run(tool_cli(&answers(READ), &call).args(["--output", "raw"]));
+    assert_eq!(stdout, "one\ntwo\u{1b}[2J", "nothing is added");
+    let image = r#"{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}"#;
+    let (_, stdout, _) = run(tool_cli(&answers(image), &call).env("TOOL_CLI_STYLE", "agent"));
+    assert_eq!(stdout, "[image image/png, 8 bytes: use --out FILE]\n");
+    let output = tool_cli(&answers(image), &call).args(["--output=raw"]).output().unwrap();
+    assert_eq!(output.stdout, b"\x89PNG\r\n\x1a\n");
+}
+
+#[test]
+fn a_part_of_a_result_is_printed_in_the_form_that_is_asked_for() {
+    let result = r#"{"content":[],"structuredContent":{"n":1234567890123456789,"l":[{"a":"x"},{"a":"y"}]}}"#;
+    for (args, printed) in [
+        (["--pick", ".n"].as_slice(), "1234567890123456789\n"),
+        (&["--pick", ".l[].a"], "x\ny\n"),
+        (&["--pick", ".l[].a", "--output", "json"], "\"x\"\n\"y\"\n"),
+        (&["--output", "table"], "a\nx\ny\n"),
+        (&["--output=yaml", "--pick", ".l"], "-\n  a: x\n-\n  a: \"y\"\n"),
+    ] {
+        let (code, stdout, stderr) = run(tool_cli(&answers(result), &["s", "t", "{}"]).args(args));
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), printed, ""), "{args:?}");
+    }
+    let (code, stdout, stderr) = run(tool_cli(&answers(result), &["s", "t", "{}"]).args(["--pick", ".m"]));
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("1234567890123456789") && stderr.contains("nothing is at m: there are l, n"), "{stderr}");
+    for (args, says) in [
+        (["s", "--pick", ".a"].as_slice(), "go with a call"),
+        (&["s", "t", "{}", "--pick", "a["], "\"a[\" is no path"),
+        (&["s", "t", "{}", "--output", "xml"], "text, json, raw, table or yaml"),
+    ] {
+        let (code, _, stderr) = run(tool_cli(&answers(result), args).arg("--exit-codes"));
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    }
+}
+
+#[test]
+fn what_is_too_much_to_read_is_in_a_file_of_its_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let text: String = (0..10_000).map(|n| format!("línea {n}\n")).collect();
+    let bridge = answering(json!({"callTool": {"content": [{"type": "text", "text": text}]}}));
+    let mut call = tool_cli(&bridge, &["s", "t", "{}", "--max-bytes", "21"]);
+    let (code, stdout, stderr) = run(call.env("TMPDIR", folder.path()));
+    assert_eq!((code, stdout.as_str()), (Some(0), "línea 0\nlínea 1\nlí\n"));
+    let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let told =
+        format!("The first 21 of {} bytes were printed; all 10001 lines are in {}\n", text.len() + 1, path.display());
+    assert_eq!(stderr, told);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text + "\n");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let small = answering(json!({"callTool": {"content": [{"type": "text", "text": "short"}]}}));
+    let (_, stdout, stderr) = run(&mut tool_cli(&small, &["s", "t", "{}", "--max-bytes", "21"]));
+    assert_eq!((stdout.as_str(), stderr.as_str()), ("short\n", ""));
+}
+
+#[test]
+fn how_far_a_call_is_and_what_its_server_logs_is_told_where_it_is_asked_for() {
+    let events = "event: progress\ndata: {\"progress\":1,\"total\":4,\"message\":\"a\\u001b\"}\n\nevent: log\ndata: \
+                  {\"level\":\"warning\",\"message\":\"hot\"}\n\nevent: progress\ndata: {\"progress\":2}\n\nevent: result\ndata: \
+                  {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n";
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    let bridge = Bridge::raw(move |_| format!("{head}{events}").into_bytes());
+    for (args, told) in [
+        ([].as_slice(), ""),
+        (&["--progress"], "Progress: 25% a\\u{1b}\n"),
+        (&["-v"], "warning: hot\n"),
+        (&["--progress", "--verbose"], "Progress: 25% a\\u{1b}\nwarning: hot\n"),
+        (&["--json", "-v"], "{\"log\":{\"level\":\"warning\",\"message\":\"hot\"}}\n"),
+    ] {
+        let (code, _, stderr) = run(tool_cli(&bridge, &["s", "t", "{}"]).args(args));
+        assert_eq!((code, stderr.as_str()), (Some(0), told), "{args:?}");
+    }
+}

@@ -5,7 +5,7 @@
 //! - [`answers`]: the shapes of answers, read leniently.
 //! - [`schema`], [`signature`], [`help`]: what a tool takes; a tool as one line, and how to call it.
 //! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant.
-//! - [`render`], [`layout`], [`show`]: results, JSON and listings as text.
+//! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
 //! - [`result`]: a result on its way to one of these.
 //!
@@ -16,8 +16,10 @@ pub mod arguments;
 pub mod destination;
 pub mod flags;
 pub mod help;
+pub mod laid_out;
 pub mod layout;
 pub mod output;
+pub mod pick;
 pub mod render;
 pub mod result;
 pub mod schema;

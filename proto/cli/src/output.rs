@@ -8,7 +8,7 @@ use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, IsTerminal, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -66,6 +66,105 @@ pub fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Res
     let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
     let done = Sink::write(&mut stdout, on_terminal(), write);
     done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(NotWritten::Stdout)
+}
+
+/// Prints these bytes as they are.
+///
+/// # Errors
+/// [`NotWritten::Stdout`].
+pub fn print_bytes(bytes: &[u8]) -> Result<(), NotWritten> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
+}
+
+/// A file with all that was too much to print.
+#[derive(Debug)]
+pub struct Spilled {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Its lines.
+    pub lines: u64,
+}
+
+/// Prints what is written up to so many bytes. Where there is more, all of it goes into a new file among the temporary
+/// ones, for its owner alone.
+///
+/// # Errors
+/// [`NotWritten`].
+pub fn print_within(
+    most: usize,
+    write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+) -> Result<Option<Spilled>, NotWritten> {
+    let mut spill = Spill { most, shown: String::new(), file: None, bytes: 0, breaks: 0, ends: true, failed: None };
+    let done = write(&mut spill);
+    let flushed = spill.file.as_mut().map_or(Ok(()), |(_, file)| file.flush());
+    let path = spill.file.map(|(path, _)| path);
+    if let Some(source) = spill.failed.or(flushed.err()) {
+        let path = path.unwrap_or_else(std::env::temp_dir);
+        return Err(NotWritten::File { path, source, then: AFTER });
+    }
+    done.map_err(|error| NotWritten::Stdout(io::Error::other(error)))?;
+    let end = if path.is_none() || spill.shown.ends_with('\n') { "" } else { "\n" };
+    print(&format!("{}{end}", spill.shown))?;
+    Ok(path.map(|path| Spilled { path, bytes: spill.bytes, lines: spill.breaks + u64::from(!spill.ends) }))
+}
+
+/// What is shown of a text, and the file for all of it once that is too little.
+struct Spill {
+    most: usize,
+    shown: String,
+    file: Option<(PathBuf, io::BufWriter<File>)>,
+    bytes: u64,
+    breaks: u64,
+    /// Whether the last line has its end.
+    ends: bool,
+    failed: Option<io::Error>,
+}
+
+impl Spill {
+    fn put(&mut self, text: &str) -> io::Result<()> {
+        self.bytes += text.len() as u64;
+        self.breaks += text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        self.ends = text.is_empty() && self.ends || text.ends_with('\n');
+        if let Some((_, file)) = &mut self.file {
+            return file.write_all(text.as_bytes());
+        }
+        if self.shown.len() + text.len() <= self.most {
+            self.shown.push_str(text);
+            return Ok(());
+        }
+        let (path, file) = new_file_of_owner()?;
+        let mut file = io::BufWriter::with_capacity(64 << 10, file);
+        file.write_all(self.shown.as_bytes())?;
+        file.write_all(text.as_bytes())?;
+        self.file = Some((path, file));
+        self.shown.push_str(&text[..text.floor_char_boundary(self.most - self.shown.len())]);
+        Ok(())
+    }
+}
+
+/// A new file among the temporary ones.
+fn new_file_of_owner() -> io::Result<(PathBuf, File)> {
+    let mut attempt = 0;
+    loop {
+        let path = std::env::temp_dir().join(format!("tool-cli-{}-{attempt}.txt", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => attempt += 1,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+impl fmt::Write for Spill {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.put(text).map_err(|error| {
+            self.failed = Some(error);
+            fmt::Error
+        })
+    }
 }
 
 /// Prints to standard error. Where that fails there is nobody left to tell.

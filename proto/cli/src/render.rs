@@ -9,10 +9,14 @@ use std::fmt;
 use footbridge_proto::text::Escaped;
 use serde_json::value::RawValue;
 
+mod shape;
+
 use crate::{
     answers::{Block, CallResult, Content, Data, DecodeError, ResourceContents, decode},
     layout,
 };
+
+pub use shape::{Format, Shape};
 
 /// Ends of names of files, by what is in them.
 const EXTENSIONS: [(&str, &str); 16] = [
@@ -54,21 +58,38 @@ pub struct Rendered {
     /// What is printed in place of the parts, where there is one.
     structured: Option<Box<RawValue>>,
     parts: Vec<Part>,
+    /// JSON is on one line.
+    compact: bool,
+    /// JSON that is a text is the text.
+    unquoted: bool,
+    /// Images, audio and blobs are a line each wherever they are printed.
+    brief_media: bool,
+    /// Nothing is added to it, no end of a line either.
+    is_bare: bool,
 }
 
 impl Rendered {
+    fn of(structured: Option<Box<RawValue>>, parts: Vec<Part>) -> Self {
+        Self { structured, parts, compact: false, unquoted: false, brief_media: false, is_bare: false }
+    }
+
+    /// Whether not even the end of a line is added to it.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.is_bare
+    }
+
     /// The structured result where there is one, or the blocks.
     #[must_use]
     pub fn call(result: CallResult) -> Self {
-        Self { structured: result.structured_content, parts: result.content.into_iter().map(block).collect() }
+        Self::of(result.structured_content, result.content.into_iter().map(block).collect())
     }
 
     /// The parts of a resource; where there are several, each below a line that says which it is.
     #[must_use]
     pub fn resource(contents: ResourceContents) -> Self {
         let several = contents.contents.len() > 1;
-        let parts = contents.contents.into_iter().map(|raw| content(raw, several)).collect();
-        Self { structured: None, parts }
+        Self::of(None, contents.contents.into_iter().map(|raw| content(raw, several)).collect())
     }
 
     /// Whether there is nothing to print.
@@ -111,15 +132,27 @@ impl Rendered {
 
     fn write_parts(&self, on_terminal: bool, out: &mut dyn fmt::Write, is_in: fn(&Part) -> bool) -> fmt::Result {
         if let Some(json) = &self.structured {
-            return layout::write_indented(json, out);
+            return self.write_json(json, out);
         }
         for (at, part) in self.parts.iter().filter(|part| is_in(part)).enumerate() {
             if at > 0 {
                 out.write_str("\n")?;
             }
-            part.write(on_terminal, out)?;
+            match part {
+                Part::Json(json) => self.write_json(json, out)?,
+                part => part.write(on_terminal || self.brief_media, out)?,
+            }
         }
         Ok(())
+    }
+
+    fn write_json(&self, json: &RawValue, out: &mut dyn fmt::Write) -> fmt::Result {
+        let text: Option<String> = serde_json::from_str(json.get()).ok().filter(|_| self.unquoted);
+        match text {
+            Some(text) => out.write_str(&text),
+            None if self.compact => out.write_str(&layout::one_line(json)),
+            None => layout::write_indented(json, out),
+        }
     }
 
     /// The images, audio and blobs in it.

@@ -14,8 +14,9 @@ use crate::{
     answers::{CallResult, DecodeError},
     destination::Prepared,
     layout,
-    output::{self, AFTER, FileContent, NotWritten, OutFile},
-    render::{Media, Rendered, is_media},
+    output::{self, AFTER, FileContent, NotWritten, OutFile, Spilled},
+    pick::NotPicked,
+    render::{Format, Media, Rendered, Shape, is_media},
 };
 
 /// Why a result did not get out.
@@ -27,6 +28,9 @@ pub enum NotPrinted {
     /// Its data cannot be read.
     #[error("the result's data is not base64, so nothing was written: {0}")]
     Base64(#[from] DecodeError),
+    /// It has no such part. All of it has been printed.
+    #[error("{0}. The call was made, and all of its result was printed")]
+    Picked(#[from] NotPicked),
     /// One file cannot hold it. All of it has been printed.
     #[error(
         "the result has {count} images, sounds or blobs, so all of it was printed and {path} was not written. The call \
@@ -49,17 +53,19 @@ pub enum NotPrinted {
 pub fn print_call(
     raw: &RawValue,
     result: CallResult,
-    json: bool,
+    shape: &Shape,
     to: Option<impl Into<Prepared>>,
 ) -> Result<bool, NotPrinted> {
     if !result.is_error {
-        return print(raw, &Rendered::call(result), json, to).map(|()| true);
+        return print(raw, Rendered::call(result), shape, to).map(|()| true);
     }
-    if json {
+    if shape.format == Format::Json {
         output::print_error(&(layout::one_line(raw) + "\n"));
         return Ok(false);
     }
-    let rendered = Rendered::call(result);
+    let mut rendered = Rendered::call(result);
+    // Of an error nothing is picked.
+    let _ = rendered.set_shape(&Shape { pick: None, ..shape.clone() });
     if rendered.is_empty() {
         output::print_error("Error: the tool reported an error without a word\n");
     } else {
@@ -72,10 +78,23 @@ pub fn print_call(
 ///
 /// # Errors
 /// [`NotPrinted`].
-pub fn print(raw: &RawValue, result: &Rendered, json: bool, to: Option<impl Into<Prepared>>) -> Result<(), NotPrinted> {
+pub fn print(
+    raw: &RawValue,
+    mut result: Rendered,
+    shape: &Shape,
+    to: Option<impl Into<Prepared>>,
+) -> Result<(), NotPrinted> {
+    if let Err(why) = result.set_shape(shape) {
+        print_whole(raw, &result, &Shape { pick: None, ..shape.clone() })?;
+        return Err(why.into());
+    }
+    let (result, json) = (&result, shape.format == Format::Json);
     let media = result.media();
     match (to.map(Into::into), media.as_slice()) {
-        (None, _) => print_whole(raw, result, json),
+        (None, [one]) if result.is_bare() && !result.has_rest() && !output::on_terminal() => {
+            Ok(output::print_bytes(&one.bytes()?)?)
+        }
+        (None, _) => print_whole(raw, result, shape),
         (Some(Prepared::File(file)), []) => {
             let path = file.path().display().to_string();
             let text = |out: &mut dyn fmt::Write| result.write(false, out);
@@ -90,7 +109,7 @@ pub fn print(raw: &RawValue, result: &Rendered, json: bool, to: Option<impl Into
         }
         // It was made, so what came of it is not thrown away.
         (Some(Prepared::File(file)), several) => {
-            print_whole(raw, result, json)?;
+            print_whole(raw, result, shape)?;
             Err(NotPrinted::Several { count: several.len(), path: file.path().to_owned() })
         }
         (Some(Prepared::Folder(folder)), media) => {
@@ -102,15 +121,24 @@ pub fn print(raw: &RawValue, result: &Rendered, json: bool, to: Option<impl Into
     }
 }
 
-fn print_whole(raw: &RawValue, result: &Rendered, json: bool) -> Result<(), NotPrinted> {
-    if json {
-        return Ok(output::print(&(layout::one_line(raw) + "\n"))?);
-    }
-    if result.is_empty() {
-        return Ok(());
-    }
+fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), NotPrinted> {
     let on_terminal = output::on_terminal();
-    Ok(output::print_with(|out| result.write(on_terminal, out).and_then(|()| out.write_str("\n")))?)
+    let write = |out: &mut dyn fmt::Write| match shape.is_all_json() {
+        true => out.write_str(&layout::one_line(raw)).and_then(|()| out.write_str("\n")),
+        false if result.is_empty() => Ok(()),
+        false => {
+            let end = if result.is_bare() { "" } else { "\n" };
+            result.write(on_terminal, out).and_then(|()| out.write_str(end))
+        }
+    };
+    let Some(most) = shape.max_bytes else { return Ok(output::print_with(write)?) };
+    if let Some(Spilled { path, bytes, lines }) = output::print_within(most, write)? {
+        output::print_error(&format!(
+            "The first {most} of {bytes} bytes were printed; all {lines} lines are in {}\n",
+            path.display()
+        ));
+    }
+    Ok(())
 }
 
 /// For a program it is in the report.

@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, ffi::OsString};
 
-use footbridge_cli::flags::ToolWord;
+use footbridge_cli::{flags::ToolWord, render::Format};
 use footbridge_proto::vars;
 
 use crate::words::{self, ArgsError, BETWEEN, Options, Typed};
@@ -88,10 +88,12 @@ pub(crate) struct Style {
 impl Style {
     /// Looks for the two flags, and for what the environment says.
     pub(crate) fn find(args: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let has = |flag: &str| args.iter().take_while(|arg| *arg != "--").any(|arg| arg == flag);
+        let words = || args.iter().take_while(|arg| *arg != "--");
+        let has = |flag: &str| words().any(|arg| arg == flag);
+        let is_output_json = words().zip(words().skip(1)).any(|(arg, value)| arg == "--output" && value == "json");
         let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
         Self {
-            json: has("--json"),
+            json: has("--json") || has("--output=json") || is_output_json,
             exit_codes: is(vars::EXIT_CODES, "1") || has("--exit-codes"),
             agent: is(vars::STYLE, vars::STYLE_AGENT),
         }
@@ -128,6 +130,12 @@ pub(crate) fn fits(step: &Step, options: &Options) -> Result<(), ArgsError> {
     let may_call = matches!(step, Step::Call(_) | Step::Joined { .. } | Step::Read { .. });
     if options.out.is_some() && !may_call && !matches!(step, Step::Wait { .. }) {
         return Err(ArgsError::OutWithout);
+    }
+    let shapes = options.format.is_some_and(|format| !matches!(format, Format::Text | Format::Json))
+        || options.pick.is_some()
+        || options.max_bytes.is_some();
+    if shapes && !may_call && !matches!(step, Step::Wait { .. }) {
+        return Err(ArgsError::ShapeWithout);
     }
     if options.no_wait && !may_call {
         return Err(ArgsError::NoWaitWithout);

@@ -6,7 +6,12 @@ use std::{
     time::Instant,
 };
 
-use footbridge_cli::{destination::Prepared, layout, output, render::Rendered, result};
+use footbridge_cli::{
+    destination::Prepared,
+    layout, output,
+    render::{Rendered, Shape},
+    result,
+};
 use footbridge_guest::{Client, ClientError, answers::CallResult, client::parse_result};
 use footbridge_proto::wire::method;
 use serde::{
@@ -15,7 +20,11 @@ use serde::{
 };
 use serde_json::{json, value::RawValue};
 
-use crate::{failure::Failure, pauses::Pauses, progress::Line};
+use crate::{
+    failure::Failure,
+    pauses::Pauses,
+    progress::{Line, ToldToo},
+};
 
 /// Whether a method has effects, may take long, and tells what happens meanwhile.
 fn is_call(method: &str) -> bool {
@@ -32,6 +41,10 @@ fn at_random() -> u64 {
 pub(crate) struct Asked {
     pub(crate) client: Client,
     pub(crate) json: bool,
+    /// How results are.
+    pub(crate) shape: Shape,
+    /// What is told of a call that takes long.
+    pub(crate) told_too: ToldToo,
     /// Whether whoever reads errors is helped by more than the bridge says.
     pub(crate) hints: bool,
     /// When asking again is over.
@@ -56,7 +69,7 @@ impl Asked {
         let mut pauses = Pauses::default();
         loop {
             let answer = if is_call(method) {
-                let mut line = Line::new(self.json);
+                let mut line = Line::new(self.json, self.told_too);
                 self.client.request_watched(method, params, &mut |event| line.tell(&event))
             } else {
                 self.client.request(method, params)
@@ -86,7 +99,7 @@ impl Asked {
         match waited {
             Waited { contents: Some(_), .. } => {
                 let resource = parse_result(method::AWAIT_APPROVAL, &raw).map_err(shape)?;
-                Ok(result::print(&raw, &Rendered::resource(resource), self.json, to)?)
+                Ok(result::print(&raw, Rendered::resource(resource), &self.shape, to)?)
             }
             Waited { state: Some(state), content: None, .. } => {
                 let granted = matches!(state.as_str(), "granted" | "used");
@@ -117,6 +130,6 @@ impl Asked {
 
     /// Prints what a tool answered.
     pub(crate) fn finish_call(&self, raw: &RawValue, answer: CallResult, to: Option<Prepared>) -> Result<(), Failure> {
-        if result::print_call(raw, answer, self.json, to)? { Ok(()) } else { Err(Failure::Tool) }
+        if result::print_call(raw, answer, &self.shape, to)? { Ok(()) } else { Err(Failure::Tool) }
     }
 }

@@ -3,7 +3,8 @@
 //! It is drawn where standard error is a terminal that can redraw a line, and is gone before anything else is printed.
 //! What a server wrote is escaped, and a line that is too long is cut by the terminal, which is told not to wrap it.
 //! Anywhere else all that is written is that a person is waited for, once for each approval: an agent would take the
-//! silence for a tool that hangs.
+//! silence for a tool that hangs. With `--progress` how far it is is there on lines that stay, one a second at most; with
+//! `-v` the server's log is, wherever it is read.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -15,10 +16,12 @@ use footbridge_guest::{
     events::{Approval, Progress},
 };
 use footbridge_proto::text::Escaped;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Redrawing more often shows nobody more.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The same of lines that stay.
+const LINE_PAUSE: Duration = Duration::from_secs(1);
 /// No terminal shows more in one line.
 const MOST: usize = 500;
 
@@ -26,14 +29,26 @@ const MOST: usize = 500;
 const BEGIN: &str = "\r\x1b[?7l";
 /// Takes away what the line showed before, and wraps again.
 const END: &str = "\x1b[K\x1b[?7h";
+/// Takes away all of it.
+const GONE: &str = "\r\x1b[K";
 
 /// The line. Dropping it takes it off the screen.
 #[derive(Debug)]
 pub(crate) struct Line {
     way: Way,
+    told_too: ToldToo,
     drawn: Option<Instant>,
     /// The approval that was told of.
     told: Option<String>,
+}
+
+/// What is told on lines that stay, besides who is waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ToldToo {
+    /// How far it is.
+    pub(crate) progress: bool,
+    /// What the server writes into its log.
+    pub(crate) log: bool,
 }
 
 /// How it is told.
@@ -41,7 +56,7 @@ pub(crate) struct Line {
 enum Way {
     /// A line that is redrawn.
     Drawn,
-    /// Lines that stay, of what is waited for alone.
+    /// Lines that stay.
     Text,
     /// The same as JSON.
     Json,
@@ -49,18 +64,24 @@ enum Way {
 
 impl Line {
     /// A line for a person where one can see it; otherwise, what is waited for as text or as JSON.
-    pub(crate) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool, told_too: ToldToo) -> Self {
         let redraws = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
         let way = match json {
             true => Way::Json,
             false if redraws && io::stderr().is_terminal() => Way::Drawn,
             false => Way::Text,
         };
-        Self { way, drawn: None, told: None }
+        Self { way, told_too, drawn: None, told: None }
     }
 
     /// Shows an event.
     pub(crate) fn tell(&mut self, event: &Event) {
+        if let (Event::Log(line), true) = (event, self.told_too.log) {
+            return self.stay(
+                &format!("{}: {}", line.level, line.message),
+                &json!({"log": {"level": line.level, "message": line.message}}),
+            );
+        }
         if self.way != Way::Drawn {
             return self.tell_once(event);
         }
@@ -76,7 +97,28 @@ impl Line {
         }
     }
 
+    /// Writes a line that stays, below none that is drawn.
+    fn stay(&mut self, text: &str, json: &Value) {
+        let gone = if self.way == Way::Drawn && self.drawn.take().is_some() { GONE } else { "" };
+        match self.way {
+            Way::Json => write(&format!("{json}\n")),
+            Way::Drawn | Way::Text => {
+                let shown: String = Escaped(text).to_string().chars().take(2 * MOST).collect();
+                write(&format!("{gone}{shown}\n"));
+            }
+        }
+    }
+
     fn tell_once(&mut self, event: &Event) {
+        if let (Event::Progress(far), true) = (event, self.told_too.progress) {
+            let now = Instant::now();
+            if self.drawn.is_none_or(|before| now - before >= LINE_PAUSE) {
+                let told = json!({"progress": far.progress, "total": far.total, "message": far.message});
+                self.stay(&format!("Progress: {}", text_of(event).unwrap_or_default()), &json!({ "progress": told }));
+                self.drawn = Some(now);
+            }
+            return;
+        }
         let Event::Approval(approval) = event else { return };
         if approval.state != "pending" || self.told.as_ref() == Some(&approval.id) {
             return;
@@ -88,8 +130,8 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        if self.drawn.is_some() {
-            write("\r\x1b[K");
+        if self.drawn.is_some() && self.way == Way::Drawn {
+            write(GONE);
         }
     }
 }

@@ -6,7 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{destination::Destination, layout, output, render::Rendered, result, show};
+use footbridge_cli::{
+    destination::Destination,
+    layout, output,
+    render::{Format, Rendered, Shape},
+    result, show,
+};
 use footbridge_guest::{
     Client, ClientSettings,
     answers::{CallResult, FoundToolList, FullTools, ListedServers, ListedTools, ResourceContents, ToolDescription},
@@ -57,6 +62,11 @@ Options:
                     the rest is printed
   --out-dir DIR     write each image, audio and blob to a file of its own in DIR, and print the rest. The names are
                     image-1.png, audio-2.wav and so on; what has such a name is replaced
+  --output FORMAT   text (a tool's text rather than its structured copy, pictures as a line), json, raw (nothing added),
+                    table or yaml
+  --pick PATH       print a part of a JSON result, as jq would: .items[].name, .list[0]
+  --max-bytes N     print the first N bytes; where there are more, all of it is in a file, which is named
+  --progress        say how far a call is on lines that stay, off a terminal too; -v says what the server logs
   --json            print the raw result on one line, and errors as JSON on stderr
   --timeout TIME    30s, 2m, 500ms or a number of milliseconds; 30s by default, at most 300s. A call may take longer
                     as long as the bridge says every 15s that it still runs: then only silence is measured. A bridge
@@ -96,7 +106,14 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
     let client = Client::new(settings);
     let client = if options.no_wait { client.without_waiting() } else { client };
     let hints = style.agent || io::stderr().is_terminal();
-    let mut asked = Asked { client, json: style.json, hints, deadline };
+    let format = match (style.json, options.format) {
+        (true, _) => Format::Json,
+        (false, Some(format)) => format,
+        (false, None) if style.agent => Format::Text,
+        (false, None) => Format::Recorded,
+    };
+    let shape = Shape { format, pick: options.pick.clone(), max_bytes: options.max_bytes };
+    let mut asked = Asked { client, json: style.json, shape, told_too: options.told_too, hints, deadline };
     match step {
         Step::Joined { words, behind, about } => {
             let step = calls::joined(&mut asked, words, behind, about)?;
@@ -151,7 +168,7 @@ fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Re
             let server = server.map_or_else(|| resources::only_server(asked), Ok)?;
             let params = json!({ "server": server, "uri": uri });
             let (raw, resource) = asked.get::<ResourceContents>(method::READ_RESOURCE, &params)?;
-            Ok(result::print(&raw, &Rendered::resource(resource), asked.json, to)?)
+            Ok(result::print(&raw, Rendered::resource(resource), &asked.shape, to)?)
         }
         Step::Wait { id } => {
             let to = options.out.as_ref().map(Destination::prepare).transpose()?;

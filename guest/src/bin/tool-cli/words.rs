@@ -8,10 +8,14 @@ use footbridge_cli::{
     arguments::NotMerged,
     destination::Destination,
     flags::{BadFlag, ToolWord},
+    pick::{BadPickPath, PickPath},
+    render::Format,
     typed::{BadTimeout, timeout},
 };
 use footbridge_proto::text::Escaped;
 use lexopt::{Arg, Parser, ValueExt};
+
+use crate::progress::ToldToo;
 
 /// What stands between a server's name and a tool's in one word.
 pub(crate) const BETWEEN: &str = "__";
@@ -20,7 +24,21 @@ pub(crate) const BETWEEN: &str = "__";
 pub(crate) const SUBCOMMANDS: [&str; 5] = ["check", "mcp", "resource", "search", "wait"];
 
 /// Options of the command where a tool is called. A tool's argument of such a name is `--arg.NAME`.
-pub(crate) const OPTIONS: [&str; 8] = ["exit-codes", "help", "json", "no-wait", "out", "out-dir", "timeout", "version"];
+pub(crate) const OPTIONS: [&str; 13] = [
+    "exit-codes",
+    "help",
+    "json",
+    "max-bytes",
+    "no-wait",
+    "out",
+    "out-dir",
+    "output",
+    "pick",
+    "progress",
+    "timeout",
+    "verbose",
+    "version",
+];
 
 /// How to do it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,6 +46,10 @@ pub(crate) struct Options {
     pub(crate) out: Option<Destination>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) no_wait: bool,
+    pub(crate) format: Option<Format>,
+    pub(crate) pick: Option<PickPath>,
+    pub(crate) max_bytes: Option<usize>,
+    pub(crate) told_too: ToldToo,
 }
 
 /// Why a command line means nothing.
@@ -64,6 +86,12 @@ pub(crate) enum ArgsError {
          (a server of the name search is reached with tool-cli -- search)"
     )]
     Search,
+    #[error("--output takes text, json, raw, table or yaml, and not \"{}\"", Escaped(.0))]
+    Format(String),
+    #[error(transparent)]
+    Pick(#[from] BadPickPath),
+    #[error("--output, --pick and --max-bytes go with a call or with tool-cli resource read: nothing was done")]
+    ShapeWithout,
     #[error("--search goes with tool-cli mcp; see tool-cli --help")]
     SearchWithout,
     #[error("--no-wait goes with a call or with tool-cli resource read: nothing was done")]
@@ -164,6 +192,11 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
             Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
             Some(Arg::Long("json" | "exit-codes")) => {}
+            Some(Arg::Long("output")) => typed.options.format = Some(format(parser.value()?.string()?)?),
+            Some(Arg::Long("pick")) => typed.options.pick = Some(PickPath::new(&parser.value()?.string()?)?),
+            Some(Arg::Long("max-bytes")) => typed.options.max_bytes = Some(parser.value()?.parse()?),
+            Some(Arg::Long("progress")) => typed.options.told_too.progress = true,
+            Some(Arg::Short('v') | Arg::Long("verbose")) => typed.options.told_too.log = true,
             Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
             Some(Arg::Long("out")) => typed.writes_to(Destination::File(PathBuf::from(parser.value()?)))?,
             Some(Arg::Long("out-dir")) => typed.writes_to(Destination::Folder(PathBuf::from(parser.value()?)))?,
@@ -179,6 +212,10 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(other) => return Err(other.unexpected().into()),
         }
     }
+}
+
+fn format(word: String) -> Result<Format, ArgsError> {
+    Format::of_word(&word).ok_or(ArgsError::Format(word))
 }
 
 fn is_negative(word: &str) -> bool {

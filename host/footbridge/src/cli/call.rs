@@ -15,7 +15,7 @@ use crate::oneshot::{
     lists::ToolsList,
     via,
 };
-use footbridge_cli::{answers::CallResult, output::OutFile, result, typed};
+use footbridge_cli::{answers::CallResult, output::OutFile, render::Shape, result, typed};
 
 const AFTER: &str = "The server is started for the call and ended after it. The call goes through policy, pins and record as those \
 of a sandbox do, and is recorded in one chain with all calls of this kind.
@@ -116,7 +116,7 @@ impl HowToCall {
         let raw = call(timeout)?;
         let answer: CallResult = serde_json::from_str(raw.get())
             .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
-        if result::print_call(&raw, answer, json, file)? { Ok(()) } else { Err(OneShotFailure::Tool) }
+        if result::print_call(&raw, answer, &Shape::of_json(json), file)? { Ok(()) } else { Err(OneShotFailure::Tool) }
     }
 
     fn result(

@@ -1,0 +1,160 @@
+//! JSON as a table or as YAML, each value with the text that it came with.
+//!
+//! What is nested deeper than anybody reads stays JSON, on one line.
+
+use std::fmt::Write as _;
+
+use footbridge_proto::text::Escaped;
+use serde_json::value::RawValue;
+
+use crate::{
+    layout::one_line,
+    pick::{items, members},
+};
+
+/// How deep YAML goes.
+const MOST_DEPTH: usize = 32;
+/// Characters of a cell, and columns of a table.
+const MOST_CELL: usize = 60;
+const MOST_COLUMNS: usize = 20;
+
+/// JSON as YAML, without the last line's end.
+#[must_use]
+pub fn yaml(raw: &RawValue) -> String {
+    let mut out = String::new();
+    add_yaml(raw, 0, &mut out);
+    out.trim_start_matches('\n').trim_end_matches('\n').to_owned()
+}
+
+/// Behind a name or a dash: on the same line where it is one value, and otherwise on lines of its own.
+fn add_yaml(raw: &RawValue, depth: usize, out: &mut String) {
+    let indent = |out: &mut String| {
+        let _ = write!(out, "\n{:1$}", "", depth * 2);
+    };
+    if let Some(items) = items(raw).filter(|items| !items.is_empty() && depth < MOST_DEPTH) {
+        for item in items {
+            indent(out);
+            out.push('-');
+            add_yaml(item, depth + 1, out);
+        }
+    } else if let Some(members) = members(raw).filter(|members| !members.is_empty() && depth < MOST_DEPTH) {
+        for (name, member) in members {
+            indent(out);
+            let _ = write!(out, "{}:", plain_or_json(&name));
+            add_yaml(member, depth + 1, out);
+        }
+    } else {
+        let text: Option<String> = serde_json::from_str(raw.get()).ok();
+        let text = text.map_or_else(|| one_line(raw), |text| plain_or_json(&text));
+        let _ = write!(out, "{}{text}", if depth > 0 { " " } else { "" });
+    }
+}
+
+/// A text as YAML: as it is where it can be nothing else, and otherwise in quotes.
+fn plain_or_json(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '/' | '.' | ',' | '(' | ')' | '+');
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let starts = text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '_'));
+    let is_word = words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match starts && !is_word && !text.ends_with(' ') && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => serde_json::Value::from(text).to_string(),
+    }
+}
+
+/// A list of objects as a table, a row each, or an object as its members, a row each; nothing where JSON is neither.
+#[must_use]
+pub fn table(raw: &RawValue) -> Option<String> {
+    if let Some(members) = members(raw) {
+        // Lists come as the one list of an object, too.
+        let mut lists = members.values().filter(|member| is_of_objects(member));
+        if let (Some(list), None) = (lists.next(), lists.next()) {
+            return table(list);
+        }
+        let rows: Vec<Vec<String>> = members.iter().map(|(name, member)| vec![cell_of(name), cell(member)]).collect();
+        return Some(aligned(&rows));
+    }
+    let rows: Vec<_> = items(raw).filter(|_| is_of_objects(raw))?.into_iter().filter_map(members).collect();
+    let mut columns: Vec<&String> = Vec::new();
+    for name in rows.iter().flat_map(|row| row.keys()) {
+        if !columns.contains(&name) && columns.len() < MOST_COLUMNS {
+            columns.push(name);
+        }
+    }
+    let head = columns.iter().map(|name| cell_of(name)).collect();
+    let line = |row: &std::collections::BTreeMap<String, &RawValue>| {
+        columns.iter().map(|name| row.get(*name).map_or_else(String::new, |value| cell(value))).collect()
+    };
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(line)).collect();
+    Some(aligned(&all))
+}
+
+fn is_of_objects(raw: &RawValue) -> bool {
+    items(raw).is_some_and(|items| !items.is_empty() && items.iter().all(|item| item.get().starts_with('{')))
+}
+
+fn cell(raw: &RawValue) -> String {
+    serde_json::from_str::<String>(raw.get()).map_or_else(|_| cell_of(&one_line(raw)), |text| cell_of(&text))
+}
+
+fn cell_of(text: &str) -> String {
+    let text = Escaped(text).to_string();
+    match text.char_indices().nth(MOST_CELL) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    }
+}
+
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |at: usize| {
+        rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn yaml_is_read_back_as_the_same_values() {
+        let text = r#"{"a":[1.50,{"b":"x y","c":[]},[true]],"d":"no","e":"two\nlines","f g":{},"h":"- x","i":""}"#;
+        let lines = [
+            "a:",
+            "  - 1.50",
+            "  -",
+            "    b: x y",
+            "    c: []",
+            "  -",
+            "    - true",
+            "d: \"no\"",
+            "e: \"two\\nlines\"",
+            "f g: {}",
+            "h: \"- x\"",
+            "i: \"\"",
+        ];
+        assert_eq!(yaml(&raw(text)), lines.join("\n"));
+        assert_eq!((yaml(&raw("7")), yaml(&raw("[]"))), ("7".to_owned(), "[]".to_owned()));
+        let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+        assert!(yaml(&raw(&deep)).len() < 10_000);
+    }
+
+    #[test]
+    fn a_list_of_objects_is_a_row_each() {
+        let list = r#"{"total":2,"items":[{"name":"Zürich","n":1},{"name":"B\u001bern","x":[1,2]}]}"#;
+        let text = table(&raw(list)).unwrap();
+        assert_eq!(text, "n  name        x\n1  Zürich\n   B\\u{1b}ern  [1,2]");
+        assert_eq!(table(&raw(r#"{"a":1,"bc":"x\ny"}"#)).unwrap(), "a   1\nbc  x\\ny");
+        assert!(table(&raw("[1]")).is_none() && table(&raw("\"x\"")).is_none() && table(&raw("[]")).is_none());
+    }
+}

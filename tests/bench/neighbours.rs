@@ -2,7 +2,8 @@
 //! without, in one run, as a ratio. Rounds with and without alternate, so that whatever else the machine does meets both.
 //!
 //! Attackers: bodies that are announced and do not come; connections without a request; a server's heavy patterns; a
-//! server over HTTP that sends `100 Continue`, or a JSON answer, without end.
+//! server over HTTP that sends `100 Continue`, or a JSON answer, without end; bodies as large as may be. At the end, the
+//! memory that all of it took.
 
 use std::{
     env, fs,
@@ -46,12 +47,14 @@ fn measure(footbridge: &Path) -> Result<(), Failure> {
         let params = json!({"server": server, "tool": "x", "arguments": {"text": argument}});
         json!({"jsonrpc": "2.0", "method": "callTool", "params": params, "id": 1}).to_string()
     };
-    let attacks: [(&str, usize, String, bool); 5] = [
+    let large = WEATHER.replace("Bern", &"x".repeat(900 * 1024));
+    let attacks: [(&str, usize, String, bool); 6] = [
         ("announced bodies", 40, " ".to_owned(), true),
         ("connections without a request", 62, String::new(), true),
         ("heavy patterns", 2, call("patterns", &"a".repeat(12 * 1024)), false),
         ("100 Continue without end", 1, call("continues", ""), false),
         ("JSON without end", 1, call("endless", ""), false),
+        ("bodies of 900 KiB", 8, large, false),
     ];
     for (name, connections, body, is_held) in &attacks {
         let (mut quiet, mut attacked, mut refused) = (Vec::new(), Vec::new(), 0);
@@ -68,6 +71,11 @@ fn measure(footbridge: &Path) -> Result<(), Failure> {
         let text = format!("{name}: p99 {quiet:.2?}, attacked {attacked:.2?}, {ratio:.2} times (goal: under 2)");
         writeln!(std::io::stdout(), "{text}; {refused} of {} calls refused (goal: 0)", ROUNDS * CALLS)?;
     }
+    let (most, last) = (daemon.memory("VmHWM:")?, daemon.memory("VmRSS:")?);
+    writeln!(
+        std::io::stdout(),
+        "memory of the daemon: at most {most:.0} MiB (goal: under 128), at the end {last:.0} MiB"
+    )?;
     Ok(())
 }
 
@@ -208,6 +216,13 @@ impl Daemon {
         }
         thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Ok(Self { child, footbridge: footbridge.to_owned(), folder })
+    }
+
+    /// What the kernel says of its memory, MiB.
+    fn memory(&self, what: &str) -> Result<f64, Failure> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).ok_or("no such line")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
 
     fn session(&self, name: &str) -> Result<Session, Failure> {

@@ -72,9 +72,9 @@ impl HttpError {
                 Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator")
             }
             Self::Send(SendError::Lost(_)) | Self::Lost(_) => Answer::Lost,
-            Self::Login(..) => Answer::Refused("needs a login. Nothing was done; ask the operator"),
+            Self::Login(..) => Answer::Refused("needs a login, it says, and did nothing; ask the operator"),
             Self::Status(_) if not_taken => {
-                Answer::Refused("did not take the request. Nothing was done; try again, or with other arguments")
+                Answer::Refused("did not take the request, it says; try again, or with other arguments")
             }
             Self::Unwritten | Self::Withdrawn => Answer::Refused("was not sent the request; try again"),
             Self::Send(SendError::Interim) | Self::Redirect(_) | Self::Status(_) | Self::Unusable(_) => {

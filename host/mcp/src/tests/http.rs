@@ -54,7 +54,7 @@ async fn a_lost_session_refuses_the_call_once_and_is_opened_again_unasked() {
         let before = turn(&servers);
         let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();
         let Outcome::NotSent(NotSent::Unavailable(why)) = outcome else { panic!("{trap:?}: {outcome:?}") };
-        let refused = "Server \"x\" did not take the request. Nothing was done; try again, or with other arguments";
+        let refused = "Server \"x\" did not take the request, it says; try again, or with other arguments";
         assert_eq!(why, refused);
         assert_eq!(server.calls(), 1, "{trap:?}");
         ready_again(&servers, before).await;
@@ -225,7 +225,7 @@ async fn refused_credentials_are_called_that() {
     let (server, servers) = ready(Trap::Unauthorized, |_| {}).await;
     let outcome = echo(&servers).await;
     let Outcome::NotSent(NotSent::Unavailable(why)) = &outcome else { panic!("{outcome:?}") };
-    assert_eq!(why, "Server \"x\" needs a login. Nothing was done; ask the operator");
+    assert_eq!(why, "Server \"x\" needs a login, it says, and did nothing; ask the operator");
     end(server, servers).await;
 }
 

@@ -7,7 +7,11 @@
 //! What takes the terminal over trusts nothing of it: whatever the command wrote, half a sequence or a string without
 //! an end included, the screen is a clean one afterwards. A command that misleads this spoils its own screen only.
 
+mod colours;
+
 use std::collections::BTreeSet;
+
+use colours::Colours;
 
 /// Private modes that are off at first: cursor keys, reversed screen, origin, margins left and right, mouse, focus,
 /// bracketed paste, synchronized output, reports of colours and of the window's size, keys as Windows has them.
@@ -65,12 +69,14 @@ pub(super) struct Modes {
     other_keys: Option<String>,
     /// The parameters that set the scrolling region.
     region: Option<String>,
+    colours: Colours,
 }
 
 impl Modes {
     /// Takes what has gone to the terminal.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
+            self.colours.take(*byte);
             self.take(*byte);
         }
     }
@@ -84,6 +90,8 @@ impl Modes {
     /// protects characters from being cleared does not protect them from that.
     pub(super) fn taken(&self, size: Option<(u16, u16)>) -> String {
         let mut text = CLEAN.to_owned();
+        // Text in the colour of what is behind it would be on no screen.
+        text.push_str(if self.colours.may_be_changed() { colours::BACK } else { "" });
         text.push_str(if self.alternate { "\x1b7" } else { "\x1b[?1049h" });
         // Keys come as plain bytes, whatever keyboard protocol was asked for.
         text.push_str("\x1b[>0u\x1b[>4m\x1b[0m\x1b(B\x0f\x1b[r\x1b>");
@@ -174,7 +182,9 @@ impl Modes {
             b'[' if self.piece == [0x1b] => return At::Control,
             b']' if self.piece == [0x1b] => return At::String { bell: true },
             b'P' | b'X' | b'^' | b'_' if self.piece == [0x1b] => return At::String { bell: false },
-            b'c' if self.piece == [0x1b] => *self = Self::default(),
+            b'c' if self.piece == [0x1b] => {
+                *self = Self { colours: std::mem::take(&mut self.colours), ..Self::default() }
+            }
             b'=' => self.keypad = true,
             b'>' => self.keypad = false,
             // Intermediate bytes, and control characters, which are carried out in between.

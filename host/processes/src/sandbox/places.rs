@@ -14,8 +14,8 @@ pub const SOCKETS: [&str; 5] = ["/run", "/var/lib/incus", "/var/lib/lxd", "/var/
 /// Where the kernel shows itself: nothing there is for a command to write.
 pub const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// Where people keep credentials, below their home folder.
-pub const CREDENTIALS: [&str; 89] = [
+/// Where people and programs keep credentials, below the home folder; and what they typed, which often holds some.
+pub const CREDENTIALS: [&str; 112] = [
     ".ssh",
     ".gnupg",
     ".age",
@@ -105,6 +105,29 @@ pub const CREDENTIALS: [&str; 89] = [
     ".config/Slack",
     ".config/discord",
     ".config/teams",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".qwen/oauth_creds.json",
+    ".local/share/opencode/auth.json",
+    ".config/github-copilot",
+    ".mcp.json",
+    ".bash_history",
+    ".zsh_history",
+    ".local/share/fish/fish_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".rediscli_history",
+    ".sqlite_history",
+    ".config/pip/pip.conf",
+    ".pip/pip.conf",
+    ".config/filezilla",
+    ".huggingface_token",
+    ".bitcoin",
+    ".electrum",
+    ".ethereum",
 ];
 
 /// Variables that name such a place elsewhere; a colon may stand between several.

@@ -100,3 +100,14 @@ fn whatever_was_written_before_a_clean_screen_is_one() {
     let taken = after("\x1bVprotected").taken(Some((2, 5)));
     assert!(taken.ends_with("\x1bW\x1b[0\"q\x1b[2J\x1b[1;1H     \x1b[2;1H     \x1b[H"), "{taken:?}");
 }
+
+#[test]
+fn colours_are_those_of_the_terminal_where_the_command_may_have_changed_them() {
+    let taken = |bytes: &str| {
+        let mut modes = Modes::default();
+        modes.feed(bytes.as_bytes());
+        modes.taken(None)
+    };
+    assert!(taken("\x1b]10;#fff\x07\x1b]11;#fff\x07\x1bc").contains("\x1b]110\x1b\\\x1b]111\x1b\\"));
+    assert_eq!(taken("\x1b]0;title\x07"), taken(""));
+}

@@ -11,6 +11,7 @@ pub mod shapes;
 mod spellings;
 mod stream;
 mod unescaped;
+pub mod words;
 
 use std::{
     borrow::Cow,

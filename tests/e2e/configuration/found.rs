@@ -35,7 +35,11 @@ fn a_file_of_the_working_folder_runs_nothing_until_it_is_trusted() {
     }
     let ran = host.runs_script("tool-cli");
     assert!(ran.status == 0 && ran.stdout.contains("mine") && !ran.stdout.contains("theirs"), "{ran:?}");
-    for says in ["./.claude/mcp.json (not trusted)", "./mcp.json (not trusted)", "name it with --config"] {
+    for says in [
+        "./.claude/mcp.json (not trusted)",
+        "./mcp.json (not trusted)",
+        "footbridge config trust ./.claude/mcp.json ./.mcp.json ./mcp.json",
+    ] {
         assert!(ran.stderr.contains(says), "{says}: {ran:?}");
     }
     assert!(!mark.exists());

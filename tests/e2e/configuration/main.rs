@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod found;
+mod import;
+mod show;
+mod trust;
 
 use std::{
     ffi::OsStr,

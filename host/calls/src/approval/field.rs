@@ -3,12 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::approval::FieldInfo;
+use footbridge_core::redact::words::speaks_of_secrets;
 
-/// Words that make a field one for a secret, wherever they stand in its name, title or description.
-const SECRET_WORDS: [&str; 10] =
-    ["password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey", "accesskey", "credential"];
-/// The same, of two words one after the other.
-const SECRET_PAIRS: [&str; 6] = ["apikey", "accesskey", "privatekey", "signingkey", "password", "passphrase"];
 /// Members of its schema that limit a value, and are shown as they are.
 const LIMITS: [&str; 9] = [
     "minLength",
@@ -176,29 +172,6 @@ fn choices(schema: &Map<String, Value>, titled: &str) -> Option<Option<Choices>>
         Some((value.as_str()?.to_owned(), title.map(str::to_owned)))
     };
     Some(Some(listed.as_array()?.iter().enumerate().map(one).collect::<Option<_>>()?))
-}
-
-fn speaks_of_secrets(text: &str) -> bool {
-    let words = words(text);
-    let pair = |two: &[String]| SECRET_PAIRS.contains(&two.concat().trim_end_matches('s'));
-    words.iter().any(|word| SECRET_WORDS.iter().any(|secret| word.contains(secret))) || words.windows(2).any(pair)
-}
-
-/// The words of a text, of names in any of the usual ways of writing them.
-fn words(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut small = false;
-    for c in text.chars() {
-        if !c.is_alphanumeric() || (small && c.is_uppercase()) {
-            words.push(String::new());
-        }
-        if let (Some(word), true) = (words.last_mut(), c.is_alphanumeric()) {
-            word.extend(c.to_lowercase());
-        }
-        small = c.is_lowercase();
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 #[cfg(test)]

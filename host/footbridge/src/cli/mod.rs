@@ -3,8 +3,8 @@
 mod approvals;
 mod audit;
 mod call;
-
 mod config;
+mod confirm;
 mod egress;
 mod mcp_tool;
 mod one_shot;
@@ -49,6 +49,7 @@ const EXAMPLES: &str = "Examples:
   footbridge run --config servers.json -- bash
   footbridge run --config servers.json --env MODEL -- my-agent --task 'tidy up'
   footbridge config check --config servers.json
+  footbridge config trust
   footbridge serve --config servers.json
   footbridge session create agent-1
   footbridge run --policy readonly --config servers.json -- bash
@@ -90,9 +91,9 @@ enum Command {
     /// Show the services that sessions may use, and check that they can be reached
     #[command(subcommand)]
     Services(services::ServicesCommand),
-    /// Look at the configuration
+    /// Check and show the configuration, and trust files of a working folder
     #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(config::ConfigCommand),
     /// Try policies out, and see what they leave open
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -126,27 +127,6 @@ Exit status: 0 after a signal; 125 if it cannot start; 2 for a wrong command lin
 struct ServeArgs {
     #[command(flatten)]
     files: Files,
-}
-
-#[derive(Debug, Subcommand)]
-enum ConfigCommand {
-    /// Have the daemon read its files again; with a mistake it goes on as before, and the status says so
-    Reload {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Read the files and say all that is wrong or odd; no server is started
-    Check {
-        #[command(flatten)]
-        files: Files,
-        /// Start each server too, ask what it offers, end it, and say why where that fails
-        #[arg(long)]
-        start: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// Runs the program and gives its exit status.

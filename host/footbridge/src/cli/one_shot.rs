@@ -53,7 +53,7 @@ impl OneShotPlace {
             return Err(self.problems());
         }
         let known: Vec<&str> = self.entries.servers.keys().map(String::as_str).collect();
-        let left_out = self.entries.looked.left_out.iter().map(|one| format!(" ({one}: {TRUST_IT})"));
+        let left_out = self.entries.looked.left_out.iter().map(|one| format!(" ({})", one.note()));
         let left_out: String = left_out.collect();
         let what = format!("there is no server \"{}\"{left_out}", Escaped(server));
         Err(OneShotFailure::Usage(format!("{what}{}", instead(server, &known, &self.where_from()))))
@@ -68,7 +68,7 @@ impl OneShotPlace {
     pub(super) fn note_problems(&self) {
         self.entries.problems.iter().for_each(|why| report::note(&format!("left out: {why}")));
         let not_trusted = self.entries.looked.left_out.iter();
-        not_trusted.for_each(|one| report::note(&format!("left out: {one}: {TRUST_IT}")));
+        not_trusted.for_each(|one| report::note(&format!("left out: {}", one.note())));
     }
 
     /// Which files were looked at.
@@ -148,9 +148,6 @@ impl OneShotPlace {
         Ok(listed.into_iter().map(|(server, list)| (server.to_string(), list)).collect())
     }
 }
-
-/// What there is to do about a file that is not trusted.
-const TRUST_IT: &str = "look at it and name it with --config";
 
 /// Gives the status, and says what went wrong.
 pub(super) fn ended(done: Result<(), OneShotFailure>, json: bool) -> i32 {

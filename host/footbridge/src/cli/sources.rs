@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::Looked;
+use crate::config::{Looked, trust_it};
 
 /// One line for the files that were taken, and one for those that are not trusted; none where files were named.
 pub(super) fn said(looked: &Looked) -> Vec<String> {
@@ -18,7 +18,8 @@ pub(super) fn said(looked: &Looked) -> Vec<String> {
         let why = |changed| if changed { "changed since it was trusted" } else { "not trusted" };
         let left_out = looked.left_out.iter().map(|one| format!("{} ({})", short(&one.path), why(one.changed)));
         let left_out: Vec<String> = left_out.collect();
-        lines.push(format!("footbridge: left out: {}: look at it and name it with --config", left_out.join(", ")));
+        let files: Vec<String> = looked.left_out.iter().map(|one| short(&one.path)).collect();
+        lines.push(format!("footbridge: left out: {}: {}", left_out.join(", "), trust_it(&files.join(" "))));
     }
     lines
 }
@@ -48,7 +49,7 @@ mod tests {
         };
         let lines = said(&looked);
         assert_eq!(lines[0], "footbridge: configuration from /q/servers.json");
-        assert!(lines[1].contains("/w/.mcp.json (not trusted), /w/mcp.json (changed since it was trusted): look"));
+        assert!(lines[1].contains("/w/.mcp.json (not trusted), /w/mcp.json (changed since it was trusted): look at"));
         let (home, here) = (Some(Path::new("/h")), Some(Path::new("/h/w")));
         assert_eq!(shortened(Path::new("/h/w/.mcp.json"), home, here), "./.mcp.json");
         assert_eq!(shortened(Path::new("/h/.mcp.json"), home, here), "~/.mcp.json");

@@ -8,6 +8,8 @@ mod commands;
 mod exposed;
 mod fields;
 pub mod folders;
+mod foreign;
+mod into_file;
 mod jsonc;
 mod node;
 mod obeyed;
@@ -18,8 +20,11 @@ mod secrets;
 mod servers;
 mod services;
 mod settings;
+mod shown;
 mod sources;
 pub(crate) mod steps;
+mod to_trust;
+mod toml_nodes;
 pub mod trust;
 pub mod trusted;
 mod writable;
@@ -34,16 +39,21 @@ use std::{
 };
 
 pub use commands::Commands;
+pub(crate) use foreign::{ForeignFile, NotForeign, find as foreign_file, read as read_foreign};
+pub(crate) use into_file::{NewServers, NotWritten};
+pub(crate) use node::Node;
 pub use node::WrittenAt;
 pub(crate) use outline::Outline;
 pub use secrets::Gathered;
 pub use services::{NoService, known, of_names};
+pub(crate) use sources::trust_it;
 pub use sources::{LeftOut, Looked, of_working_folder};
+pub(crate) use to_trust::{FileToTrust, NotToTrust};
+pub(crate) use toml_nodes::settings as settings_of;
 pub use writable::Writable;
 pub use written::WrittenServer;
 
 use crate::approvers::ApprovalSettings as Asking;
-use bounded::bounded;
 use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
@@ -55,9 +65,10 @@ use footbridge_core::{
 use footbridge_mcp::ServerSpec;
 use footbridge_processes::launch::OwnFolders;
 use footbridge_services::ServiceSpec;
-use obeyed::{link_in_reach, obeyed};
+use obeyed::link_in_reach;
 use secrets::Reader;
 use settings::Settings;
+use sources::TrustedText;
 use written::MergedServers;
 
 /// All that the files say together.
@@ -244,15 +255,13 @@ fn unmatched(config: &Config) -> Vec<Mistake> {
 /// Adds a file; one that had to be trusted with the text that is.
 fn add_file(
     path: &Path,
-    trusted: Option<String>,
+    trusted: Option<TrustedText>,
     variables: &Variables,
     config: &mut Config,
     parts: &mut Parts,
 ) -> Result<(), Vec<Mistake>> {
     let wrong = |what: String| vec![Mistake::of_file(path, what)];
-    let real = obeyed(path, variables.commands.writable()).map_err(wrong)?;
-    let read = || bounded(&real, sources::MAX_FILE).map(|(text, _)| text);
-    let text = trusted.map_or_else(read, Ok).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let (real, text) = sources::read(path, trusted, variables.commands.writable()).map_err(wrong)?;
     config.files.push(real.clone());
     let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if real != named {

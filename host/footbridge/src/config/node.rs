@@ -76,6 +76,12 @@ impl Node {
         self.members()?.iter().find(|member| member.name == name)
     }
 
+    /// Whether it is an object that names a value kept elsewhere, as `{"file": ...}` does.
+    pub(crate) fn names_a_value(&self) -> bool {
+        matches!(self.members(), Some([one]) if ["file", "command", "credential"].contains(&one.name.as_str())
+            && one.node.members().is_none())
+    }
+
     /// What kind of value it is, in words.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Looked, Writable, bounded::bounded, folders::Folders, obeyed::obeyed, sources, written, written::MergedServers,
+    Looked, Writable, folders::Folders, sources, sources::TrustedText, written, written::MergedServers,
     written::WrittenServer,
 };
 
@@ -20,6 +20,8 @@ pub(crate) struct Outline {
     pub(crate) looked: Looked,
     /// The servers files that were read, or should have been.
     pub(crate) files: Vec<PathBuf>,
+    /// The settings files, which were not read.
+    pub(crate) settings: Vec<PathBuf>,
 }
 
 impl Outline {
@@ -40,9 +42,12 @@ impl Outline {
         } else {
             given.iter().map(|path| (path.clone(), None)).collect()
         };
-        let is_servers = |path: &Path| path.extension().is_none_or(|extension| extension != "toml");
         let mut merged = MergedServers::default();
-        for (path, trusted) in files.into_iter().filter(|(path, _)| is_servers(path)) {
+        for (path, trusted) in files {
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                outline.settings.push(path);
+                continue;
+            }
             match read(&path, trusted) {
                 Ok(servers) => servers.into_iter().for_each(|server| merged.add(server)),
                 Err(problems) => outline.problems.extend(problems),
@@ -54,10 +59,8 @@ impl Outline {
     }
 }
 
-fn read(path: &Path, trusted: Option<String>) -> Result<Vec<WrittenServer>, Vec<String>> {
+fn read(path: &Path, trusted: Option<TrustedText>) -> Result<Vec<WrittenServer>, Vec<String>> {
     let wrong = |why: String| vec![format!("{}: {why}", path.display())];
-    let real = obeyed(path, &Writable::default()).map_err(wrong)?;
-    let read = || bounded(&real, sources::MAX_FILE).map(|(text, _)| text);
-    let text = trusted.map_or_else(read, Ok).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let (real, text) = sources::read(path, trusted, &Writable::default()).map_err(wrong)?;
     written::servers(&real, &text).map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect())
 }

@@ -4,15 +4,16 @@
 //! A file of the working folder may have come with a repository. It is taken only as long as it says what it said when
 //! the operator trusted it, and is passed over otherwise: to enter a folder runs nothing.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+
+use footbridge_core::settings_file::Mistake;
 
 use super::{
     bounded::bounded,
     folders::Folders,
+    obeyed::obeyed,
     trusted::{TrustError, TrustedFiles},
+    writable::Writable,
     written::SMALLEST,
 };
 
@@ -21,6 +22,11 @@ pub(crate) const MAX_FILE: u64 = 4 << 20;
 
 /// Where servers are looked for below the working folder.
 const OF_WORKING_FOLDER: [&str; 3] = [".claude/mcp.json", ".mcp.json", "mcp.json"];
+
+/// What there is to do about files that are left out.
+pub(crate) fn trust_it(files: &str) -> String {
+    format!("look at it with \"footbridge config trust {files}\"")
+}
 
 /// What became of looking for files that nobody named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,13 +48,12 @@ pub struct LeftOut {
     pub changed: bool,
 }
 
-impl fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match self.changed {
-            true => write!(f, "{path} says something else than when it was trusted"),
-            false => write!(f, "{path} is not trusted"),
-        }
+impl LeftOut {
+    /// What there is to do about it.
+    #[must_use]
+    pub fn note(&self) -> Mistake {
+        let what = if self.changed { "says something else than when it was trusted" } else { "is not trusted" };
+        Mistake::of_file(&self.path, format!("it {what}: {}", trust_it(&self.path.display().to_string())))
     }
 }
 
@@ -59,7 +64,7 @@ impl Looked {
         let state = |path: &PathBuf| {
             let left_out = self.left_out.iter().find(|left_out| left_out.path == *path);
             left_out.map_or(String::new(), |_| {
-                "  (is there and not trusted: look at it and name it with --config)".to_owned()
+                format!("  (is there and not trusted: {})", trust_it(&path.display().to_string()))
             })
         };
         let tried: Vec<String> =
@@ -69,6 +74,12 @@ impl Looked {
             tried.concat()
         )
     }
+}
+
+/// Whether a file of this name is one that is looked for in a working folder.
+pub(crate) fn is_looked_for(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| OF_WORKING_FOLDER.iter().any(|known| Path::new(known).file_name() == Some(name)))
 }
 
 /// The places where servers and settings are looked for, whether or not anything is there; settings are the last.
@@ -93,8 +104,29 @@ fn is_users(path: &Path, folders: &Folders) -> bool {
     real.is_some() && own.into_iter().any(|own| own.canonicalize().ok() == real)
 }
 
-/// A file that is taken: one that had to be trusted with the text that is.
-pub(super) type Taken = (PathBuf, Option<String>);
+/// A file that is taken: one that had to be trusted with what is trusted of it.
+pub(super) type Taken = (PathBuf, Option<TrustedText>);
+
+/// What is obeyed of a file that had to be trusted: it is read once, and what was compared is what counts.
+pub(super) struct TrustedText {
+    real: PathBuf,
+    text: String,
+}
+
+/// Where a file is, whatever leads there, and what it says.
+pub(super) fn read(
+    path: &Path,
+    trusted: Option<TrustedText>,
+    writable: &Writable,
+) -> Result<(PathBuf, String), String> {
+    let real = obeyed(path, writable)?;
+    let text = match trusted {
+        Some(trusted) if trusted.real == real => trusted.text,
+        Some(_) => return Err("it was replaced by another file while it was read: try again".to_owned()),
+        None => bounded(&real, MAX_FILE).map_err(|error| format!("it cannot be read: {error}"))?.0,
+    };
+    Ok((real, text))
+}
 
 /// Looks at all places: what is there is taken, or left out.
 pub(super) fn look(folders: &Folders) -> Result<(Looked, Vec<Taken>), TrustError> {
@@ -108,10 +140,10 @@ pub(super) fn look(folders: &Folders) -> Result<(Looked, Vec<Taken>), TrustError
             continue;
         }
         let text = if to_trust.contains(path) { Some(trusted_text(&real, folders)?) } else { None };
-        seen.push(real);
+        seen.push(real.clone());
         match text {
             None => taken.push((path.clone(), None)),
-            Some(Ok(text)) => taken.push((path.clone(), Some(text))),
+            Some(Ok(text)) => taken.push((path.clone(), Some(TrustedText { real, text }))),
             Some(Err(changed)) => looked.left_out.push(LeftOut { path: path.clone(), changed }),
         }
     }

@@ -73,16 +73,20 @@ impl TrustedFiles {
     /// [`TrustError`].
     pub fn text(&self, path: &Path) -> Result<Option<String>, TrustError> {
         let entry = self.entry(path);
-        let failed = |source| TrustError::Entry { path: entry.clone(), source };
         if fs::symlink_metadata(&entry).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        let real = trust::check(&entry).map_err(|why| TrustError::NotOurs { path: entry.clone(), why })?;
-        let (text, _) = bounded(&real, MAX_ENTRY).map_err(failed)?;
-        let file: TrustedFile = serde_json::from_str(&text)
-            .map_err(|error| failed(io::Error::other(format!("line {} is not as it was written", error.line()))))?;
+        let file = Self::read(&entry)?;
         // Two paths with one digest do not occur; an entry that was moved does.
         Ok((file.path == path).then_some(file.text))
+    }
+
+    fn read(entry: &Path) -> Result<TrustedFile, TrustError> {
+        let failed = |source| TrustError::Entry { path: entry.to_owned(), source };
+        let real = trust::check(entry).map_err(|why| TrustError::NotOurs { path: entry.to_owned(), why })?;
+        let (text, _) = bounded(&real, MAX_ENTRY).map_err(failed)?;
+        serde_json::from_str(&text)
+            .map_err(|error| failed(io::Error::other(format!("line {} is not as it was written", error.line()))))
     }
 
     /// Trusts a file as long as it says this.
@@ -123,6 +127,27 @@ impl TrustedFiles {
         }
     }
 
+    /// All of them, in order; what is no entry of ours is passed over.
+    ///
+    /// # Errors
+    /// [`TrustError`].
+    pub fn all(&self) -> Result<Vec<PathBuf>, TrustError> {
+        let failed = |source| TrustError::Entry { path: self.folder.clone(), source };
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries.collect::<io::Result<Vec<_>>>().map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries.iter().map(fs::DirEntry::path).filter(|path| path.extension().is_some_and(|e| e == "json"))
+        {
+            all.push(Self::read(&entry)?.path);
+        }
+        all.retain(|path| self.entry(path).exists());
+        all.sort();
+        Ok(all)
+    }
+
     fn entry(&self, path: &Path) -> PathBuf {
         self.folder.join(format!("{}.json", Digest::of(path.as_os_str().as_encoded_bytes())))
     }
@@ -143,6 +168,7 @@ mod tests {
         trusted.trust(a, "one\n").unwrap();
         trusted.trust(a, "two\n").unwrap();
         assert_eq!((trusted.text(a).unwrap().as_deref(), trusted.text(b).unwrap()), (Some("two\n"), None));
+        assert_eq!(trusted.all().unwrap(), [a]);
         let folder = state.path().join("state/trusted");
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");

@@ -77,7 +77,9 @@ pub(super) fn servers(path: &Path, text: &str) -> Result<Vec<WrittenServer>, Vec
 fn instead(members: &[Member]) -> String {
     let foreign = FOREIGN.iter().find(|(name, _)| members.iter().any(|member| member.name == *name));
     if let Some((name, client)) = foreign {
-        return format!(", but \"{name}\" is how {client} writes them: write them as in {SMALLEST}");
+        return format!(
+            ", but \"{name}\" is how {client} writes them: take them over with \"footbridge config import\""
+        );
     }
     let meant = members.iter().find_map(|member| Some((&member.name, closest(&member.name, SERVERS)?)));
     let meant = meant.map(|(name, meant)| format!(", but there is {name:?}: did you mean \"{meant}\"?"));
@@ -191,7 +193,7 @@ mod tests {
             ("[]", "/s.json:1:1: it is a list: expected"),
             ("{}", "expected {\"mcpServers\": {NAME: {...}}}, as in {\"mcpServers\""),
             ("{\"mcpservers\": {}}", "did you mean \"mcpServers\"?"),
-            ("{\"context_servers\": {}}", "is how zed writes them"),
+            ("{\"context_servers\": {}}", "is how zed writes them: take them over with \"footbridge config import\""),
             ("{\"mcpServers\": []}", "/s.json:1:16: \"mcpServers\" is a list, and an object"),
             ("{\"mcpServers\": {\"a\": {}}, \"servers\": {\"a\": {}}}", "server \"a\" is there twice, first in line 1"),
         ] {

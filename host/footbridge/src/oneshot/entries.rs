@@ -25,7 +25,7 @@ pub(crate) struct Entries {
 impl Entries {
     /// Reads the files that were named, or those that are read where none was.
     pub(crate) fn read(named: &[PathBuf], folders: &Folders) -> Self {
-        let Outline { servers, problems, looked, files } = Outline::read(named, folders);
+        let Outline { servers, problems, looked, files, .. } = Outline::read(named, folders);
         let on = servers.into_iter().filter_map(|server| {
             let entry = server.to_json();
             let is_off = entry["disabled"] == true || entry["enabled"] == false;

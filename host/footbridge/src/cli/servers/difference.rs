@@ -3,6 +3,8 @@
 //! Every line that a server wrote begins with blanks and a sign, and is escaped and marked: none can look like a line of
 //! ours, steer a terminal, or hide something by the order or the looks of its characters.
 
+use std::io::IsTerminal as _;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -23,10 +25,16 @@ const FIRST: [&str; 6] = [SERVER, "title", "description", "inputSchema", "output
 
 /// Whether it is for a terminal that takes colours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Colours(pub(super) bool);
+pub(in crate::cli) struct Colours(bool);
 
 impl Colours {
-    fn line(self, colour: &str, text: &str) -> String {
+    /// For standard output.
+    pub(in crate::cli) fn of_output() -> Self {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self(std::io::stdout().is_terminal() && !no_colour)
+    }
+
+    pub(in crate::cli) fn line(self, colour: &str, text: &str) -> String {
         if self.0 { format!("\u{1b}[{colour}m{text}\u{1b}[0m\n") } else { format!("{text}\n") }
     }
 }
@@ -72,7 +80,8 @@ fn members(definition: &StoredDefinition) -> Map<String, Value> {
     all
 }
 
-fn member(old: Option<&Value>, new: Option<&Value>, paint: Colours, text: &mut String) {
+/// The lines of a value that are gone or new, with a few around them.
+pub(in crate::cli) fn member(old: Option<&Value>, new: Option<&Value>, paint: Colours, text: &mut String) {
     let are_texts = [old, new].iter().flatten().all(|value| value.is_string());
     let written = |value: &Value| match value {
         Value::String(text) if are_texts => text.clone(),

@@ -3,7 +3,7 @@
 //! `list` and `restart` ask the harnesses that run. Logs are in the state folder. Pins are in the store, which all of them share, so they are looked
 //! at and accepted whether a harness runs or not. Exit status: 0 done; 1 it cannot be done; 2 a wrong command line.
 
-mod difference;
+pub(in crate::cli) mod difference;
 mod lines;
 mod logs;
 mod pins;

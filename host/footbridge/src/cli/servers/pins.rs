@@ -1,6 +1,6 @@
 //! `footbridge servers pins`: looking at pins, and accepting what changed.
 
-use std::{collections::BTreeMap, io::IsTerminal as _, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -155,8 +155,7 @@ fn diff(pins: &Pins, server: Option<&str>, tool: Option<String>, json: bool) -> 
 }
 
 fn differences(found: &[StoredPin]) -> String {
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let paint = Colours(std::io::stdout().is_terminal() && !no_colour);
+    let paint = Colours::of_output();
     found.iter().map(|pin| shown(pin, paint)).collect::<Vec<_>>().join("\n")
 }
 

@@ -1,4 +1,4 @@
-//! `footbridge config`.
+//! `footbridge config check` and `config reload`: all that is wrong or odd, in files or as the daemon reads them.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use footbridge_proto::text::Escaped;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{ConfigCommand, Files, NoConfiguration, USAGE, session};
 use crate::{
     catalogues::started,
-    config::{Config, ConfigError, Writable, folders::Folders},
+    cli::{Files, NoConfiguration, USAGE, load_config, runtime, session},
+    config::{Config, ConfigError, LeftOut, Writable, folders::Folders},
     control::{self, wire::ReloadConfig},
     report,
 };
@@ -18,20 +18,10 @@ use footbridge_core::settings_file::Mistake;
 use footbridge_mcp::{ServerReport, ServerState};
 use footbridge_processes::{keeper::Confinement, sys};
 
-pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
-    match command {
-        ConfigCommand::Check { files, start, json } => check(&files, start, json),
-        ConfigCommand::Reload { json } => Ok(reload(json).unwrap_or_else(|error| {
-            report::error(&error);
-            session::REFUSED
-        })),
-    }
-}
-
 /// How long a daemon may take to read its files: the commands that it runs for secrets have their own times.
 const RELOAD_TIME: Duration = Duration::from_secs(300);
 
-fn reload(json: bool) -> anyhow::Result<i32> {
+pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
     let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
     let client = session::connect(&control::of_serve(&folders.runtime))?;
     let done = client.with_patience(RELOAD_TIME)?.call(&ReloadConfig {})?;
@@ -49,19 +39,21 @@ fn reload(json: bool) -> anyhow::Result<i32> {
     Ok(if ok { 0 } else { session::REFUSED })
 }
 
-fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
+pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (mut started, mut nothing) = (None, None);
-    let (read, servers, mistakes, notes) = match super::load_config(files, Writable::here()) {
+    let (read, servers, mistakes, notes) = match load_config(files, Writable::here()) {
         Ok((config, folders)) => {
             let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
             nothing = NoConfiguration::check(&config).err();
             let mistakes = nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string()));
             let mistakes: Vec<Mistake> = mistakes.collect();
             if start {
-                started = Some(super::runtime()?.block_on(started_of(config.clone())));
+                started = Some(runtime()?.block_on(started_of(config.clone())));
             }
-            (config.files, names, mistakes, config.notes)
+            let left_out = config.looked.left_out.iter().map(LeftOut::note);
+            let notes = left_out.chain(config.notes).collect();
+            (config.files, names, mistakes, notes)
         }
         Err(error) => match error.downcast::<ConfigError>() {
             Ok(ConfigError(mistakes)) => (Vec::new(), Vec::new(), mistakes, Vec::new()),

@@ -1,0 +1,198 @@
+//! Servers put into a servers file, with everything else of it as it was, comments too. A server that is there stays,
+//! unless another is wanted.
+//!
+//! The file is written aside and renamed into place, for its owner alone, and only if nobody changed it meanwhile.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use footbridge_audit::private_folder::make_private;
+use footbridge_core::{random::random_text, settings_file::Mistake};
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use serde_json::{Map, Value};
+
+use super::{ConfigError, Writable, WrittenServer, jsonc::LIBERTIES, sources, written};
+
+/// A file as it is to become.
+#[derive(Debug)]
+pub(crate) struct NewServers {
+    /// Where it is to be, without links where it is there already.
+    pub(crate) path: PathBuf,
+    before: Option<String>,
+    text: String,
+    /// Servers that were not there.
+    pub(crate) added: Vec<String>,
+    /// Servers that take the place of others.
+    pub(crate) replaced: Vec<String>,
+    /// Servers that stay as they are.
+    pub(crate) kept: Vec<String>,
+}
+
+/// Why servers cannot be put into a file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotWritten {
+    #[error("{}: {why}", path.display())]
+    Unread { path: PathBuf, why: String },
+    #[error(transparent)]
+    Mistakes(#[from] ConfigError),
+    #[error("{} changed meanwhile, and nothing was written: try again", .0.display())]
+    Changed(PathBuf),
+    #[error("{} cannot be written: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+}
+
+impl NewServers {
+    /// The file with these servers.
+    pub(crate) fn of(path: &Path, servers: &Map<String, Value>, overwrite: bool) -> Result<Self, NotWritten> {
+        let before = said(path)?;
+        let (path, text) = match &before {
+            Some((real, text)) => (real.clone(), Some(text.clone()).filter(|text| !text.trim().is_empty())),
+            None => (path.to_owned(), None),
+        };
+        let mistaken = |found: Vec<Mistake>| NotWritten::Mistakes(ConfigError(found));
+        let there = text.as_ref().map(|text| written::servers(&path, text)).transpose().map_err(mistaken)?;
+        let is_same = |name: &str, entry: &Value| {
+            there.iter().flatten().any(|server| server.name == *name && server.to_json() == *entry)
+        };
+        let whole = CstRootNode::parse(text.as_deref().unwrap_or("{}\n"), &LIBERTIES)
+            .map_err(|error| NotWritten::Unread { path: path.clone(), why: error.to_string() })?;
+        let whole_object = whole.object_value_or_set();
+        let list = whole_object.object_value("mcpServers").or_else(|| whole_object.object_value("servers"));
+        let list = list.unwrap_or_else(|| whole_object.object_value_or_set("mcpServers"));
+        let before = before.map(|(_, text)| text);
+        let mut new =
+            Self { path, before, text: String::new(), added: Vec::new(), replaced: Vec::new(), kept: Vec::new() };
+        for (name, entry) in servers {
+            match list.get(name) {
+                None => {
+                    list.append(name, input(entry));
+                    new.added.push(name.clone());
+                }
+                Some(server) if overwrite && !is_same(name, entry) => {
+                    server.set_value(input(entry));
+                    new.replaced.push(name.clone());
+                }
+                Some(_) => new.kept.push(name.clone()),
+            }
+        }
+        new.text = whole.to_string();
+        Ok(new)
+    }
+
+    /// Whether anything would change.
+    pub(crate) fn changes(&self) -> bool {
+        !self.added.is_empty() || !self.replaced.is_empty()
+    }
+
+    /// The servers that it would have, and those that it has.
+    pub(crate) fn servers(&self) -> Result<[Vec<WrittenServer>; 2], NotWritten> {
+        let mistaken = |found: Vec<Mistake>| NotWritten::Mistakes(ConfigError(found));
+        let of = |text: &str| written::servers(&self.path, text).map_err(mistaken);
+        let before = self.before.as_deref().filter(|text| !text.trim().is_empty());
+        Ok([of(&self.text)?, before.map(of).transpose()?.unwrap_or_default()])
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self) -> Result<(), NotWritten> {
+        let failed = |source| NotWritten::Write { path: self.path.clone(), source };
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.exists() {
+            make_private(folder).map_err(|error| failed(io::Error::other(error)))?;
+        }
+        if said(&self.path)?.map(|(_, text)| text) != self.before {
+            return Err(NotWritten::Changed(self.path.clone()));
+        }
+        let name = random_text::<12>().map_err(|error| failed(io::Error::other(error.to_string())))?;
+        let aside = folder.join(format!(".{name}.new"));
+        let put = || {
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+            file.write_all(self.text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&aside, &self.path)
+        };
+        put().map_err(|source| {
+            // What is left of it is in nobody's way.
+            let _ = fs::remove_file(&aside);
+            failed(source)
+        })
+    }
+}
+
+/// Where the file is and what it says, if it is there.
+fn said(path: &Path) -> Result<Option<(PathBuf, String)>, NotWritten> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let read = sources::read(path, None, &Writable::default());
+    read.map(Some).map_err(|why| NotWritten::Unread { path: path.to_owned(), why })
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(members.iter().map(|(name, value)| (name.clone(), input(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everything_else_of_a_file_stays_and_nothing_is_overwritten_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/servers.json");
+        let servers = |value: Value| value.as_object().unwrap().clone();
+        let two = servers(json!({"a": {"command": "x", "args": ["1"]}, "b": {"url": "https://b"}}));
+        NewServers::of(&path, &two, false).unwrap().write().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        let text = fs::read_to_string(&path).unwrap().replacen('{', "{ // mine", 1);
+        fs::write(&path, &text).unwrap();
+        let changed = servers(json!({"a": {"command": "y"}, "c": {"command": "z"}}));
+        let new = NewServers::of(&path, &changed, false).unwrap();
+        assert_eq!((new.added.as_slice(), new.kept.as_slice()), (&["c".to_owned()][..], &["a".to_owned()][..]));
+        new.write().unwrap();
+        assert!(matches!(new.write(), Err(NotWritten::Changed(_))));
+        let new = NewServers::of(&path, &changed, true).unwrap();
+        assert_eq!((new.replaced.as_slice(), new.kept.as_slice()), (&["a".to_owned()][..], &["c".to_owned()][..]));
+        new.write().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("// mine"), "{text}");
+        let found: Value = written::servers(&path, &text)
+            .unwrap()
+            .iter()
+            .map(|server| (server.name.clone(), server.to_json()))
+            .collect::<Map<_, _>>()
+            .into();
+        assert_eq!(found, json!({"a": {"command": "y"}, "b": {"url": "https://b"}, "c": {"command": "z"}}));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_or_that_others_can_write_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("servers.json");
+        let new = || NewServers::of(&path, &Map::new(), false);
+        fs::write(&path, "{\"mcpServers\": ").unwrap();
+        assert!(matches!(new(), Err(NotWritten::Mistakes(_))));
+        fs::write(&path, "").unwrap();
+        assert!(!new().unwrap().changes());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(matches!(new(), Err(NotWritten::Unread { .. })));
+    }
+}

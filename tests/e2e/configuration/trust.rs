@@ -1,0 +1,149 @@
+//! `footbridge config trust`: what a person sees is what is trusted, and nothing else ever is.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::fs::{PermissionsExt as _, chown, symlink},
+};
+
+use footbridge_tests::{Host, NOBODY, Person, Running};
+use serde_json::{Value, json};
+
+use crate::{demo, newcomer, servers, types, write};
+
+/// Starts `config trust` with these words at a terminal.
+fn asked(host: &Host, words: &[&str]) -> (Person, Running) {
+    let all: Vec<&OsStr> = ["config", "trust"].iter().chain(words).map(OsStr::new).collect();
+    let mut person = Person::new();
+    let running = person.starts(&host.footbridge(&all));
+    (person, running)
+}
+
+fn entry(host: &Host) -> Value {
+    let state: Vec<Value> = types(host, &["config", "trust", "--list", "--json"])
+        .well()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    state.first().cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_person_sees_what_it_says_and_then_only_what_changed() {
+    let host = newcomer();
+    let file = host.work().join(".mcp.json");
+    let mut theirs =
+        json!({"theirs": demo(), "other": {"command": "true", "env": {"X_TOKEN": "hunter2", "Y": "\u{1b}[2J"}}});
+    write(&file, servers(&theirs));
+    let (mut person, mut running) = asked(&host, &[]);
+    for shows in ["(new)", "\"footbridge\"", "\"X_TOKEN\": \"[redacted]\"", "\\u001b[2J", "Type yes: "] {
+        person.sees(shows);
+    }
+    assert!(!person.saw("hunter2") && !person.saw("\u{1b}[2J"));
+    person.types("y\n");
+    assert_eq!(running.status().code(), Some(1), "y is not yes");
+    assert_eq!(entry(&host), Value::Null);
+    let (mut person, mut running) = asked(&host, &[".mcp.json"]);
+    person.sees("Type yes: ");
+    person.types("yes\n");
+    assert_eq!(running.status().code(), Some(0));
+    assert_eq!(entry(&host)["state"], "trusted");
+    assert!(types(&host, &["tools"]).stdout.contains("theirs"));
+
+    theirs["other"]["args"] = json!(["new"]);
+    theirs["other"]["env"]["X_TOKEN"] = json!("hunter3");
+    write(&file, servers(&theirs));
+    assert_eq!(entry(&host)["state"], "changed");
+    for words in [&["tools"][..], &["config", "check"]] {
+        let ran = types(&host, words);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(
+            said.contains("something else than when it was trusted: look at it with \"footbridge config trust "),
+            "{ran:?}"
+        );
+        assert!(!said.contains("theirs"), "{ran:?}");
+    }
+    host.runs(&["true"]).fails(2, &["footbridge config trust"]);
+    let (mut person, mut running) = asked(&host, &[]);
+    for shows in ["(changed since it was trusted)", "server other", "+    \"new\"", "Type yes: "] {
+        person.sees(shows);
+    }
+    assert!(!person.saw("server theirs"), "it did not change");
+    person.types("yes\n");
+    assert_eq!(running.status().code(), Some(0));
+    assert!(types(&host, &["tools"]).stdout.contains("theirs"));
+    assert_eq!(types(&host, &["config", "trust", "--remove", ".mcp.json"]).status, 0);
+    assert!(!types(&host, &["tools"]).stdout.contains("theirs"));
+}
+
+#[test]
+fn programs_say_yes_and_nobody_says_nothing() {
+    let host = newcomer();
+    write(&host.work().join("mcp.json"), servers(&json!({"theirs": demo()})));
+    let ran = types(&host, &["config", "trust"]);
+    ran.fails(1, &["there is no terminal", "--yes", "not trusted:"]);
+    let ran = types(&host, &["config", "trust", "--yes"]);
+    assert!(ran.status == 0 && ran.stdout.contains("server theirs:"), "{ran:?}");
+    let said: Value = serde_json::from_str(&types(&host, &["config", "trust", "--yes", "--json"]).well()).unwrap();
+    assert_eq!((&said["trusted"], said["digest"].as_str().unwrap().len()), (&json!(true), 71));
+    // Only what is looked for, and only what parses.
+    write(&host.work().join("other.json"), servers(&json!({})));
+    types(&host, &["config", "trust", "--yes", "other.json"]).fails(2, &["not looked for", "--config"]);
+    write(&host.work().join("mcp.json"), "{\"mcpServers\": {\"a\": }}");
+    types(&host, &["config", "trust", "--yes"]).fails(2, &["mcp.json:1:22", "expected a value"]);
+    write(&host.work().join("mcp.json"), " ".repeat((4 << 20) + 1));
+    types(&host, &["config", "trust", "--yes"]).fails(2, &["larger than"]);
+    assert_eq!(entry(&host)["state"], "unusable");
+    fs::remove_file(host.work().join("mcp.json")).unwrap();
+    assert_eq!(entry(&host)["state"], "gone");
+    assert_eq!(types(&host, &["config", "trust", "--remove", "mcp.json"]).status, 0);
+    assert_eq!(entry(&host), Value::Null);
+}
+
+#[test]
+fn what_others_could_change_is_not_trusted_nor_is_what_takes_its_place() {
+    let host = newcomer();
+    let file = host.work().join(".mcp.json");
+    let mark = host.path().join("mark");
+    write(&file, servers(&json!({"theirs": demo()})));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    types(&host, &["config", "trust", "--yes"]).fails(2, &["can be written to by others"]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        chown(&file, Some(NOBODY), None).unwrap();
+        types(&host, &["config", "trust", "--yes"]).fails(2, &["belongs to uid 65534"]);
+        chown(&file, Some(0), None).unwrap();
+    }
+    assert_eq!(types(&host, &["config", "trust", "--yes"]).status, 0);
+    // Others can write what was trusted: it is not obeyed, even as it is.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(!types(&host, &["tools"]).stdout.contains("theirs"));
+    // A link to another file is another file.
+    let evil = host.path().join("evil.json");
+    write(&evil, servers(&json!({"evil": {"command": "touch", "args": [mark]}})));
+    fs::remove_file(&file).unwrap();
+    symlink(&evil, &file).unwrap();
+    let ran = types(&host, &["tools"]);
+    assert!(ran.stderr.contains("is not trusted") && !mark.exists(), "{ran:?}");
+}
+
+#[test]
+fn what_a_guest_writes_while_a_run_is_up_is_not_obeyed() {
+    let host = newcomer();
+    let (own, mark) = (host.work().join(".mcp.json"), host.path().join("mark"));
+    write(&own, servers(&json!({"theirs": demo()})));
+    assert_eq!(types(&host, &["config", "trust", "--yes"]).status, 0);
+    let evil = servers(&json!({"evil": {"command": "touch", "args": [mark]}}));
+    let script = format!(
+        "tool-cli theirs now '{{}}' >/dev/null && echo called; echo '{evil}' > .mcp.json; rm -f .mcp.json; mv .mcp.json x; \
+         echo '{evil}' > mcp.json && mkdir .claude && echo '{evil}' > .claude/mcp.json && echo written"
+    );
+    let ran = host.runs_script(&script);
+    assert_eq!(ran.stdout, "called\nwritten\n", "{ran:?}");
+    assert!(fs::read_to_string(&own).unwrap().contains("theirs"));
+    let listed = types(&host, &["tools"]);
+    assert!(listed.stdout.contains("theirs") && !listed.stdout.contains("evil"), "{listed:?}");
+    let ran = host.runs_script("tool-cli");
+    assert!(ran.stdout.contains("theirs") && !ran.stdout.contains("evil") && !mark.exists(), "{ran:?}");
+    assert!(ran.stderr.contains("./.claude/mcp.json (not trusted), ./mcp.json (not trusted): look at it"), "{ran:?}");
+}

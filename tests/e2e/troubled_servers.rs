@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use footbridge_tests::{Bridge, Host, PATIENCE, Servers, Tape};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Short limits, so that what never comes is not waited for.
 const SHORT: &str = "[limits.calls]\nidle_time = \"3s\"\ntotal_time = \"6s\"\nserver_wait = \"12s\"\nlist_wait = \"3s\"\n\
@@ -32,6 +32,19 @@ fn a_listing_that_a_server_fails_is_partial_with_the_reason() {
     let left_out = tools["partial"][0].as_str().unwrap();
     assert!(left_out.starts_with("4 entries were left out: ") && !left_out.contains("no-schema"), "{left_out}");
     assert!(asks("listTools", "fails")["result"]["partial"].is_null());
+    let missing = |listed: &Value| listed["result"]["_meta"]["footbridge/partial"].clone();
+    let all = lists(&bridge, "/mcp", "resources/list");
+    assert!(
+        all["result"]["resources"].is_array()
+            && missing(&all)[0].as_str().unwrap().contains("did not list its resources")
+    );
+    let error = lists(&bridge, "/mcp/fails", "resources/list")["error"].clone();
+    assert!(error["message"].as_str().unwrap().contains("did not list its resources: "), "{error}");
+    let templates = missing(&lists(&bridge, "/mcp/fails", "resources/templates/list"));
+    assert!(templates[0].as_str().unwrap().contains("the disk is gone"), "{templates}");
+    let tools = missing(&lists(&bridge, "/mcp", "tools/list"));
+    assert_eq!(tools, json!([format!("Server \"bad\": {left_out}")]));
+    assert!(missing(&lists(&bridge, "/mcp/fails", "tools/list")).is_null());
     let ran = bridge.guest.runs(&["resource", "list"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.stderr.contains("fails — Server \"fails\" did not list its resources") && ran.stderr.contains("(1/2"));
@@ -51,7 +64,15 @@ fn resources_that_appear_without_a_word_are_there_when_they_are_asked_for() {
         let listed = answer["result"]["resources"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
         listed.iter().map(|one| one["uri"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert!(uris().is_empty());
+    let by_mcp = || lists(&bridge, "/mcp", "resources/list")["result"]["resources"].as_array().map(Vec::len);
+    assert!(uris().is_empty() && by_mcp() == Some(0));
+    // Through MCP too, whoever asks first.
+    std::fs::write(file.path(), "test:first").unwrap();
+    let start = Instant::now();
+    while by_mcp() != Some(1) {
+        assert!(start.elapsed() < Duration::from_secs(5), "it does not show");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     // More of them than 4 MiB: the limit that is set is the one that holds.
     let long = "y".repeat(1_000);
     let all: Vec<String> = (0..1_900).map(|n| format!("test:{n:04}-{long}")).collect();
@@ -66,6 +87,21 @@ fn resources_that_appear_without_a_word_are_there_when_they_are_asked_for() {
     }
     let read = bridge.guest.asks("readResource", json!({"server": "x", "uri": all[7]}));
     assert_eq!(read["result"]["contents"][0]["text"], "what was read");
+}
+
+/// What MCP's listing of this endpoint has.
+fn lists(bridge: &Bridge, path: &str, method: &str) -> Value {
+    let meta = "io.modelcontextprotocol/";
+    let meta = json!({format!("{meta}protocolVersion"): "2026-07-28", format!("{meta}clientCapabilities"): {}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}).to_string();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n\
+         Content-Length: {}\r\n\r\n",
+        bridge.guest.token,
+        body.len()
+    );
+    bridge.guest.sends(format!("{head}{body}").as_bytes()).answer().json()
 }
 
 /// That a healthy server still answers.

@@ -24,6 +24,9 @@ use crate::{
 /// What a provider gets beyond each time limit, to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long a listing waits for a server that is asked again; later its new listing is there for the next one.
+const RELIST_WAIT: Duration = Duration::from_secs(2);
+
 /// The catalogues of a provider's servers. Clones share them.
 #[derive(Clone)]
 pub struct Catalogues {
@@ -79,10 +82,26 @@ impl Catalogues {
         Some(self.vet(server, &offered).await.ok()?.visible(rules))
     }
 
-    /// Has a server asked again what it offers, and waits up to `wait` for that.
-    pub(crate) async fn refresh(&self, server: &ServerName, wait: Duration) {
-        let asked = AssertUnwindSafe(self.provider.refresh(server, wait)).catch_unwind();
-        match timeout(wait.saturating_add(GRACE), asked).await {
+    /// As [`Self::visible`], once the server was asked again where its listing is not of this moment: some say nothing
+    /// when it changes. Of a server that takes longer it is what was listed before.
+    ///
+    /// # Errors
+    /// As [`Self::visible`].
+    pub async fn listed_now(
+        &self,
+        server: &ServerName,
+        rules: &SessionRules,
+        wait: Duration,
+    ) -> Result<Visible, Unavailable> {
+        let before = self.visible(server, rules, wait).await?;
+        self.refresh(server).await;
+        Ok(self.visible_now(server, rules).await.unwrap_or(before))
+    }
+
+    /// Has a server asked again what it offers, and waits for that a little.
+    async fn refresh(&self, server: &ServerName) {
+        let asked = AssertUnwindSafe(self.provider.refresh(server, RELIST_WAIT)).catch_unwind();
+        match timeout(RELIST_WAIT + GRACE, asked).await {
             Ok(Ok(())) => {}
             Ok(Err(_panic)) => tracing::error!(%server, "the provider panicked when it was to ask a server again"),
             Err(_) => tracing::debug!(%server, "the provider takes long to ask a server again"),

@@ -273,22 +273,22 @@ impl Resolver {
     /// # Errors
     /// There is no such server, or it does not run.
     pub async fn visible(&self, rules: &SessionRules, server: &str) -> Result<Visible, Cause> {
-        let unknown = || Cause::UnknownServer { server: server.to_owned(), known: self.servers(rules) };
-        let name = self.server(rules, server).ok_or_else(unknown)?;
-        let visible = self.catalogues.visible(&name, rules, self.limits.server_wait).await;
+        let visible = self.catalogues.visible(&self.known(rules, server)?, rules, self.limits.server_wait).await;
         visible.map_err(|why| Cause::Unavailable(why.to_string()))
     }
 
-    /// The same, once the server was asked again where its listing is not of this moment: some say nothing when it
-    /// changes. Of a server that takes longer it is what was listed before.
+    /// The same of this moment, see [`Catalogues::listed_now`].
     ///
     /// # Errors
     /// As [`Self::visible`].
     pub async fn listed_now(&self, rules: &SessionRules, server: &str) -> Result<Visible, Cause> {
-        if let Some(name) = self.server(rules, server) {
-            self.catalogues.refresh(&name, RELIST_WAIT).await;
-        }
-        self.visible(rules, server).await
+        let visible = self.catalogues.listed_now(&self.known(rules, server)?, rules, self.limits.server_wait).await;
+        visible.map_err(|why| Cause::Unavailable(why.to_string()))
+    }
+
+    fn known(&self, rules: &SessionRules, server: &str) -> Result<ServerName, Cause> {
+        let unknown = || Cause::UnknownServer { server: server.to_owned(), known: self.servers(rules) };
+        self.server(rules, server).ok_or_else(unknown)
     }
 
     /// Whether the tool of a call is still the one that it was resolved to.
@@ -301,9 +301,6 @@ impl Resolver {
         now.map_or(true, |now| call.request().is_current(|name| now.tool(name)))
     }
 }
-
-/// How long a listing waits for a server that is asked again; later its new listing is there for the next one.
-const RELIST_WAIT: Duration = Duration::from_secs(2);
 
 /// Text of a guest up to this many bytes is read at once; a larger one beside the workers of the runtime: one that is
 /// busy for long keeps every other guest waiting, and their time limits too.

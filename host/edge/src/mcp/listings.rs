@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use footbridge_proto::rpc::raw;
+use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -15,17 +16,21 @@ use super::{
     route::qualified,
     search_mode,
 };
-use crate::dialect::Found;
+use crate::{dialect::Found, wording::error_of};
 use footbridge_calls::{
     auth::Principal,
     call::Stages,
     catalogue::Visible,
-    cause::{Broken, Cause},
+    cause::{Broken, Cause, Failure},
 };
+use footbridge_core::catalogue::ListKind;
 
 /// Entries of a page, and bytes: most clients show a model one page alone.
 const PAGE_ENTRIES: usize = 1000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The member of `_meta` that says what is missing from a listing.
+const PARTIAL: &str = "footbridge/partial";
 
 /// The result of `initialize`. A server that the session does not see is refused here already.
 pub(super) async fn initialized(
@@ -84,11 +89,66 @@ pub(super) async fn list(
         }
         Listing::Entries(ListedKind::Tools, _) if endpoint.search => Ok(search_mode::listed()),
         Listing::Entries(kind, from) => {
-            let within = endpoint.seen(stages, principal, wait).await?;
+            // What follows a page is of the same moment, as far as that is possible.
+            let is_asked_again = from.is_none() && !matches!(kind, ListedKind::Tools);
+            let (within, partial) = listed(stages, principal, endpoint, (kind, is_asked_again), wait).await?;
             let mut page = Page { from, text: String::new(), count: 0, last: None, next: None };
             entries(&mut page, kind, endpoint, &within);
-            page.whole(kind)
+            page.whole(kind, &partial)
         }
+    }
+}
+
+/// What a session sees here for a listing, and what is missing from that, a line each. Servers are asked again where
+/// they may say nothing when they change.
+async fn listed(
+    stages: &Stages,
+    principal: &Principal,
+    endpoint: &Endpoint,
+    (kind, is_asked_again): (ListedKind, bool),
+    wait: Duration,
+) -> Result<(Vec<Visible>, Vec<String>), Failure> {
+    let (rules, kind) = (&principal.session().rules(), gaps_of(kind));
+    if let Some(server) = &endpoint.server {
+        let visible = match is_asked_again {
+            true => stages.resolver.listed_now(rules, server).await?,
+            false => stages.resolver.visible(rules, server).await?,
+        };
+        let partial = visible.partial(kind)?;
+        return Ok((vec![visible], partial));
+    }
+    let catalogues = stages.upstream.catalogues();
+    let asked = stages.resolver.servers(rules).into_iter().map(|name| async move {
+        let visible = match is_asked_again {
+            true => catalogues.listed_now(&name, rules, wait).await,
+            false => catalogues.visible(&name, rules, wait).await,
+        };
+        let visible = visible.map_err(|why| vec![why.to_string()])?;
+        let partial = match visible.partial(kind) {
+            Ok(lines) => lines.iter().map(|line| format!("Server \"{name}\": {line}")).collect(),
+            Err(cause) => vec![error_of(&cause.into()).message],
+        };
+        Ok((visible, partial))
+    });
+    let (mut within, mut missing) = (Vec::new(), Vec::new());
+    for asked in join_all(asked).await {
+        match asked {
+            Ok((visible, partial)) => {
+                within.push(visible);
+                missing.extend(partial);
+            }
+            Err(unavailable) => missing.extend::<Vec<String>>(unavailable),
+        }
+    }
+    Ok((within, missing))
+}
+
+fn gaps_of(kind: ListedKind) -> ListKind {
+    match kind {
+        ListedKind::Tools => ListKind::Tools,
+        ListedKind::Resources => ListKind::Resources,
+        ListedKind::Templates => ListKind::Templates,
+        ListedKind::Prompts => ListKind::Prompts,
     }
 }
 
@@ -139,7 +199,7 @@ impl Page {
         self.last = Some(key);
     }
 
-    fn whole(self, kind: ListedKind) -> Found {
+    fn whole(self, kind: ListedKind, partial: &[String]) -> Found {
         let member = match kind {
             ListedKind::Tools => "tools",
             ListedKind::Resources => "resources",
@@ -147,7 +207,8 @@ impl Page {
             ListedKind::Prompts => "prompts",
         };
         let next = self.next.map(|key| format!(",\"nextCursor\":\"{}\"", cursor::of(&key)));
-        let text = format!("{{\"{member}\":[{}]{}}}", self.text, next.unwrap_or_default());
+        let meta = if partial.is_empty() { String::new() } else { format!(",\"_meta\":{}", json!({PARTIAL: partial})) };
+        let text = format!("{{\"{member}\":[{}]{}{meta}}}", self.text, next.unwrap_or_default());
         RawValue::from_string(text).map_err(|_| Cause::Internal(Broken::Result).into())
     }
 }

@@ -1,5 +1,7 @@
 //! Every way a run can fail, its message and its exit code; the one place that prints errors.
 
+use std::io::ErrorKind;
+
 use footbridge_cli::{output::NotWritten, result::NotPrinted, typed::BadTypedArguments};
 use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
@@ -20,7 +22,7 @@ pub(crate) enum Failure {
     Settings(#[from] SettingsError),
     #[error(transparent)]
     Arguments(#[from] BadTypedArguments),
-    #[error("{source}")]
+    #[error("{}", client_message(source, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())))]
     Client {
         source: ClientError,
         call: bool,
@@ -117,6 +119,24 @@ impl Failure {
     }
 }
 
+/// What Codex sets in its own sandbox, which lets nothing connect, not even to a Unix socket.
+const CODEX: [&str; 2] = ["CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SANDBOX"];
+
+/// The error, or what is behind it where the environment knows that.
+fn client_message(error: &ClientError, is_set: impl Fn(&str) -> bool) -> String {
+    let codex = CODEX.into_iter().find(|name| is_set(name));
+    match (error, codex) {
+        (ClientError::Connect { target, source }, Some(name)) if source.kind() == ErrorKind::PermissionDenied => {
+            format!(
+                "cannot reach the bridge at {target}: Codex's own sandbox lets nothing connect ({name} is set). Set \
+             network_access = true in [sandbox_workspace_write] of Codex's config.toml; in a sandbox of Footbridge that opens \
+             the bridge and no network"
+            )
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// The public command's name for it.
 fn kind_of(error: &ClientError) -> &'static str {
     match error {
@@ -168,5 +188,27 @@ fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
         413 | 429 => ExitCode::OverLimit,
         _ if limit => ExitCode::OverLimit,
         _ => ExitCode::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_codex_refuses_is_said_to_be_that() {
+        let error = |number| {
+            let source = io::Error::from_raw_os_error(number);
+            ClientError::Connect { target: "127.0.0.1:7179".to_owned(), source }
+        };
+        let (eperm, refused) = (error(nix::libc::EPERM), error(nix::libc::ECONNREFUSED));
+        for name in CODEX {
+            let said = client_message(&eperm, |asked| asked == name);
+            assert!(said.contains(&format!("({name} is set)")) && said.contains("network_access = true"), "{said}");
+            assert!(!client_message(&refused, |asked| asked == name).contains("Codex"));
+        }
+        assert!(!client_message(&eperm, |_| false).contains("Codex"));
     }
 }

@@ -141,7 +141,7 @@ impl Client {
     }
 
     fn exchange(&self, body: &[u8], watch: Option<&mut dyn FnMut(Event)>) -> Result<http::Answer, ClientError> {
-        let ClientSettings { target, token, timeout, listener_uid } = &self.settings;
+        let ClientSettings { target, token, timeout, listener_uid, .. } = &self.settings;
         let mut wire = Wire::connect(target, *timeout).map_err(|source| match source.kind() {
             io::ErrorKind::TimedOut => ClientError::TimedOut { after: *timeout, sent: false },
             _ => ClientError::Connect { target: target.to_string(), source },

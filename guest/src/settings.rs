@@ -65,6 +65,8 @@ pub struct ClientSettings {
     pub target: BridgeAddress,
     /// What to show it; without one a bridge answers 401.
     pub token: Option<Token>,
+    /// The file that the token is from, if it is from one. A harness replaces it when there is another.
+    pub token_file: Option<PathBuf>,
     /// How long one request may take.
     pub timeout: Duration,
     /// Who may listen on a TCP port of this machine, besides root, this process's user and the relay's in a sandbox: a
@@ -77,7 +79,7 @@ impl ClientSettings {
     #[must_use]
     pub fn of(target: BridgeAddress, token: Token) -> Self {
         let timeout = Duration::from_millis(vars::DEFAULT_TIMEOUT_MS);
-        Self { target, token: Some(token), timeout, listener_uid: None }
+        Self { target, token: Some(token), token_file: None, timeout, listener_uid: None }
     }
 
     /// Reads this process's environment.
@@ -101,9 +103,20 @@ impl ClientSettings {
         Ok(Self {
             target: target(&get)?,
             token: token(&get)?,
+            token_file: if get(vars::TOKEN)?.is_some() { None } else { get(vars::TOKEN_FILE)?.map(PathBuf::from) },
             timeout: timeout(get(vars::TIMEOUT_MS)?)?,
             listener_uid: listener_uid(get(vars::LISTENER_UID)?)?,
         })
+    }
+}
+
+impl ClientSettings {
+    /// Reads the token anew, where it is in a file. One that cannot be read stays what it was.
+    pub(crate) fn read_token_again(&mut self) {
+        let Some(text) = self.token_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) else { return };
+        if let Ok(token) = Token::parse(text.trim()) {
+            self.token = Some(token);
+        }
     }
 }
 

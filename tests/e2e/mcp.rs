@@ -157,6 +157,21 @@ fn over_standard_input_a_client_outlives_the_harness() {
 }
 
 #[test]
+fn over_standard_input_a_client_that_reads_its_token_from_a_file_has_the_next_one() {
+    let daemon = Host::open_with(&Servers::demo()).serves();
+    let guest = daemon.opens("rotates", &["--policy", "open"]);
+    let token = daemon.host.own_socket("rotates").with_file_name("token");
+    let mut command = guest.tool_cli(&["mcp"]);
+    let mut client =
+        StdioClient(Running::start(command.env_remove("TOOL_CLI_TOKEN").env("TOOL_CLI_TOKEN_FILE", token)));
+    client.begins();
+    assert!(client.asks(2, "tools/list", json!({}))["result"].is_object());
+    assert_ne!(daemon.rotates("rotates"), guest.token);
+    assert!(client.asks(3, "tools/list", json!({}))["result"].is_object());
+    client.ends();
+}
+
+#[test]
 fn a_server_s_new_tool_is_told_to_whoever_listens() {
     let daemon = Host::open_with(&Servers::none().misbehaving("grows", &["list-changed"])).serves();
     let guest = daemon.opens("listens", &["--policy", "open"]);

@@ -258,6 +258,7 @@ impl<O: Write> StdioMcp<O> {
         }
         while self.next_try.is_none() && self.exchanges.len() < AT_ONCE && !self.waiting.is_empty() {
             let (message, since) = self.waiting.remove(0);
+            self.settings.read_token_again();
             let request = self.session.request(&self.settings, &message);
             match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
                 Ok(exchange) => self.exchanges.push(exchange),
@@ -272,6 +273,7 @@ impl<O: Write> StdioMcp<O> {
     }
 
     fn begin_or_pause(&mut self, purpose: Purpose, body: Vec<u8>) -> io::Result<()> {
+        self.settings.read_token_again();
         let request = match purpose {
             Purpose::Listen => self.session.listening(&self.settings),
             _ => self.session.request(&self.settings, &Message::read(body)),

@@ -115,6 +115,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
     }
     let (step, options) = match subcommand {
         Some("check") => check_step(typed)?,
+        Some("help") if typed.words.len() == 1 => (Step::Help, typed.options),
         Some("mcp") => mcp_step(typed)?,
         Some("resource") => resource_step(typed)?,
         Some("search") => search_step(typed)?,
@@ -320,6 +321,12 @@ mod tests {
         assert_eq!(step(&["a", "b"]).unwrap().0, Step::Describe { server: "a".into(), tool: "b".into() });
         assert_eq!(step(&["a", "b", "-"]).unwrap().0, Step::Call(call(Some("-"), Vec::new())));
         assert!(matches!(step(&["a", "b", "{}", "c"]), Err(ArgsError::TooMany(_))));
+    }
+
+    #[test]
+    fn a_word_for_help_helps_and_a_server_of_that_name_is_behind_two_dashes() {
+        assert_eq!(step(&["help"]).unwrap().0, Step::Help);
+        assert_eq!(step(&["--", "help"]).unwrap().0, Step::Tools { server: "help".into() });
     }
 
     #[test]

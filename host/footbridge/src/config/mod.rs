@@ -261,6 +261,9 @@ fn add_file(
     parts: &mut Parts,
 ) -> Result<(), Vec<Mistake>> {
     let wrong = |what: String| vec![Mistake::of_file(path, what)];
+    if path.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Err(wrong("No such file: write it, or name another with --config".to_owned()));
+    }
     let (real, text) = sources::read(path, trusted, variables.commands.writable()).map_err(wrong)?;
     config.files.push(real.clone());
     let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -183,6 +183,10 @@ impl<'n> Entry<'n, '_> {
 
     /// Neither a program nor an address, perhaps by a typing error.
     fn neither<T>(&mut self) -> Option<T> {
+        // What is there and no text has been said.
+        if self.fields.member("command").or(self.fields.member("url")).is_some() {
+            return None;
+        }
         let unknown = self.fields.unknown(&OF_OTHERS);
         let meant = unknown
             .iter()

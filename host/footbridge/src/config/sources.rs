@@ -70,7 +70,7 @@ impl Looked {
         let tried: Vec<String> =
             self.tried.iter().map(|path| format!("  {}{}\n", path.display(), state(path))).collect();
         format!(
-            "looked for:\n{}A smallest one, as servers.json there or named with --config:\n  {SMALLEST}",
+            "looked for:\n{}A smallest one, for any of those that end in .json, or for a file that --config names:\n  {SMALLEST}",
             tried.concat()
         )
     }

@@ -67,7 +67,9 @@ pub enum ClientError {
         after: Duration,
     },
     /// More than the client holds.
-    #[error("the answer has more than {0} bytes, which is more than is read; ask for less")]
+    #[error(
+        "the answer has more than {0} bytes, which is all that this client reads, whatever its session may have; ask for less"
+    )]
     AnswerTooLarge(usize),
     /// The token is missing or wrong.
     #[error("Authentication failed: invalid or missing TOOL_CLI_TOKEN")]

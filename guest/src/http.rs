@@ -16,8 +16,8 @@ use crate::{
 };
 use incoming::{Framing, Head, Incoming};
 
-/// Largest answer that is read. Results are at most 16 MiB, and escapes in JSON make them longer.
-pub(crate) const MAX_ANSWER_BYTES: usize = 32 << 20;
+/// Largest answer that is read: the largest result that a harness lets through, and what is around it.
+pub(crate) const MAX_ANSWER_BYTES: usize = 257 << 20;
 /// A whole answer.
 #[derive(Debug)]
 pub(crate) struct Answer {

@@ -279,7 +279,12 @@ fn a_result_that_is_too_large_is_an_error_and_never_cut() {
     let bridge = Host::with(&servers).settings(SHORT).opens();
     for server in ["large", "wide"] {
         let ran = bridge.guest.runs(&["--exit-codes", server, "echo", "{}"]);
-        ran.fails(7, &[&format!("The result of server \"{server}\" is over 2097152 bytes: ask for less at a time")]);
+        ran.fails(
+            7,
+            &[&format!(
+                "The result of server \"{server}\" is over 2097152 bytes (limit calls.result_bytes): ask for less"
+            )],
+        );
         assert_eq!(ran.stdout, "");
         others_go_on(&bridge);
     }

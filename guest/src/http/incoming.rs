@@ -109,13 +109,15 @@ impl<'a, R: Read> Incoming<'a, R> {
     }
 
     pub(super) fn exactly(&mut self, length: usize) -> Result<Vec<u8>, HttpError> {
-        self.held.reserve(length.saturating_sub(self.held.len() - self.at));
-        while self.held.len() - self.at < length {
+        self.held.drain(..self.at);
+        self.at = 0;
+        self.held.reserve(length.saturating_sub(self.held.len()));
+        while self.held.len() < length {
             self.need_more()?;
         }
-        let body = self.held[self.at..self.at + length].to_vec();
-        self.at += length;
-        Ok(body)
+        // A large one is not copied.
+        let rest = self.held.split_off(length);
+        Ok(std::mem::replace(&mut self.held, rest))
     }
 
     /// The body whose end is not known beforehand, as it arrives, or any other in pieces. Ends early when `take` says

@@ -209,6 +209,8 @@ pub enum Cause {
         server: ServerName,
         /// The limit, bytes.
         limit: usize,
+        /// Its name.
+        setting: &'static str,
     },
     /// The server has as many calls as it may.
     ServerBusy(ServerName),

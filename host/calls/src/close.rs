@@ -58,7 +58,7 @@ fn cause_of(receipt: &Receipt, outcome: Outcome) -> Cause {
             Some(uri) if code == RESOURCE_NOT_FOUND => no_such_resource(&server, uri),
             _ => Cause::ServerError { code, message },
         },
-        Outcome::TooLarge { limit } => Cause::ResultTooLarge { server, limit },
+        Outcome::TooLarge { limit, setting } => Cause::ResultTooLarge { server, limit, setting },
         Outcome::NotSent(NotSent::Unavailable(why)) => Cause::Unavailable(why),
         Outcome::NotSent(NotSent::Changed) => Cause::ChangedOnTheWay,
         Outcome::NotSent(NotSent::Busy) => Cause::ServerBusy(server),
@@ -74,7 +74,7 @@ fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> OutcomeRecord {
             (if is_tool_error(result) { "tool_error" } else { "ok" }, None, result.text.get().len())
         }
         Outcome::ServerError { code, message } => ("server_error", Some(format!("code {code}")), message.len()),
-        Outcome::TooLarge { limit } => ("too_large", Some(format!("over {limit} bytes")), 0),
+        Outcome::TooLarge { limit, setting } => ("too_large", Some(format!("over {limit} bytes ({setting})")), 0),
         Outcome::NotSent(why) => ("not_sent", Some(not_sent_word(why).to_owned()), 0),
         Outcome::Unknown(why) => ("unknown", Some(why.to_string()), 0),
     };

@@ -176,7 +176,7 @@ impl Upstream {
     ) -> Outcome {
         let limit = limits.result_bytes;
         match outcome {
-            Outcome::Result(result) if result.text.get().len() > limit => Outcome::TooLarge { limit },
+            Outcome::Result(result) if result.text.get().len() > limit => Outcome::too_large(limit),
             Outcome::Result(result) if !result.text.get().starts_with('{') => Outcome::Unknown(NoAnswer::Unusable),
             Outcome::Result(result) => match self.looked_over(result, server, redactor).await {
                 Ok(result) => self.held(result, limits.busy_after).await,

@@ -8,6 +8,9 @@
 //!
 //! A part is kept for what is small, so that many who hold much do not make every small request `busy`; of that part
 //! each session has a little, however many small ones it makes.
+//!
+//! Besides, there is room for results that are larger than any of the harness may be: those of sessions that an operator
+//! gave a larger limit. It is nothing until there is one.
 
 use std::sync::{
     Arc,
@@ -30,12 +33,24 @@ const KEPT_FOR_SMALL: usize = 8;
 /// What one session may hold of that part, bytes.
 const SMALL_EACH: usize = 64 * 1024;
 
+/// What may be held at a time of results beyond the harness's limit: two of the largest that a session may have.
+const LARGE_IN_ALL: usize = 2 * (crate::limits::MAX_RESULT_BYTES + 1024 * 1024);
+
 /// How many bytes may be held in all. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Budget {
     units: Arc<Semaphore>,
     for_small: Arc<Semaphore>,
+    for_large: Arc<Semaphore>,
     in_all: usize,
+}
+
+/// The parts of a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Common,
+    Small,
+    Large,
 }
 
 /// Bytes taken from a [`Budget`].
@@ -46,7 +61,7 @@ pub struct Held(Vec<Taken>);
 #[derive(Debug)]
 struct Taken {
     permit: OwnedSemaphorePermit,
-    is_of_small: bool,
+    part: Part,
     holder: Option<Holder>,
 }
 
@@ -91,6 +106,18 @@ impl Share {
         Ok(Held(vec![self.count(self.budget.take_common(bytes)?)?]))
     }
 
+    /// Takes bytes of a result that is beyond the harness's limit, waiting for them. They count for no session: an
+    /// operator gave this one more than all others.
+    ///
+    /// # Errors
+    /// [`Spent`] when there could never be so many.
+    pub async fn wait_beyond(&self, bytes: usize) -> Result<Held, Spent> {
+        let units = bytes.div_ceil(UNIT);
+        let units = u32::try_from(units).ok().filter(|_| units <= LARGE_IN_ALL / UNIT).ok_or(Spent)?;
+        let permit = Arc::clone(&self.budget.for_large).acquire_many_owned(units).await.map_err(|_| Spent)?;
+        Ok(Held(vec![Taken { permit, part: Part::Large, holder: None }]))
+    }
+
     /// Takes bytes, waiting for them; then as [`Self::take`].
     ///
     /// # Errors
@@ -109,7 +136,7 @@ impl Share {
 
     fn hold_part(&self, taken: Taken) -> Result<Taken, Spent> {
         let bytes = taken.permit.num_permits() * UNIT;
-        let may_be_small = !taken.is_of_small && bytes <= SMALL_BYTES;
+        let may_be_small = taken.part == Part::Common && bytes <= SMALL_BYTES;
         match self.count(taken) {
             Err(Spent) if may_be_small => self.count(self.budget.take_small(bytes)?),
             counted => counted,
@@ -118,10 +145,14 @@ impl Share {
 
     fn count(&self, mut taken: Taken) -> Result<Taken, Spent> {
         let units = taken.permit.num_permits();
-        let of = if taken.is_of_small { &self.of_small } else { &self.units };
+        let of = match taken.part {
+            Part::Large => return Ok(taken),
+            Part::Small => &self.of_small,
+            Part::Common => &self.units,
+        };
         let now = of.fetch_add(units, Ordering::Relaxed) + units;
         let is_spent =
-            if taken.is_of_small { now > SMALL_EACH / UNIT } else { now > self.budget.left() + ALWAYS / UNIT };
+            if taken.part == Part::Small { now > SMALL_EACH / UNIT } else { now > self.budget.left() + ALWAYS / UNIT };
         // Counted back when it is dropped, here or later.
         taken.holder = Some(Holder { units, of: Arc::clone(of) });
         if is_spent { Err(Spent) } else { Ok(taken) }
@@ -140,7 +171,8 @@ impl Budget {
         let in_all = bytes / UNIT;
         let for_small = in_all / KEPT_FOR_SMALL;
         let units = in_all - for_small;
-        Self { units: Arc::new(Semaphore::new(units)), for_small: Arc::new(Semaphore::new(for_small)), in_all: units }
+        let of = |units| Arc::new(Semaphore::new(units));
+        Self { units: of(units), for_small: of(for_small), for_large: of(LARGE_IN_ALL / UNIT), in_all: units }
     }
 
     /// The share of a session that holds nothing.
@@ -175,15 +207,15 @@ impl Budget {
         }
         let units = u32::try_from(units).map_err(|_| Spent)?;
         let permit = Arc::clone(&self.units).acquire_many_owned(units).await.map_err(|_| Spent)?;
-        Ok(Held(vec![Taken { permit, is_of_small: false, holder: None }]))
+        Ok(Held(vec![Taken { permit, part: Part::Common, holder: None }]))
     }
 
     fn take_common(&self, bytes: usize) -> Result<Taken, Spent> {
-        Ok(Taken { permit: permit(&self.units, bytes)?, is_of_small: false, holder: None })
+        Ok(Taken { permit: permit(&self.units, bytes)?, part: Part::Common, holder: None })
     }
 
     fn take_small(&self, bytes: usize) -> Result<Taken, Spent> {
-        Ok(Taken { permit: permit(&self.for_small, bytes)?, is_of_small: true, holder: None })
+        Ok(Taken { permit: permit(&self.for_small, bytes)?, part: Part::Small, holder: None })
     }
 
     /// Units that nobody holds.
@@ -201,7 +233,7 @@ impl Held {
     /// Adds what `more` holds, of the same holder.
     pub fn add(&mut self, more: Self) {
         for taken in more.0 {
-            match self.0.iter_mut().find(|held| held.is_of_small == taken.is_of_small) {
+            match self.0.iter_mut().find(|held| held.part == taken.part) {
                 Some(held) => held.add(taken),
                 None => self.0.push(taken),
             }
@@ -269,6 +301,23 @@ mod tests {
         its.add(neighbour.take(1000).unwrap());
         drop((held, more, small, its));
         assert!(greedy[0].take(16 * MIB).is_ok(), "all of it came back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_beyond_the_limit_takes_nothing_from_the_others_and_is_bounded_itself() {
+        let budget = Budget::new(4096);
+        let share = budget.share();
+        let largest = crate::limits::MAX_RESULT_BYTES;
+        let mut first = share.wait_beyond(largest).await.unwrap();
+        first.add(share.wait_beyond(1024).await.unwrap());
+        let first = share.hold(first).unwrap();
+        let second = budget.share().wait_beyond(largest).await.unwrap();
+        assert!(budget.take(3000).is_ok());
+        let third = || tokio::time::timeout(std::time::Duration::from_secs(9), share.wait_beyond(largest));
+        assert!(third().await.is_err());
+        drop(first);
+        drop((third().await.unwrap().unwrap(), second));
+        assert_eq!(share.wait_beyond(usize::MAX).await.unwrap_err(), Spent);
     }
 
     #[tokio::test(start_paused = true)]

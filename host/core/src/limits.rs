@@ -17,6 +17,9 @@ use crate::human::{duration, size};
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
+/// The largest result that a session may have, whatever its limits say.
+pub const MAX_RESULT_BYTES: usize = 256 * MIB;
+
 /// All limits of one harness.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -9,7 +9,7 @@ use footbridge_calls::{
     request::repeated,
     session::OverLimit,
 };
-use footbridge_core::{gate::Decision, names::ServerName};
+use footbridge_core::{gate::Decision, limits::MAX_RESULT_BYTES, names::ServerName};
 use footbridge_proto::rpc::ErrorObject;
 use serde_json::{Value, json};
 
@@ -130,9 +130,11 @@ fn of_server(cause: &Cause) -> String {
             format!("Server \"{server}\" did not list its {}: {why}", kind.what())
         }
         Cause::ServerError { message, .. } => message.clone(),
-        Cause::ResultTooLarge { server, limit } => {
-            format!("The result of server \"{server}\" is over {limit} bytes: ask for less at a time")
-        }
+        Cause::ResultTooLarge { server, limit, setting } => format!(
+            "The result of server \"{server}\" is over {limit} bytes (limit {setting}): ask for less at a time. The operator \
+             can give this session more, up to {} MiB, with --limit calls.result_bytes=...",
+            MAX_RESULT_BYTES >> 20
+        ),
         Cause::ServerBusy(server) => {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
         }

@@ -237,7 +237,7 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
         // The stage in front checks its size and that it is an object.
         Ended::Answered(Answer::Result(text, held)) => Outcome::Result(RawResult { text, held }),
         Ended::Answered(Answer::Error { code, message }) => Outcome::ServerError { code, message },
-        Ended::Answered(Answer::TooLarge) => Outcome::TooLarge { limit },
+        Ended::Answered(Answer::TooLarge) => Outcome::too_large(limit),
         Ended::Answered(Answer::Unusable) => Outcome::Unknown(NoAnswer::Unusable),
         Ended::Answered(Answer::Busy) => Outcome::Unknown(NoAnswer::Busy),
         Ended::Answered(Answer::Lost) => Outcome::Unknown(NoAnswer::ServerGone),

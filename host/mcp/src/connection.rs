@@ -102,8 +102,13 @@ async fn open_stdio(
     });
     let broken = CancellationToken::new();
     let streams = (launched.stdout, launched.stdin);
-    let lines =
-        Lines::new(streams, Arc::clone(&interceptor), room(context), context.limits.calls.idle_time, broken.clone());
+    let lines = Lines::new(
+        streams,
+        Arc::clone(&interceptor),
+        room(context, &interceptor),
+        context.limits.calls.idle_time,
+        broken.clone(),
+    );
     let handler = ServerMessageHandler::new(&interceptor);
     let serve = handler.serve_with_lifecycle(lines, lifecycle(choice));
     tokio::pin!(serve);
@@ -164,7 +169,7 @@ async fn open_http(
 fn means(spec: &HttpSpec, interceptor: &Arc<Interceptor>, context: &ServersContext) -> Result<Means, StartError> {
     let thread = OwnThread::start().map_err(StartError::Thread)?;
     let connect_time = context.limits.servers.connect_time;
-    Ok(Means::new(spec, thread, Arc::clone(interceptor), room(context), connect_time)?)
+    Ok(Means::new(spec, thread, Arc::clone(interceptor), room(context, interceptor), connect_time)?)
 }
 
 /// Why a server over HTTP did not take the handshake, as far as that can be found out.
@@ -206,11 +211,12 @@ fn reconnects() -> ExponentialBackoff {
     backoff
 }
 
-fn room(context: &ServersContext) -> Room {
+fn room(context: &ServersContext, interceptor: &Interceptor) -> Room {
     Room {
         limit: context.limits.servers.line_bytes,
         share: context.budget.share(),
         patience: context.limits.calls.busy_after,
+        beyond: interceptor.beyond().clone(),
     }
 }
 

@@ -29,7 +29,7 @@ use super::{
     id_search::IdSearch,
     ignored::IgnoredMessages,
     message::{self, placeholder, unusable},
-    message_buffer::Dropped,
+    message_buffer::{Beyond, Dropped},
     pending_request::{Answer, PendingRequest},
 };
 use footbridge_core::{budget::Held, redact::Redactor};
@@ -52,6 +52,8 @@ pub(super) struct Interceptor {
     /// Whether the server was told that it may ask people.
     takes_questions: bool,
     changed: Notify,
+    /// What is awaited beyond the limit of messages.
+    beyond: Beyond,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +86,13 @@ impl Interceptor {
     /// A connection on which nothing has happened. Questions for people are requests like any other unless it
     /// `takes_questions`.
     pub(super) fn new(redactor: Redactor, ignored: std::sync::Arc<IgnoredMessages>, takes_questions: bool) -> Self {
-        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed: Notify::new() }
+        let (changed, beyond) = (Notify::new(), Beyond::default());
+        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed, beyond }
+    }
+
+    /// What calls that wait may have beyond the limit of messages.
+    pub(super) fn beyond(&self) -> &Beyond {
+        &self.beyond
     }
 
     /// What takes the values of secrets out of what the server says.

@@ -249,8 +249,19 @@ impl Servers {
             let run = ProgramCall { cli, shared, context, stop };
             return self.inner.tracker.track_future(run.carry_out(outgoing, cancel)).await;
         }
+        let of_harness = &self.inner.context.limits;
         match live {
-            Some(live) => call::carry_out(&live, outgoing, limits, cancel, events).await,
+            Some(live) => {
+                // A session that has more than the others is bounded by that alone.
+                let is_beyond = limits.result_bytes > of_harness.calls.result_bytes;
+                let _awaited = is_beyond.then(|| live.interceptor.beyond().awaits(limits.result_bytes));
+                match call::carry_out(&live, outgoing, limits, cancel, events).await {
+                    Outcome::TooLarge { limit, .. } if !is_beyond && of_harness.servers.line_bytes < limit => {
+                        Outcome::TooLarge { limit: of_harness.servers.line_bytes, setting: "servers.line_bytes" }
+                    }
+                    outcome => outcome,
+                }
+            }
             None => Outcome::NotSent(NotSent::Unavailable(handle.wake_later(&state, turn))),
         }
     }

@@ -16,6 +16,7 @@ use rmcp::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Mutex,
+    task::{JoinError, JoinHandle, spawn_blocking},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,16 @@ use super::{
 /// What is read at a time.
 const CHUNK: usize = 16 * 1024;
 
+/// A message beyond this is read beside the workers, bytes.
+const LARGE: usize = 1024 * 1024;
+
+/// What a large message came to.
+struct LargeMessage {
+    messages: VecDeque<ServerJsonRpcMessage>,
+    /// Its length, where nobody waited for it.
+    unwanted: usize,
+}
+
 /// The transport of one connection.
 pub(super) struct Lines {
     reader: Reader,
@@ -39,6 +50,8 @@ pub(super) struct Lines {
     chunk: Vec<u8>,
     filled: std::ops::Range<usize>,
     ready: VecDeque<ServerJsonRpcMessage>,
+    /// A large message that is being read beside the workers, which others wait for.
+    reading: Option<JoinHandle<LargeMessage>>,
     pace: Pace,
     ended: bool,
     write_time: Duration,
@@ -63,6 +76,7 @@ impl Lines {
             chunk: vec![0; CHUNK],
             filled: 0..0,
             ready: VecDeque::new(),
+            reading: None,
             pace: Pace::new(),
             ended: false,
             write_time,
@@ -75,6 +89,12 @@ impl Lines {
         loop {
             if let Some(message) = self.ready.pop_front() {
                 return Some(message);
+            }
+            if let Some(reading) = &mut self.reading {
+                let read = reading.await;
+                self.reading = None;
+                self.take_in(read).await;
+                continue;
             }
             if self.ended {
                 return None;
@@ -121,6 +141,19 @@ impl Lines {
         }
     }
 
+    /// Takes what came of a large message.
+    async fn take_in(&mut self, read: Result<LargeMessage, JoinError>) {
+        match read {
+            Ok(LargeMessage { messages, unwanted }) => {
+                self.ready.extend(messages);
+                if unwanted > 0 {
+                    self.pace.unwanted(unwanted).await;
+                }
+            }
+            Err(error) => tracing::error!(%error, "a large message of a server could not be read"),
+        }
+    }
+
     /// Hands the line on. Gives its length if nobody waited for it.
     fn finish_line(&mut self) -> usize {
         if self.buffer.is_empty() {
@@ -131,6 +164,15 @@ impl Lines {
                 let length = bytes.len();
                 if bytes.iter().all(u8::is_ascii_whitespace) {
                     return length;
+                }
+                if length > LARGE {
+                    let interceptor = Arc::clone(&self.interceptor);
+                    self.reading = Some(spawn_blocking(move || {
+                        let mut messages = VecDeque::new();
+                        let kind = interceptor.arrived(bytes, held, &mut messages);
+                        LargeMessage { messages, unwanted: if kind == Kind::Answer { 0 } else { length } }
+                    }));
+                    return 0;
                 }
                 match self.interceptor.arrived(bytes, held, &mut self.ready) {
                     Kind::Answer => 0,

@@ -1,9 +1,16 @@
 //! Collects one message of a server from the pieces that arrive, within its size and within the budget for all.
 //!
+//! A message that is longer than the harness takes may be the answer to a session whose own limit is larger: as long as
+//! such a call waits, it is kept up to that, beside the budget.
+//!
 //! States: keeping, then dropping once the message is too long or there is no room for it. What is dropped streams
 //! through a [`IdSearch`] and is never held, so that the caller who waits for it can still be told at once.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use super::id_search::IdSearch;
 use footbridge_core::budget::{Held, Share, UNCOUNTED_BYTES};
@@ -24,6 +31,48 @@ pub(super) struct Room {
     pub(super) share: Share,
     /// How long to wait for the budget.
     pub(super) patience: Duration,
+    /// What calls that wait may have beyond the limit.
+    pub(super) beyond: Beyond,
+}
+
+/// The result limits of calls that wait and may have more than the harness's limit. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beyond(Arc<Mutex<BTreeMap<usize, usize>>>);
+
+/// A call that waits. Dropping it is the end of that.
+#[derive(Debug)]
+pub(super) struct Awaited(Beyond, usize);
+
+/// What a message has besides its result, bytes.
+const ENVELOPE: usize = 64 * 1024;
+
+impl Beyond {
+    /// A call waits for a result of at most so many bytes.
+    pub(super) fn awaits(&self, bytes: usize) -> Awaited {
+        *self.lock().entry(bytes).or_default() += 1;
+        Awaited(self.clone(), bytes)
+    }
+
+    /// The longest message that one of them could be answered with.
+    fn most(&self) -> usize {
+        self.lock().last_key_value().map_or(0, |(bytes, _)| bytes.saturating_add(ENVELOPE))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        let mut all = self.0.lock();
+        if let Entry::Occupied(mut count) = all.entry(self.1) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                let _nobody_waits = count.remove();
+            }
+        }
+    }
 }
 
 /// The message that is arriving.
@@ -102,21 +151,28 @@ impl MessageBuffer {
     }
 
     async fn make_room(&mut self, needed: usize) -> Result<(), Dropped> {
-        if needed > self.room.limit {
+        let is_beyond = needed > self.room.limit;
+        let limit = if is_beyond { self.room.beyond.most() } else { self.room.limit };
+        if needed > limit {
             return Err(Dropped::TooLong);
         }
-        let target = needed.next_power_of_two().min(needed.next_multiple_of(STEP_BYTES)).min(self.room.limit);
+        let target = needed.next_power_of_two().min(needed.next_multiple_of(STEP_BYTES)).min(limit);
+        if is_beyond && self.held_bytes <= self.room.limit {
+            // All of it is held there, and nothing here any more.
+            self.held_bytes = 0;
+        }
         if needed > UNCOUNTED_BYTES && needed > self.held_bytes {
             let more = target - self.held_bytes;
-            let taken = match self.room.share.take(more) {
-                Ok(taken) => taken,
-                Err(_) => self.wait_for(more).await.ok_or(Dropped::NoRoom)?,
+            let at_once = if is_beyond { None } else { self.room.share.take(more).ok() };
+            let taken = match at_once {
+                Some(taken) => taken,
+                None => self.wait_for(more, is_beyond).await.ok_or(Dropped::NoRoom)?,
             };
             self.deadline = None;
             self.due.get_or_insert_with(|| tokio::time::Instant::now() + WHOLE);
             match &mut self.held {
-                Some(held) => held.add(taken),
-                None => self.held = Some(taken),
+                Some(held) if self.held_bytes > 0 => held.add(taken),
+                _ => self.held = Some(taken),
             }
             self.held_bytes = target;
         }
@@ -127,10 +183,11 @@ impl MessageBuffer {
     }
 
     /// The deadline outlives a wait that is cancelled and taken up again.
-    async fn wait_for(&mut self, bytes: usize) -> Option<Held> {
-        let patience = self.room.patience;
-        let deadline = *self.deadline.get_or_insert_with(|| tokio::time::Instant::now() + patience);
-        tokio::time::timeout_at(deadline, self.room.share.wait(bytes)).await.ok()?.ok()
+    async fn wait_for(&mut self, bytes: usize, is_beyond: bool) -> Option<Held> {
+        let Room { share, patience, .. } = &self.room;
+        let deadline = *self.deadline.get_or_insert_with(|| tokio::time::Instant::now() + *patience);
+        let held = async { if is_beyond { share.wait_beyond(bytes).await } else { share.wait(bytes).await } };
+        tokio::time::timeout_at(deadline, held).await.ok()?.ok()
     }
 
     /// Waits until a message that takes from the budget is overdue: it would hold its bytes for ever.
@@ -167,7 +224,31 @@ mod tests {
     use footbridge_core::budget::Budget;
 
     fn buffer(limit: usize, budget: usize) -> MessageBuffer {
-        MessageBuffer::new(Room { limit, share: Budget::new(budget).share(), patience: Duration::from_millis(10) })
+        let (share, patience) = (Budget::new(budget).share(), Duration::from_millis(10));
+        MessageBuffer::new(Room { limit, share, patience, beyond: Beyond::default() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_beyond_the_limit_is_kept_beside_the_budget_while_somebody_waits_for_it() {
+        let mut buffer = buffer(100_000, 1 << 20);
+        for is_awaited in [true, false] {
+            let awaited = [300_000, 200_000].map(|bytes| buffer.room.beyond.awaits(bytes));
+            for _ in 0..300 {
+                buffer.push(&[b'x'; 1000]).await;
+            }
+            assert_eq!(buffer.dropping(), None);
+            // Nothing of the budget is held for it any more.
+            assert!(buffer.room.share.take(800_000).is_ok());
+            if !is_awaited {
+                drop(awaited);
+                buffer.push(&[b'x'; ENVELOPE]).await;
+                let BufferedMessage::Dropped { why: Dropped::TooLong, .. } = buffer.finish() else { panic!("kept") };
+                continue;
+            }
+            let BufferedMessage::Whole(bytes, Some(_held)) = buffer.finish() else { panic!("dropped") };
+            assert_eq!(bytes.len(), 300_000);
+        }
+        assert_eq!(buffer.room.beyond.most(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -82,8 +82,12 @@ mod tests {
     use footbridge_core::budget::Budget;
 
     async fn events(text: &[u8], piece: usize, limit: usize) -> Vec<(Option<String>, String)> {
-        let mut events =
-            Events::new(Room { limit, share: Budget::new(1 << 20).share(), patience: Duration::from_millis(1) });
+        let mut events = Events::new(Room {
+            limit,
+            share: Budget::new(1 << 20).share(),
+            patience: Duration::from_millis(1),
+            beyond: super::super::message_buffer::Beyond::default(),
+        });
         let mut out = Vec::new();
         for piece in text.chunks(piece) {
             let mut rest = piece;

@@ -143,3 +143,24 @@ fn a_run_can_have_limits_of_its_own() {
     let ran = host.runs_script("tool-cli ok echo \"{\\\"text\\\":\\\"$(head -c 2000 /dev/zero | tr '\\0' x)\\\"}\"");
     assert!(ran.status == 1 && ran.stderr.contains("1024"), "{ran:?}");
 }
+
+#[test]
+fn a_session_may_have_results_that_are_larger_than_those_of_all_others() {
+    let servers = Servers::none().misbehaving("long", &["long-result", "50331648"]);
+    let daemon = Host::with(&servers).serves();
+    let (large, other) = (daemon.opens("large", &["--limit", "calls.result_bytes=64 MiB"]), daemon.opens("other", &[]));
+    let file = daemon.host.work().join("result");
+    let call = ["long", "echo", "{}", "--out", file.to_str().unwrap()];
+    let _written = large.runs(&call).well();
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 50_331_648);
+    // As a stream of events, and without.
+    let body =
+        r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"long","tool":"echo","arguments":{}}}"#;
+    assert_eq!(large.posts(body).json()["result"]["content"][0]["text"].as_str().unwrap().len(), 50_331_648);
+    let says = "is over 16777216 bytes (limit calls.result_bytes): ask for less at a time. The operator can give this \
+                session more, up to 256 MiB, with --limit calls.result_bytes=...";
+    other.runs(&["--exit-codes", "long", "echo", "{}"]).fails(7, &[says]);
+    let kinds: Vec<String> =
+        daemon.host.record().iter().filter_map(|line| Some(line["outcome"].as_str()?.to_owned())).collect();
+    assert_eq!(kinds, ["ok", "ok", "too_large"]);
+}

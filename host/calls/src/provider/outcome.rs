@@ -76,6 +76,8 @@ pub enum Outcome {
     TooLarge {
         /// The limit, bytes.
         limit: usize,
+        /// Its name.
+        setting: &'static str,
     },
     /// Nothing left the harness.
     NotSent(NotSent),
@@ -84,6 +86,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// For an answer that is over what its session may have.
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        Self::TooLarge { limit, setting: "calls.result_bytes" }
+    }
+
     /// For a request of a kind that the server has nothing for.
     #[must_use]
     pub fn not_offered(server: &ServerName) -> Self {

@@ -8,7 +8,7 @@ mod completion;
 mod prompt;
 mod service;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use crate::cause::Cause;
 use crate::request::{CallRequest, Target};

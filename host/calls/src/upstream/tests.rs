@@ -98,7 +98,7 @@ async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
 async fn results_are_held_to_the_limit_and_take_from_the_budget() {
     let upstream = upstream(tools().build().unwrap(), |limits| limits.result_bytes = 800_000);
     let say = |length| call(&upstream, "say", json!({"text": "x".repeat(length)}));
-    assert!(matches!(say(900_000).await, Outcome::TooLarge { limit: 800_000 }));
+    assert!(matches!(say(900_000).await, Outcome::TooLarge { limit: 800_000, setting: "calls.result_bytes" }));
     let first = say(700_000).await;
     assert!(matches!(&first, Outcome::Result(RawResult { held: Some(_), .. })), "{first:?}");
     assert!(matches!(say(700_000).await, Outcome::Unknown(NoAnswer::Busy)));

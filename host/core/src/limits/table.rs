@@ -8,7 +8,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use footbridge_proto::json::{MAX_ARGUMENT_DEPTH, MAX_BODY_DEPTH};
 use toml::{Table, Value};
 
-use super::Limits;
+use super::{Limits, MAX_RESULT_BYTES};
 use crate::human::{parse_duration, parse_size};
 
 const KIB: u64 = 1024;
@@ -176,7 +176,7 @@ pub const LIMITS: &[Limit] = limits! {
     calls.argument_depth: Count Number 1..=MAX_ARGUMENT_DEPTH as u64, session;
     calls.idle_time: Time Time 1..=DAY, session;
     calls.total_time: Time Time 1..=DAY, session;
-    calls.result_bytes: Size Number KIB..=GIB, session;
+    calls.result_bytes: Size Number KIB..=MAX_RESULT_BYTES as u64, session;
     calls.server_wait: Time Time 1..=HOUR, all;
     calls.list_wait: Time Time 1..=HOUR, all;
     calls.drain_time: Time Time 1..=HOUR, all;

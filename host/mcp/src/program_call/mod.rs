@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, ServerState, ServersContext,
-    message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
+    message_buffer::{Beyond, BufferedMessage, Dropped, MessageBuffer, Room},
     status::Shared,
     stderr::{StderrRing, drain},
     supervisor::Command,
@@ -148,7 +148,10 @@ impl ProgramCall<'_> {
     ) -> Outcome {
         let Launched { stdin, stdout, stderr, mut process } = launched;
         let ring = StderrRing::new(self.context.limits.servers.stderr_bytes);
-        let room = Room { limit: limits.result_bytes, share: self.shared.share.clone(), patience: limits.busy_after };
+        // A session that has more than the others is bounded by that alone.
+        let (limit, beyond) = (self.context.limits.calls.result_bytes.min(limits.result_bytes), Beyond::default());
+        let _awaited = (limits.result_bytes > limit).then(|| beyond.awaits(limits.result_bytes));
+        let room = Room { limit, share: self.shared.share.clone(), patience: limits.busy_after, beyond };
         let mut buffer = MessageBuffer::new(room);
         let time = tool.time.unwrap_or(limits.idle_time).min(limits.total_time);
         let ran = async {
@@ -179,7 +182,7 @@ impl ProgramCall<'_> {
                 drop(held);
                 match judged {
                     Ok(text) => Outcome::Result(RawResult { text, held: None }),
-                    Err(NoResult::TooLarge) => Outcome::TooLarge { limit: limits.result_bytes },
+                    Err(NoResult::TooLarge) => Outcome::too_large(limits.result_bytes),
                     Err(NoResult::Unfit(why)) => self.failure(tool, &why, &last_words()),
                 }
             }
@@ -204,7 +207,7 @@ impl ProgramCall<'_> {
 
     fn cut_short(&self, tool: &CliTool, why: CutShort, limits: &CallLimits, last_words: &str) -> Outcome {
         match why {
-            CutShort::TooLong => Outcome::TooLarge { limit: limits.result_bytes },
+            CutShort::TooLong => Outcome::too_large(limits.result_bytes),
             CutShort::NoRoom => Outcome::Unknown(NoAnswer::Busy),
             CutShort::Cancelled => Outcome::Unknown(NoAnswer::Cancelled),
             CutShort::Removed => Outcome::Unknown(NoAnswer::ServerGone),

@@ -126,7 +126,7 @@ async fn output_without_end_is_cut_off_at_the_limit() {
         let servers = Stage::with(server(vec![sh("a", script)])).limit(|all| all.calls.result_bytes = limit);
         let servers = servers.ready().await;
         let outcome = call(&servers, "a", json!({})).await;
-        assert!(matches!(outcome, Outcome::TooLarge { limit: told } if told == limit), "{outcome:?}");
+        assert!(matches!(outcome, Outcome::TooLarge { limit: told, .. } if told == limit), "{outcome:?}");
         servers.shutdown().await;
     }
     let mut stage = Stage::with(server(vec![sh("a", "head -c 3000000 /dev/zero | tr '\\0' x")]));

@@ -21,7 +21,7 @@ use crate::progress::ToldToo;
 pub(crate) const BETWEEN: &str = "__";
 
 /// Words that are no server's name.
-pub(crate) const SUBCOMMANDS: [&str; 5] = ["check", "mcp", "resource", "search", "wait"];
+pub(crate) const SUBCOMMANDS: [&str; 6] = ["check", "help", "mcp", "resource", "search", "wait"];
 
 /// Options of the command where a tool is called. A tool's argument of such a name is `--arg.NAME`.
 pub(crate) const OPTIONS: [&str; 13] = [

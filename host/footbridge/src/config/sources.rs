@@ -69,10 +69,12 @@ impl Looked {
         };
         let tried: Vec<String> =
             self.tried.iter().map(|path| format!("  {}{}\n", path.display(), state(path))).collect();
-        format!(
-            "looked for:\n{}A smallest one, for any of those that end in .json, or for a file that --config names:\n  {SMALLEST}",
-            tried.concat()
-        )
+        // Whoever has one needs no example.
+        let example = format!(
+            "A smallest one, for any of those that end in .json, or for a file that --config names:\n  {SMALLEST}"
+        );
+        let rest = if self.left_out.is_empty() { example.as_str() } else { "" };
+        format!("looked for:\n{}{rest}", tried.concat()).trim_end().to_owned()
     }
 }
 

@@ -63,7 +63,8 @@ impl TokenFile {
         let failed = || format!("cannot make the token's file {}: choose a new name", path.display());
         match path.symlink_metadata() {
             Ok(there) if existing == Existing::Stays || !there.is_file() => {
-                return Err(io::Error::from(io::ErrorKind::AlreadyExists)).with_context(failed);
+                let kind = if there.is_file() { "a file" } else { "something that is no file" };
+                return Err(io::Error::other(format!("there is {kind} of that name"))).with_context(failed);
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(failed),
             _ => {}

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, ServerState, ServersContext,
-    message_buffer::{Beyond, BufferedMessage, Dropped, MessageBuffer, Room},
+    message_buffer::{Awaited, Beyond, BufferedMessage, Dropped, MessageBuffer, Room},
     status::Shared,
     stderr::{StderrRing, drain},
     supervisor::Command,
@@ -148,10 +148,7 @@ impl ProgramCall<'_> {
     ) -> Outcome {
         let Launched { stdin, stdout, stderr, mut process } = launched;
         let ring = StderrRing::new(self.context.limits.servers.stderr_bytes);
-        // A session that has more than the others is bounded by that alone.
-        let (limit, beyond) = (self.context.limits.calls.result_bytes.min(limits.result_bytes), Beyond::default());
-        let _awaited = (limits.result_bytes > limit).then(|| beyond.awaits(limits.result_bytes));
-        let room = Room { limit, share: self.shared.share.clone(), patience: limits.busy_after, beyond };
+        let (room, _awaited) = self.room(limits);
         let mut buffer = MessageBuffer::new(room);
         let time = tool.time.unwrap_or(limits.idle_time).min(limits.total_time);
         let ran = async {
@@ -197,6 +194,13 @@ impl ProgramCall<'_> {
                 self.cut_short(tool, why, limits, &last_words())
             }
         }
+    }
+
+    /// Room for what is printed. A session that has more than the others is bounded by that alone.
+    fn room(&self, limits: &CallLimits) -> (Room, Option<Awaited>) {
+        let (limit, beyond) = (self.context.limits.calls.result_bytes.min(limits.result_bytes), Beyond::default());
+        let awaited = (limits.result_bytes > limit).then(|| beyond.awaits(limits.result_bytes));
+        (Room { limit, share: self.shared.share.clone(), patience: limits.busy_after, beyond }, awaited)
     }
 
     async fn drained(&self, stderr: Reader, ring: &StderrRing) -> Result<(), CutShort> {

@@ -120,11 +120,8 @@ impl Client {
         if body.len() > MAX_REQUEST_BYTES {
             return Err(ClientError::RequestTooLarge(body.len()));
         }
-        let answer = self.exchange(&body, watch)?;
-        if answer.status != 200 {
-            return Err(refused(&answer));
-        }
-        read_response(&answer.body, self.last_id)
+        let http::Answer { status, body } = self.exchange(&body, watch)?;
+        read_answer(status, body, self.last_id)
     }
 
     /// Sends one request and reads the result as a `T`.
@@ -150,7 +147,8 @@ impl Client {
         if let Some(uid) = stranger {
             return Err(ClientError::Stranger { target: target.to_string(), uid });
         }
-        let ask = http::Ask { host: &target.host_header(), token: token.as_ref(), body, waits: self.waits };
+        let ask =
+            http::Ask { host: &target.host_header(), token: token.as_ref(), body, waits: self.waits, keeps: false };
         http::post(&mut wire, &ask, watch).map_err(|error| match error {
             HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => match wire.measures_silence() {
                 true => ClientError::Silent { after: *timeout },
@@ -181,6 +179,14 @@ pub struct CallParams<'a> {
 /// [`ClientError::Shape`] when it is something else.
 pub fn parse_result<T: DeserializeOwned>(method: &'static str, raw: &RawValue) -> Result<T, ClientError> {
     serde_json::from_str(raw.get()).map_err(|source| ClientError::Shape { method, source })
+}
+
+/// Reads an answer to the request of this id.
+pub(crate) fn read_answer(status: u16, body: Vec<u8>, id: u64) -> Result<Box<RawValue>, ClientError> {
+    match status {
+        200 => read_response(&body, id),
+        _ => Err(refused(&http::Answer { status, body })),
+    }
 }
 
 fn refused(answer: &http::Answer) -> ClientError {

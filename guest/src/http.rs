@@ -51,6 +51,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: &'a [u8],
     /// False: the bridge answers at once that a person has to be asked, instead of waiting for one.
     pub(crate) waits: bool,
+    /// The connection stays open for another request.
+    pub(crate) keeps: bool,
 }
 
 /// A connection whose patience can be that of a stream.
@@ -74,7 +76,8 @@ pub(crate) fn post(
     }
 }
 
-fn request(ask: &Ask<'_>, watched: bool) -> Vec<u8> {
+/// As it is sent.
+pub(crate) fn request(ask: &Ask<'_>, watched: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(256 + ask.body.len());
     let accept = if watched { "application/json, text/event-stream" } else { "application/json" };
     for part in [
@@ -91,7 +94,8 @@ fn request(ask: &Ask<'_>, watched: bool) -> Vec<u8> {
             out.extend_from_slice(part.as_bytes());
         }
     }
-    out.extend_from_slice(format!("Connection: close\r\nContent-Length: {}\r\n\r\n", ask.body.len()).as_bytes());
+    let connection = if ask.keeps { "" } else { "Connection: close\r\n" };
+    out.extend_from_slice(format!("{connection}Content-Length: {}\r\n\r\n", ask.body.len()).as_bytes());
     out.extend_from_slice(ask.body);
     out
 }

@@ -23,6 +23,7 @@
 //! - [`settings`]: where the bridge is and what token to show, from the environment.
 //! - [`client`]: one request, one answer.
 //! - [`events`]: what happens before the answer, for [`Client::call_watched`].
+//! - [`many`]: requests side by side, on connections that are kept.
 //! - [`answers`]: the shapes of answers, read leniently so that both generations of bridges fit.
 //! - [`sockets`]: whose a socket is that the kernel lists.
 //! - [`stdio_mcp`]: MCP over standard input and output, for clients that start a program.
@@ -31,7 +32,9 @@
 pub mod client;
 mod error;
 pub mod events;
+mod exchange;
 mod http;
+pub mod many;
 mod methods;
 pub mod settings;
 pub mod sockets;

@@ -75,7 +75,7 @@ fn what_is_ambiguous_or_too_much_is_refused() {
 #[test]
 fn the_request_has_one_length_and_the_token_once() {
     let token = Token::parse("fbt_x").unwrap();
-    let ask = Ask { host: "127.0.0.1:1", token: Some(&token), body: b"{}", waits: true };
+    let ask = Ask { host: "127.0.0.1:1", token: Some(&token), body: b"{}", waits: true, keeps: false };
     let text = String::from_utf8(request(&ask, false)).unwrap();
     assert!(text.starts_with("POST / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"), "{text}");
     assert_eq!(text.matches("Authorization: Bearer fbt_x\r\n").count(), 1);

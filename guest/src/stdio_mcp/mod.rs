@@ -1,13 +1,11 @@
 //! MCP over standard input and output, for clients that start a program: each line is a request to the endpoint over
-//! HTTP, and each message of an answer a line. `message` is what is read of a line, `exchange` one request on a
-//! connection of its own, `arriving` its answer as it comes, `session` what the harness knows the client by.
+//! HTTP, and each message of an answer a line. `message` is what is read of a line, `session` what the harness knows
+//! the client by.
 //!
 //! One loop waits for all of them at once, without threads. The client's handshake is kept, so that it can be done again
 //! with a harness that was restarted: what did not reach one is sent then; what was sent and not answered is answered
 //! with an error, since it may have had its effect. What the client takes back is a connection that is closed.
 
-mod arriving;
-mod exchange;
 mod message;
 mod session;
 
@@ -24,8 +22,11 @@ use footbridge_proto::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::value::RawValue;
 
-use crate::{http::HttpError, settings::ClientSettings};
-use exchange::{Exchange, Purpose, Standing};
+use crate::{
+    exchange::{Exchange, Standing},
+    http::HttpError,
+    settings::ClientSettings,
+};
 use message::Message;
 use session::HttpSession;
 
@@ -34,12 +35,25 @@ const AT_ONCE: usize = 32;
 /// Between two attempts to reach a harness.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// What an exchange is for.
+#[derive(Debug)]
+enum Purpose {
+    /// A message of the client, and since when it waits.
+    Message(Message, Instant),
+    /// The handshake again, with a harness that does not know the client.
+    Again,
+    /// That the handshake is done, said again.
+    SaidAgain,
+    /// What changes meanwhile.
+    Listen,
+}
+
 /// A client over standard input and output, and the endpoint that it speaks to.
 pub struct StdioMcp<O> {
     settings: ClientSettings,
     out: O,
     session: HttpSession,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<Exchange<Purpose>>,
     /// What is to be sent, and since when it waits.
     waiting: Vec<(Message, Instant)>,
     /// No harness was reached; the next attempt is then.
@@ -133,7 +147,7 @@ impl<O: Write> StdioMcp<O> {
         let mut at = 0;
         while let Some(exchange) = self.exchanges.get_mut(at) {
             let mut messages = Vec::new();
-            let stands = exchange.go_on(&mut |message| messages.push(message));
+            let stands = exchange.go_on(&mut |_, message| messages.push(message));
             if matches!(stands, Ok(Standing::Going)) && messages.is_empty() {
                 at += 1;
                 continue;
@@ -152,7 +166,12 @@ impl<O: Write> StdioMcp<O> {
         Ok(())
     }
 
-    fn ended(&mut self, exchange: Exchange, messages: Vec<Vec<u8>>, error: Option<HttpError>) -> io::Result<()> {
+    fn ended(
+        &mut self,
+        exchange: Exchange<Purpose>,
+        messages: Vec<Vec<u8>>,
+        error: Option<HttpError>,
+    ) -> io::Result<()> {
         let (status, session) = (exchange.arriving.status, exchange.arriving.session);
         match (exchange.purpose, status, error) {
             // The relay of a sandbox says so where it reaches no harness: nothing was read of the request.

@@ -1,6 +1,6 @@
 //! The command line as typed, and what it means.
 //!
-//! `check`, `resource`, `search`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
+//! `batch`, `check`, `resource`, `search`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
 //! Everything else is a position: server, tool, arguments.
 
 use std::{collections::VecDeque, ffi::OsString};
@@ -8,7 +8,7 @@ use std::{collections::VecDeque, ffi::OsString};
 use footbridge_cli::{flags::ToolWord, render::Format};
 use footbridge_proto::vars;
 
-use crate::words::{self, ArgsError, BETWEEN, Options, Typed};
+use crate::words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed};
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,6 +57,10 @@ pub(crate) enum Step {
     },
     Wait {
         id: String,
+    },
+    /// Calls of standard input.
+    Batch {
+        parallel: usize,
     },
     /// MCP over standard input and output.
     Mcp {
@@ -113,7 +117,11 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
     if typed.search && subcommand != Some("mcp") {
         return Err(ArgsError::SearchWithout);
     }
+    if typed.parallel.is_some() && subcommand != Some("batch") {
+        return Err(ArgsError::ParallelWithout);
+    }
     let (step, options) = match subcommand {
+        Some("batch") => batch_step(typed)?,
         Some("check") => check_step(typed)?,
         Some("help") if typed.words.len() == 1 => (Step::Help, typed.options),
         Some("mcp") => mcp_step(typed)?,
@@ -165,6 +173,16 @@ fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     let Typed { words, behind, options, help, .. } = typed;
     let about = if help { About::Explain } else { About::Use };
     Ok((tool_step(words, behind, about)?, options))
+}
+
+/// `batch [--parallel N]`.
+fn batch_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let parallel = typed.parallel.unwrap_or(1);
+    let is_alone = typed.words.len() == 1 && typed.server.is_none() && typed.uri.is_none();
+    match is_alone && (1..=MOST_PARALLEL).contains(&parallel) {
+        true => Ok((Step::Batch { parallel }, typed.options)),
+        false => Err(ArgsError::Batch),
+    }
 }
 
 /// `check SERVER TOOL ARGS`.

@@ -32,7 +32,7 @@ fn is_call(method: &str) -> bool {
 }
 
 /// Bits that no other process has: the standard library takes its keys from the system.
-fn at_random() -> u64 {
+pub(crate) fn at_random() -> u64 {
     RandomState::new().hash_one(())
 }
 

@@ -7,6 +7,7 @@
 
 mod args;
 mod asked;
+mod batch;
 mod calls;
 mod failure;
 mod hints;

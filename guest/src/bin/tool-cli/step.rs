@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::{
     args::{self, Step, Style},
     asked::Asked,
-    calls,
+    batch, calls,
     failure::Failure,
     hints::hinted,
     resources::{self, Listed},
@@ -50,6 +50,8 @@ Usage:
   tool-cli SERVER TOOL --help               how to call it, with an example
   tool-cli check SERVER TOOL ARGS           whether the arguments fit and what would be decided, without the call
   tool-cli search WORDS [--server SERVER]   find tools by words of their names and descriptions, the best first
+  tool-cli batch [--parallel N]             calls from standard input, a line {"server":..., "tool":..., "arguments":{}}
+                                            each; a result a line in the same order, over connections that are kept
   tool-cli resource list [SERVER]           list resources of a server, or of all
   tool-cli resource templates [SERVER]      list resource templates
   tool-cli resource read [SERVER] URI       read a resource; SERVER may be left out where there is one
@@ -96,6 +98,11 @@ TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
 pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help => return help(),
+        Step::Batch { parallel } => {
+            let mut settings = ClientSettings::from_env()?;
+            settings.timeout = options.timeout.unwrap_or(settings.timeout);
+            return batch::run(settings, parallel, options.told_too, io::stdin().as_fd());
+        }
         Step::Mcp { server, search } => return mcp(server.as_deref(), search, &options),
         Step::Version => return Ok(output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n"))?),
         _ => {}
@@ -141,7 +148,7 @@ fn carry_out(mut asked: Asked, step: Step, options: &Options, style: Style) -> R
 
 fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Result<(), Failure> {
     match step {
-        Step::Help | Step::Version | Step::Mcp { .. } | Step::Joined { .. } => Ok(()),
+        Step::Help | Step::Version | Step::Mcp { .. } | Step::Batch { .. } | Step::Joined { .. } => Ok(()),
         Step::Explain { server, tool } => calls::explain(asked, &server, &tool),
         Step::Check(call) => calls::check(asked, call),
         Step::Servers => {

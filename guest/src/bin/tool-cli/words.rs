@@ -21,7 +21,10 @@ use crate::progress::ToldToo;
 pub(crate) const BETWEEN: &str = "__";
 
 /// Words that are no server's name.
-pub(crate) const SUBCOMMANDS: [&str; 6] = ["check", "help", "mcp", "resource", "search", "wait"];
+pub(crate) const SUBCOMMANDS: [&str; 7] = ["batch", "check", "help", "mcp", "resource", "search", "wait"];
+
+/// Calls that may be under way at once.
+pub(crate) const MOST_PARALLEL: usize = 64;
 
 /// Options of the command where a tool is called. A tool's argument of such a name is `--arg.NAME`.
 pub(crate) const OPTIONS: [&str; 13] = [
@@ -71,6 +74,13 @@ pub(crate) enum ArgsError {
          (a server of the name wait is reached with tool-cli -- wait)"
     )]
     Wait,
+    #[error(
+        "tool-cli batch takes --parallel N, from 1 to {MOST_PARALLEL}, and nothing else: calls are lines of standard input \
+         (a server of the name batch is reached with tool-cli -- batch)"
+    )]
+    Batch,
+    #[error("--parallel goes with tool-cli batch; see tool-cli --help")]
+    ParallelWithout,
     #[error(
         "tool-cli check takes a server, a tool and arguments, as a call does \
          (a server of the name check is reached with tool-cli -- check)"
@@ -131,6 +141,7 @@ pub(crate) struct Typed {
     pub(crate) server: Option<String>,
     pub(crate) uri: Option<String>,
     pub(crate) search: bool,
+    pub(crate) parallel: Option<usize>,
     pub(crate) options: Options,
 }
 
@@ -206,6 +217,7 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
                 let value = parser.optional_value().map(ValueExt::string).transpose()?;
                 typed.behind.push(ToolWord::Flag(name, value));
             }
+            Some(Arg::Long("parallel")) => typed.parallel = Some(parser.value()?.parse()?),
             Some(Arg::Long("search")) => typed.search = true,
             Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
             Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),

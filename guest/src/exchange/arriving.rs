@@ -1,4 +1,5 @@
-//! An answer over HTTP as its bytes arrive: pushed in, in any pieces, and given out as messages. It waits for nothing.
+//! An answer over HTTP as its bytes arrive: pushed in, in any pieces, and given out as messages, each with its kind, which
+//! is empty for a body that is no stream. It waits for nothing.
 
 use crate::{
     http::{HttpError, MAX_ANSWER_BYTES},
@@ -9,14 +10,15 @@ use crate::{
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// What has arrived of an answer.
-pub(super) struct Arriving {
+pub(crate) struct Arriving {
     held: Vec<u8>,
     state: State,
     /// The status, once the head is there.
-    pub(super) status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// The `Mcp-Session-Id` of its head.
-    pub(super) session: Option<String>,
+    pub(crate) session: Option<String>,
     events: Option<Parser>,
+    closes: bool,
     body: Vec<u8>,
 }
 
@@ -28,16 +30,31 @@ enum State {
     ChunkSize,
     Chunk(usize),
     ChunkEnd,
+    /// The empty line behind the last chunk.
+    LastEnd,
     Done,
 }
 
 impl Arriving {
-    pub(super) fn new() -> Self {
-        Self { held: Vec::new(), state: State::Head, status: None, session: None, events: None, body: Vec::new() }
+    pub(crate) fn new() -> Self {
+        Self {
+            held: Vec::new(),
+            state: State::Head,
+            status: None,
+            session: None,
+            events: None,
+            closes: false,
+            body: Vec::new(),
+        }
+    }
+
+    /// Whether it is whole, and its connection stays open with nothing behind it.
+    pub(crate) fn leaves_open(&self) -> bool {
+        self.state == State::Done && self.held.is_empty() && !self.closes
     }
 
     /// Takes bytes, and gives every message that they end. True at the end of the answer.
-    pub(super) fn feed(&mut self, bytes: &[u8], take: &mut dyn FnMut(Vec<u8>)) -> Result<bool, HttpError> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str, Vec<u8>)) -> Result<bool, HttpError> {
         self.held.extend_from_slice(bytes);
         let mut at = 0;
         while let Some(used) = self.step(at, take)? {
@@ -48,13 +65,13 @@ impl Arriving {
         }
         self.held.drain(..at);
         if self.state == State::Done && !self.body.is_empty() {
-            take(std::mem::take(&mut self.body));
+            take("", std::mem::take(&mut self.body));
         }
         Ok(self.state == State::Done)
     }
 
     /// One step over what is held from here on: how many bytes it used, or nothing where more have to come.
-    fn step(&mut self, at: usize, take: &mut dyn FnMut(Vec<u8>)) -> Result<Option<usize>, HttpError> {
+    fn step(&mut self, at: usize, take: &mut dyn FnMut(&str, Vec<u8>)) -> Result<Option<usize>, HttpError> {
         let rest = self.held.len() - at;
         match self.state {
             State::Head => {
@@ -87,29 +104,34 @@ impl Arriving {
                 self.state = State::ChunkEnd;
                 Ok(Some(0))
             }
-            State::ChunkEnd | State::ChunkSize => {
-                let Some(end) = find(&self.held[at..], b"\r\n") else {
-                    return if rest > 1024 { Err(HttpError::Malformed("a chunk has no end")) } else { Ok(None) };
-                };
-                if self.state == State::ChunkEnd {
-                    self.state = State::ChunkSize;
-                    return if end == 0 {
-                        Ok(Some(2))
-                    } else {
-                        Err(HttpError::Malformed("a chunk is longer than it says"))
-                    };
-                }
-                let digits = std::str::from_utf8(&self.held[at..at + end]).unwrap_or_default();
-                let digits = digits.split(';').next().unwrap_or_default().trim();
-                // Nothing of ours has trailers, and the connection is closed behind the last chunk.
-                self.state = match size(digits, 16)? {
-                    0 => State::Done,
-                    length => State::Chunk(length),
-                };
-                Ok(Some(end + 2))
+            State::ChunkEnd | State::ChunkSize => self.chunk_line(at),
+            // Nothing of ours has trailers.
+            State::LastEnd if rest < 2 => Ok(None),
+            State::LastEnd => {
+                self.state = State::Done;
+                Ok(Some(2))
             }
             State::Length(_) | State::Chunk(_) | State::Done => Ok(None),
         }
+    }
+
+    /// The line behind a chunk, or the one that says how long the next is.
+    fn chunk_line(&mut self, at: usize) -> Result<Option<usize>, HttpError> {
+        let held = &self.held[at..];
+        let Some(end) = find(held, b"\r\n") else {
+            return if held.len() > 1024 { Err(HttpError::Malformed("a chunk has no end")) } else { Ok(None) };
+        };
+        if self.state == State::ChunkEnd {
+            self.state = State::ChunkSize;
+            return if end == 0 { Ok(Some(2)) } else { Err(HttpError::Malformed("a chunk is longer than it says")) };
+        }
+        let digits = std::str::from_utf8(&held[..end]).unwrap_or_default();
+        let digits = digits.split(';').next().unwrap_or_default().trim();
+        self.state = match size(digits, 16)? {
+            0 => State::LastEnd,
+            length => State::Chunk(length),
+        };
+        Ok(Some(end + 2))
     }
 
     fn read_head(&mut self, head: &str) -> Result<(), HttpError> {
@@ -126,6 +148,7 @@ impl Arriving {
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => length = Some(size(value, 10)?),
                 "transfer-encoding" => chunked = true,
+                "connection" => self.closes |= value.eq_ignore_ascii_case("close"),
                 "mcp-session-id" => self.session = Some(value.to_owned()),
                 "content-type" if value.starts_with("text/event-stream") => {
                     self.events = Some(Parser::new(MAX_ANSWER_BYTES));
@@ -142,10 +165,10 @@ impl Arriving {
         Ok(())
     }
 
-    fn take_body(&mut self, part: &[u8], take: &mut dyn FnMut(Vec<u8>)) -> Result<(), HttpError> {
+    fn take_body(&mut self, part: &[u8], take: &mut dyn FnMut(&str, Vec<u8>)) -> Result<(), HttpError> {
         if let Some(events) = &mut self.events {
-            events.feed(part, &mut |_, data| {
-                take(data);
+            events.feed(part, &mut |kind, data| {
+                take(kind, data);
                 true
             })?;
             return Ok(());
@@ -177,7 +200,7 @@ mod tests {
     fn messages(text: &str, piece: usize) -> (Vec<String>, bool, Option<String>) {
         let (mut arriving, mut seen, mut done) = (Arriving::new(), Vec::new(), false);
         for part in text.as_bytes().chunks(piece) {
-            done = arriving.feed(part, &mut |data| seen.push(String::from_utf8(data).unwrap())).unwrap();
+            done = arriving.feed(part, &mut |_, data| seen.push(String::from_utf8(data).unwrap())).unwrap();
         }
         (seen, done, arriving.session)
     }
@@ -203,7 +226,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\n\
             Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         ] {
-            assert!(Arriving::new().feed(text.as_bytes(), &mut |_| ()).is_err(), "{text}");
+            assert!(Arriving::new().feed(text.as_bytes(), &mut |_, _| ()).is_err(), "{text}");
         }
     }
 }

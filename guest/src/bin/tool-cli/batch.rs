@@ -1,0 +1,237 @@
+//! `tool-cli batch`: a call a line of standard input, a result a line of standard output, in the same order, over one
+//! connection or a few.
+//!
+//! One loop waits for all of it, without threads. A call that the bridge had no place for is sent again when it said
+//! that this helps, and until then no other is: nothing of it was sent on.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    os::fd::BorrowedFd,
+    time::{Duration, Instant},
+};
+
+use footbridge_cli::{layout, output};
+use footbridge_guest::{
+    ClientError, ClientSettings,
+    answers::CallResult,
+    many::{ManyRequests, until},
+};
+use footbridge_proto::{
+    exit::ExitCode,
+    wire::{MAX_REQUEST_BYTES, method},
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    asked::at_random,
+    failure::Failure,
+    pauses::Pauses,
+    progress::{Line, ToldToo},
+};
+
+/// Lines that are read ahead of the calls that are under way.
+const AHEAD: usize = 16;
+
+/// A line of the input.
+#[derive(Debug, Deserialize, Serialize)]
+struct BatchCall {
+    server: String,
+    tool: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arguments: Option<Box<RawValue>>,
+    /// Given back with the result.
+    #[serde(default, skip_serializing)]
+    id: Option<Box<RawValue>>,
+}
+
+/// A call that is not over.
+struct Open {
+    call: BatchCall,
+    pauses: Pauses,
+    /// When asking again is over.
+    deadline: Instant,
+}
+
+/// All that is going on.
+struct Batch {
+    many: ManyRequests,
+    timeout: Duration,
+    line: Line,
+    /// By the number of their line.
+    open: BTreeMap<usize, Open>,
+    waiting: VecDeque<usize>,
+    not_before: Option<Instant>,
+    finished: BTreeMap<usize, String>,
+    read: usize,
+    printed: usize,
+    has_failed: bool,
+}
+
+/// Carries calls until the input ends and all of them are over.
+pub(crate) fn run(
+    settings: ClientSettings,
+    parallel: usize,
+    told: ToldToo,
+    input: BorrowedFd<'_>,
+) -> Result<(), Failure> {
+    let mut batch = Batch {
+        timeout: settings.timeout,
+        many: ManyRequests::new(settings, parallel),
+        line: Line::new(true, told),
+        open: BTreeMap::new(),
+        waiting: VecDeque::new(),
+        not_before: None,
+        finished: BTreeMap::new(),
+        read: 0,
+        printed: 0,
+        has_failed: false,
+    };
+    let (mut held, mut has_ended) = (Vec::new(), false);
+    while !has_ended || !batch.open.is_empty() {
+        if batch.wait(input, !has_ended).map_err(Failure::Stdio)? {
+            has_ended = read_some(input, &mut held).map_err(Failure::Stdio)?;
+            batch.take_lines(&mut held, has_ended)?;
+        }
+        batch.go_on()?;
+        batch.send();
+        batch.print()?;
+    }
+    if batch.has_failed { Err(Failure::Told(ExitCode::ToolError)) } else { Ok(()) }
+}
+
+/// Reads what is there; whether that was the end.
+fn read_some(input: BorrowedFd<'_>, held: &mut Vec<u8>) -> io::Result<bool> {
+    let mut buffer = [0; 16 << 10];
+    match nix::unistd::read(input, &mut buffer) {
+        Ok(count) => {
+            held.extend_from_slice(&buffer[..count]);
+            Ok(count == 0)
+        }
+        Err(nix::Error::EINTR | nix::Error::EAGAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Batch {
+    /// Waits until something can be done; whether it is the input that has something.
+    fn wait(&self, input: BorrowedFd<'_>, is_open: bool) -> io::Result<bool> {
+        let mut polled: Vec<PollFd<'_>> = self.many.polled().collect();
+        let takes_more = is_open && self.waiting.len() < AHEAD;
+        if takes_more {
+            polled.push(PollFd::new(input, PollFlags::POLLIN));
+        }
+        let timeout = until([self.many.deadline(), self.not_before].into_iter().flatten().min());
+        let timeout = timeout.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        match poll(&mut polled, timeout) {
+            Ok(_) => {}
+            Err(nix::Error::EINTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let of_input = polled.last().filter(|_| takes_more).and_then(PollFd::revents);
+        Ok(of_input.is_some_and(|events| !events.is_empty()))
+    }
+
+    fn take_lines(&mut self, held: &mut Vec<u8>, has_ended: bool) -> Result<(), Failure> {
+        if has_ended && !held.is_empty() {
+            held.push(b'\n');
+        }
+        while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = held.drain(..=end).collect();
+            if !line.trim_ascii().is_empty() {
+                self.take(line.trim_ascii());
+            }
+        }
+        match held.len() > MAX_REQUEST_BYTES {
+            true => {
+                let why = format!("a line has more than {MAX_REQUEST_BYTES} bytes, which is more than a call takes");
+                Err(Failure::Stdio(io::Error::new(io::ErrorKind::InvalidData, why)))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        let number = self.read;
+        self.read += 1;
+        match serde_json::from_slice::<BatchCall>(line) {
+            Ok(call) => {
+                let deadline = Instant::now() + self.timeout;
+                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline });
+                self.waiting.push_back(number);
+            }
+            Err(error) => {
+                let what = error.to_string();
+                let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+                let why = format!(
+                    "this is no call: {what}, column {}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}",
+                    error.column()
+                );
+                let error = json!({"type": "Error", "message": why, "exitCode": ExitCode::Usage as u8});
+                self.finish(number, None, false, &format!("\"error\":{error}"));
+            }
+        }
+    }
+
+    /// Sends what waits, as far as there is room.
+    fn send(&mut self) {
+        if self.not_before.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        self.not_before = None;
+        while self.many.has_room() {
+            let Some(number) = self.waiting.pop_front() else { return };
+            let Some(open) = self.open.get(&number) else { continue };
+            if let Err(error) = self.many.send(number, method::CALL_TOOL, &open.call) {
+                self.over(number, Err(error));
+            }
+        }
+    }
+
+    fn go_on(&mut self) -> Result<(), Failure> {
+        let Self { many, line, .. } = self;
+        for (number, answer) in many.go_on(&mut |event| line.tell(event)) {
+            self.over(number, answer);
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, number: usize, answer: Result<Box<RawValue>, ClientError>) {
+        let Some(mut open) = self.open.remove(&number) else { return };
+        let error = match answer {
+            Ok(raw) => {
+                let is_error = serde_json::from_str::<CallResult>(raw.get()).is_ok_and(|result| result.is_error);
+                let said = format!("\"result\":{}", layout::one_line(&raw));
+                return self.finish(number, open.call.id, !is_error, &said);
+            }
+            Err(error) => error,
+        };
+        let left = open.deadline.saturating_duration_since(Instant::now());
+        if let Some(pause) = error.come_back().and_then(|told| open.pauses.next(told, left, at_random())) {
+            self.not_before = self.not_before.max(Some(Instant::now() + pause));
+            self.waiting.push_front(number);
+            self.open.insert(number, open);
+            return;
+        }
+        let error = Failure::request(error, true).to_json();
+        self.finish(number, open.call.id, false, &format!("\"error\":{error}"));
+    }
+
+    fn finish(&mut self, number: usize, id: Option<Box<RawValue>>, is_ok: bool, said: &str) {
+        self.has_failed |= !is_ok;
+        let id = id.map_or_else(String::new, |id| format!("\"id\":{},", layout::one_line(&id)));
+        let line = format!("{{\"line\":{},{id}\"ok\":{is_ok},{said}}}\n", number + 1);
+        self.finished.insert(number, line);
+    }
+
+    /// Prints what is over, as far as all before it is.
+    fn print(&mut self) -> Result<(), Failure> {
+        while let Some(line) = self.finished.remove(&self.printed) {
+            output::print(&line)?;
+            self.printed += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! `tool-cli batch`: many calls over few connections, results in the order of the calls.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+mod bridge;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    process::{Child, Stdio},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bridge::{TOKEN, bare, ok, told};
+use serde_json::{Value, json};
+
+/// Answers requests of any number on each connection.
+struct Keeping {
+    port: u16,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Keeping {
+    fn new(answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let (port, connections) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+        let (count, answer) = (Arc::clone(&connections), Arc::new(answer));
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                count.fetch_add(1, Ordering::SeqCst);
+                let answer = Arc::clone(&answer);
+                std::thread::spawn(move || serve(stream.unwrap(), answer.as_ref()));
+            }
+        });
+        Self { port, connections }
+    }
+
+    fn batch(&self, args: &[&str]) -> Child {
+        let mut command = bare(&[&["batch"], args].concat());
+        command.env("TOOL_CLI_PORT", self.port.to_string()).env("TOOL_CLI_TOKEN", TOKEN).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn runs(&self, args: &[&str], input: &str) -> (Option<i32>, Vec<Value>, String) {
+        let mut child = self.batch(args);
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let (code, stdout, stderr) = told(&child.wait_with_output().unwrap());
+        (code, stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), stderr)
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&Value) -> Value) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        let mut response = answer(&request["params"]);
+        response["jsonrpc"] = "2.0".into();
+        response["id"] = request["id"].clone();
+        let _ = stream.write_all(&ok(&response));
+    }
+}
+
+fn said(params: &Value) -> Value {
+    json!({"result": {"content": [{"type": "text", "text": params["arguments"]["n"].to_string()}]}})
+}
+
+fn call(n: u64) -> String {
+    format!("{{\"server\": \"s\", \"tool\": \"t\", \"arguments\": {{\"n\": {n}}}}}\n")
+}
+
+#[test]
+fn calls_go_over_one_connection_and_come_back_in_order() {
+    let bridge = Keeping::new(said);
+    let calls: String = (0..200).map(call).collect();
+    let (code, lines, stderr) = bridge.runs(&[], &calls);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    for (at, line) in lines.iter().enumerate() {
+        let result = json!({"content": [{"type": "text", "text": at.to_string()}]});
+        assert_eq!(*line, json!({"line": at + 1, "ok": true, "result": result}));
+    }
+    assert_eq!((lines.len(), bridge.connections.load(Ordering::SeqCst)), (200, 1));
+}
+
+#[test]
+fn calls_side_by_side_are_still_printed_in_order() {
+    // The first is answered once the third was asked.
+    let third = Arc::new((Mutex::new(false), Condvar::new()));
+    let bridge = Keeping::new(move |params| {
+        let (seen, changed) = &*third;
+        match params["arguments"]["n"].as_u64() {
+            Some(0) => drop(changed.wait_while(seen.lock().unwrap(), |seen| !*seen).unwrap()),
+            Some(2) => {
+                *seen.lock().unwrap() = true;
+                changed.notify_all();
+            }
+            _ => {}
+        }
+        said(params)
+    });
+    let calls: String = (0..40).map(call).collect();
+    let (code, lines, _) = bridge.runs(&["--parallel", "4"], &calls);
+    let order: Vec<u64> = lines.iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!((code, order), (Some(0), (1..=40).collect()));
+    assert!((2..=4).contains(&bridge.connections.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn a_line_is_answered_before_the_next_is_there() {
+    let bridge = Keeping::new(said);
+    let mut child = bridge.batch(&[]);
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    for n in [5, 7] {
+        input.write_all(call(n).as_bytes()).unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(line.contains(&format!("\"text\":\"{n}\"")), "{line}");
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn what_fails_takes_nothing_from_the_others_and_a_full_bridge_is_asked_again() {
+    let asked = AtomicUsize::new(0);
+    let bridge = Keeping::new(move |params| match params["arguments"]["n"].as_u64() {
+        Some(1) if asked.fetch_add(1, Ordering::SeqCst) == 0 => {
+            json!({"error": {"code": -32002, "message": "wait", "data": {"reason": "rate_limited", "retryAfterMs": 1}}})
+        }
+        Some(2) => json!({"error": {"code": -32001, "message": "no", "data": {"reason": "denied_by_policy"}}}),
+        Some(3) => json!({"result": {"content": [], "isError": true}}),
+        _ => said(params),
+    });
+    let input = format!(
+        "{}{}\n{{\"server\": 7}}\n\n{}",
+        call(1),
+        r#"{"id": [1], "server":"s","tool":"t","arguments":{"n":2}}"#,
+        call(3) + call(4).trim_end()
+    );
+    let (code, lines, stderr) = bridge.runs(&["--exit-codes"], &input);
+    assert_eq!((code, stderr.as_str()), (Some(1), ""));
+    let ok: Vec<bool> = lines.iter().map(|line| line["ok"].as_bool().unwrap()).collect();
+    assert_eq!(ok, [true, false, false, false, true], "{lines:?}");
+    assert_eq!((&lines[1]["id"], &lines[1]["error"]["exitCode"]), (&json!([1]), &json!(5)));
+    assert!(lines[2]["error"]["message"].as_str().unwrap().contains("this is no call"), "{lines:?}");
+    assert_eq!(lines[3]["result"]["isError"], true);
+}
+
+#[test]
+fn words_that_are_no_batch_are_refused() {
+    for args in
+        [["batch", "x"].as_slice(), &["batch", "--parallel", "0"], &["batch", "--parallel", "65"], &["--parallel", "2"]]
+    {
+        let (code, _, stderr) = told(&bare(args).arg("--exit-codes").output().unwrap());
+        assert_eq!(code, Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains("--parallel"), "{stderr}");
+    }
+}

@@ -1,6 +1,9 @@
 //! The limits of one session that are not those of the harness.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use super::{
     Limits,
@@ -38,6 +41,14 @@ pub enum BadOverride {
         example: &'static str,
     },
 }
+
+/// What a session has that is alone, in place of defaults that keep sessions from each other: nobody else waits for the
+/// disk or for a server.
+const ALONE: [Override; 3] = [
+    Override("calls.per_second", 200),
+    Override("calls.burst", 500),
+    Override("calls.in_flight_per_session_and_server", 16),
+];
 
 fn of_sessions() -> String {
     let names: Vec<&str> = LIMITS.iter().filter(|limit| limit.of_session).map(|limit| limit.name).collect();
@@ -83,6 +94,13 @@ impl Overrides {
     /// [`BadOverride`], for the first that makes none.
     pub fn read<'a>(all: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<Self, BadOverride> {
         all.into_iter().map(|(name, value)| Override::new(name, value)).collect()
+    }
+
+    /// The same for a session that is alone with its harness: what neither these nor the settings name is larger.
+    #[must_use]
+    pub fn alone(self, named: &BTreeSet<&'static str>) -> Self {
+        let larger = ALONE.iter().filter(|Override(name, _)| !named.contains(name));
+        Self(larger.map(|Override(name, value)| (*name, *value)).chain(self.0).collect())
     }
 
     /// Names and values, as [`Self::read`] takes them.

@@ -3,7 +3,7 @@
 //! A name is the place in the settings file without the word `limits` in front. `docs/limits.md` is this table for
 //! readers, with the defaults and the reasons.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeSet, ops::RangeInclusive, time::Duration};
 
 use footbridge_proto::json::{MAX_ARGUMENT_DEPTH, MAX_BODY_DEPTH};
 use toml::{Table, Value};
@@ -131,6 +131,16 @@ pub fn beyond_bounds(limits: &Table) -> Vec<(&'static str, String)> {
         value.is_some_and(|value| !limit.bounds.contains(&value))
     };
     LIMITS.iter().filter(beyond).map(|limit| (limit.name, format!("it may be {}", limit.within()))).collect()
+}
+
+/// The limits that a settings file sets.
+#[must_use]
+pub fn named_in(limits: &Table) -> BTreeSet<&'static str> {
+    let is_there = |limit: &&Limit| {
+        let (section, key) = limit.name.split_once('.').unwrap_or_default();
+        limits.get(section).is_some_and(|section| section.get(key).is_some())
+    };
+    LIMITS.iter().filter(is_there).map(|limit| limit.name).collect()
 }
 
 macro_rules! limits {

@@ -31,7 +31,7 @@ mod writable;
 mod written;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
@@ -86,6 +86,8 @@ pub struct Config {
     pub gathered: Gathered,
     /// Limits, with those of the files.
     pub limits: Limits,
+    /// The limits that the files name.
+    pub named_limits: BTreeSet<&'static str>,
     /// Of the record.
     pub audit: AuditSettings,
     /// Names that a `Host` header may give besides loopback.
@@ -316,6 +318,7 @@ fn take_settings(
     config: &mut Config,
 ) -> Result<(), Vec<Mistake>> {
     config.limits = settings.limits;
+    config.named_limits = settings.named_limits;
     config.allow_hosts = settings.edge.allow_hosts;
     config.audit = settings.audit;
     if let Some(program) = config.audit.head_command.first_mut() {

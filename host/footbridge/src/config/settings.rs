@@ -3,14 +3,17 @@
 //! Reading goes on after a mistake: the key it names is left out and the rest is read again, so that one look shows
 //! all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{approval::Approval, services::Service};
 use footbridge_audit::AuditSettings;
-use footbridge_core::limits::{Limits, table::beyond_bounds};
+use footbridge_core::limits::{
+    Limits,
+    table::{beyond_bounds, named_in},
+};
 use footbridge_core::settings_file::{File, Mistake};
 
 /// What `footbridge.toml` may say.
@@ -18,6 +21,9 @@ use footbridge_core::settings_file::{File, Mistake};
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Settings {
     pub(super) limits: Limits,
+    /// Those of them that the file names.
+    #[serde(skip)]
+    pub(super) named_limits: BTreeSet<&'static str>,
     pub(super) edge: Edge,
     pub(super) audit: AuditSettings,
     pub(super) approval: Approval,
@@ -46,8 +52,9 @@ pub(super) fn read(file: File<'_>, table: Table) -> Result<Settings, Vec<Mistake
         file.mistake(&keys, what)
     });
     let beyond: Vec<Mistake> = beyond.collect();
-    match file.read(&[], table) {
-        Ok(settings) if beyond.is_empty() => Ok(settings),
+    let named_limits = table.get("limits").and_then(Value::as_table).map(named_in).unwrap_or_default();
+    match file.read::<Settings>(&[], table) {
+        Ok(settings) if beyond.is_empty() => Ok(Settings { named_limits, ..settings }),
         Ok(_) => Err(beyond),
         Err(others) => Err(others.into_iter().chain(beyond).collect()),
     }

@@ -137,6 +137,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let endpoint = listener.endpoint()?;
     let local = Local::find()?;
     let services = of_names(&run.config, &run.services)?;
+    let limits = run.limits.alone(&run.config.named_limits);
     let names = run.config.gathered.names.clone();
     let path = run.config.search_path.clone();
     let person = local.as_ref().is_some_and(Local::can_ask);
@@ -154,7 +155,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let token = new_token()?;
     let spec = SessionSpec {
         labels: run.labels,
-        limits: run.limits,
+        limits,
         services: run.services,
         ..SessionSpec::new(session_name(), &token, run.policy)
     };

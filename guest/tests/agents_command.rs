@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod bridge;
+#[path = "../../tests/skipped.rs"]
+mod skipped;
 
 use bridge::{Bridge, id_of, ok, run, tool_cli};
 use serde_json::{Value, json};
@@ -323,4 +325,162 @@ fn how_far_a_call_is_and_what_its_server_logs_is_told_where_it_is_asked_for() {
         let (code, _, stderr) = run(tool_cli(&bridge, &["s", "t", "{}"]).args(args));
         assert_eq!((code, stderr.as_str()), (Some(0), told), "{args:?}");
     }
+}
+
+#[test]
+fn prompts_are_listed_and_filled_in_by_flags() {
+    let prompts = json!({"server": "s", "prompts": [{"name": "greet", "description": "Greets. Well",
+        "arguments": [{"name": "who", "required": true}, {"name": "how"}]}]});
+    let filled = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}},
+        {"role": "assistant", "content": {"type": "text", "text": "Yes"}}]});
+    let bridge = answering(json!({"listPrompts": prompts, "getPrompt": filled}));
+    let (code, stdout, _) = run(&mut tool_cli(&bridge, &["prompt", "list", "s"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "s — 1 prompt(s):\n  greet(who, how?) — Greets\n"));
+    let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &["prompt", "get", "s", "greet", "--who", "42"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "# user\nHello\n# assistant\nYes\n"), "{stderr}");
+    assert_eq!(params(&bridge, 2), json!({"server": "s", "prompt": "greet", "arguments": {"who": "42"}}));
+    let (code, _, stderr) = run(tool_cli(&bridge, &["prompt", "get", "s", "greet", "--how", "x"]).arg("--exit-codes"));
+    assert!(code == Some(2) && stderr.contains("required and missing: --who"), "{stderr}");
+    for words in [["prompt"].as_slice(), &["prompt", "get", "s"], &["prompt", "list", "s", "x"], &["prompt", "x"]] {
+        assert_eq!(run(tool_cli(&bridge, words).arg("--exit-codes")).0, Some(2), "{words:?}");
+    }
+}
+
+#[test]
+fn a_shell_completes_what_is_there_now_and_nothing_that_it_would_run() {
+    let servers = json!({"servers": [{"name": "w", "toolCount": 2}, {"name": "$(x)", "toolCount": 0}]});
+    let tools = json!({"server": "w", "tools": [{"name": "get_weather"}, {"name": "`rm`"}]});
+    let bridge = answering(json!({"listServers": servers, "listTools": tools, "describeTool": weather()}));
+    for (words, offered) in [
+        (["w"].as_slice(), "w\nwait\n"),
+        (&["w", ""], "get_weather\n"),
+        (&["w", "get_weather", "--un"], "--unit\n"),
+        (&["w", "get_weather", "--unit", ""], "metric\nimperial\n"),
+        (&["w", "get_weather", "--unit=m"], "--unit=metric\n"),
+        (&["check", "w", "get_weather", "--ci"], "--city\n"),
+        (&["w__get_weather", "--da"], "--days\n"),
+        (&["resource", "re"], "read\n"),
+        (&["--ti"], "--timeout\n"),
+    ] {
+        let (code, stdout, stderr) = run(tool_cli(&bridge, &["__complete"]).args(words));
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), offered, ""), "{words:?}");
+    }
+    assert_eq!(run(&mut bare_of(&["__complete", "w", ""])).1, "", "without a bridge nothing is offered");
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, stdout, _) = run(&mut bare_of(&["completion", shell]));
+        assert!(code == Some(0) && stdout.contains("tool-cli __complete"), "{stdout}");
+    }
+}
+
+/// Without a bridge.
+fn bare_of(args: &[&str]) -> std::process::Command {
+    let mut command = bridge::bare(args);
+    command.env("TOOL_CLI_PORT", "1");
+    command
+}
+
+#[test]
+fn the_manual_and_the_skill_say_how_it_is_used() {
+    let (code, page, _) = run(&mut bare_of(&["man"]));
+    assert_eq!(code, Some(0));
+    for part in [".TH TOOL\\-CLI 1", ".SH NAME\ntool\\-cli \\- call", ".SH USAGE", ".SH OPTIONS", ".SH EXIT STATUS"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let servers =
+        json!({"servers": [{"name": "w", "toolCount": 20}, {"name": "x", "toolCount": 0, "status": "starting"}]});
+    let names: Vec<Value> = (0..20).map(|n| json!({"name": format!("t{n}")})).collect();
+    let bridge = answering(json!({"listServers": servers, "listTools": {"tools": names}}));
+    let (code, skill, _) = run(&mut tool_cli(&bridge, &["skill"]));
+    assert_eq!(code, Some(0));
+    assert!(skill.starts_with("---\nname: tool-cli\ndescription: \"Calls the tools"), "{skill}");
+    assert!(skill.contains("- **w**: `t0`, ") && skill.contains("`t11`, ...\n- **x** (starting): "), "{skill}");
+    assert!(skill.len() < 2_500, "{}", skill.len());
+}
+
+#[test]
+fn a_report_is_one_object_whatever_fails() {
+    let bridge = answering(json!({"callTool": {"content": [{"type": "text", "text": "ü"}]}}));
+    let report = |command: &mut std::process::Command| {
+        let (code, stdout, stderr) = run(command.arg("--report"));
+        assert_eq!((stdout.lines().count(), stderr.as_str()), (1, ""), "{stdout}");
+        (code, stdout)
+    };
+    let golden = include_str!("report.jsonl").lines().map(str::to_owned).collect::<Vec<_>>();
+    let failing = answering(json!({"callTool": {"content": [{"type": "text", "text": "broke"}], "isError": true}}));
+    let refusing = Bridge::error(json!({"code": -32001, "message": "no", "data": {"reason": "denied_by_policy"}}));
+    let call = ["s", "t", "{}"];
+    let got = [
+        report(&mut tool_cli(&bridge, &call)),
+        report(&mut tool_cli(&failing, &call)),
+        report(&mut tool_cli(&refusing, &call)),
+        report(&mut tool_cli(&bridge, &["s", "t", "[]"])),
+        report(&mut tool_cli(&weather_bridge(), &["w", "t", "--nope", "1"])),
+    ];
+    for ((code, line), (expected, status)) in got.iter().zip(golden.iter().zip([0, 1, 1, 1, 1])) {
+        assert_eq!((line.trim_end(), *code), (expected.as_str(), Some(status)));
+    }
+    let (code, line) = report(&mut bare_of(&call));
+    let down: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((code, &down["schema"], &down["success"]), (Some(1), &json!("mcp-client/1"), &json!(false)));
+    assert_eq!(down["data"], json!({"content": []}));
+}
+
+/// A program of this machine, where it is there.
+fn program(name: &str) -> Option<std::process::Command> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        skipped::skipped("stubs", format!("{name} is not there"));
+    }
+    found.map(std::process::Command::new)
+}
+
+#[test]
+fn stubs_are_functions_that_python_and_node_call() {
+    let servers = json!({"servers": [{"name": "my-weather", "toolCount": 1}]});
+    let bridge = Bridge::raw(move |got| {
+        let body: Value = serde_json::from_str(&got.body).unwrap();
+        let result = match got.method().as_str() {
+            "listServers" => servers.clone(),
+            "listTools" => json!({"server": "my-weather", "tools": [weather()]}),
+            _ if body["params"]["arguments"]["city"] == "Atlantis" => {
+                json!({"content": [{"type": "text", "text": "it lies under water"}], "isError": true})
+            }
+            _ => json!({"content": [], "structuredContent": {"tempC": 21, "asked": body["params"]}}),
+        };
+        ok(&json!({"jsonrpc": "2.0", "result": result, "id": id_of(got)}))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let into = |language: &str| {
+        let place = folder.path().join(language);
+        let words = ["stubs", "--lang", language, place.to_str().unwrap()];
+        let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &words));
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stdout.lines().all(|line| line.starts_with("Written to: ")), "{stdout}");
+        place
+    };
+    let python = "import my_weather, bridge\nr = my_weather.get_weather(city='Zürich', days=2)\n\
+                  print(r['tempC'], r['asked']['arguments'])\ntry: my_weather.get_weather(city='Atlantis')\n\
+                  except bridge.ToolError as e: print(e)\n";
+    let node = "import { get_weather } from './my_weather.mjs';\nconst r = await get_weather({ city: 'Zürich', days: 2 });\n\
+                console.log(r.tempC, JSON.stringify(r.asked.arguments));\n\
+                await get_weather({ city: 'Atlantis' }).catch((e) => console.log(e.message));\n";
+    for (language, name, args, code, arguments) in [
+        ("py", "python3", vec!["-B", "-c", python], "", "{'city': 'Zürich', 'days': 2}"),
+        ("ts", "node", vec!["try.mjs"], node, r#"{"city":"Zürich","days":2}"#),
+    ] {
+        let place = into(language);
+        let Some(mut command) = program(name) else { continue };
+        if !code.is_empty() {
+            std::fs::write(place.join("try.mjs"), code).unwrap();
+        }
+        command.args(args).current_dir(&place).env("PYTHONIOENCODING", "utf-8");
+        command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_TOKEN", bridge::TOKEN);
+        let (code, stdout, stderr) = run(&mut command);
+        assert_eq!((code, stdout), (Some(0), format!("21 {arguments}\nit lies under water\n")), "{name}: {stderr}");
+    }
+    let types = std::fs::read_to_string(folder.path().join("ts/my_weather.d.mts")).unwrap();
+    let expected = "export function get_weather(args: { \"city\": string; \"days\"?: number; \"unit\"?: (\"metric\" | \
+                    \"imperial\") }): Promise<{ \"tempC\"?: number }>;";
+    assert!(types.contains(expected), "{types}");
 }

@@ -19,7 +19,8 @@ mod prompts;
 
 pub use base64::DecodeError;
 pub use prompts::{
-    Completion, FilledPrompt, FoundToolList, FoundToolSummary, PromptArgumentSummary, PromptMessage, PromptSummary,
+    Completion, FilledPrompt, FoundToolList, FoundToolSummary, ListedPrompts, PromptArgumentSummary, PromptMessage,
+    PromptSummary,
 };
 
 /// Result of `listServers`.

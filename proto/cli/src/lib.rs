@@ -7,7 +7,7 @@
 //! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant.
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
-//! - [`result`]: a result on its way to one of these.
+//! - [`result`]: a result on its way to one of these; [`report`]: one object that says what became of a call.
 //!
 //! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
 
@@ -21,6 +21,7 @@ pub mod layout;
 pub mod output;
 pub mod pick;
 pub mod render;
+pub mod report;
 pub mod result;
 pub mod schema;
 pub mod show;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 mod shape;
 
 use crate::{
-    answers::{Block, CallResult, Content, Data, DecodeError, ResourceContents, decode},
+    answers::{Block, CallResult, Content, Data, DecodeError, FilledPrompt, ResourceContents, decode},
     layout,
 };
 
@@ -90,6 +90,17 @@ impl Rendered {
     pub fn resource(contents: ResourceContents) -> Self {
         let several = contents.contents.len() > 1;
         Self::of(None, contents.contents.into_iter().map(|raw| content(raw, several)).collect())
+    }
+
+    /// The messages of a prompt; where there are several, each below a line that says whose it is.
+    #[must_use]
+    pub fn prompt(prompt: FilledPrompt) -> Self {
+        let several = prompt.messages.len() > 1;
+        let parts = prompt.messages.into_iter().flat_map(|message| {
+            let role = several.then(|| Part::Text(format!("# {}", Escaped(&message.role))));
+            role.into_iter().chain([block(message.content)])
+        });
+        Self::of(None, parts.collect())
     }
 
     /// Whether there is nothing to print.

@@ -15,7 +15,8 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     answers::{
-        FoundToolList, FoundToolSummary, FullTools, ListedServers, ListedTools, ResourceSummary, ToolDescription,
+        FoundToolList, FoundToolSummary, FullTools, ListedServers, ListedTools, PromptArgumentSummary, PromptSummary,
+        ResourceSummary, ToolDescription,
     },
     layout,
     signature::{arguments, first_sentence, signature},
@@ -164,6 +165,26 @@ pub fn resources(server: &str, what: &str, list: &[ResourceSummary]) -> String {
         let _ = writeln!(out, "  {}{name}{kind}{description}", Escaped(&item.uri));
     }
     out
+}
+
+/// Prompts of a server.
+#[must_use]
+pub fn prompts(server: &str, list: &[PromptSummary]) -> String {
+    if list.is_empty() {
+        return format!("{} — no prompts\n", Escaped(server));
+    }
+    let mut out = format!("{} — {} prompt(s):\n", Escaped(server), list.len());
+    for prompt in list {
+        let arguments: Vec<String> = prompt.arguments.iter().flatten().map(argument).collect();
+        let description = prompt.description.as_deref().map(first_sentence).filter(|text| !text.is_empty());
+        let description = description.map_or_else(String::new, |text| format!(" — {text}"));
+        let _ = writeln!(out, "  {}({}){description}", Escaped(&prompt.name), arguments.join(", "));
+    }
+    out
+}
+
+fn argument(argument: &PromptArgumentSummary) -> String {
+    format!("{}{}", Escaped(&argument.name), if argument.required { "" } else { "?" })
 }
 
 /// Why a listing is not all that there is, a line each, for standard error.

@@ -1,14 +1,18 @@
 //! The command line as typed, and what it means.
 //!
-//! `batch`, `check`, `resource`, `search`, `wait` and `mcp` are subcommands; `--` in front makes the first word a server's name whatever it is.
+//! Words such as `resource` and `batch` are subcommands; `--` in front makes the first word a server's name whatever it is.
 //! Everything else is a position: server, tool, arguments.
 
-use std::{collections::VecDeque, ffi::OsString};
+use std::{collections::VecDeque, ffi::OsString, path::PathBuf};
 
 use footbridge_cli::{flags::ToolWord, render::Format};
 use footbridge_proto::vars;
 
-use crate::words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed};
+use crate::{
+    complete,
+    stubs::Language,
+    words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed},
+};
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,6 +62,25 @@ pub(crate) enum Step {
     Wait {
         id: String,
     },
+    /// Without a server, of all.
+    Prompts {
+        server: Option<String>,
+    },
+    /// A prompt, filled in; the tool's name is the prompt's.
+    Prompt(TypedCall),
+    /// What a shell is to read at its start.
+    Completion {
+        script: &'static str,
+    },
+    /// The usage as a page for `man`.
+    Man,
+    /// What an agent should know of all this.
+    Skill,
+    /// Each server as a module of functions.
+    Stubs {
+        language: Language,
+        folder: PathBuf,
+    },
     /// Calls of standard input.
     Batch {
         parallel: usize,
@@ -85,6 +108,8 @@ pub(crate) struct TypedCall {
 pub(crate) struct Style {
     pub(crate) json: bool,
     pub(crate) exit_codes: bool,
+    /// What becomes of a call is one object of the shape `mcp-client/1`, whatever fails.
+    pub(crate) report: bool,
     /// Listings are for an agent to read.
     pub(crate) agent: bool,
 }
@@ -99,6 +124,7 @@ impl Style {
         Self {
             json: has("--json") || has("--output=json") || is_output_json,
             exit_codes: is(vars::EXIT_CODES, "1") || has("--exit-codes"),
+            report: has("--report"),
             agent: is(vars::STYLE, vars::STYLE_AGENT),
         }
     }
@@ -117,14 +143,22 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
     if typed.search && subcommand != Some("mcp") {
         return Err(ArgsError::SearchWithout);
     }
+    if typed.lang.is_some() && subcommand != Some("stubs") {
+        return Err(ArgsError::LangWithout);
+    }
     if typed.parallel.is_some() && subcommand != Some("batch") {
         return Err(ArgsError::ParallelWithout);
     }
     let (step, options) = match subcommand {
         Some("batch") => batch_step(typed)?,
         Some("check") => check_step(typed)?,
+        Some("completion") => completion_step(typed)?,
         Some("help") if typed.words.len() == 1 => (Step::Help, typed.options),
+        Some("man") => alone(typed, "man", Step::Man)?,
         Some("mcp") => mcp_step(typed)?,
+        Some("prompt") => prompt_step(typed)?,
+        Some("skill") => alone(typed, "skill", Step::Skill)?,
+        Some("stubs") => stubs_step(typed)?,
         Some("resource") => resource_step(typed)?,
         Some("search") => search_step(typed)?,
         Some("wait") => wait_step(typed)?,
@@ -136,7 +170,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
 
 /// Whether the options go with the step. Of a word that may be two names it is asked once that is known.
 pub(crate) fn fits(step: &Step, options: &Options) -> Result<(), ArgsError> {
-    let may_call = matches!(step, Step::Call(_) | Step::Joined { .. } | Step::Read { .. });
+    let may_call = matches!(step, Step::Call(_) | Step::Joined { .. } | Step::Read { .. } | Step::Prompt(_));
     if options.out.is_some() && !may_call && !matches!(step, Step::Wait { .. }) {
         return Err(ArgsError::OutWithout);
     }
@@ -145,6 +179,9 @@ pub(crate) fn fits(step: &Step, options: &Options) -> Result<(), ArgsError> {
         || options.max_bytes.is_some();
     if shapes && !may_call && !matches!(step, Step::Wait { .. }) {
         return Err(ArgsError::ShapeWithout);
+    }
+    if options.report && !matches!(step, Step::Call(_) | Step::Joined { .. }) {
+        return Err(ArgsError::ReportWithout);
     }
     if options.no_wait && !may_call {
         return Err(ArgsError::NoWaitWithout);
@@ -173,6 +210,46 @@ fn plain_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     let Typed { words, behind, options, help, .. } = typed;
     let about = if help { About::Explain } else { About::Use };
     Ok((tool_step(words, behind, about)?, options))
+}
+
+/// A subcommand of one word.
+fn alone(typed: Typed, name: &'static str, step: Step) -> Result<(Step, Options), ArgsError> {
+    match (typed.words.len(), typed.server.or(typed.uri)) {
+        (1, None) => Ok((step, typed.options)),
+        _ => Err(ArgsError::Alone(name)),
+    }
+}
+
+/// `completion SHELL`.
+fn completion_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let named = complete::SHELLS.iter().find(|(shell, _)| typed.words.get(1).is_some_and(|word| word == shell));
+    match (named, typed.words.len()) {
+        (Some((_, script)), 2) => Ok((Step::Completion { script }, typed.options)),
+        _ => Err(ArgsError::Completion),
+    }
+}
+
+/// `prompt list [SERVER]` and `prompt get SERVER PROMPT ARGS`.
+fn prompt_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let Typed { words, behind, options, server, .. } = typed;
+    let mut words = words.into_iter().skip(1);
+    let step = match (words.next().as_deref(), words.next(), words.next(), words.next()) {
+        (Some("list"), named, None, None) if behind.is_empty() => Step::Prompts { server: server.or(named) },
+        (Some("get"), Some(server), Some(prompt), json) => {
+            Step::Prompt(TypedCall { server, tool: prompt, json, behind })
+        }
+        _ => return Err(ArgsError::Prompt),
+    };
+    if words.next().is_some() { Err(ArgsError::Prompt) } else { Ok((step, options)) }
+}
+
+/// `stubs --lang LANGUAGE FOLDER`.
+fn stubs_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    let language = typed.lang.as_deref().and_then(Language::of_word).ok_or(ArgsError::Stubs)?;
+    match <[String; 2]>::try_from(typed.words) {
+        Ok([_, folder]) => Ok((Step::Stubs { language, folder: folder.into() }, typed.options)),
+        Err(_) => Err(ArgsError::Stubs),
+    }
 }
 
 /// `batch [--parallel N]`.

@@ -28,7 +28,7 @@ use crate::{
 
 /// Whether a method has effects, may take long, and tells what happens meanwhile.
 fn is_call(method: &str) -> bool {
-    matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::AWAIT_APPROVAL)
+    matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::GET_PROMPT | method::AWAIT_APPROVAL)
 }
 
 /// Bits that no other process has: the standard library takes its keys from the system.

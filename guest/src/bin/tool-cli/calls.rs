@@ -6,7 +6,7 @@ use footbridge_cli::{
     help, layout, output, typed,
 };
 use footbridge_guest::{
-    answers::{ListedServers, ToolDescription},
+    answers::{ListedPrompts, ListedServers, PromptArgumentSummary, ToolDescription},
     client::CallParams,
 };
 use footbridge_proto::{
@@ -14,7 +14,7 @@ use footbridge_proto::{
     text::Escaped,
     wire::{CheckedCall, method},
 };
-use serde_json::{json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     args::{self, About, Step, TypedCall},
@@ -25,11 +25,21 @@ use crate::{
 
 /// The arguments of a call.
 pub(crate) fn arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
+    let (server, tool) = (call.server.clone(), call.tool.clone());
+    typed_arguments(asked, call, |asked| Ok(flags(&described(asked, &server, &tool)?.1)))
+}
+
+/// What was typed; which flags there are is asked for where there is one.
+fn typed_arguments(
+    asked: &mut Asked,
+    call: TypedCall,
+    flags: impl FnOnce(&mut Asked) -> Result<ToolFlags, Failure>,
+) -> Result<Box<RawValue>, Failure> {
     let TypedCall { server, tool, mut json, behind } = call;
     if behind.is_empty() {
         return Ok(typed::arguments(json.unwrap_or_else(|| "{}".to_owned()))?);
     }
-    let flags = flags(&described(asked, &server, &tool)?.1);
+    let flags = flags(asked)?;
     let failed = |why: NotTyped| Failure::Typed { why, command: format!("{} {}", Escaped(&server), Escaped(&tool)) };
     let (typed, plain) = flags.read(behind).map_err(|why| failed(why.into()))?;
     for word in plain {
@@ -41,6 +51,20 @@ pub(crate) fn arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawVal
     let given = json.map(typed::arguments).transpose()?;
     let merged = merged(given.as_deref(), typed, &flags).map_err(|why| failed(why.into()))?;
     Ok(merged.json)
+}
+
+/// The arguments of a prompt, which are texts.
+pub(crate) fn prompt_arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
+    let (server, prompt) = (call.server.clone(), call.tool.clone());
+    typed_arguments(asked, call, |asked| {
+        let (_, list) = asked.get::<ListedPrompts>(method::LIST_PROMPTS, &json!({ "server": server }))?;
+        let named = list.prompts.into_iter().find(|one| one.name == prompt);
+        let all = named.and_then(|one| one.arguments).unwrap_or_default();
+        let required: Vec<&str> = all.iter().filter(|one| one.required).map(|one| one.name.as_str()).collect();
+        let text = |one: &PromptArgumentSummary| json!({"type": "string", "description": one.description});
+        let properties: Map<String, Value> = all.iter().map(|one| (one.name.clone(), text(one))).collect();
+        Ok(ToolFlags::of(&json!({"properties": properties, "required": required}), &OPTIONS))
+    })
 }
 
 /// A tool, and all that is known of it.

@@ -5,21 +5,24 @@
 //! closed pipe) ends the run quietly with status 0: the call was made, and nobody wants the rest. SIGINT ends it with
 //! 130 and cancels the call, since the connection closes.
 
+mod about;
 mod args;
 mod asked;
 mod batch;
 mod calls;
+mod complete;
 mod failure;
 mod hints;
 mod pauses;
 mod progress;
 mod resources;
 mod step;
+mod stubs;
 mod words;
 
 use std::{ffi::OsString, process};
 
-use footbridge_cli::{output, result::NotPrinted};
+use footbridge_cli::{output, report::StepReport, result::NotPrinted};
 use footbridge_guest::{ClientSettings, sys};
 use footbridge_proto::vars;
 
@@ -29,6 +32,11 @@ fn main() -> process::ExitCode {
     // Without it SIGINT still ends the process, only with another status.
     let _ = sys::exit_on_interrupt();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if args.first().is_some_and(|word| word == "__complete") {
+        let words: Vec<String> = args[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        complete::complete(&words);
+        return process::ExitCode::SUCCESS;
+    }
     let style = Style::find(&args, |name| std::env::var_os(name));
     match args::parse(&args).map_err(Failure::from).and_then(|(step, options)| step::run(step, options, style)) {
         Ok(()) => process::ExitCode::SUCCESS,
@@ -42,6 +50,11 @@ fn main() -> process::ExitCode {
 
 fn report(failure: &Failure, style: Style) {
     if matches!(failure, Failure::Tool | Failure::Told(_)) {
+        return;
+    }
+    if style.report {
+        // Where that fails there is nobody left to tell.
+        let _ = output::print(&without_token(StepReport::failed(failure.to_string()).line()));
         return;
     }
     let text = if style.json {

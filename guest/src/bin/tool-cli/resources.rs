@@ -13,7 +13,7 @@ use footbridge_cli::{
 };
 use footbridge_guest::answers::{ListedServers, ResourceSummary};
 use footbridge_proto::{text::Escaped, wire::method};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{asked::Asked, failure::Failure};
@@ -28,12 +28,14 @@ pub(crate) enum Listed {
     Resources,
     /// `resource templates`.
     Templates,
+    /// `prompt list`.
+    Prompts,
 }
 
 /// A listing, with its entries as they came.
 #[derive(Deserialize)]
 struct Listing {
-    #[serde(alias = "templates")]
+    #[serde(alias = "templates", alias = "prompts")]
     resources: Vec<Box<RawValue>>,
     #[serde(default)]
     partial: Vec<String>,
@@ -60,6 +62,8 @@ struct Entry<'a> {
     resources: Option<&'a [Box<RawValue>]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     templates: Option<&'a [Box<RawValue>]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts: Option<&'a [Box<RawValue>]>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     partial: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +75,7 @@ impl Listed {
         match self {
             Self::Resources => method::LIST_RESOURCES,
             Self::Templates => method::LIST_RESOURCE_TEMPLATES,
+            Self::Prompts => method::LIST_PROMPTS,
         }
     }
 
@@ -78,6 +83,7 @@ impl Listed {
         match self {
             Self::Resources => "resources",
             Self::Templates => "templates",
+            Self::Prompts => "prompts",
         }
     }
 
@@ -85,6 +91,7 @@ impl Listed {
         match self {
             Self::Resources => "resource",
             Self::Templates => "resource template",
+            Self::Prompts => "prompt",
         }
     }
 }
@@ -161,6 +168,7 @@ impl Answered {
             ok: self.listing.is_ok(),
             resources: entries.filter(|_| what == Listed::Resources),
             templates: entries.filter(|_| what == Listed::Templates),
+            prompts: entries.filter(|_| what == Listed::Prompts),
             partial: listed.map_or(&[], |listing| &listing.partial),
             error: self.listing.as_ref().err().map(Failure::to_json),
         }
@@ -192,9 +200,12 @@ fn print(what: Listed, mut answered: Vec<Answered>, only: bool) -> Result<(), Fa
     for Answered { server, listing } in &answered {
         match listing {
             Ok(listing) => {
-                let entries: Vec<ResourceSummary> = listing.resources.iter().filter_map(|raw| summary(raw)).collect();
                 let blank = if std::mem::take(&mut is_first) { "" } else { "\n" };
-                output::print(&format!("{blank}{}", show::resources(server, what.label(), &entries)))?;
+                let text = match what {
+                    Listed::Prompts => show::prompts(server, &entries(&listing.resources)),
+                    _ => show::resources(server, what.label(), &entries::<ResourceSummary>(&listing.resources)),
+                };
+                output::print(&format!("{blank}{text}"))?;
                 output::print_error(&show::partial(server, &listing.partial));
             }
             Err(failure) => output::print_error(&format!("{} — {failure}\n", Escaped(server))),
@@ -208,7 +219,7 @@ fn print(what: Listed, mut answered: Vec<Answered>, only: bool) -> Result<(), Fa
     all_failed(answered)
 }
 
-/// What of an entry is shown; one that is none of the protocol is left out.
-fn summary(raw: &RawValue) -> Option<ResourceSummary> {
-    serde_json::from_str(raw.get()).ok()
+/// What of entries is shown; one that is none of the protocol is left out.
+fn entries<T: DeserializeOwned>(raw: &[Box<RawValue>]) -> Vec<T> {
+    raw.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
 }

@@ -3,6 +3,7 @@
 use std::{
     io::{self, IsTerminal as _},
     os::fd::AsFd as _,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -10,24 +11,30 @@ use footbridge_cli::{
     destination::Destination,
     layout, output,
     render::{Format, Rendered, Shape},
+    report::StepReport,
     result, show,
 };
 use footbridge_guest::{
     Client, ClientSettings,
-    answers::{CallResult, FoundToolList, FullTools, ListedServers, ListedTools, ResourceContents, ToolDescription},
+    answers::{
+        CallResult, FilledPrompt, FoundToolList, FullTools, ListedServers, ListedTools, ResourceContents,
+        ToolDescription,
+    },
     client::CallParams,
     stdio_mcp::StdioMcp,
 };
-use footbridge_proto::wire::method;
-use serde_json::json;
+use footbridge_proto::{text::Escaped, wire::method};
+use serde_json::{json, value::RawValue};
 
 use crate::{
-    args::{self, Step, Style},
+    about,
+    args::{self, Step, Style, TypedCall},
     asked::Asked,
     batch, calls,
     failure::Failure,
     hints::hinted,
     resources::{self, Listed},
+    stubs::{self, Language},
     words::Options,
 };
 
@@ -52,10 +59,16 @@ Usage:
   tool-cli search WORDS [--server SERVER]   find tools by words of their names and descriptions, the best first
   tool-cli batch [--parallel N]             calls from standard input, a line {"server":..., "tool":..., "arguments":{}}
                                             each; a result a line in the same order, over connections that are kept
+  tool-cli prompt list [SERVER]             list prompts of a server, or of all
+  tool-cli prompt get SERVER PROMPT ARGS    a prompt, filled in; ARGS as for a call
   tool-cli resource list [SERVER]           list resources of a server, or of all
   tool-cli resource templates [SERVER]      list resource templates
   tool-cli resource read [SERVER] URI       read a resource; SERVER may be left out where there is one
   tool-cli mcp [SERVER] [--search]          speak MCP over standard input and output, for clients that start a program
+  tool-cli completion bash|zsh|fish         print what a shell reads to complete servers, tools, flags and values
+  tool-cli skill                            print a SKILL.md for an agent: how this is used, and what there is
+  tool-cli stubs --lang py|ts DIR           write typed functions for the tools of all servers
+  tool-cli man                              print this as a page for man
   tool-cli wait ID                          wait for a person to answer an approval, and for what comes of it
   tool-cli -- SERVER ...                    a server whose name is a subcommand
 
@@ -69,6 +82,7 @@ Options:
   --pick PATH       print a part of a JSON result, as jq would: .items[].name, .list[0]
   --max-bytes N     print the first N bytes; where there are more, all of it is in a file, which is named
   --progress        say how far a call is on lines that stay, off a terminal too; -v says what the server logs
+  --report          print one JSON object of the shape mcp-client/1 for a call, whatever fails
   --json            print the raw result on one line, and errors as JSON on stderr
   --timeout TIME    30s, 2m, 500ms or a number of milliseconds; 30s by default, at most 300s. A call may take longer
                     as long as the bridge says every 15s that it still runs: then only silence is measured. A bridge
@@ -98,6 +112,8 @@ TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
 pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help => return help(),
+        Step::Completion { script } => return Ok(output::print(script)?),
+        Step::Man => return Ok(output::print(&about::man_page(USAGE))?),
         Step::Batch { parallel } => {
             let mut settings = ClientSettings::from_env()?;
             settings.timeout = options.timeout.unwrap_or(settings.timeout);
@@ -149,6 +165,11 @@ fn carry_out(mut asked: Asked, step: Step, options: &Options, style: Style) -> R
 fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help | Step::Version | Step::Mcp { .. } | Step::Batch { .. } | Step::Joined { .. } => Ok(()),
+        Step::Completion { .. } | Step::Man => Ok(()),
+        Step::Skill => skill(asked),
+        Step::Stubs { language, folder } => write_stubs(asked, language, &folder),
+        Step::Prompts { server } => resources::list(asked, Listed::Prompts, server),
+        Step::Prompt(call) => prompt(asked, call, options),
         Step::Explain { server, tool } => calls::explain(asked, &server, &tool),
         Step::Check(call) => calls::check(asked, call),
         Step::Servers => {
@@ -168,6 +189,9 @@ fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Re
             let to = options.out.as_ref().map(Destination::prepare).transpose()?;
             let params = CallParams { server: &server, tool: &tool, arguments: &arguments };
             let (raw, result) = asked.get::<CallResult>(method::CALL_TOOL, &params)?;
+            if style.report {
+                return report(&raw);
+            }
             asked.finish_call(&raw, result, to)
         }
         Step::Read { server, uri } => {
@@ -201,6 +225,53 @@ fn tools(asked: &mut Asked, server: &str, style: Style) -> Result<(), Failure> {
     };
     output::print_error(&show::partial(server, &partial));
     Ok(())
+}
+
+/// Prints what became of a call as one object.
+fn report(raw: &RawValue) -> Result<(), Failure> {
+    let report = StepReport::of(raw);
+    output::print(&report.line())?;
+    if report.is_success() { Ok(()) } else { Err(Failure::Tool) }
+}
+
+/// Prints a prompt, filled in.
+fn prompt(asked: &mut Asked, call: TypedCall, options: &Options) -> Result<(), Failure> {
+    let (server, prompt) = (call.server.clone(), call.tool.clone());
+    let arguments = calls::prompt_arguments(asked, call)?;
+    let to = options.out.as_ref().map(Destination::prepare).transpose()?;
+    let params = json!({"server": server, "prompt": prompt, "arguments": arguments});
+    let (raw, filled) = asked.get::<FilledPrompt>(method::GET_PROMPT, &params)?;
+    Ok(result::print(&raw, Rendered::prompt(filled), &asked.shape, to)?)
+}
+
+/// Prints what an agent should know.
+fn skill(asked: &mut Asked) -> Result<(), Failure> {
+    let (_, list) = asked.get::<ListedServers>(method::LIST_SERVERS, &json!({}))?;
+    let mut all = Vec::new();
+    for server in list.servers {
+        // One that is not ready is named all the same.
+        let tools = asked.get::<ListedTools>(method::LIST_TOOLS, &json!({ "server": server.name })).ok();
+        let names = tools.map(|(_, list)| list.tools.into_iter().map(|tool| tool.name).collect());
+        all.push((server, names.unwrap_or_default()));
+    }
+    Ok(output::print(&about::skill(&all))?)
+}
+
+/// Writes a module for each server, and says what is missing.
+fn write_stubs(asked: &mut Asked, language: Language, folder: &Path) -> Result<(), Failure> {
+    let (_, list) = asked.get::<ListedServers>(method::LIST_SERVERS, &json!({}))?;
+    let mut all = Vec::new();
+    for server in list.servers {
+        match asked.get::<FullTools>(method::LIST_TOOLS, &json!({"server": server.name, "full": true})) {
+            Ok((_, list)) => all.push((server.name, list.tools)),
+            Err(failure) => {
+                output::print_error(&format!("Warning: {} is left out: {failure}\n", Escaped(&server.name)))
+            }
+        }
+    }
+    let written = stubs::write(language, folder, &all)?;
+    let lines: String = written.iter().map(|path| format!("Written to: {path}\n")).collect();
+    Ok(output::print(&lines)?)
 }
 
 /// Prints all that is known of a tool.

@@ -21,13 +21,14 @@ use crate::progress::ToldToo;
 pub(crate) const BETWEEN: &str = "__";
 
 /// Words that are no server's name.
-pub(crate) const SUBCOMMANDS: [&str; 7] = ["batch", "check", "help", "mcp", "resource", "search", "wait"];
+pub(crate) const SUBCOMMANDS: [&str; 12] =
+    ["batch", "check", "completion", "help", "man", "mcp", "prompt", "resource", "search", "skill", "stubs", "wait"];
 
 /// Calls that may be under way at once.
 pub(crate) const MOST_PARALLEL: usize = 64;
 
 /// Options of the command where a tool is called. A tool's argument of such a name is `--arg.NAME`.
-pub(crate) const OPTIONS: [&str; 13] = [
+pub(crate) const OPTIONS: [&str; 14] = [
     "exit-codes",
     "help",
     "json",
@@ -38,6 +39,7 @@ pub(crate) const OPTIONS: [&str; 13] = [
     "output",
     "pick",
     "progress",
+    "report",
     "timeout",
     "verbose",
     "version",
@@ -53,6 +55,7 @@ pub(crate) struct Options {
     pub(crate) pick: Option<PickPath>,
     pub(crate) max_bytes: Option<usize>,
     pub(crate) told_too: ToldToo,
+    pub(crate) report: bool,
 }
 
 /// Why a command line means nothing.
@@ -79,6 +82,18 @@ pub(crate) enum ArgsError {
          (a server of the name batch is reached with tool-cli -- batch)"
     )]
     Batch,
+    #[error("tool-cli prompt takes list [SERVER], or get SERVER PROMPT and its arguments, as a call does")]
+    Prompt,
+    #[error("tool-cli completion takes bash, zsh or fish")]
+    Completion,
+    #[error("tool-cli stubs takes --lang py or ts, and the folder that the modules go to")]
+    Stubs,
+    #[error("tool-cli {0} takes nothing else (a server of that name is reached with tool-cli -- {0})")]
+    Alone(&'static str),
+    #[error("--lang goes with tool-cli stubs; see tool-cli --help")]
+    LangWithout,
+    #[error("--report goes with a call: nothing was done")]
+    ReportWithout,
     #[error("--parallel goes with tool-cli batch; see tool-cli --help")]
     ParallelWithout,
     #[error(
@@ -142,6 +157,7 @@ pub(crate) struct Typed {
     pub(crate) uri: Option<String>,
     pub(crate) search: bool,
     pub(crate) parallel: Option<usize>,
+    pub(crate) lang: Option<String>,
     pub(crate) options: Options,
 }
 
@@ -157,6 +173,7 @@ impl Typed {
         let named = match self.subcommand() {
             None => self.words.as_slice(),
             Some("check") => &self.words[1..],
+            Some("prompt") if self.words.get(1).is_some_and(|word| word == "get") => &self.words[2..],
             Some(_) => return false,
         };
         named.len() > 1 || named.first().is_some_and(|word| word.contains(BETWEEN))
@@ -203,6 +220,7 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
             Some(Arg::Short('V') | Arg::Long("version")) => typed.version = true,
             Some(Arg::Long("json" | "exit-codes")) => {}
+            Some(Arg::Long("report")) => typed.options.report = true,
             Some(Arg::Long("output")) => typed.options.format = Some(format(parser.value()?.string()?)?),
             Some(Arg::Long("pick")) => typed.options.pick = Some(PickPath::new(&parser.value()?.string()?)?),
             Some(Arg::Long("max-bytes")) => typed.options.max_bytes = Some(parser.value()?.parse()?),
@@ -218,6 +236,7 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
                 typed.behind.push(ToolWord::Flag(name, value));
             }
             Some(Arg::Long("parallel")) => typed.parallel = Some(parser.value()?.parse()?),
+            Some(Arg::Long("lang")) => typed.lang = Some(parser.value()?.string()?),
             Some(Arg::Long("search")) => typed.search = true,
             Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
             Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),

@@ -7,8 +7,6 @@
 //! Failure paths, each a report: the program is not there; the server does not start; the call is refused, fails, or
 //! takes too long; a signal comes, which ends the steps that are left, too.
 
-mod report;
-
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
@@ -26,7 +24,7 @@ use footbridge_calls::{operator::Operator, provider::RawResult};
 use footbridge_core::gate::Policy;
 use footbridge_processes::{launch::Launcher, signals::Signals};
 
-pub(crate) use report::StepReport;
+pub(crate) use footbridge_cli::report::StepReport;
 
 /// What ends steps before their time.
 const ENDS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];

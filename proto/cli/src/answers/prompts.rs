@@ -28,6 +28,13 @@ pub struct FoundToolSummary {
     pub decision: Option<String>,
 }
 
+/// Result of `listPrompts`.
+#[derive(Debug, Deserialize)]
+pub struct ListedPrompts {
+    /// In the bridge's order.
+    pub prompts: Vec<PromptSummary>,
+}
+
 /// One prompt in the result of `listPrompts`.
 #[derive(Debug, Deserialize)]
 pub struct PromptSummary {

@@ -10,7 +10,7 @@ const MAX_ERROR: usize = 4_000;
 
 /// What became of a step.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct StepReport {
+pub struct StepReport {
     schema: &'static str,
     success: bool,
     error: Option<String>,
@@ -39,7 +39,7 @@ struct Given {
 
 impl StepReport {
     /// Of a result.
-    pub(crate) fn of(result: &RawValue) -> Self {
+    pub fn of(result: &RawValue) -> Self {
         let Ok(given) = serde_json::from_str::<Given>(result.get()) else {
             return Self::failed("its result is none of MCP: an object with \"content\" is expected");
         };
@@ -50,13 +50,13 @@ impl StepReport {
     }
 
     /// Of what has no result, and why.
-    pub(crate) fn failed(why: impl Into<String>) -> Self {
+    pub fn failed(why: impl Into<String>) -> Self {
         let data = Data { content: nothing(), structured_content: None, steps: None };
         Self { schema: SCHEMA, success: false, error: Some(cut(why.into())), data }
     }
 
     /// Of several steps: it went well if each did.
-    pub(crate) fn of_all(reports: &[(String, Self)]) -> Self {
+    pub fn of_all(reports: &[(String, Self)]) -> Self {
         let failed: Vec<&str> =
             reports.iter().filter(|(_, report)| !report.success).map(|(name, _)| name.as_str()).collect();
         let line = |(name, report): &(String, Self)| match &report.error {
@@ -81,12 +81,12 @@ impl StepReport {
     }
 
     /// Whether it did what it was for.
-    pub(crate) fn is_success(&self) -> bool {
+    pub fn is_success(&self) -> bool {
         self.success
     }
 
     /// One line of JSON.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let text = serde_json::to_string(self);
         let plain =
             |error| json!({"schema": SCHEMA, "success": false, "error": format!("{error}"), "data": {"content": []}});
@@ -135,7 +135,7 @@ mod tests {
         let all = StepReport::of_all(&steps);
         let odd = [of(r#"{"isError":1}"#), of(r#"{"isError":true}"#), StepReport::failed("why\n\u{1b}[31m")];
         let lines: String = [&good, &bad, &all].into_iter().chain(&odd).map(StepReport::line).collect();
-        assert_eq!(lines, include_str!("golden.jsonl"));
+        assert_eq!(lines, include_str!("report.jsonl"));
     }
 
     #[test]

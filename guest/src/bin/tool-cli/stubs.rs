@@ -1,0 +1,271 @@
+//! `tool-cli stubs`: each server as a module of typed functions, for agents that write code.
+//!
+//! A module needs the standard library alone: the file `bridge` beside it has the one request that there is. Names of
+//! files and functions are made of what is plain in those of servers and tools, told apart by numbers; everything a server
+//! wrote stands in literals or in comments, where it can end neither. For TypeScript the functions are JavaScript, which
+//! every Node runs as it is, with their types in a declaration beside it.
+
+use std::{collections::HashSet, fmt::Write as _, fs, path::Path};
+
+use footbridge_cli::{
+    output::NotWritten,
+    schema::{kind, meant, properties, required},
+    signature::first_sentence,
+};
+use footbridge_guest::answers::ToolDescription;
+use serde_json::{Value, json};
+
+/// How deep types are written.
+const MOST_DEPTH: usize = 6;
+/// Values of an enum that become a type.
+const MOST_VALUES: usize = 30;
+
+/// What functions are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    Python,
+    TypeScript,
+}
+
+impl Language {
+    /// By its word.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "py" => Some(Self::Python),
+            "ts" => Some(Self::TypeScript),
+            _ => None,
+        }
+    }
+
+    /// The files that a module is: the end of each one's name, and its text.
+    fn module(self, server: &str, tools: &[ToolDescription]) -> Vec<NewFile> {
+        match self {
+            Self::Python => vec![("py", python_module(server, tools))],
+            Self::TypeScript => {
+                let (code, types) = typescript_module(server, tools);
+                vec![("mjs", code), ("d.mts", types)]
+            }
+        }
+    }
+
+    fn bridge(self) -> Vec<NewFile> {
+        match self {
+            Self::Python => vec![("py", include_str!("stubs/bridge.py").to_owned())],
+            Self::TypeScript => vec![
+                ("mjs", include_str!("stubs/bridge.mjs").to_owned()),
+                ("d.mts", include_str!("stubs/bridge.d.mts").to_owned()),
+            ],
+        }
+    }
+
+    /// Words that no function and no parameter can be called.
+    fn is_taken(self, name: &str) -> bool {
+        const PYTHON: &str = " False None True and as assert async await break class continue def del elif else except \
+            finally for from global if import in is lambda nonlocal not or pass raise return try while with call Any Literal ABSENT SERVER ";
+        const TYPESCRIPT: &str = " break case catch class const continue debugger default delete do else enum export \
+            extends false finally for function if import in instanceof new null return super switch this throw true try \
+            typeof var void while with yield let static implements interface package private protected public await call \
+            arguments eval SERVER ";
+        let words = if self == Self::Python { PYTHON } else { TYPESCRIPT };
+        words.contains(&format!(" {name} "))
+    }
+}
+
+/// The end of a file's name, and its text.
+type NewFile = (&'static str, String);
+
+/// Writes the modules of these servers, and gives the paths of all files.
+pub(crate) fn write(
+    language: Language,
+    folder: &Path,
+    servers: &[(String, Vec<ToolDescription>)],
+) -> Result<Vec<String>, NotWritten> {
+    let failed = |path: &Path, source| NotWritten::File {
+        path: path.to_owned(),
+        source,
+        then: "Nothing was called: choose another folder",
+    };
+    fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+    let mut names = HashSet::from(["bridge".to_owned()]);
+    let modules = servers.iter().map(|(server, tools)| {
+        let files = language.module(server, tools);
+        (plain(language, server, &mut names), files)
+    });
+    let mut written = Vec::new();
+    for (name, files) in std::iter::once(("bridge".to_owned(), language.bridge())).chain(modules) {
+        for (end, text) in files {
+            let path = folder.join(format!("{name}.{end}"));
+            fs::write(&path, text).map_err(|source| failed(&path, source))?;
+            written.push(path.display().to_string());
+        }
+    }
+    Ok(written)
+}
+
+/// A name that the language takes, and that is not there yet.
+fn plain(language: Language, name: &str, names: &mut HashSet<String>) -> String {
+    let mut plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if language.is_taken(&plain) || !plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        plain = format!("_{plain}");
+    }
+    let mut unique = plain.clone();
+    for number in 2.. {
+        if names.insert(unique.clone()) {
+            break;
+        }
+        unique = format!("{plain}_{number}");
+    }
+    unique
+}
+
+fn python_module(server: &str, tools: &[ToolDescription]) -> String {
+    let mut names = HashSet::new();
+    let mut out = format!(
+        "\"\"\"Tools of a server behind the bridge, made by tool-cli stubs.\"\"\"\n\nfrom typing import Any, Literal\n\n\
+         from bridge import ABSENT, call\n\nSERVER = {}\n",
+        json!(server)
+    );
+    for tool in tools {
+        out.push_str(&python(&plain(Language::Python, &tool.name, &mut names), tool));
+    }
+    out
+}
+
+/// The functions, and their types.
+fn typescript_module(server: &str, tools: &[ToolDescription]) -> (String, String) {
+    let (mut names, head) = (HashSet::new(), "// Tools of a server behind the bridge, made by tool-cli stubs.\n");
+    let mut code = format!("{head}import {{ call }} from \"./bridge.mjs\";\n\nconst SERVER = {};\n", json!(server));
+    let mut types = head.to_owned();
+    for tool in tools {
+        let name = plain(Language::TypeScript, &tool.name, &mut names);
+        let tool_name = json!(tool.name);
+        let _ =
+            write!(code, "\nexport function {name}(args = {{}}) {{\n  return call(SERVER, {tool_name}, args);\n}}\n");
+        types.push_str(&typescript(&name, tool));
+    }
+    (code, types)
+}
+
+/// A text for a comment of one line, without what could end a comment of several.
+fn comment(tool: &ToolDescription) -> String {
+    let sentence = first_sentence(tool.description.as_deref().unwrap_or(&tool.name));
+    sentence.replace("*/", "* /").replace('\\', "/").replace('"', "'")
+}
+
+fn python(name: &str, tool: &ToolDescription) -> String {
+    let schema = &tool.input_schema;
+    let needed: Vec<&str> = required(schema).collect();
+    let mut names = HashSet::new();
+    let (mut parameters, mut arguments) = (String::new(), String::new());
+    for (property, kind) in properties(schema) {
+        let parameter = plain(Language::Python, property, &mut names);
+        let is_needed = needed.contains(&property.as_str());
+        let default = if is_needed { "" } else { " = ABSENT" };
+        let kind = python_type(kind, schema, 0);
+        let _ = write!(parameters, ", {parameter}: {kind}{default}");
+        let _ = write!(arguments, "{}: {parameter}, ", json!(property));
+    }
+    let star = if parameters.is_empty() { "" } else { "*" };
+    let result = tool.output_schema.as_ref().map_or_else(|| "Any".to_owned(), |output| python_type(output, output, 0));
+    format!(
+        "\n\ndef {name}({star}{parameters}) -> {result}:\n    \"\"\"{}\"\"\"\n    return call(SERVER, {}, {{{}}})\n",
+        comment(tool),
+        json!(tool.name),
+        arguments.trim_end_matches(", ")
+    )
+}
+
+fn typescript(name: &str, tool: &ToolDescription) -> String {
+    let schema = &tool.input_schema;
+    let optional = if required(schema).next().is_some() { "" } else { "?" };
+    let kind = match typescript_type(schema, schema, 0).as_str() {
+        "any" => "Record<string, any>".to_owned(),
+        kind => kind.to_owned(),
+    };
+    let result =
+        tool.output_schema.as_ref().map_or_else(|| "any".to_owned(), |output| typescript_type(output, output, 0));
+    format!("\n/** {} */\nexport function {name}(args{optional}: {kind}): Promise<{result}>;\n", comment(tool))
+}
+
+/// The values of an enum, where each is a literal that both languages have.
+fn literals(at: &Value) -> Option<Vec<String>> {
+    let values = at.get("enum").and_then(Value::as_array).filter(|values| (1..=MOST_VALUES).contains(&values.len()))?;
+    let is_literal = |value: &Value| value.is_string() || value.is_i64();
+    values.iter().all(is_literal).then(|| values.iter().map(Value::to_string).collect())
+}
+
+fn python_type(property: &Value, schema: &Value, depth: usize) -> String {
+    let at = meant(property, schema);
+    if let Some(values) = literals(at) {
+        return format!("Literal[{}]", values.join(", "));
+    }
+    match kind(at) {
+        Some("string") => "str".to_owned(),
+        Some("integer") => "int".to_owned(),
+        Some("number") => "float".to_owned(),
+        Some("boolean") => "bool".to_owned(),
+        Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
+            Some(items) => format!("list[{}]", python_type(items, schema, depth + 1)),
+            None => "list[Any]".to_owned(),
+        },
+        Some("object") => "dict[str, Any]".to_owned(),
+        _ => "Any".to_owned(),
+    }
+}
+
+fn typescript_type(property: &Value, schema: &Value, depth: usize) -> String {
+    let at = meant(property, schema);
+    if let Some(values) = literals(at) {
+        return format!("({})", values.join(" | "));
+    }
+    match kind(at) {
+        Some("string") => "string".to_owned(),
+        Some("integer" | "number") => "number".to_owned(),
+        Some("boolean") => "boolean".to_owned(),
+        Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
+            Some(items) => format!("{}[]", typescript_type(items, schema, depth + 1)),
+            None => "any[]".to_owned(),
+        },
+        Some("object") | None if properties(at).next().is_some() && depth < MOST_DEPTH => {
+            let needed: Vec<&str> = required(at).collect();
+            let member = |(name, property): (&String, &Value)| {
+                let optional = if needed.contains(&name.as_str()) { "" } else { "?" };
+                format!("{}{optional}: {}", json!(name), typescript_type(property, schema, depth + 1))
+            };
+            format!("{{ {} }}", properties(at).map(member).collect::<Vec<_>>().join("; "))
+        }
+        Some("object") => "Record<string, any>".to_owned(),
+        _ => "any".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_server_wrote_leaves_its_literal_or_comment() {
+        let tool = json!({"name": "a\"); evil(\"", "description": "\"\"\" */ evil()\\",
+            "inputSchema": {"properties": {"x\"y": {"enum": ["\"]"]}, "class": {"type": "string"}, "x_y": {}}}});
+        let tool: ToolDescription = serde_json::from_value(tool).unwrap();
+        let python = python_module("s\"\n", std::slice::from_ref(&tool));
+        for line in [
+            "SERVER = \"s\\\"\\n\"\n",
+            "def a____evil__(*, x_y: Literal[\"\\\"]\"] = ABSENT, _class: str = ABSENT, x_y_2: Any = ABSENT) -> Any:\n",
+            "    \"\"\"''' * / evil()/\"\"\"\n",
+            "    return call(SERVER, \"a\\\"); evil(\\\"\", {\"x\\\"y\": x_y, \"class\": _class, \"x_y\": x_y_2})\n",
+        ] {
+            assert!(python.contains(line), "{line}: {python}");
+        }
+        let (code, types) = typescript_module("s", &[tool]);
+        assert!(
+            code.contains(
+                "export function a____evil__(args = {}) {\n  return call(SERVER, \"a\\\"); evil(\\\"\", args);\n}\n"
+            ),
+            "{code}"
+        );
+        let end = "/** ''' * / evil()/ */\nexport function a____evil__(args?: ARGS): Promise<any>;\n";
+        let args = "{ \"x\\\"y\"?: (\"\\\"]\"); \"class\"?: string; \"x_y\"?: any }";
+        assert!(types.ends_with(&end.replace("ARGS", args)), "{types}");
+    }
+}

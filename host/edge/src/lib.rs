@@ -140,8 +140,8 @@ impl Edge {
         match served.connections.enter() {
             Some(place) => {
                 let (shared, session) = (Arc::clone(&self.shared), Arc::clone(&served.session));
-                let requests = Requests { shared, session, peer, shutdown: shutdown.clone() };
-                tasks.spawn(requests.serve(stream, place));
+                let requests = Requests { shared, session, peer, shutdown: shutdown.clone(), place: Arc::new(place) };
+                tasks.spawn(requests.serve(stream));
             }
             None => self.overload.send(stream, tasks),
         }

@@ -32,7 +32,7 @@ use crate::{
         stream::Phase,
     },
     live::{self, Client},
-    services::{self, RefusedHead, ServiceFront, ServiceHead},
+    services::{self, RefusedHead, ServiceFront, ServiceHead, Upgrade},
 };
 use footbridge_calls::cause::Cause;
 use footbridge_calls::{
@@ -43,8 +43,11 @@ use footbridge_calls::{
     resolve::QUICK,
     session::Session,
 };
-use footbridge_core::{budget::Held, limits::EdgeLimits};
-use footbridge_services::Services;
+use footbridge_core::{
+    budget::{Held, SMALL_BYTES},
+    limits::EdgeLimits,
+};
+use footbridge_services::{Services, TUNNELS};
 
 /// Large bodies that are read at a time.
 pub(crate) const LARGE_BODIES: usize = 2;
@@ -78,6 +81,8 @@ pub(crate) struct Requests {
     pub(crate) peer: Peer,
     /// Ends what has no end of its own.
     pub(crate) shutdown: CancellationToken,
+    /// The connection's place, for as long as anything of it is there.
+    pub(crate) place: Arc<ConnectionPlace>,
 }
 
 /// Where a request goes.
@@ -89,7 +94,7 @@ enum Route {
 
 impl Requests {
     /// Serves a connection to its end, or until its session ends; on shutdown what runs is finished first.
-    pub(crate) async fn serve<S>(self, stream: S, _place: ConnectionPlace)
+    pub(crate) async fn serve<S>(self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -101,10 +106,13 @@ impl Requests {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, phase: Phase) -> Response<Pieces> {
+    async fn answer(&self, mut request: Request<Incoming>, phase: Phase) -> Response<Pieces> {
+        let connection = hyper::upgrade::on(&mut request);
         let (head, incoming) = request.into_parts();
-        if services::is_service_path(&head) {
-            return self.service(head, incoming, phase).await;
+        if services::is_service_path(&head) || services::is_of_proxy(&head) && self.has_tunnels() {
+            let (place, shutdown) = (Arc::clone(&self.place), self.shutdown.clone());
+            let upgrade = Upgrade { connection, phase, place, shutdown };
+            return self.service(head, incoming, upgrade).await;
         }
         let dialect = match self.route(&head) {
             Ok(Route::Health) => return response::empty(StatusCode::NO_CONTENT),
@@ -137,12 +145,20 @@ impl Requests {
         }
     }
 
-    /// Answers a request to a service.
-    async fn service(&self, head: Parts, incoming: Incoming, phase: Phase) -> Response<Pieces> {
+    fn has_tunnels(&self) -> bool {
+        self.session.spec().services.iter().any(|name| name.as_str() == TUNNELS)
+    }
+
+    /// Answers a request to a service, or to a proxy.
+    async fn service(&self, head: Parts, incoming: Incoming, upgrade: Upgrade) -> Response<Pieces> {
         let Shared { stages, services, tasks, .. } = &*self.shared;
         let front = ServiceFront { stages, services, tasks };
         let asked = ServiceHead::of(&head);
-        if let Err(refusal) = head::check_origin(&head, &self.shared.allowed_hosts) {
+        // What a proxy is asked for has the name of another host, and comes from pages as well.
+        let of_proxy = services::is_of_proxy(&head);
+        if let Err(refusal) = head::check_origin(&head, &self.shared.allowed_hosts)
+            && !of_proxy
+        {
             return front.refuse(&asked, RefusedHead::Any(refusal), incoming).await;
         }
         let shown = asked.credentials();
@@ -151,12 +167,16 @@ impl Requests {
             if !shown.is_empty() {
                 self.wrong_token().await;
             }
-            return front.refuse(&asked, RefusedHead::Token, incoming).await;
+            let why = if of_proxy { RefusedHead::ProxyToken } else { RefusedHead::Token };
+            return front.refuse(&asked, why, incoming).await;
         };
         if asked.leaks(&token) {
             return front.refuse(&asked, RefusedHead::TokenLeaks, incoming).await;
         }
-        front.carry_out(principal, head, incoming, phase).await
+        if asked.is_tunnel() {
+            return front.open_tunnel(principal, head, upgrade).await;
+        }
+        front.carry_out(principal, head, incoming, upgrade.phase).await
     }
 
     fn route(&self, head: &Parts) -> Result<Route, Refusal> {
@@ -225,6 +245,10 @@ impl Requests {
                     CallOf::Known(call) => call,
                     CallOf::Sought(find) => find(Arc::clone(&stages), principal.clone()).await,
                 };
+                let held = match self.held_for_sending(held, &call) {
+                    Ok(held) => held,
+                    Err(busy) => return live::whole(&*client.encoder, Err(busy.into())),
+                };
                 let call = CallRequest { held: Some(held), ..call };
                 let key = key.map(|key| (self.shared.running.clone(), key));
                 let waits = WaitingClient { accepts: client.accepts, hears_waiting, key };
@@ -246,6 +270,15 @@ impl Requests {
         };
         let encoder: &dyn Encoder = &*client.encoder;
         live::whole(encoder, answer)
+    }
+
+    /// Holds as much again where arguments are large: what is sent on is a text of its own.
+    fn held_for_sending(&self, mut held: Held, call: &CallRequest) -> Result<Held, Cause> {
+        let length = call.arguments.as_ref().map_or(0, |arguments| arguments.get().len());
+        if length > SMALL_BYTES {
+            held.add(self.session.bytes().take_of_large(length).map_err(|_| Cause::BytesHeld)?);
+        }
+        Ok(held)
     }
 
     async fn look_up(&self, stages: Arc<Stages>, principal: Principal, lookup: Lookup) -> Answer {

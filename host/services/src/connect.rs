@@ -88,8 +88,8 @@ impl NoConnection {
 /// Resolves the name of one service, and leaves out what it may not lead to.
 #[derive(Clone)]
 pub(crate) struct Resolver {
-    lookup: Arc<dyn Lookup>,
-    allow_private: bool,
+    pub(crate) lookup: Arc<dyn Lookup>,
+    pub(crate) allow_private: bool,
 }
 
 impl fmt::Debug for Resolver {

@@ -3,7 +3,8 @@
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
 //! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `request` and `answer`
-//! what of a head crosses, `upload` and `answer_body` how bodies pass, and `usage` what an answer says of a model's use.
+//! what of a head crosses, `upload` and `answer_body` how bodies pass, and `usage` what an answer says of a model's use. `tunnel` carries
+//! bytes to allowed hosts, which are a service of the name [`TUNNELS`].
 //!
 //! Failure paths, each an outcome: no address, a private one, a refused connection, no valid certificate (nothing was
 //! sent); silence, an end without an answer, a body over its limit (unknown). Nothing is sent twice: a request is given
@@ -21,6 +22,7 @@ mod request;
 mod services;
 mod shape;
 mod spec;
+mod tunnel;
 mod upload;
 mod usage;
 
@@ -34,4 +36,5 @@ pub use request::{Parcel, credentials};
 pub use services::Services;
 pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, ServiceOrigin, ServiceSpec, authorities};
+pub use tunnel::{TUNNELS, Tunnel, Tunnels};
 pub use upload::Upload;

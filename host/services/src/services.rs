@@ -35,7 +35,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, crossing},
     answer_body::{AnswerBody, Begun},
-    connect::{Connector, Lookup, NoConnection, SystemLookup},
+    connect::{Connector, Lookup, NoConnection, Resolver, SystemLookup},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
@@ -142,6 +142,12 @@ impl Services {
         let mut connector = connector.map_err(|_| NoConnection::Certificate)?;
         let address = service.spec.origin.uri("/", None).map_err(|_| NoConnection::Name)?;
         connector.call(address).await.map(drop).map_err(|error| NoConnection::of(&*error))
+    }
+
+    /// What resolves the names that a service leads to.
+    pub(crate) fn resolver(&self, name: &str) -> Option<Resolver> {
+        let allow_private = self.get(name)?.spec.allow_private;
+        Some(Resolver { lookup: Arc::clone(&self.0.lookup), allow_private })
     }
 
     /// The shape of errors that clients of a service expect.

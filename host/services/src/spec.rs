@@ -68,7 +68,8 @@ pub fn authorities(pem: &[u8]) -> Result<Vec<Authority>, BadService> {
     all.ok().filter(|all| !all.is_empty()).ok_or(BadService::NoCertificate)
 }
 
-/// Where a service is: an address of HTTP, perhaps with a path that all of its paths begin with.
+/// Where a service is: an address of HTTP, perhaps with a path that all of its paths begin with. That of tunnels has no
+/// authority: each of their paths begins with one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceOrigin {
     pub(crate) is_tls: bool,
@@ -138,6 +139,12 @@ impl ServiceOrigin {
         Ok(Self { is_tls, authority: authority.as_str().to_ascii_lowercase(), host, base })
     }
 
+    /// Wherever each path begins with, without TLS of ours.
+    #[must_use]
+    pub fn of_tunnels() -> Self {
+        Self { is_tls: false, authority: String::new(), host: String::new(), base: String::new() }
+    }
+
     /// Its address, without the path.
     #[must_use]
     pub fn root(&self) -> String {
@@ -150,15 +157,23 @@ impl ServiceOrigin {
             Some(query) => format!("{}{path}?{query}", self.base),
             None => format!("{}{path}", self.base),
         };
-        let target = PathAndQuery::from_maybe_shared(text.into_bytes())?;
         let scheme = if self.is_tls { "https" } else { "http" };
-        Uri::builder().scheme(scheme).authority(self.authority.as_str()).path_and_query(target).build()
+        let (authority, text) = match self.authority.as_str() {
+            "" => text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1)),
+            authority => (authority, text.as_str()),
+        };
+        let target = PathAndQuery::from_maybe_shared(text.to_owned().into_bytes())?;
+        Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build()
     }
 }
 
 impl fmt::Display for ServiceOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.root(), self.base)
+        if self.authority.is_empty() {
+            f.write_str("the hosts of [tunnels]")
+        } else {
+            write!(f, "{}{}", self.root(), self.base)
+        }
     }
 }
 
@@ -234,5 +249,7 @@ mod tests {
     fn a_request_goes_below_the_base() {
         let origin = ServiceOrigin::read("https://a.test/api", false).unwrap();
         assert_eq!(origin.uri("/v2/x%20y", Some("a=b")).unwrap().to_string(), "https://a.test/api/v2/x%20y?a=b");
+        let any = ServiceOrigin::of_tunnels();
+        assert_eq!(any.uri("/a.test:80/x/y", Some("a=b")).unwrap().to_string(), "http://a.test:80/x/y?a=b");
     }
 }

@@ -38,7 +38,7 @@ where
         let (response, phase) = (answer(request, phase.clone()), phase.clone());
         async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
     });
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     tokio::select! {
         biased;
         () = cut.cancelled() => Ok(()),

@@ -7,6 +7,8 @@
 //! - head: its first byte was read; ends after `head_time`.
 //! - busy: the request was handed to its handler, which has limits of its own, until the answer is written.
 //!
+//! A connection that has become a tunnel has none of these limits any more: whoever carries it has its own.
+//!
 //! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
 //! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
 //! events each event is an answer of its own, and between them the stream may be as quiet as its call is.
@@ -34,6 +36,7 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 const ANSWERED: u8 = 3;
+const TUNNEL: u8 = 4;
 
 /// The handler's end of a connection's state.
 #[derive(Debug, Clone, Default)]
@@ -52,9 +55,16 @@ impl Phase {
         self.set(BUSY);
     }
 
-    /// The handler is done; once its answer is written the connection is idle.
+    /// The handler is done; once its answer is written the connection is idle, if it has not become a tunnel.
     pub(crate) fn answered(&self) {
-        self.set(ANSWERED);
+        if self.get() != TUNNEL {
+            self.set(ANSWERED);
+        }
+    }
+
+    /// It is no HTTP any more once its answer is written.
+    pub(crate) fn becomes_tunnel(&self) {
+        self.set(TUNNEL);
     }
 
     /// What is written from now on has `answer_time` of its own.
@@ -116,7 +126,7 @@ impl<S> Timed<S> {
     }
 
     fn after_write<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if done.is_ready() {
+        if done.is_ready() || self.phase.get() == TUNNEL {
             (self.writing, self.stuck) = (None, None);
             return done;
         }

@@ -25,6 +25,10 @@ pub(crate) enum RefusedHead {
     Any(Refusal),
     /// It shows no token, or a wrong one.
     Token,
+    /// The same, where it is asked as a proxy is.
+    ProxyToken,
+    /// It names a host as no proxy is asked for one.
+    Address,
     /// Its token stands where it would leak.
     TokenLeaks,
     /// A method that no service takes.
@@ -42,8 +46,9 @@ impl RefusedHead {
         match self {
             Self::Any(refusal) => refusal.status(),
             Self::Token => StatusCode::UNAUTHORIZED,
+            Self::ProxyToken => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::TokenLeaks | Self::Framing | Self::Path(_) => StatusCode::BAD_REQUEST,
+            Self::TokenLeaks | Self::Framing | Self::Path(_) | Self::Address => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         }
     }
@@ -53,6 +58,14 @@ impl RefusedHead {
             Self::Any(refusal) => refusal.message().to_owned(),
             Self::Token => "The session's token is not the key of this request: set the client's key to it, as \
                             \"footbridge run --service\" does"
+                .to_owned(),
+            Self::ProxyToken => {
+                "The session's token is not the password of this proxy: set HTTPS_PROXY and HTTP_PROXY \
+                                 to http://session:TOKEN@127.0.0.1:PORT, as \"footbridge run --service tunnels\" does"
+                    .to_owned()
+            }
+            Self::Address => "The address is refused: a proxy is asked for \"CONNECT HOST:PORT\", or for \
+                              http://HOST[:PORT]/PATH"
                 .to_owned(),
             Self::TokenLeaks => "The session's token stands in the address or in a header that would go to the \
                                  service: send it as the key alone"
@@ -66,7 +79,7 @@ impl RefusedHead {
 
     fn reason(self) -> &'static str {
         match self {
-            Self::Token => "unauthorized",
+            Self::Token | Self::ProxyToken => "unauthorized",
             Self::TooLarge(_) => "too_large",
             _ => "bad_request",
         }
@@ -80,6 +93,10 @@ pub(super) fn refused(shape: ErrorShape, why: RefusedHead) -> Response<Pieces> {
     let mut response = written(shape, status, said);
     // What is behind it may have been read in another way.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if why == RefusedHead::ProxyToken {
+        let basic = HeaderValue::from_static("Basic realm=\"footbridge\"");
+        response.headers_mut().insert(header::PROXY_AUTHENTICATE, basic);
+    }
     response
 }
 

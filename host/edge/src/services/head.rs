@@ -1,8 +1,11 @@
-//! What a head asks of a service. Pure: head in, request or refusal out.
+//! What a head asks of a service, by its path, or as of a proxy. Pure: head in, request or refusal out.
+
+use std::borrow::Cow;
 
 use footbridge_calls::service::ServiceRequest;
 use footbridge_core::service::RequestPath;
-use http::{HeaderMap, Method, header, request::Parts};
+use footbridge_services::TUNNELS;
+use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 
 use super::RefusedHead;
 use crate::http::head::path;
@@ -15,44 +18,66 @@ pub(crate) fn is_service_path(head: &Parts) -> bool {
     path(head).starts_with(PREFIX)
 }
 
+/// Whether it asks for a tunnel, or for an address of another host, as of a proxy.
+pub(crate) fn is_of_proxy(head: &Parts) -> bool {
+    head.uri.authority().is_some()
+}
+
 /// A head that names a service.
 pub(crate) struct ServiceHead<'a> {
     head: &'a Parts,
     /// The name, as it was written.
     pub(crate) service: &'a str,
-    /// The path below it, as it was written.
-    below: &'a str,
+    /// The path below it, as it was written; for a proxy, host and port come first. None where that is not to be read.
+    below: Option<Cow<'a, str>>,
 }
 
 impl<'a> ServiceHead<'a> {
-    /// Of a head whose path is one of a service.
+    /// Of a head whose path is one of a service, or that is one of a proxy.
     pub(crate) fn of(head: &'a Parts) -> Self {
+        if is_of_proxy(head) {
+            return Self { head, service: TUNNELS, below: below_host(head).map(Cow::Owned) };
+        }
         let rest = path(head).strip_prefix(PREFIX).unwrap_or_default();
         let (service, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        Self { head, service, below: if below.is_empty() { "/" } else { below } }
+        Self { head, service, below: Some(Cow::Borrowed(if below.is_empty() { "/" } else { below })) }
     }
 
     /// What the head can show as its token, in the order in which that is looked at.
     pub(crate) fn credentials(&self) -> Vec<Vec<u8>> {
-        footbridge_services::credentials(&self.head.headers)
+        if !is_of_proxy(self.head) {
+            return footbridge_services::credentials(&self.head.headers);
+        }
+        let shown = self.head.headers.get_all(header::PROXY_AUTHORIZATION).iter().cloned();
+        footbridge_services::credentials(&shown.map(|value| (header::AUTHORIZATION, value)).collect())
+    }
+
+    /// Whether it asks for a tunnel.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.head.method == Method::CONNECT && is_of_proxy(self.head)
     }
 
     /// Whether the token stands where it would leak: in the address, or in a header that crosses.
     pub(crate) fn leaks(&self, token: &[u8]) -> bool {
         let has = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
         let target = self.head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default();
-        let holds_credentials =
-            |name: &str| matches!(name, "authorization" | "x-api-key" | "api-key" | "x-goog-api-key" | "private-token");
-        let others = self.head.headers.iter().filter(|(name, _)| !holds_credentials(name.as_str()));
+        let holds_credentials = |name: &HeaderName| match name.as_str() {
+            "authorization" | "x-api-key" | "api-key" | "x-goog-api-key" | "private-token" => true,
+            "proxy-authorization" => is_of_proxy(self.head),
+            _ => false,
+        };
+        let others = self.head.headers.iter().filter(|(name, _)| !holds_credentials(name));
         let in_headers = others.into_iter().any(|(_, value)| has(value.as_bytes()) || has(&decoded(value.as_bytes())));
         in_headers || has(target.as_bytes()) || has(&decoded(target.as_bytes()))
     }
 
     /// The request.
     pub(crate) fn request(&self, limit: usize) -> Result<ServiceRequest, RefusedHead> {
-        if matches!(self.head.method, Method::CONNECT | Method::TRACE) {
+        let is_refused = self.head.method == Method::TRACE || self.head.method == Method::CONNECT && !self.is_tunnel();
+        if is_refused {
             return Err(RefusedHead::Method);
         }
+        let below = self.below.as_deref().ok_or(RefusedHead::Address)?;
         let length = length(&self.head.headers)?;
         if length.is_some_and(|length| length > limit as u64) {
             return Err(RefusedHead::TooLarge(limit));
@@ -60,10 +85,24 @@ impl<'a> ServiceHead<'a> {
         Ok(ServiceRequest {
             service: self.service.to_owned(),
             method: self.head.method.as_str().to_owned(),
-            path: RequestPath::read(self.below).map_err(RefusedHead::Path)?,
+            path: RequestPath::read(below).map_err(RefusedHead::Path)?,
             query: self.head.uri.query().map(str::to_owned),
             length,
         })
+    }
+}
+
+/// The path of a request to a proxy: host, port, and what is asked of it, if anything.
+fn below_host(head: &Parts) -> Option<String> {
+    let authority = head.uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
+    let host = authority.host().to_ascii_lowercase();
+    match (head.method == Method::CONNECT, head.uri.scheme_str()) {
+        (true, None) => Some(format!("/{host}:{}", authority.port_u16()?)),
+        (false, Some("http")) => {
+            let port = if authority.port().is_some() { authority.port_u16()? } else { 80 };
+            Some(format!("/{host}:{port}{}", head.uri.path()))
+        }
+        _ => None,
     }
 }
 
@@ -132,6 +171,28 @@ mod tests {
         for uri in ["/s", "/S/git/x", "//s/git/x", "/x/s/git", "http://a.test/s/git/x"] {
             assert!(!is_service_path(&head("GET", uri, &[])), "{uri}");
         }
+    }
+
+    #[test]
+    fn a_request_to_a_proxy_names_host_and_port_first() {
+        for (method, uri, path) in [
+            ("CONNECT", "A.test:443", Some("/a.test:443")),
+            ("GET", "http://a.test/x?y=1", Some("/a.test:80/x")),
+            ("GET", "http://a.test:8080", Some("/a.test:8080/")),
+            ("CONNECT", "a.test", None),
+            ("GET", "https://a.test/x", None),
+            ("GET", "http://me:pw@a.test/x", None),
+            ("CONNECT", "me@a.test:443", None),
+        ] {
+            let head = head(method, uri, &[]);
+            let request = ServiceHead::of(&head).request(10).ok();
+            let asked = request.map(|request| (request.service, request.path.as_written().to_owned()));
+            assert_eq!(asked, path.map(|path| (TUNNELS.to_owned(), path.to_owned())), "{method} {uri}");
+        }
+        let basic = ("proxy-authorization", "Basic c2Vzc2lvbjpmYnRfYWJj");
+        let head = head("CONNECT", "a.test:443", &[basic, ("authorization", "Bearer other")]);
+        assert_eq!(ServiceHead::of(&head).credentials(), [b"fbt_abc".to_vec()]);
+        assert!(!ServiceHead::of(&head).leaks(b"fbt_abc"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Requests to services: `/s/NAME/...`, with the session's token where a client puts its key.
+//! Requests to services: `/s/NAME/...`, with the session's token where a client puts its key; and what a proxy is asked
+//! for, which is the service of tunnels.
 //!
 //! `head` reads what is asked, `errors` says why it is refused in the shape that the service's client prints, and here
 //! it is carried out: in a task of its own, whose cancellation goes as far as the connection to the origin when the
-//! client leaves. It refuses to know what the stages decide, and how a request gets to its service.
+//! client leaves. A tunnel's connection is handed on by hyper once its answer is written. It refuses to know what the stages decide, and how a request gets to its service.
 //!
 //! Failure paths: a refused head reads past the body within limits; an answer that breaks off cuts its connection, so
 //! that nobody takes it for whole.
@@ -16,19 +17,34 @@ use std::{
 };
 
 use http::{Response, request::Parts};
-use hyper::body::Incoming;
-use tokio_util::{sync::DropGuard, task::TaskTracker};
+use hyper::{body::Incoming, upgrade::OnUpgrade};
+use hyper_util::rt::TokioIo;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 use crate::http::{
     body,
+    connections::ConnectionPlace,
     response::{self, Next, Pieces, Source},
     stream::Phase,
 };
 use footbridge_calls::{auth::Principal, call::Stages, cause::Cause, service::Forwarded};
-use footbridge_services::{AnswerBody, AnswerPart, Parcel, ServiceAnswer, Services};
+use footbridge_services::{AnswerBody, AnswerPart, Parcel, ServiceAnswer, Services, Tunnel, Tunnels};
 
 pub(crate) use errors::RefusedHead;
-pub(crate) use head::{ServiceHead, is_service_path};
+pub(crate) use head::{ServiceHead, is_of_proxy, is_service_path};
+
+/// A connection that is to become a tunnel.
+pub(crate) struct Upgrade {
+    pub(crate) connection: OnUpgrade,
+    pub(crate) phase: Phase,
+    /// Its place, for as long as the tunnel lasts.
+    pub(crate) place: Arc<ConnectionPlace>,
+    /// Ends it with the harness.
+    pub(crate) shutdown: CancellationToken,
+}
 
 /// What carries requests to services out.
 pub(crate) struct ServiceFront<'a> {
@@ -78,6 +94,49 @@ impl ServiceFront<'_> {
                 errors::failed(shape, &failure)
             }
         }
+    }
+
+    /// Opens a tunnel, and answers once it is open. Dropping this future cancels it.
+    pub(crate) async fn open_tunnel(&self, principal: Principal, head: Parts, upgrade: Upgrade) -> Response<Pieces> {
+        let asked = ServiceHead::of(&head);
+        let shape = self.services.shape(asked.service);
+        let request = match asked.request(0) {
+            Ok(request) => request,
+            Err(why) => return errors::refused(shape, why),
+        };
+        let cancel = principal.session().over().child_token();
+        let guard = cancel.clone().drop_guard();
+        let (stages, tunnels, ends) = (Arc::clone(self.stages), Tunnels(self.services.clone()), cancel.clone());
+        let task = self.tasks.spawn(async move { stages.forward(principal, request, (&tunnels, ()), &cancel).await });
+        let opened = task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the task of a tunnel failed");
+            Err(Cause::HarnessFailed.into())
+        });
+        match opened {
+            Ok(opened) => {
+                upgrade.phase.becomes_tunnel();
+                self.tasks.spawn(carry(opened, upgrade, ends, guard));
+                Response::new(Pieces::default())
+            }
+            Err(failure) => errors::failed(shape, &failure),
+        }
+    }
+}
+
+/// Carries a tunnel to its end.
+async fn carry(opened: Forwarded<Tunnel>, upgrade: Upgrade, ends: CancellationToken, _guard: DropGuard) {
+    let Forwarded { answer: tunnel, exchange } = opened;
+    let Upgrade { connection, place: _place, shutdown, .. } = upgrade;
+    let over = async {
+        tokio::select! {
+            () = ends.cancelled() => {}
+            () = shutdown.cancelled() => {}
+        }
+    };
+    match connection.await {
+        Ok(client) => tunnel.carry(TokioIo::new(client), exchange, over).await,
+        // Its client left before it was told; the exchange says so as it is dropped.
+        Err(error) => tracing::debug!(%error, "a tunnel that nobody waited for"),
     }
 }
 

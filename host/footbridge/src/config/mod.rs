@@ -280,7 +280,7 @@ fn add_file(
         Some("toml") => {
             let file = File::new(&real, &text);
             let (settings, found) = read_settings(file)?;
-            let written = settings.services.clone();
+            let written = (settings.services.clone(), settings.tunnels.clone());
             take_settings(settings, &file, variables, config)?;
             let services = self::services::meant(written, &file, &variables.all, &variables.commands);
             if !services.mistakes.is_empty() {

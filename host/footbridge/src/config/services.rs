@@ -1,4 +1,5 @@
-//! `[services.NAME]` of `footbridge.toml`: what was written of a service, and what it means.
+//! `[services.NAME]` and `[tunnels]` of `footbridge.toml`: what was written of a service, and what it means. Tunnels are
+//! the service of that name, whose requests are the hosts that are allowed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +15,7 @@ use footbridge_core::{
     service::{RequestPattern, ServiceRules},
     settings_file::{File, Mistake},
 };
-use footbridge_services::{Credential, ErrorShape, Preset, ServiceOrigin, ServiceSpec, authorities};
+use footbridge_services::{Credential, ErrorShape, Preset, ServiceOrigin, ServiceSpec, TUNNELS, authorities};
 use serde::Deserialize;
 
 use super::{
@@ -41,6 +42,15 @@ pub(super) struct Service {
     shape: Option<ErrorShape>,
 }
 
+/// Tunnels as they are written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenTunnels {
+    allow: Vec<String>,
+    plain: Vec<String>,
+    allow_private: bool,
+}
+
 /// What the files say of services.
 #[derive(Debug, Default)]
 pub(super) struct FoundServices {
@@ -51,7 +61,7 @@ pub(super) struct FoundServices {
 
 /// Makes sense of all services of a file; every mistake at once.
 pub(super) fn meant(
-    written: BTreeMap<String, Service>,
+    (written, tunnels): (BTreeMap<String, Service>, Option<WrittenTunnels>),
     file: &File<'_>,
     variables: &[(String, String)],
     commands: &Commands,
@@ -66,6 +76,7 @@ pub(super) fn meant(
         meaning.name = name;
         services.extend(meaning.of(service));
     }
+    services.extend(tunnels.and_then(|tunnels| meaning.of_tunnels(tunnels)));
     FoundServices { services, gathered: meaning.reader.gathered, mistakes: meaning.mistakes }
 }
 
@@ -107,6 +118,24 @@ fn hint(known: &[String]) -> String {
         [] => "write [services.NAME] into footbridge.toml, as docs/services.md shows".to_owned(),
         known => format!("choose one of {}", known.join(", ")),
     }
+}
+
+/// What a client is told of the proxy that the bridge is.
+const PROXY: &str = "http://session:{token}@{authority}";
+
+/// Whether this is a host and a port, with `*.` in front at most.
+fn host_pattern(text: &str) -> Result<(), String> {
+    let said = || {
+        format!("{text:?} is no host with its port: write it as in \"files.example:443\" or \"*.files.example:443\"")
+    };
+    let (host, port) = text.rsplit_once(':').ok_or_else(said)?;
+    let host = host.strip_prefix("*.").unwrap_or(host);
+    let is_label = |label: &str| {
+        let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        !label.is_empty() && label.bytes().all(known)
+    };
+    let fits = host.split('.').all(is_label) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    if fits { Ok(()) } else { Err(said()) }
 }
 
 struct Meaning<'a> {
@@ -156,10 +185,49 @@ impl Meaning<'_> {
         })
     }
 
+    /// The service of all tunnels.
+    fn of_tunnels(&mut self, written: WrittenTunnels) -> Option<ServiceSpec> {
+        let mut requests = Vec::new();
+        for (key, hosts, method, below) in
+            [("allow", &written.allow, "CONNECT", ""), ("plain", &written.plain, "GET", "/**")]
+        {
+            for host in hosts {
+                match host_pattern(host) {
+                    Ok(()) => requests.extend(format!("{method} /{host}{below}").parse()),
+                    Err(what) => self.mistakes.push(self.file.mistake(&["tunnels", key].map(str::to_owned), what)),
+                }
+            }
+        }
+        let proxy = |name: &str| [(name.to_owned(), PROXY.to_owned()), (name.to_lowercase(), PROXY.to_owned())];
+        let used = [("HTTPS_PROXY", &written.allow), ("HTTP_PROXY", &written.plain)];
+        let mut environment: BTreeMap<String, String> =
+            used.into_iter().filter(|(_, hosts)| !hosts.is_empty()).flat_map(|(name, _)| proxy(name)).collect();
+        for name in ["NO_PROXY", "no_proxy"] {
+            environment.insert(name.to_owned(), "127.0.0.1,localhost,::1".to_owned());
+        }
+        Some(ServiceSpec {
+            name: TUNNELS.parse().ok()?,
+            origin: ServiceOrigin::of_tunnels(),
+            credential: None,
+            secrets: Vec::new(),
+            authorities: Vec::new(),
+            allow_private: written.allow_private,
+            rules: Arc::new(ServiceRules { requests: Some(requests), ..ServiceRules::default() }),
+            shape: ErrorShape::default(),
+            usage: false,
+            environment,
+            git: BTreeMap::new(),
+        })
+    }
+
     /// The name is a part of a path.
     fn service_name(&mut self) -> Option<ServerName> {
         let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
         let fits = (1..=64).contains(&self.name.len()) && self.name.bytes().all(known);
+        if self.name == TUNNELS {
+            self.wrong("", "this name is that of tunnels: write [tunnels], or choose another name");
+            return None;
+        }
         match self.name.parse().ok().filter(|_| fits) {
             Some(name) => Some(name),
             None => {
@@ -221,6 +289,8 @@ impl Meaning<'_> {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_core::service::RequestPath;
+
     use super::*;
     use crate::config::settings::Settings;
 
@@ -228,7 +298,7 @@ mod tests {
         let file = File::new(Path::new("/etc/f.toml"), text);
         let settings: Settings = file.read(&[], file.parse().unwrap()).unwrap();
         let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
-        meant(settings.services, &file, &variables, &Commands::default())
+        meant((settings.services, settings.tunnels), &file, &variables, &Commands::default())
     }
 
     #[test]
@@ -250,6 +320,40 @@ mod tests {
         assert_eq!(header(tracker), "authorization: Bearer s3cret-value");
         assert_eq!(tracker.environment["U"], "{url}");
         assert!(found.gathered.names.contains("KEY") && !format!("{:?}", found.services).contains("s3cret"));
+    }
+
+    #[test]
+    fn tunnels_are_a_service_whose_requests_are_hosts() {
+        let found = found("[tunnels]\nallow = [\"a.test:443\", \"*.b.test:8443\"]\nplain = [\"c.test:80\"]\n");
+        assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
+        let [tunnels] = &found.services[..] else { panic!("{:?}", found.services) };
+        let allows = |method: &str, path: &str| tunnels.rules.allows(method, &RequestPath::read(path).unwrap());
+        for (method, path, allowed) in [
+            ("CONNECT", "/a.test:443", true),
+            ("CONNECT", "/a.test:80", false),
+            ("CONNECT", "/x.y.b.test:8443", true),
+            ("CONNECT", "/b.test:8443", false),
+            ("CONNECT", "/evilb.test:8443", false),
+            ("CONNECT", "/c.test:80", false),
+            ("GET", "/c.test:80/x/y", true),
+            ("GET", "/a.test:443/", false),
+            ("POST", "/c.test:80/x", false),
+        ] {
+            assert_eq!(allows(method, path), allowed, "{method} {path}");
+        }
+        assert_eq!(tunnels.environment["https_proxy"], PROXY);
+        let mistakes =
+            |text: &str| super::tests::found(text).mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for bad in
+            ["a.test", "A.test:443", "*:443", "a.*:443", "a.test:0", "a.test:https", "https://a.test:443", "[::1]:443"]
+        {
+            let all = mistakes(&format!("[tunnels]\nallow = [\"{bad}\"]\n"));
+            assert!(
+                all.len() == 1 && all[0].contains("tunnels.allow") && all[0].contains("files.example"),
+                "{bad}: {all:?}"
+            );
+        }
+        assert!(mistakes("[services.tunnels]\nurl = \"https://a.test\"\n")[0].contains("[tunnels]"));
     }
 
     #[test]

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{approval::Approval, services::Service};
+use super::{
+    approval::Approval,
+    services::{Service, WrittenTunnels},
+};
 use footbridge_audit::AuditSettings;
 use footbridge_core::limits::{
     Limits,
@@ -28,6 +31,7 @@ pub(super) struct Settings {
     pub(super) audit: AuditSettings,
     pub(super) approval: Approval,
     pub(super) services: BTreeMap<String, Service>,
+    pub(super) tunnels: Option<WrittenTunnels>,
     /// Read by itself: see [`crate::config`]. Here it is only known that it may be there.
     #[serde(rename = "policies")]
     _policies: Table,

@@ -1,6 +1,7 @@
 //! Services as a hostile guest and a hostile origin meet over them: what crosses, what does not, and what is recorded.
 
 mod origin;
+mod tunnels;
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, io::Read as _};
 
@@ -28,6 +29,8 @@ struct Services {
     harness: Option<Harness>,
     records: Records,
     origin: TlsOrigin,
+    /// The port of an origin without TLS.
+    plain: u16,
     door: Door,
 }
 
@@ -55,7 +58,8 @@ impl Services {
             )
             .unwrap();
         }
-        let (port, ca) = (origin.port, authority.display());
+        let (port, ca, plain) = (origin.port, authority.display(), tunnels::plain_origin());
+        writeln!(text, "[tunnels]\nallow = [\"localhost:{port}\"]\nplain = [\"localhost:{plain}\"]").unwrap();
         writeln!(
             text,
             "[services.model]\npreset = \"anthropic\"\nurl = \"https://localhost:{port}/api\"\ncredential = \"{KEY}\"\n\
@@ -75,13 +79,13 @@ impl Services {
         let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
         let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
         let token = new_token().unwrap();
-        let names = ["tracker", "narrow", "stranger", "model", "closed"];
+        let names = ["tracker", "narrow", "stranger", "model", "closed", "tunnels"];
         let services: BTreeSet<ServerName> = names.iter().map(|name| name.parse().unwrap()).collect();
         let spec = SessionSpec { services, ..SessionSpec::new("test".parse().unwrap(), &token, policy) };
         harness.open(spec, vec![listener]).unwrap();
         let door = Door { address: tcp.primary(), token: token.expose().to_owned() };
         drop(inside);
-        Self { runtime, harness: Some(harness), records, origin, door }
+        Self { runtime, harness: Some(harness), records, origin, plain, door }
     }
 
     fn open() -> Self {

@@ -1,0 +1,186 @@
+//! Tunnels and plain requests through the bridge as a proxy.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use serde_json::Value;
+
+use super::Services;
+use crate::{
+    bridge::eventually,
+    client::{Answer, Client, head},
+};
+
+/// Basic credentials of a proxy.
+fn proxy(services: &Services) -> String {
+    use base64::Engine as _;
+    let pair = format!("session:{}", services.door.token);
+    format!("Proxy-Authorization: Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
+}
+
+fn asks(services: &Services, line: &str, headers: &[&str]) -> Answer {
+    let mut client = services.connect();
+    client.send(head(&format!("{line} HTTP/1.1"), headers));
+    client.answer()
+}
+
+/// A tunnel to the origin that was answered.
+fn opens(services: &Services) -> Client {
+    let mut client = services.connect();
+    let line = format!("CONNECT localhost:{} HTTP/1.1", services.origin.port);
+    client.send(head(&line, &[&proxy(services)]));
+    let answer = client.head().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    client
+}
+
+/// TLS for this name through a tunnel.
+fn tls(services: &Services, tunnel: &Client, name: &str) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(services.origin.authority.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+    let connection = ClientConnection::new(config, name.to_owned().try_into().unwrap()).unwrap();
+    StreamOwned::new(connection, tunnel.stream().try_clone().unwrap())
+}
+
+/// The outcome of the only tunnel.
+fn ended(services: &Services) -> Value {
+    eventually(|| services.records.lines().into_iter().find(|line| line["type"] == "outcome"))
+}
+
+#[test]
+fn a_tunnel_carries_tls_from_end_to_end_and_is_recorded() {
+    let services = Services::open();
+    let tunnel = opens(&services);
+    let mut tls = tls(&services, &tunnel, "localhost");
+    tls.write_all(b"GET /api/echo HTTP/1.1\r\nhost: localhost\r\nx-api-key: its-own\r\n\r\n").unwrap();
+    let mut begun = [0; 15];
+    tls.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200 OK");
+    let received = services.origin.received();
+    assert!(received[0].head.contains("x-api-key: its-own"), "nothing of it is ours: {}", received[0].head);
+    tls.conn.send_close_notify();
+    tls.flush().unwrap();
+    drop(tls);
+    tunnel.finish();
+    let (intent, outcome) = services.outcome();
+    let name = format!("CONNECT /localhost:{}", services.origin.port);
+    assert_eq!(
+        (&intent["kind"], &intent["server"], &intent["name"]),
+        (&"http".into(), &"tunnels".into(), &name.into())
+    );
+    assert_eq!(intent["effects"], serde_json::json!(["write", "egress"]));
+    assert_eq!(outcome["outcome"], "ok", "{outcome}");
+    assert!(outcome["sent"].as_u64() > Some(300) && outcome["received"].as_u64() > Some(500), "{outcome}");
+}
+
+#[test]
+fn only_tls_for_the_allowed_name_goes_through() {
+    for said in [None, Some(&b"GET / HTTP/1.1\r\n\r\n"[..]), Some(b"SSH-2.0-OpenSSH\r\n")] {
+        let services = Services::open();
+        let mut tunnel = opens(&services);
+        match said {
+            Some(said) => tunnel.send(said),
+            None => {
+                let mut tls = tls(&services, &tunnel, "origin.test");
+                assert!(tls.write_all(b"x").and_then(|()| tls.flush()).is_err() || tls.read(&mut [0; 1]).is_err());
+            }
+        }
+        tunnel.must_end();
+        let outcome = ended(&services);
+        let why = if said.is_some() { "no TLS" } else { "origin.test" };
+        assert!(outcome["outcome"] == "refused" && outcome["detail"].as_str().unwrap().contains(why), "{outcome}");
+        assert!(services.origin.received().is_empty());
+    }
+}
+
+#[test]
+fn what_is_not_allowed_or_shows_no_token_is_refused_before_anything_is_dialled() {
+    let services = Services::open();
+    let port = services.origin.port;
+    let allowed = format!("CONNECT localhost:{port}");
+    let wrong = "Proxy-Authorization: Bearer fbt_wrong".to_owned();
+    let bearer = format!("Authorization: Bearer {}", services.door.token);
+    for headers in [&[][..], &[wrong.as_str()], &[bearer.as_str()]] {
+        let answer = asks(&services, &allowed, headers);
+        assert_eq!(answer.status, 407, "{answer:?}");
+        assert!(answer.head.to_ascii_lowercase().contains("proxy-authenticate: basic"), "{}", answer.head);
+    }
+    let own = proxy(&services);
+    for (line, status) in [
+        ("CONNECT other.test:443".to_owned(), 403),
+        (format!("CONNECT 127.0.0.1:{port}"), 403),
+        ("CONNECT localhost:1".to_owned(), 403),
+        (format!("GET http://localhost:{port}/"), 403),
+        ("GET https://localhost/".to_owned(), 400),
+        (format!("GET http://me@localhost:{}/x", services.plain), 400),
+        (format!("POST http://localhost:{}/x", services.plain), 403),
+        (format!("GET http://localhost:{}/a/../b", services.plain), 400),
+    ] {
+        let answer = asks(&services, &line, &[&own]);
+        assert_eq!(answer.status, status, "{line}: {answer:?}");
+        assert!(!answer.body.contains("fbt_"));
+    }
+    let intents = services.records.lines().into_iter().filter(|line| line["type"] == "intent").count();
+    assert_eq!((intents, services.origin.received().len()), (0, 0));
+}
+
+#[test]
+fn a_plain_request_goes_to_its_host_without_the_token() {
+    let services = Services::open();
+    let line = format!("GET http://localhost:{}/debian/x?y=1", services.plain);
+    let answer = asks(&services, &line, &[&proxy(&services), "Origin: http://page.test", "Authorization: Bearer own"]);
+    assert_eq!((answer.status, answer.body.contains("GET /debian/x?y=1 HTTP/1.1")), (200, true), "{answer:?}");
+    let lower = answer.body.to_ascii_lowercase();
+    assert!(lower.contains(&format!("host: localhost:{}", services.plain)), "{lower}");
+    assert!(!lower.contains("proxy-authorization") && !lower.contains("bearer"), "{lower}");
+    let (intent, outcome) = services.outcome();
+    let name = format!("GET /localhost:{}/debian/x?y=1", services.plain);
+    assert_eq!((&intent["name"], &outcome["outcome"]), (&name.into(), &"ok".into()));
+}
+
+#[test]
+fn silence_and_the_end_of_the_harness_end_a_tunnel() {
+    let services = Services::open();
+    let mut tunnel = opens(&services);
+    let mut first = tls(&services, &tunnel, "localhost");
+    first.write_all(b"GET /api/echo HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    first.read_exact(&mut [0; 15]).unwrap();
+    tunnel.must_end();
+    let outcome = ended(&services);
+    assert!(outcome["detail"].as_str().unwrap().contains("nothing passed"), "{outcome}");
+    let mut other = opens(&services);
+    let mut second = tls(&services, &other, "localhost");
+    second.write_all(b"GET /api/echo HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    second.read_exact(&mut [0; 15]).unwrap();
+    drop(services);
+    other.must_end();
+}
+
+/// A server without TLS that says what it heard.
+pub(super) fn plain_origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut heard) = (stream.unwrap(), Vec::new());
+            let mut byte = [0];
+            while !heard.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count > 0) {
+                heard.push(byte[0]);
+            }
+            let answer = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", heard.len());
+            // Who left hears nothing.
+            let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(&heard));
+        }
+    });
+    port
+}

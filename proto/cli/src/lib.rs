@@ -14,6 +14,7 @@
 pub mod answers;
 pub mod arguments;
 pub mod destination;
+pub mod findings;
 pub mod flags;
 pub mod help;
 pub mod laid_out;

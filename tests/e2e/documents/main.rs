@@ -17,7 +17,8 @@ use blocks::Block;
 use footbridge_tests::{Host, Ran, Servers, programs, skipped};
 
 /// What is not run from its page, and why.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("daemon", "they need a session, a sandbox and a step file of the reader's; tests/e2e/doctor.rs types them"),
     ("scripts", "they run these tests, and install programs; tests/e2e/demo.rs runs the demonstration"),
     ("install", "it writes to the folders of the system; tests/e2e/mcp_tool.rs uses such a link"),
     ("services", "they need the key of somebody's model; host/footbridge/tests/edge/services has an origin of its own"),

@@ -191,7 +191,7 @@ fn a_signal_ends_the_steps_that_are_left_and_their_report_says_so() {
     assert_eq!(read(&began), "on\n");
     running.signal(Signal::SIGTERM);
     let ran = running.ends();
-    assert_eq!(ran.status, 1, "{ran:?}");
+    assert_eq!(ran.status, 143, "{ran:?}");
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let said = |at: usize| report["data"]["steps"][at]["error"].as_str().unwrap().to_owned();
     assert!(said(0).contains("ended by SIGTERM") && said(1).contains("was not run"), "{report}");

@@ -85,6 +85,8 @@ pub(crate) enum Step {
     Batch {
         parallel: usize,
     },
+    /// What is wrong on the way to a tool.
+    Doctor,
     /// MCP over standard input and output.
     Mcp {
         server: Option<String>,
@@ -153,6 +155,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<(Step, Options), ArgsError> {
         Some("batch") => batch_step(typed)?,
         Some("check") => check_step(typed)?,
         Some("completion") => completion_step(typed)?,
+        Some("doctor") => doctor_step(typed)?,
         Some("help") if typed.words.len() == 1 => (Step::Help, typed.options),
         Some("man") => alone(typed, "man", Step::Man)?,
         Some("mcp") => mcp_step(typed)?,
@@ -309,6 +312,14 @@ pub(crate) fn named_step(
     })
 }
 
+/// `doctor`.
+fn doctor_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
+    match (typed.words.len(), typed.behind.is_empty(), typed.server.or(typed.uri)) {
+        (1, true, None) => Ok((Step::Doctor, typed.options)),
+        _ => Err(ArgsError::Doctor),
+    }
+}
+
 /// `mcp [SERVER] [--search]`.
 fn mcp_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     let mut words = typed.words.into_iter().skip(1);
@@ -459,6 +470,8 @@ mod tests {
             step(&["mcp", "git", "--search"]).unwrap().0,
             Step::Mcp { server: Some("git".into()), search: true }
         );
+        assert_eq!(step(&["doctor", "--json"]).unwrap().0, Step::Doctor);
+        assert!(matches!(step(&["doctor", "x"]), Err(ArgsError::Doctor)));
         assert_eq!(step(&["--", "mcp"]).unwrap().0, Step::Tools { server: "mcp".into() });
         for words in [["mcp", "a", "b"].as_slice(), &["mcp", "--server", "a"]] {
             assert!(matches!(step(words), Err(ArgsError::Mcp)), "{words:?}");

@@ -11,6 +11,7 @@ mod asked;
 mod batch;
 mod calls;
 mod complete;
+mod doctor;
 mod failure;
 mod hints;
 mod pauses;

@@ -30,7 +30,7 @@ use crate::{
     about,
     args::{self, Step, Style, TypedCall},
     asked::Asked,
-    batch, calls,
+    batch, calls, doctor,
     failure::Failure,
     hints::hinted,
     resources::{self, Listed},
@@ -70,6 +70,7 @@ Usage:
   tool-cli stubs --lang py|ts DIR           write typed functions for the tools of all servers
   tool-cli man                              print this as a page for man
   tool-cli wait ID                          wait for a person to answer an approval, and for what comes of it
+  tool-cli doctor                           what is wrong between here and a tool, and what mends it
   tool-cli -- SERVER ...                    a server whose name is a subcommand
 
 Options:
@@ -119,6 +120,7 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
             settings.timeout = options.timeout.unwrap_or(settings.timeout);
             return batch::run(settings, parallel, options.told_too, io::stdin().as_fd());
         }
+        Step::Doctor => return doctor::run(&options, style),
         Step::Mcp { server, search } => return mcp(server.as_deref(), search, &options),
         Step::Version => return Ok(output::print(concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n"))?),
         _ => {}
@@ -165,7 +167,7 @@ fn carry_out(mut asked: Asked, step: Step, options: &Options, style: Style) -> R
 fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help | Step::Version | Step::Mcp { .. } | Step::Batch { .. } | Step::Joined { .. } => Ok(()),
-        Step::Completion { .. } | Step::Man => Ok(()),
+        Step::Completion { .. } | Step::Man | Step::Doctor => Ok(()),
         Step::Skill => skill(asked),
         Step::Stubs { language, folder } => write_stubs(asked, language, &folder),
         Step::Prompts { server } => resources::list(asked, Listed::Prompts, server),

@@ -21,8 +21,21 @@ use crate::progress::ToldToo;
 pub(crate) const BETWEEN: &str = "__";
 
 /// Words that are no server's name.
-pub(crate) const SUBCOMMANDS: [&str; 12] =
-    ["batch", "check", "completion", "help", "man", "mcp", "prompt", "resource", "search", "skill", "stubs", "wait"];
+pub(crate) const SUBCOMMANDS: [&str; 13] = [
+    "batch",
+    "check",
+    "completion",
+    "doctor",
+    "help",
+    "man",
+    "mcp",
+    "prompt",
+    "resource",
+    "search",
+    "skill",
+    "stubs",
+    "wait",
+];
 
 /// Calls that may be under way at once.
 pub(crate) const MOST_PARALLEL: usize = 64;
@@ -101,6 +114,8 @@ pub(crate) enum ArgsError {
          (a server of the name check is reached with tool-cli -- check)"
     )]
     Check,
+    #[error("tool-cli doctor takes no more words (a server of the name doctor is reached with tool-cli -- doctor)")]
+    Doctor,
     #[error(
         "tool-cli mcp takes one server at most, and --search \
          (a server of the name mcp is reached with tool-cli -- mcp)"

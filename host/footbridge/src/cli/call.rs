@@ -9,12 +9,7 @@ use super::{
     Files,
     one_shot::{OneShotPlace, ended},
 };
-use crate::oneshot::{
-    call::{Chosen, OneCall},
-    failure::OneShotFailure,
-    lists::ToolsList,
-    via,
-};
+use crate::oneshot::{call::OneCall, failure::OneShotFailure, lists::ToolsList, running::Chosen, via};
 use footbridge_cli::{answers::CallResult, output::OutFile, render::Shape, result, typed};
 
 const AFTER: &str = "The server is started for the call and ended after it. The call goes through policy, pins and record as those \

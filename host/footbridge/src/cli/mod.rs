@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod config;
 mod confirm;
+mod doctor;
 mod egress;
 mod mcp_tool;
 mod one_shot;
@@ -59,6 +60,7 @@ const EXAMPLES: &str = "Examples:
   footbridge approvals watch
   footbridge servers pins diff
   footbridge step issues.toml
+  footbridge doctor
 
 Inside the sandbox:
   tool-cli                         which servers
@@ -99,6 +101,8 @@ enum Command {
     Policy(policy::PolicyCommand),
     /// Run one step of a file, or a routine of several, and report it as JSON
     Step(step::StepArgs),
+    /// Look at every hop to the tools, say what is wrong and what mends it
+    Doctor(doctor::DoctorArgs),
     /// A small MCP server on standard input and output, to try things with
     DemoServer,
 }
@@ -158,6 +162,7 @@ pub fn main() -> i32 {
         Command::Config(command) => config::main(command),
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
         Command::DemoServer => demo_server(),
     };
     match done {

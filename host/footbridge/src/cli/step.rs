@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use footbridge_core::gate::UnknownPolicy;
 use footbridge_processes::sys;
+use nix::sys::signal::Signal;
 
 use crate::{
     config::{Commands, ConfigError, Variables, Writable, folders::Folders, steps},
@@ -55,12 +56,14 @@ Examples:
   footbridge step steps.toml --routine nightly
   footbridge step issues.toml | jq -r '.data.content[].text'
 
-Exit status: 0 if it went well, 1 if a step failed, 2 for a wrong file or policy, 125 if the harness failed. What failed is
+Exit status: 0 if it went well, 1 if a step failed, 2 for a wrong file or policy, 125 if the harness failed, \
+130 or 143 after SIGINT or SIGTERM. What failed is
 in \"error\" of the report, in each case.";
 
 pub(super) fn main(args: &StepArgs) -> anyhow::Result<i32> {
     let (report, status) = match run(args) {
-        Ok(report) => {
+        Ok((report, Some(signal))) => (report, 128 + signal as i32),
+        Ok((report, None)) => {
             let status = if report.is_success() { 0 } else { FAILED };
             (report, status)
         }
@@ -74,7 +77,7 @@ pub(super) fn main(args: &StepArgs) -> anyhow::Result<i32> {
     Ok(status)
 }
 
-fn run(args: &StepArgs) -> anyhow::Result<StepReport> {
+fn run(args: &StepArgs) -> anyhow::Result<(StepReport, Option<Signal>)> {
     crate::log::start("error,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
@@ -92,9 +95,9 @@ fn run(args: &StepArgs) -> anyhow::Result<StepReport> {
         }
     };
     let runner = StepRunner { config, state: &folders.state, policy };
-    let reports = super::runtime()?.block_on(runner.run(steps, began))?;
+    let (reports, ended) = super::runtime()?.block_on(runner.run(steps, began))?;
     match (args.routine.is_some(), reports.as_slice()) {
-        (false, [(_, report)]) => Ok(report.clone()),
-        (_, all) => Ok(StepReport::of_all(all)),
+        (false, [(_, report)]) => Ok((report.clone(), ended)),
+        (_, all) => Ok((StepReport::of_all(all), ended)),
     }
 }

@@ -44,6 +44,7 @@ pub(crate) use into_file::{NewServers, NotWritten};
 pub(crate) use node::Node;
 pub use node::WrittenAt;
 pub(crate) use outline::Outline;
+pub(crate) use programs::program_of;
 pub use secrets::Gathered;
 pub use services::{NoService, known, of_names};
 pub(crate) use sources::trust_it;

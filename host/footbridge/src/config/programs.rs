@@ -21,6 +21,14 @@ pub(super) fn not_found(command: &str, cwd: Option<&Path>, path: Option<&str>) -
     }
 }
 
+/// Where a program is that is started so, or why it cannot be.
+pub(crate) fn program_of(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Result<PathBuf, String> {
+    match not_found(command, cwd, path.or(Some(""))) {
+        Some(why) => Err(why),
+        None => Ok(find(command, cwd, path).unwrap_or_else(|| PathBuf::from(command))),
+    }
+}
+
 /// Where a program is, or would be: by its path, from this folder on, or the first on this PATH.
 pub(super) fn find(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Option<PathBuf> {
     if command.contains('/') {

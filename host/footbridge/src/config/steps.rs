@@ -14,14 +14,11 @@ use toml::{Table, Value};
 
 use super::{
     Config, ConfigError, Variables,
-    bounded::bounded,
     folders::Folders,
-    load,
-    obeyed::obeyed,
-    path_in, programs,
+    load, path_in, programs,
     secrets::{Gathered, Reader, SecretError, Written},
     servers::is_passed,
-    sources::MAX_FILE,
+    sources,
 };
 use footbridge_core::{
     human::parse_duration,
@@ -110,8 +107,7 @@ enum BadStep {
 /// [`ConfigError`], with every mistake.
 pub(crate) fn read(path: &Path, routine: Option<&str>, variables: &Variables) -> Result<Steps, ConfigError> {
     let wrong = |what: String| ConfigError(vec![Mistake::of_file(path, what)]);
-    let real = obeyed(path, variables.commands.writable()).map_err(wrong)?;
-    let (text, _) = bounded(&real, MAX_FILE).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let (real, text) = sources::read(path, None, variables.commands.writable()).map_err(wrong)?;
     let file = File::new(&real, &text);
     let mut table = file.parse().map_err(|mistake| ConfigError(vec![mistake]))?;
     let routines = table.remove("routines");
@@ -126,6 +122,25 @@ pub(crate) fn read(path: &Path, routine: Option<&str>, variables: &Variables) ->
         }
         None => vec![(Vec::new(), table)],
     };
+    meant(&file, tables, variables)
+}
+
+/// Reads a file: its own step, and those of all routines.
+///
+/// # Errors
+/// [`ConfigError`], with every mistake.
+pub(crate) fn all(path: &Path, variables: &Variables) -> Result<Steps, ConfigError> {
+    let wrong = |what: String| ConfigError(vec![Mistake::of_file(path, what)]);
+    let (real, text) = sources::read(path, None, variables.commands.writable()).map_err(wrong)?;
+    let file = File::new(&real, &text);
+    let mut table = file.parse().map_err(|mistake| ConfigError(vec![mistake]))?;
+    let routines = table.remove("routines");
+    let names: Vec<String> =
+        routines.as_ref().and_then(Value::as_table).into_iter().flat_map(Table::keys).cloned().collect();
+    let mut tables = if table.is_empty() { Vec::new() } else { vec![(Vec::new(), table)] };
+    for name in names {
+        tables.extend(of_routine(&file, routines.clone(), &name)?);
+    }
     meant(&file, tables, variables)
 }
 

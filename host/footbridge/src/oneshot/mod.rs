@@ -13,5 +13,6 @@ pub(crate) mod failure;
 pub(crate) mod flags;
 pub(crate) mod listing;
 pub(crate) mod lists;
+pub(crate) mod running;
 pub(crate) mod terminal;
 pub(crate) mod via;

@@ -29,7 +29,7 @@ use footbridge_processes::{sys::watched, terminal::window};
 const TERMINAL: &str = "/dev/tty";
 
 /// What the terminal shows.
-const HERE: PromptContext = PromptContext { name: "footbridge call", leave: "quit", stop: None, others: false };
+const HERE: PromptContext = PromptContext { name: "footbridge", leave: "quit", stop: None, others: false };
 
 /// How often it is looked how long is left, and whether the window has another size.
 const EVERY: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::{path::Path, time::Duration};
 use footbridge_proto::text::Escaped;
 use serde_json::value::RawValue;
 
-use super::{call::Chosen, failure::OneShotFailure};
+use super::{failure::OneShotFailure, running::Chosen};
 use crate::control::{
     self,
     client::{ControlClient, ControlClientError},

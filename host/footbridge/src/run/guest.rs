@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 
 /// The binaries that go into a sandbox.
 #[derive(Debug, Clone)]
-pub(super) struct GuestBinaries {
-    pub(super) tool_cli: PathBuf,
-    pub(super) relay: PathBuf,
+pub(crate) struct GuestBinaries {
+    pub(crate) tool_cli: PathBuf,
+    pub(crate) relay: PathBuf,
 }
 
 /// A binary is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot find {name} in {}: build it with scripts/build, or name its folder with FOOTBRIDGE_GUEST_DIR", folder.display())]
-pub(super) struct MissingBinary {
+pub(crate) struct MissingBinary {
     name: &'static str,
     folder: PathBuf,
 }
 
 impl GuestBinaries {
     /// Finds them in the folder that `FOOTBRIDGE_GUEST_DIR` names, or beside this program.
-    pub(super) fn find() -> Result<Self, MissingBinary> {
+    pub(crate) fn find() -> Result<Self, MissingBinary> {
         let named = std::env::var_os("FOOTBRIDGE_GUEST_DIR").map(PathBuf::from);
         let own = || std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
         let folder = named.or_else(own).unwrap_or_default();

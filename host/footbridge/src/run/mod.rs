@@ -40,7 +40,7 @@ use footbridge_processes::{
     pty::Local,
     sandbox::{Asked, Nesting, engine, files::FilePlan},
 };
-use guest::GuestBinaries;
+pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
 
 /// What isolates the command.

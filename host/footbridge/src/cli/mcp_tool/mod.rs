@@ -19,7 +19,7 @@ use super::{
     one_shot::{OneShotPlace, ended},
 };
 use crate::{
-    oneshot::{call::Chosen, failure::OneShotFailure, flags, lists::ToolsList},
+    oneshot::{failure::OneShotFailure, flags, lists::ToolsList, running::Chosen},
     report,
 };
 use footbridge_cli::{

@@ -1,0 +1,89 @@
+//! Traps by their signatures: what a sandbox shows of itself stands in a folder of the test.
+
+use std::{fs, os::unix::net::UnixListener, path::Path};
+
+use footbridge_cli::findings::Health;
+use nix::errno::Errno;
+
+use super::{
+    around::Around,
+    way::{
+        socket,
+        tests::{denied_by, vsock_found},
+    },
+    *,
+};
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[track_caller]
+fn is_problem(finding: &Finding, says: &str) {
+    let all = format!("{finding:?}");
+    assert!(finding.status == Health::Problem && finding.mend.is_some() && all.contains(says), "{says}: {all}");
+}
+
+/// A socket that nobody listens at any more.
+fn dead(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("dead.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    path
+}
+
+#[test]
+fn what_stands_where_a_socket_should_be_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path();
+    let here = || Around::of(root, &[]);
+    is_problem(&socket("socket", &root.join("none"), &here()), "is not there");
+    is_problem(&socket("socket", root, &here()), "is a directory");
+    write(root, "file", "");
+    is_problem(&socket("socket", &root.join("file"), &here()), "is no socket");
+    let dead = dead(root);
+    is_problem(&socket("socket", &dead, &here()), "nobody listens");
+    let mount = |at: &str, kind: &str| {
+        format!("22 1 0:21 / / rw - ext4 /dev/x rw\n36 22 0:33 /x {at} rw,noatime shared:1 - {kind} y rw\n")
+    };
+    write(root, "proc/self/mountinfo", &mount(&dead.display().to_string(), "tmpfs"));
+    is_problem(&socket("socket", &dead, &here()), "the socket itself is mounted");
+    for kind in ["virtiofs", "9p"] {
+        write(root, "proc/self/mountinfo", &mount(&root.display().to_string(), kind));
+        is_problem(&socket("socket", &dead, &here()), "use vsock");
+    }
+    write(root, "proc/sentry-meminfo", "");
+    is_problem(&socket("socket", &dead, &here()), "--host-uds=open");
+    let _listener = UnixListener::bind(root.join("live.sock")).unwrap();
+    assert_eq!(socket("socket", &root.join("live.sock"), &here()).status, Health::Ok);
+}
+
+#[test]
+fn who_keeps_a_process_out_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path();
+    is_problem(&denied_by(root, &[], Some(1000)), "of user 1000");
+    write(root, "proc/sys/kernel/overflowuid", "65534\n");
+    write(root, "proc/self/uid_map", "0 1000 1\n1 100000 65536\n");
+    is_problem(&denied_by(root, &[], Some(65534)), "rootless user map");
+    is_problem(&denied_by(root, &[], Some(1000)), "of user 1000");
+    write(root, "proc/self/uid_map", "         0          0 4294967295\n");
+    is_problem(&denied_by(root, &[], Some(65534)), "of user 65534");
+    write(root, "proc/self/attr/current", "unconfined_u:unconfined_r:unconfined_t:s0\0");
+    is_problem(&denied_by(root, &[], Some(1000)), "of user 1000");
+    write(root, "proc/self/attr/current", "system_u:system_r:container_t:s0:c1,c2\0");
+    is_problem(&denied_by(root, &[], None), "label=disable");
+    is_problem(&denied_by(root, &[("CODEX_SANDBOX_NETWORK_DISABLED", "1")], None), "network_access");
+}
+
+#[test]
+fn vsock_has_a_filter_a_kernel_and_a_device() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path();
+    is_problem(&vsock_found(root, Some(Errno::EPERM)), "seccomp");
+    is_problem(&vsock_found(root, Some(Errno::EAFNOSUPPORT)), "modprobe");
+    assert_eq!(vsock_found(root, None).status, Health::Note);
+    write(root, "dev/vsock", "");
+    assert_eq!(vsock_found(root, None).status, Health::Ok);
+}

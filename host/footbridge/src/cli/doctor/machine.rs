@@ -1,0 +1,136 @@
+//! This machine: Footbridge's own programs and folders, and what keeps sandboxes from working here.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use footbridge_cli::findings::Finding;
+use footbridge_processes::keeper::Confinement;
+use nix::unistd::{AccessFlags, access};
+
+use crate::{config::folders::Folders, run::GuestBinaries};
+
+/// The programs that go into sandboxes.
+pub(super) fn programs() -> Vec<Finding> {
+    let own = Finding::ok("footbridge", env!("CARGO_PKG_VERSION"));
+    vec![
+        own,
+        match GuestBinaries::find() {
+            Ok(found) => Finding::ok("guest programs", found.tool_cli.with_file_name("").display().to_string()),
+            Err(error) => {
+                Finding::problem("guest programs", error.to_string()).means("\"footbridge run\" cannot start")
+            }
+        },
+    ]
+}
+
+/// The folders of this user.
+pub(super) fn folders(folders: &Folders) -> Vec<Finding> {
+    let all = [
+        ("configuration folder", &folders.config),
+        ("state folder", &folders.state),
+        ("runtime folder", &folders.runtime),
+    ];
+    all.map(|(check, path)| folder(check, path)).into()
+}
+
+fn folder(check: &str, path: &Path) -> Finding {
+    let shown = path.display();
+    let meta = match path.metadata() {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Finding::skipped(check, format!("{shown} is not there yet"));
+        }
+        Err(error) => return Finding::problem(check, format!("{shown}: {error}")),
+    };
+    let (owner, user) = (meta.uid(), nix::unistd::geteuid().as_raw());
+    if !meta.is_dir() {
+        Finding::problem(check, format!("{shown} is no folder")).mend("move it away")
+    } else if owner != user && owner != 0 {
+        Finding::problem(check, format!("{shown} belongs to user {owner}")).mend(format!("chown it to user {user}"))
+    } else if meta.mode() & 0o002 != 0 {
+        Finding::problem(check, format!("{shown} can be written to by others")).mend(format!("chmod go-w '{shown}'"))
+    } else if access(path, AccessFlags::W_OK | AccessFlags::X_OK).is_err() && check != "configuration folder" {
+        Finding::problem(check, format!("{shown} cannot be written to"))
+            .means("the record and sockets have no place, so nothing starts")
+            .mend("mend its owner and mode, or look whether its disk is read-only")
+    } else {
+        Finding::ok(check, shown.to_string())
+    }
+}
+
+/// What sandboxes need of this machine.
+pub(super) fn sandboxes() -> Vec<Finding> {
+    let is_root = nix::unistd::geteuid().is_root();
+    let mut all = vec![user_namespaces(&|path| fs::read_to_string(path).ok(), is_root)];
+    all.extend(Confinement::here().gap().map(|gap| Finding::note("Landlock", gap)));
+    if fs::read_to_string("/sys/fs/selinux/enforce").is_ok_and(|text| text.trim() == "1") {
+        all.push(
+            Finding::note("SELinux", "it is enforcing")
+                .means("containers may be kept from the socket that is mounted into them")
+                .mend("--engine-arg=--security-opt=label=disable"),
+        );
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for engine in ["bwrap", "podman", "docker"] {
+        let is_program = |path: &PathBuf| access(path, AccessFlags::X_OK).is_ok() && path.is_file();
+        let found = std::env::split_paths(&path).map(|folder| folder.join(engine)).find(is_program);
+        all.push(match found {
+            Some(path) => Finding::ok(engine, path.display().to_string()),
+            None => Finding::skipped(engine, format!("not on PATH: --sandbox {engine} needs it")),
+        });
+    }
+    all
+}
+
+/// Whether the sandboxes `net` and `bwrap` can have user namespaces, as far as the kernel's settings say.
+fn user_namespaces(read: &dyn Fn(&str) -> Option<String>, is_root: bool) -> Finding {
+    let is = |path: &str, value: &str| read(path).is_some_and(|text| text.trim() == value);
+    let (check, no) = ("user namespaces", |what: &str, mend: &str| {
+        Finding::problem("user namespaces", what).means("the sandboxes net and bwrap cannot start").mend(mend)
+    });
+    if is("/proc/sys/user/max_user_namespaces", "0") {
+        no("user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=15000, or --sandbox podman")
+    } else if !is_root && is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        no("kernel.unprivileged_userns_clone is 0", "sysctl -w kernel.unprivileged_userns_clone=1")
+    } else if !is_root && is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        Finding::note(check, "AppArmor restricts them (kernel.apparmor_restrict_unprivileged_userns is 1)")
+            .means("net and bwrap start only for programs with a profile that allows them")
+            .mend("an AppArmor profile for footbridge with \"userns,\", or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
+    } else {
+        Finding::ok(check, "nothing forbids them")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use footbridge_cli::findings::Health;
+
+    use super::*;
+
+    #[test]
+    fn folders_of_others_and_settings_of_the_kernel_are_told() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path();
+        assert_eq!(folder("state folder", &path.join("none")).status, Health::Skipped);
+        assert_eq!(folder("state folder", path).status, Health::Ok);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o707)).unwrap();
+        assert!(folder("state folder", path).mend.unwrap().starts_with("chmod go-w"));
+        fs::write(path.join("file"), "").unwrap();
+        assert!(folder("state folder", &path.join("file")).found.ends_with("is no folder"));
+        for (setting, value, is_root, status) in [
+            ("/proc/sys/user/max_user_namespaces", "0\n", true, Health::Problem),
+            ("/proc/sys/user/max_user_namespaces", "5\n", false, Health::Ok),
+            ("/proc/sys/kernel/unprivileged_userns_clone", "0\n", false, Health::Problem),
+            ("/proc/sys/kernel/unprivileged_userns_clone", "0\n", true, Health::Ok),
+            ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n", false, Health::Note),
+        ] {
+            let read = |path: &str| (path == setting).then(|| value.to_owned());
+            assert_eq!(user_namespaces(&read, is_root).status, status, "{setting}");
+        }
+    }
+}

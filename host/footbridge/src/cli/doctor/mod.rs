@@ -1,0 +1,117 @@
+//! `footbridge doctor`: every hop from this machine to each tool, in order, each with what was found, what it means and
+//! what mends it. Nothing is changed, and no tool is called.
+
+mod machine;
+mod servers;
+mod session;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use footbridge_cli::findings::{Finding, are_well, json, text};
+use footbridge_processes::sys;
+
+use crate::{
+    cli::{Files, NoConfiguration, load_config, runtime, session::REFUSED},
+    config::{Commands, Config, ConfigError, Variables, Writable, folders::Folders, steps},
+    report,
+};
+use footbridge_core::names::SessionName;
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(in crate::cli) struct DoctorArgs {
+    /// Look at this session of the daemon, too
+    session: Option<SessionName>,
+    #[command(flatten)]
+    files: Files,
+    /// Look whether the programs of this step file are there, too; may be given several times
+    #[arg(long = "step", value_name = "FILE")]
+    steps: Vec<PathBuf>,
+    /// Start no server
+    #[arg(long)]
+    no_start: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "Looks at the programs and folders of Footbridge, the configuration, the program, start, listing and pins of \
+each server, each \nservice, what keeps sandboxes from working here, the daemon, and with SESSION at its listeners. Inside a \
+sandbox the \nsame is \"tool-cli doctor\".
+
+Examples:
+  footbridge doctor
+  footbridge doctor agent-1
+  footbridge doctor --config servers.json --step issues.toml
+  footbridge doctor --json | jq '.checks[] | select(.status == \"problem\")'
+
+Exit status: 0 all is well; 1 there is a problem; 2 a wrong command line.";
+
+pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
+    crate::log::start("off")?;
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    // First: a daemon has to see which namespaces this process is in, before it is closed to others.
+    let of_daemon = session::look(&folders, args.session.as_ref());
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    let mut all = machine::programs();
+    all.extend(machine::folders(&folders));
+    match load_config(&args.files, Writable::here()) {
+        Ok((config, _)) => {
+            all.extend(configuration(&config));
+            all.extend(runtime()?.block_on(servers::look(config, &folders.state, !args.no_start)));
+        }
+        Err(error) => all.extend(mistakes(error)),
+    }
+    args.steps.iter().for_each(|file| all.extend(programs_of_steps(file, &folders)));
+    all.extend(machine::sandboxes());
+    all.extend(of_daemon);
+    report::out(&if args.json { json(&all) } else { text(&all) })?;
+    Ok(if are_well(&all) { 0 } else { REFUSED })
+}
+
+fn configuration(config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "configuration";
+    let mut all = Vec::new();
+    if let Err(nothing) = NoConfiguration::check(config) {
+        let none = Finding::problem(CHECK, "there is none").means(nothing.to_string());
+        all.push(none.mend("footbridge config import PROGRAM, or write servers.json as docs/configuration.md shows"));
+    } else {
+        let files: Vec<String> = config.files.iter().map(|path| path.display().to_string()).collect();
+        all.push(Finding::ok(CHECK, files.join(", ")));
+    }
+    let left_out = config.looked.left_out.iter().map(|one| Finding::note(CHECK, one.note().to_string()));
+    all.extend(left_out.chain(config.notes.iter().map(|note| Finding::note(CHECK, note.to_string()))));
+    all
+}
+
+/// Why the configuration cannot be used: each mistake by itself.
+fn mistakes(error: anyhow::Error) -> Vec<Finding> {
+    let all = match error.downcast::<ConfigError>() {
+        Ok(ConfigError(mistakes)) => mistakes.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![format!("{error:#}")],
+    };
+    let finding = |what| Finding::problem("configuration", what).mend("mend the file, then footbridge config check");
+    let found = all.into_iter().map(finding);
+    found.chain([Finding::skipped("servers", "not looked at, since the configuration cannot be used")]).collect()
+}
+
+fn programs_of_steps(file: &std::path::Path, folders: &Folders) -> Vec<Finding> {
+    let writable = Writable::default();
+    let commands = Commands::kept(folders.for_programs(&writable));
+    let variables = Variables::of_this_process().commands(commands, writable);
+    let steps = match steps::all(file, &variables) {
+        Ok(steps) => steps.steps,
+        Err(error) => return vec![Finding::problem("step", error.to_string())],
+    };
+    let one = |step: &steps::StepSpec| {
+        let check = format!("step {}", step.server.name);
+        match &step.missing {
+            None => Finding::ok(&check, "its program is there"),
+            Some(program) => Finding::problem(&check, format!("its program {program:?} is not found"))
+                .mend("install it, or write the whole path"),
+        }
+    };
+    steps.iter().map(one).collect()
+}

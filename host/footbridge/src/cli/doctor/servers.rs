@@ -1,0 +1,101 @@
+//! Each server: its program, its start, what it lists and its pins; then each service.
+
+use std::{collections::BTreeMap, path::Path};
+
+use footbridge_cli::findings::Finding;
+
+use crate::{
+    catalogues::started,
+    config::{Config, program_of},
+    report::counted,
+    store::StoreKind,
+};
+use footbridge_mcp::{ServerReport, ServerSpec, ServerState, TransportSpec};
+use footbridge_services::Services;
+
+/// Looks at all servers and services of a configuration.
+pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Finding> {
+    let mut all: Vec<Finding> =
+        config.servers.iter().filter_map(|spec| program(spec, config.search_path.as_deref())).collect();
+    let (services, limits) = (config.services.clone(), config.limits.services.clone());
+    if start {
+        all.extend(started(config).await.into_iter().map(started_one));
+    } else {
+        all.push(Finding::skipped("servers", "not started"));
+    }
+    all.extend(pins(state).await);
+    let names: Vec<String> = services.iter().map(|service| service.name.to_string()).collect();
+    let services = Services::new(services, &limits);
+    for name in names {
+        let check = format!("service {name}");
+        all.push(match services.check(&name).await {
+            Ok(_) => Finding::ok(&check, "it takes connections"),
+            Err(why) => Finding::problem(&check, why.to_string())
+                .mend(format!("look at its url in footbridge.toml, then footbridge services check {name}")),
+        });
+    }
+    all
+}
+
+/// Whether the program of a server is there.
+fn program(spec: &ServerSpec, path: Option<&str>) -> Option<Finding> {
+    let TransportSpec::Stdio(program) = &spec.transport else { return None };
+    let check = format!("{}: program", spec.name);
+    Some(match program_of(&program.command, program.cwd.as_deref(), path) {
+        Ok(path) => Finding::ok(&check, path.display().to_string()),
+        Err(why) => Finding::problem(&check, why)
+            .means("PATH is that of this command; a service manager's may be another")
+            .mend("install it, or write the whole path as \"command\""),
+    })
+}
+
+/// Whether a server started, shook hands and listed.
+fn started_one(report: ServerReport) -> Finding {
+    let check = format!("{}: start", report.name);
+    let failed = |why: String| {
+        let finding =
+            Finding::problem(&check, why).mend(format!("footbridge tools {} --refresh, once mended", report.name));
+        let last = report.stderr.last().map(|line| format!("it last wrote: {line}"));
+        last.into_iter().fold(finding, Finding::means)
+    };
+    match &report.state {
+        ServerState::Ready(offered) => {
+            let tools = counted(offered.entries().tools().len() as u64, "tool");
+            let revision = report.revision.as_ref().map(|revision| format!(", MCP {revision}")).unwrap_or_default();
+            let found = format!("it starts and lists {tools}{revision}");
+            match report.left_out_reasons.first() {
+                None => Finding::ok(&check, found),
+                Some(why) => Finding::note(&check, format!("{found}; {} left out", report.left_out)).means(why.clone()),
+            }
+        }
+        ServerState::Starting => failed("it is still starting".to_owned()),
+        ServerState::Unavailable(why) => failed(report.last_error.clone().unwrap_or_else(|| why.to_string())),
+    }
+}
+
+/// Tools that changed since they were pinned.
+async fn pins(state: &Path) -> Vec<Finding> {
+    let found = async {
+        let Some(store) = StoreKind::of(state).open_if_there().await? else { return Ok(Vec::new()) };
+        let pins = store.pins(None).await;
+        store.close().await;
+        pins
+    };
+    let pins = match found.await {
+        Ok(pins) => pins,
+        Err(error) => {
+            return vec![Finding::problem("pins", error.to_string()).means("nothing starts without the store")];
+        }
+    };
+    let mut changed: BTreeMap<&str, u64> = BTreeMap::new();
+    pins.iter().filter(|pin| pin.changed.is_some()).for_each(|pin| *changed.entry(&pin.server).or_default() += 1);
+    if changed.is_empty() {
+        return vec![Finding::ok("pins", format!("{}, none changed", counted(pins.len() as u64, "tool")))];
+    }
+    let one = |(server, count): (&str, u64)| {
+        Finding::problem("pins", format!("{} of {server} changed since pinned", counted(count, "tool")))
+            .means("they are refused until you looked at them")
+            .mend(format!("footbridge servers pins diff {server}, then footbridge servers pins accept {server} --all"))
+    };
+    changed.into_iter().map(one).collect()
+}

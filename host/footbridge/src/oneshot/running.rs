@@ -1,0 +1,157 @@
+//! A harness with one server, for one call of the operator: started, asked what it offers, called, ended.
+//!
+//! It is the harness of `run` and `serve`, without listeners; the record is the chain that all one-shot calls of a user
+//! share. On every way out the server is ended in order, or by its keeper.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use footbridge_proto::rpc::{ErrorObject, Reason};
+use serde_json::value::RawValue;
+
+use super::{failure::OneShotFailure, listing::compared, lists::ToolsList, terminal};
+use crate::{
+    composition::open_store,
+    config::Config,
+    harness::{Harness, NotCalled, OperatorCall},
+    report,
+    server_logs::ServerLogs,
+    store::StateStore,
+};
+use footbridge_audit::Recorder;
+use footbridge_calls::{operator::Operator, pins::Pins, watcher::Watcher};
+use footbridge_core::{gate::Policy, names::ServerName};
+use footbridge_edge::error_of;
+use footbridge_mcp::Servers;
+use footbridge_processes::launch::Launcher;
+
+/// How long after its own limits a server is waited for: they say it better.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A tool and its arguments.
+pub(crate) struct Chosen {
+    pub(crate) tool: String,
+    pub(crate) arguments: Option<String>,
+}
+
+/// A harness with one server.
+pub(crate) struct OneServer {
+    harness: Harness,
+    servers: Servers,
+    store: Arc<dyn StateStore>,
+    pins: Pins,
+    server: ServerName,
+    patience: Duration,
+    terminal: Option<terminal::Person>,
+}
+
+impl OneServer {
+    /// Starts the one server of a configuration that is called so; its log is called like the command.
+    pub(crate) async fn start(
+        mut config: Config,
+        state: &Path,
+        server: &ServerName,
+        command: &'static str,
+    ) -> Result<Self, OneShotFailure> {
+        config.servers.retain(|spec| spec.name == *server);
+        let terminal = terminal::Person::find();
+        config.approval.watch = Some(terminal.is_some());
+        let limits = &config.limits.servers;
+        let patience = limits.start_time + limits.list_time + GRACE;
+        let store = open_store(state).await.context("cannot open the store")?;
+        let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).context("cannot write the record")?;
+        let pins = Pins::in_store(Arc::clone(&store) as _);
+        let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
+        let recorder = recorder.sink(store.head_sink());
+        let log = ServerLogs::new(state, command);
+        let harness = Harness::start(config, recorder, launcher, Some(pins.clone()), Some(Arc::new(log)));
+        let harness = harness.context("cannot write the record")?;
+        if terminal.is_some() {
+            harness.approvals().people_answer();
+        }
+        let servers = harness.servers().cloned().context("there are no servers")?;
+        Ok(Self { harness, servers, store, pins, server: server.clone(), patience, terminal })
+    }
+
+    /// Whether there is somebody to ask about a call.
+    pub(crate) fn may_be_asked(&self) -> bool {
+        self.terminal.is_some()
+    }
+
+    /// Waits until the server says what it offers.
+    pub(crate) async fn list(&self) -> Result<ToolsList, OneShotFailure> {
+        let offered = match self.servers.ready(self.server.as_str(), self.patience).await {
+            Some(Ok(offered)) => offered,
+            Some(Err(why)) => return Err(self.unavailable(why.to_string())),
+            None => return Err(OneShotFailure::Usage(format!("there is no server \"{}\"", self.server))),
+        };
+        compared(&self.pins, &self.server, &offered).await.map_err(|why| self.unavailable(why.to_string()))
+    }
+
+    /// With what only the operator may know.
+    fn unavailable(&self, why: String) -> OneShotFailure {
+        let error = ErrorObject::new(Reason::ServerUnavailable, why);
+        OneShotFailure::Refused(Box::new(error), self.detail())
+    }
+
+    fn detail(&self) -> Option<String> {
+        let report = self.servers.report().into_iter().find(|report| report.name == self.server)?;
+        report.last_error
+    }
+
+    /// Calls a tool of it, within this time if there is one; whoever sits at the terminal is asked about it.
+    pub(crate) async fn call(
+        &self,
+        chosen: Chosen,
+        policy: Arc<Policy>,
+        timeout: Option<Duration>,
+    ) -> Result<Box<RawValue>, OneShotFailure> {
+        let name = policy.name().to_owned();
+        self.harness.approvals().if_nobody(move || say_that_nobody_is_asked(&name));
+        let Chosen { tool, arguments } = chosen;
+        let call = OperatorCall { server: self.server.to_string(), tool, arguments, policy: Some(policy) };
+        // Listening, so that a person has as long as the limits say.
+        let (watcher, _events) = Watcher::listening();
+        let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
+        let calling = self.harness.call_watched(&operator, call, watcher);
+        let asking = terminal::ask(self.terminal.as_ref(), self.harness.approvals());
+        let in_time = async {
+            match timeout {
+                Some(time) => tokio::time::timeout(time, calling).await.map_err(|_| OneShotFailure::TimedOut(time)),
+                None => Ok(calling.await),
+            }
+        };
+        let called = tokio::select! {
+            called = in_time => called?,
+            left = asking => return Err(left),
+        };
+        called.map(|result| result.text).map_err(|why| self.refused(why))
+    }
+
+    fn refused(&self, why: NotCalled) -> OneShotFailure {
+        match why {
+            NotCalled::Failed(failure) => {
+                let error = error_of(&failure);
+                let lost = matches!(error.reason(), Some(Reason::ServerUnavailable | Reason::OutcomeUnknown));
+                let because = if lost { self.detail() } else { None };
+                OneShotFailure::Refused(Box::new(error), because)
+            }
+            NotCalled::Arguments(_) => OneShotFailure::Usage(why.to_string()),
+            NotCalled::Session(_) | NotCalled::Busy => OneShotFailure::Harness(why.into()),
+        }
+    }
+
+    /// Ends all of it.
+    pub(crate) async fn stop(self) {
+        self.harness.stop().await;
+        self.store.close().await;
+    }
+}
+
+/// Says that nobody can be asked and what to do about it.
+fn say_that_nobody_is_asked(policy: &str) {
+    report::note(&format!(
+        "footbridge: policy {policy:?} asks about this call, and there is no terminal to ask on: call from one, set a \
+         command or a webhook in [approval] of footbridge.toml, or choose --policy open"
+    ));
+}

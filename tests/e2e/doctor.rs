@@ -1,0 +1,96 @@
+//! `footbridge doctor` and `tool-cli doctor`: what is well is said, and what is not with what mends it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{ffi::OsStr, fs};
+
+use footbridge_tests::{Guest, Host, Ran, Running, Servers};
+use serde_json::{Value, json};
+
+fn doctor(host: &Host, words: &[&str]) -> (Ran, Vec<Value>) {
+    let file = host.servers_file();
+    let all: Vec<&OsStr> = [OsStr::new("doctor"), OsStr::new("--json"), OsStr::new("--config"), file.as_os_str()]
+        .into_iter()
+        .chain(words.iter().map(OsStr::new))
+        .collect();
+    let ran = Running::start(&mut host.footbridge(&all)).ends();
+    let checks = checks(&ran);
+    (ran, checks)
+}
+
+fn checks(ran: &Ran) -> Vec<Value> {
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(found["ok"] == true, ran.status == 0, "{ran:?}");
+    found["checks"].as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn of<'c>(checks: &'c [Value], check: &str) -> &'c Value {
+    checks.iter().find(|one| one["check"] == check).unwrap_or_else(|| panic!("{check}: {checks:#?}"))
+}
+
+#[test]
+fn a_host_that_is_well_and_one_that_is_not() {
+    let host = Host::with(&Servers::demo());
+    let (ran, found) = doctor(&host, &[]);
+    let start = of(&found, "demo: start");
+    assert!(start["status"] == "ok" && start["found"].as_str().unwrap().contains("lists"), "{found:#?}");
+    assert_eq!(of(&found, "demo: program")["status"], "ok");
+    assert_eq!(ran.status, 0, "{found:#?}");
+    let servers = Servers::demo()
+        .and("gone", json!({"command": "no-such-program"}))
+        .and("ends", json!({"command": "sh", "args": ["-c", "echo whatever is wrong >&2"]}));
+    let host = Host::with(&servers);
+    fs::write(
+        host.path().join("steps.toml"),
+        "command = \"no-such-program\"\n[[routines.x.steps]]\nname = \"y\"\ncommand = \"true\"\n",
+    )
+    .unwrap();
+    let steps = host.path().join("steps.toml").display().to_string();
+    let (ran, found) = doctor(&host, &["--step", &steps]);
+    assert_eq!(ran.status, 1);
+    for (check, says) in [
+        ("gone: program", "not found on PATH"),
+        ("gone: start", "no-such-program"),
+        ("ends: start", "whatever is wrong"),
+        ("step steps", "not found"),
+    ] {
+        let one = of(&found, check);
+        assert!(one["status"] == "problem" && one["mend"].is_string() && one.to_string().contains(says), "{one}");
+    }
+    assert_eq!((&of(&found, "demo: start")["status"], &of(&found, "step y")["status"]), (&json!("ok"), &json!("ok")));
+    fs::write(host.servers_file(), "{\"mcpServers\": ").unwrap();
+    let (_, found) = doctor(&host, &["--no-start"]);
+    assert!(of(&found, "configuration")["found"].as_str().unwrap().contains("servers.json:1:"), "{found:#?}");
+}
+
+#[test]
+fn a_session_is_looked_at_from_both_sides() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let (ran, found) = doctor(&daemon.host, &["one", "--no-start"]);
+    let socket = daemon.host.own_socket("one");
+    let listener = of(&found, &format!("listener unix:{}", socket.display()));
+    assert!(listener["found"].as_str().unwrap().contains("HTTP 4"), "{found:#?}");
+    assert!(of(&found, "session")["status"] == "ok" && ran.status == 0, "{found:#?}");
+    let (_, found) = doctor(&daemon.host, &["none", "--no-start"]);
+    assert_eq!(of(&found, "session")["status"], "problem");
+
+    let looks = |guest: &Guest| {
+        let ran = guest.runs(&["doctor", "--json"]);
+        let found = checks(&ran);
+        (ran, found)
+    };
+    let (ran, found) = looks(&guest);
+    assert_eq!(ran.status, 0, "{found:#?}");
+    for check in ["environment", "token", "socket", "bridge", "server demo", "request"] {
+        assert_eq!(of(&found, check)["status"], "ok", "{found:#?}");
+    }
+    let (ran, found) = looks(&guest.showing("fbt_0123456789012345678901234567890123456789012"));
+    assert!(ran.status == 1 && found.last().unwrap()["found"] == "the bridge refuses it", "{found:#?}");
+    let (_, found) = looks(&Guest::at_socket(daemon.host.path(), &guest.token));
+    assert!(of(&found, "socket")["found"].as_str().unwrap().ends_with("is a directory"), "{found:#?}");
+    assert_eq!(of(&found, "bridge")["status"], "skipped");
+    let (_, found) = looks(&Guest::at_port(1, &guest.token));
+    assert!(of(&found, "port")["mend"].as_str().unwrap().contains("footbridge-relay --to"), "{found:#?}");
+    assert!(!found.iter().any(|one| one.to_string().contains(&guest.token)));
+}

@@ -218,6 +218,9 @@ pub struct ServerLimits {
     /// The pause before the first restart; it doubles with each.
     #[serde(deserialize_with = "duration")]
     pub first_pause: Duration,
+    /// From closing standard input to being asked to end (SIGTERM); at most half of `close_time`.
+    #[serde(deserialize_with = "duration")]
+    pub leave_time: Duration,
     /// From closing standard input to the end by force.
     #[serde(deserialize_with = "duration")]
     pub close_time: Duration,
@@ -240,6 +243,7 @@ impl Default for ServerLimits {
             restart_window: Duration::from_secs(60),
             breaker_time: Duration::from_secs(60),
             first_pause: Duration::from_millis(100),
+            leave_time: Duration::from_secs(1),
             close_time: Duration::from_secs(2),
         }
     }

@@ -77,7 +77,8 @@ pub(super) async fn open(
         return Ok(connection);
     }
     let revision = connection.revision.chars().take(MAX_REVISION).collect();
-    connection.close(context.limits.servers.close_time).await;
+    let limits = &context.limits.servers;
+    connection.close(limits.leave_time, limits.close_time).await;
     Err(StartError::Revision(revision))
 }
 
@@ -268,8 +269,8 @@ impl Connection {
         why
     }
 
-    /// Ends it: input closed, then asked to end, then by force. Takes at most `time`, and a moment.
-    pub(super) async fn close(mut self, time: Duration) {
+    /// Ends it: input closed, then asked to end once `leave` is over, then by force. Takes at most `time`, and a moment.
+    pub(super) async fn close(mut self, leave: Duration, time: Duration) {
         self.live.gone.cancel();
         let Some(process) = &mut self.process else {
             let _closed = self.service.close_with_timeout(time).await;
@@ -278,9 +279,10 @@ impl Connection {
         };
         let service = async { drop(self.service.close_with_timeout(time).await) };
         let program = async {
-            if tokio::time::timeout(time / 2, process.wait()).await.is_err() {
+            let leave = leave.min(time / 2);
+            if tokio::time::timeout(leave, process.wait()).await.is_err() {
                 process.terminate();
-                let _ended = tokio::time::timeout(time / 2, process.wait()).await;
+                let _ended = tokio::time::timeout(time - leave, process.wait()).await;
             }
             process.kill(time).await;
         };

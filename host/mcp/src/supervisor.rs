@@ -127,7 +127,8 @@ impl Supervisor {
             Over::Failed(error) => self.failed(error),
             Over::Ended(why) => self.ended(why),
         }
-        connection.close(self.context.limits.servers.close_time).await;
+        let limits = &self.context.limits.servers;
+        connection.close(limits.leave_time, limits.close_time).await;
         over
     }
 

@@ -213,6 +213,7 @@ pub const LIMITS: &[Limit] = limits! {
     servers.restart_window: Time Time 1..=DAY, all;
     servers.breaker_time: Time Time 1..=DAY, all;
     servers.first_pause: Time Time 1..=MINUTE, all;
+    servers.leave_time: Time Time 1..=5 * MINUTE, all;
     servers.close_time: Time Time 1..=5 * MINUTE, all;
     audit.intent_time: Time Time 1..=MINUTE, all;
     audit.queue: Count Number 1..=1_000_000, all;

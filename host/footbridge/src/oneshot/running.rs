@@ -28,6 +28,9 @@ use footbridge_processes::launch::Launcher;
 /// How long after its own limits a server is waited for: they say it better.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a server may take to end by itself: many in Python take a fifth of their start, and whoever called waits.
+const LEAVE_TIME: Duration = Duration::from_millis(20);
+
 /// A tool and its arguments.
 pub(crate) struct Chosen {
     pub(crate) tool: String,
@@ -56,7 +59,8 @@ impl OneServer {
         config.servers.retain(|spec| spec.name == *server);
         let terminal = terminal::Person::find();
         config.approval.watch = Some(terminal.is_some());
-        let limits = &config.limits.servers;
+        let limits = &mut config.limits.servers;
+        limits.leave_time = limits.leave_time.min(LEAVE_TIME);
         let patience = limits.start_time + limits.list_time + GRACE;
         let store = open_store(state).await.context("cannot open the store")?;
         let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).context("cannot write the record")?;

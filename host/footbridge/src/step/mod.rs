@@ -81,10 +81,15 @@ impl StepRunner<'_> {
         let chosen = Chosen { tool, arguments: Some(arguments) };
         // A person may take longer than a step; the limits do not count that time.
         let in_all = (!one.may_be_asked()).then_some(time + GRACE);
+        let calling = async {
+            // What keeps a server from starting says more than that it is not there in time.
+            one.list().await?;
+            one.call(chosen, Arc::clone(&self.policy), in_all).await
+        };
         let called = tokio::select! {
             biased;
             signal = signals.next() => Err(signal),
-            called = one.call(chosen, Arc::clone(&self.policy), in_all) => Ok(called),
+            called = calling => Ok(called),
         };
         tokio::select! {
             () = one.stop() => {}

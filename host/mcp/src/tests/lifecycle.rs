@@ -103,6 +103,18 @@ async fn servers_that_do_not_listen_are_ended_side_by_side_and_by_force() {
 }
 
 #[tokio::test]
+async fn a_server_that_stays_without_input_is_asked_to_end_when_its_time_is_over() {
+    let stage = Stage::of("ignores-eof").limit(|limits| {
+        limits.servers.leave_time = Duration::from_millis(1);
+        limits.servers.close_time = Duration::from_secs(300);
+    });
+    let servers = stage.ready().await;
+    let pid = report(&servers).pid.unwrap();
+    tokio::time::timeout(LONG, servers.shutdown()).await.unwrap();
+    assert!(!runs(pid));
+}
+
+#[tokio::test]
 async fn a_server_that_listens_ends_by_itself() {
     let servers = Stage::of("ok").ready().await;
     let pid = report(&servers).pid.unwrap();

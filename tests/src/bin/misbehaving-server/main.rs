@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 44] = [
+const MODES: [(&str, &str); 45] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
@@ -30,6 +30,7 @@ const MODES: [(&str, &str); 44] = [
     ("exits-after-initialize", "ends once it has answered the handshake"),
     ("exits-mid-call", "ends when a tool is called"),
     ("grandchild-holds-stdout", "ends when a tool is called, and leaves a process that holds its output"),
+    ("ignores-eof", "goes on after its input ended"),
     ("ignores-eof-and-term", "goes on after its input ended and after SIGTERM"),
     ("forks-and-detaches", "starts a process in a session of its own; its one tool is named pid and the number"),
     ("rubbish-lines", "prints lines that are no JSON-RPC before each answer"),
@@ -176,7 +177,7 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
             thread::sleep(Duration::from_secs(600));
         }
     }
-    if mode.is("ignores-eof-and-term") {
+    if mode.is("ignores-eof-and-term") || mode.is("ignores-eof") {
         thread::sleep(Duration::from_secs(600));
     }
     Ok(ExitCode::SUCCESS)

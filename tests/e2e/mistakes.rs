@@ -33,7 +33,7 @@ fn a_caller_s_mistake_is_named_and_has_its_own_status() {
         (&["resource", "write"], 2, &["unknown resource command \"write\"", "list, templates and read"]),
         (&["demo", "now", "{}", "x"], 2, &["one word too many", "tool-cli --help"]),
         (&["demo", "now", "{}", "--timeout", "soon"], 2, &["\"soon\" is no timeout", "5s"]),
-        (&["demo", "now", "{}", "--frob"], 2, &["--frob", "tool-cli --help"]),
+        (&["demo", "now", "{}", "--frob"], 2, &["--frob", "tool-cli demo now --help"]),
         (&["demo", "get_weather", "{\"city\":\"Atlantis\"}"], 1, &["under water", "Try one of"]),
         (&["demo", "add_note", "{\"text\":\"\"}"], 2, &["Arguments do not match"]),
     ];

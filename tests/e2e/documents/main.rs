@@ -156,17 +156,18 @@ fn pipes_loops_files_and_set_e_work_as_with_any_command() {
         if tool-cli --exit-codes demo get_weather '{"town":"Bern"}' 2>/dev/null; then echo never; else echo "status $?"; fi
         echo '{"city":"Bern"}
 {"city":"Accra"}' | while read -r arguments; do tool-cli demo get_weather "$arguments" | jq -r .city; done
-        tool-cli demo get_weather '{"city":"Bern"}' | head -n 1
+        tool-cli demo get_weather '{"city":"Bern"}' | head -c 8; echo
         tool-cli resource templates demo | grep -c 'note:///'
         tool-cli resource read demo note:///1
         tool-cli nope nope '{}'
         echo never"#;
     let ran = inside(script);
     let expected = "Accra\n8\nBern\nBuenos Aires\nZürich\nWritten to: weather.json\nBern\n1\nno weather (1)\nstatus 2\nBern\n\
-                    Accra\n{\n1\nfrom a pipe\n";
+                    Accra\n{\"city\":\n1\nfrom a pipe\n";
     assert_eq!((ran.stdout.as_str(), ran.status), (expected, 1), "{ran:?}");
     let stderr: String = ran.stderr.split_inclusive('\n').filter(|line| !line.starts_with("Held: ")).collect();
-    assert_eq!(stderr, "Error: Server \"nope\" not found. Connected: demo\n", "set -e ends it there");
+    let told = "Error: Server \"nope\" not found. Connected: demo\nHint: No server has this name: there are demo\n";
+    assert_eq!(stderr, told, "set -e ends it there");
 }
 
 #[test]

@@ -139,9 +139,10 @@ fn a_server_cannot_answer_for_the_person_who_is_asked() {
     let answer = guest.asks("callTool", json!({"server": "self", "tool": "answer", "arguments": {}})).to_string();
     assert!(answer.contains("what it started itself") && answer.contains("use another terminal"), "{answer}");
     daemon.process().stderr.shows("was started from within this harness");
-    // In a pid namespace of its own, where there is one, it is somebody else altogether.
+    // In a pid namespace of its own, where there is one, it is somebody else altogether, and may not even see the socket.
     let answer = guest.asks("callTool", json!({"server": "apart", "tool": "answer", "arguments": {}})).to_string();
-    assert!(answer.contains("what it started itself") || answer.contains("pid and network namespaces"), "{answer}");
+    let refusals = ["what it started itself", "pid and network namespaces", "no footbridge is running"];
+    assert!(refusals.iter().any(|refusal| answer.contains(refusal)), "{answer}");
 }
 
 #[test]

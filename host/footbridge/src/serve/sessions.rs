@@ -214,7 +214,6 @@ impl Sessions {
             listens,
             process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
         };
-        self.put_token(&stored, &token).map_err(|error| failed(&error))?;
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {
             labels: wanted.labels.clone(),
@@ -223,13 +222,14 @@ impl Sessions {
             expires: stored.expires,
             ..SessionSpec::new(wanted.name.clone(), &token, Arc::clone(&wanted.policy))
         };
-        match self.0.harness.open(spec, bound) {
+        let put = self.put_token(&stored, &token).map_err(|error| failed(&error));
+        match put.and_then(|()| self.0.harness.open(spec, bound).map_err(|error| failed(&error))) {
             Ok(life) => Ok((token, Kept::new(stored, Some(life)))),
-            Err(error) => {
+            Err(refusal) => {
                 // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
                 // restart.
                 let _ = self.0.store.remove_session(&wanted.name).await;
-                Err(failed(&error))
+                Err(refusal)
             }
         }
     }

@@ -93,6 +93,13 @@ pub(in crate::cli) struct ExportArgs {
     /// JSON lines, which is the default
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    #[command(flatten)]
+    period: Period,
+}
+
+/// Which time is looked at: all, where nothing else is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Period {
     /// Leave out what is older: a time such as 2026-11-22 or 2026-11-22T10:00:00Z, or 2h for two hours ago
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
@@ -104,7 +111,7 @@ pub(in crate::cli) struct ExportArgs {
 /// Lines that are no records.
 #[derive(Debug, thiserror::Error)]
 #[error("left out what is no record, {}: `footbridge audit verify` says where", report::counted(*.0, "line"))]
-struct LeftOut(u64);
+pub(super) struct LeftOut(pub(super) u64);
 
 pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     let chains = place.named(args.chain.as_deref())?;
@@ -126,7 +133,7 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
                     continue;
                 };
                 let origin = origins.next(&record);
-                if is_within(args, &record) {
+                if args.period.holds(&record) {
                     printer.line(&written(args.format, &origin, &record)?)?;
                 }
                 if printer.is_left() {
@@ -143,10 +150,12 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     Ok(0)
 }
 
-/// A record without a time that can be read is never left out.
-fn is_within(args: &ExportArgs, record: &ReadRecord) -> bool {
-    let Ok(time) = record.text("time").parse::<DateTime<Utc>>() else { return true };
-    args.since.is_none_or(|since| time >= since) && args.until.is_none_or(|until| time < until)
+impl Period {
+    /// A record without a time that can be read is never left out.
+    pub(super) fn holds(&self, record: &ReadRecord) -> bool {
+        let Ok(time) = record.text("time").parse::<DateTime<Utc>>() else { return true };
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
 }
 
 fn written(format: Format, origin: &Map<String, Value>, record: &ReadRecord) -> anyhow::Result<String> {
@@ -173,7 +182,7 @@ fn with_origin(origin: &Map<String, Value>, record: &ReadRecord) -> String {
 }
 
 /// Where the records of a chain are from.
-struct Origins {
+pub(super) struct Origins {
     chain: String,
     host: Option<Value>,
     calls: Calls,
@@ -181,12 +190,12 @@ struct Origins {
 }
 
 impl Origins {
-    fn of(chain: &str) -> Self {
+    pub(super) fn of(chain: &str) -> Self {
         Self { chain: chain.to_owned(), host: None, calls: Calls::default(), labels: HashMap::new() }
     }
 
     /// Of the next record.
-    fn next(&mut self, record: &ReadRecord) -> Map<String, Value> {
+    pub(super) fn next(&mut self, record: &ReadRecord) -> Map<String, Value> {
         let [session, ..] = self.calls.of(record);
         match record.text("type").as_str() {
             "started" => self.host = record.fields.get("host").cloned(),

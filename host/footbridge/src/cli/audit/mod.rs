@@ -4,6 +4,7 @@ mod export;
 mod replay;
 mod show;
 mod tail;
+mod usage;
 mod verify;
 
 use std::{io, path::PathBuf};
@@ -39,6 +40,8 @@ pub(super) enum AuditCommand {
     },
     /// Write the record out as JSON lines or CSV
     Export(export::ExportArgs),
+    /// Sum up what requests to services used: tokens of models, bytes
+    Usage(usage::UsageArgs),
     /// Show which past decisions another policy, or configuration, would change
     Replay(replay::ReplayArgs),
 }
@@ -90,6 +93,7 @@ pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
         AuditCommand::Verify(args) => verify::main(args, &place),
         AuditCommand::Forget { chain } => forget(&chain, &place),
         AuditCommand::Export(args) => export::main(&args, &place),
+        AuditCommand::Usage(args) => usage::main(&args, &place),
         AuditCommand::Replay(args) => replay::main(&args, &place),
     }
 }

@@ -1,0 +1,219 @@
+//! `footbridge audit usage`: what requests to services used, summed up.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use chrono::{DateTime, Utc};
+use clap::Args;
+use footbridge_proto::text::Escaped;
+use serde_json::{Map, Value, json};
+
+use super::{
+    BAD, Place, Printer, Which,
+    export::{LeftOut, Origins, Period},
+};
+use crate::{cli::table::aligned, report};
+use footbridge_audit::read::{Calls, Lines, ReadRecord};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  footbridge audit usage
+  footbridge audit usage --by day,model --since 2026-11-01
+  footbridge audit usage --by label:team --json
+
+Tokens are what a model's answers say of themselves. A request whose answer broke off counts with what had come.")]
+pub(in crate::cli) struct UsageArgs {
+    /// What to sum by: session, service, model, day, or label:NAME
+    #[arg(long, value_delimiter = ',', default_value = "service,model")]
+    by: Vec<By>,
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    period: Period,
+    /// Print JSON, one sum a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is summed by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum By {
+    Session,
+    Service,
+    Model,
+    Day,
+    Label(String),
+}
+
+/// A word that is none of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write session, service, model, day, or label:NAME")]
+struct NoKey;
+
+impl FromStr for By {
+    type Err = NoKey;
+
+    fn from_str(word: &str) -> Result<Self, NoKey> {
+        match word {
+            "session" => Ok(Self::Session),
+            "service" => Ok(Self::Service),
+            "model" => Ok(Self::Model),
+            "day" => Ok(Self::Day),
+            word => word.strip_prefix("label:").map(|name| Self::Label(name.to_owned())).ok_or(NoKey),
+        }
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session => f.write_str("session"),
+            Self::Service => f.write_str("service"),
+            Self::Model => f.write_str("model"),
+            Self::Day => f.write_str("day"),
+            Self::Label(name) => write!(f, "label:{name}"),
+        }
+    }
+}
+
+/// What is summed up of each outcome, by the names of its fields; requests come first.
+const SUMMED: [&str; 5] = ["tokens_in", "tokens_out", "tokens_cached", "sent", "received"];
+
+/// The sums of one row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Sums {
+    requests: u64,
+    summed: [u64; SUMMED.len()],
+}
+
+/// All rows, by what they are summed by.
+#[derive(Debug, Default)]
+struct Usage(BTreeMap<Vec<String>, Sums>);
+
+impl Usage {
+    /// Adds an outcome of a request to a service.
+    fn add(&mut self, keys: Vec<String>, outcome: &ReadRecord) {
+        let sums = self.0.entry(keys).or_default();
+        sums.requests += 1;
+        for (sum, name) in sums.summed.iter_mut().zip(SUMMED) {
+            *sum = sum.saturating_add(outcome.fields.get(name).and_then(Value::as_u64).unwrap_or(0));
+        }
+    }
+}
+
+pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
+    let chains = place.named(args.which.chain.as_deref())?;
+    if chains.is_empty() {
+        return place.nothing();
+    }
+    let (mut usage, mut left_out) = (Usage::default(), 0);
+    for chain in &chains {
+        let (mut origins, mut calls) = (Origins::of(&chain.name), Calls::default());
+        for (_, path) in chain.files()? {
+            let mut lines = Lines::open(&path, 0)?;
+            while let Some(line) = lines.next_line()? {
+                let Some(record) = ReadRecord::parse(&line.bytes).filter(|_| line.is_whole) else {
+                    left_out += 1;
+                    continue;
+                };
+                let (origin, [session, service, _]) = (origins.next(&record), calls.of(&record));
+                let is_exchange = record.text("type") == "outcome" && record.fields.contains_key("status");
+                if is_exchange && args.which.is_asked_for(&session, &service) && args.period.holds(&record) {
+                    usage.add(keys(&args.by, &record, &origin, (&session, &service)), &record);
+                }
+            }
+        }
+    }
+    if usage.0.is_empty() {
+        args.which.found_nothing("request to a service", &chains, place);
+    } else {
+        let mut printer = Printer::default();
+        let text = if args.json { lines(&args.by, &usage)? } else { table(&args.by, &usage) };
+        text.lines().try_for_each(|line| printer.line(line))?;
+        printer.flush()?;
+    }
+    if left_out > 0 {
+        report::error(&LeftOut(left_out).into());
+        return Ok(BAD);
+    }
+    Ok(0)
+}
+
+/// What an outcome is summed by; `-` where it says nothing of that.
+fn keys(by: &[By], outcome: &ReadRecord, origin: &Map<String, Value>, (session, service): (&str, &str)) -> Vec<String> {
+    let day = || outcome.text("time").parse::<DateTime<Utc>>().map(|time| time.date_naive().to_string());
+    let one = |by: &By| match by {
+        By::Session => session.to_owned(),
+        By::Service => service.to_owned(),
+        By::Model => outcome.text("model"),
+        By::Day => day().unwrap_or_default(),
+        By::Label(name) => {
+            let label = origin.get("labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
+            label.unwrap_or_default().to_owned()
+        }
+    };
+    by.iter().map(one).map(|key| if key.is_empty() { "-".to_owned() } else { key }).collect()
+}
+
+fn lines(by: &[By], usage: &Usage) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for (keys, sums) in &usage.0 {
+        let mut line: Map<String, Value> =
+            by.iter().zip(keys).map(|(by, key)| (by.to_string(), key.as_str().into())).collect();
+        line.insert("requests".to_owned(), json!(sums.requests));
+        line.extend(SUMMED.iter().zip(sums.summed).map(|(name, sum)| ((*name).to_owned(), json!(sum))));
+        text.push_str(&footbridge_proto::text::SafeJson(&serde_json::to_string(&line)?).to_string());
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn table(by: &[By], usage: &Usage) -> String {
+    let named: Vec<String> = by.iter().map(ToString::to_string).collect();
+    let head = [named.join(" "), "requests".to_owned()].into_iter();
+    let head: Vec<String> = head.chain(SUMMED.map(str::to_owned)).map(|word| word.to_uppercase()).collect();
+    let cells = |keys: &[String], sums: &Sums| -> Vec<String> {
+        let keys: Vec<String> = keys.iter().map(|key| Escaped(key).to_string()).collect();
+        let numbers = std::iter::once(sums.requests).chain(sums.summed).map(|sum| sum.to_string());
+        std::iter::once(keys.join(" ")).chain(numbers).collect()
+    };
+    let rows = usage.0.iter().map(|(keys, sums)| cells(keys, sums));
+    let rows = std::iter::once(head).chain(rows).filter_map(|row| <[String; 2 + SUMMED.len()]>::try_from(row).ok());
+    aligned(&rows.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(line: &str) -> ReadRecord {
+        ReadRecord::parse(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn requests_and_tokens_are_summed_by_whatever_is_asked() {
+        let outcomes = [
+            r#"{"type":"outcome","time":"2026-11-22T23:59:59Z","status":200,"sent":5,"received":7,"model":"m","tokens_in":10,"tokens_out":2}"#,
+            r#"{"type":"outcome","time":"2026-11-23T00:00:00Z","status":200,"sent":1,"received":1,"model":"m","tokens_in":1}"#,
+            r#"{"type":"outcome","time":"2026-11-23T00:00:00Z","status":502,"sent":1,"received":0}"#,
+        ]
+        .map(record);
+        let origin: Map<String, Value> = serde_json::from_str(r#"{"labels":{"team":"a"}}"#).unwrap();
+        let summed = |by: &[&str]| {
+            let by: Vec<By> = by.iter().map(|word| word.parse().unwrap()).collect();
+            let mut usage = Usage::default();
+            outcomes.iter().for_each(|one| usage.add(keys(&by, one, &origin, ("s", "svc")), one));
+            (table(&by, &usage), lines(&by, &usage).unwrap())
+        };
+        let (table, lines) = summed(&["service", "model"]);
+        assert_eq!(table.lines().count(), 3, "{table}");
+        assert!(table.contains("svc m") && table.contains("svc -"), "{table}");
+        let first: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        let expected = json!({"service": "svc", "model": "m", "requests": 2, "tokens_in": 11, "tokens_out": 2,
+                              "tokens_cached": 0, "sent": 6, "received": 8});
+        assert_eq!(first, expected);
+        assert_eq!(summed(&["day"]).0.lines().count(), 3);
+        let (table, _) = summed(&["label:team", "session", "label:none"]);
+        assert!(table.contains("a s -") && table.lines().count() == 2, "{table}");
+        assert_eq!("team".parse::<By>(), Err(NoKey));
+    }
+}

@@ -64,7 +64,7 @@ fn help_lists_all_tools_by_untouched_names_and_one_in_full() {
         "--arg.json <TEXT>",
         "Input schema:",
         "\"$defs\"",
-        "Example:\n  mcp-tool odd name__Say-It.now_v2 --city ...",
+        "Example:\n  mcp-tool odd name__Say-It.now_v2 --city text",
         "--refresh asks again",
     ] {
         assert!(one.contains(part), "{part}: {one}");

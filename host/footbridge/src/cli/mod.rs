@@ -31,6 +31,7 @@ use crate::{
         load,
     },
     report,
+    run::Agent,
 };
 use footbridge_core::gate::UnknownPolicy;
 use footbridge_processes::sandbox::EnvironmentError;
@@ -103,6 +104,12 @@ enum Command {
     Step(step::StepArgs),
     /// Look at every hop to the tools, say what is wrong and what mends it
     Doctor(doctor::DoctorArgs),
+    /// Print what to set so that an agent in a sandbox uses the bridge as an MCP server
+    AgentConfig {
+        /// The agent
+        #[arg(value_enum)]
+        agent: Agent,
+    },
     /// A small MCP server on standard input and output, to try things with
     DemoServer,
 }
@@ -163,6 +170,7 @@ pub fn main() -> i32 {
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        Command::AgentConfig { agent } => agent_config(agent),
         Command::DemoServer => demo_server(),
     };
     match done {
@@ -232,6 +240,12 @@ struct NoLabel;
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     tokio::runtime::Builder::new_multi_thread().worker_threads(processors.clamp(2, 16)).enable_all().build()
+}
+
+fn agent_config(agent: Agent) -> anyhow::Result<i32> {
+    report::note(&format!("for {}:", agent.place()));
+    report::out(&agent.configuration())?;
+    Ok(0)
 }
 
 fn demo_server() -> anyhow::Result<i32> {

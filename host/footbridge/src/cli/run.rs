@@ -11,7 +11,7 @@ use crate::{
     config::known,
     harness::descriptors::needed,
     report,
-    run::{Run, Sandbox, run},
+    run::{Agent, Run, Sandbox, run},
 };
 use footbridge_core::limits::overrides::Override;
 use footbridge_processes::{
@@ -28,7 +28,7 @@ terminal it is denied, unless [approval] of footbridge.toml says who answers.
 Examples:
   footbridge run --config servers.json -- bash
   footbridge run --config servers.json --policy readonly -- my-agent --task 'tidy up'
-  footbridge run --service anthropic -- claude
+  footbridge run --service anthropic --agent claude -- claude
 
 Exit status: that of CMD; 128 and the signal's number if a signal ended it; 125 if the harness \
 failed; 126 or 127 if CMD cannot be run or found; 2 for a wrong command line or configuration."
@@ -53,6 +53,9 @@ pub(super) struct RunArgs {
     /// A service of footbridge.toml that CMD may use; may be given several times
     #[arg(long = "service", value_name = "NAME")]
     services: Vec<String>,
+    /// Has this agent use the bridge as an MCP server, besides tool-cli; CMD starts the agent itself
+    #[arg(long, value_enum, value_name = "AGENT")]
+    agent: Option<Agent>,
     /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<Override>,
@@ -112,6 +115,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         nesting: if args.allow_user_namespaces { Nesting::Allowed } else { Nesting::Refused },
         labels,
         services,
+        agent: args.agent,
         limits: args.limits.into_iter().collect(),
         command: args.command,
     };

@@ -4,6 +4,7 @@
 //! every way out the command, the servers and the run's folder are gone: in order when the command ends, and by the
 //! keepers when this process is killed.
 
+mod agent;
 mod ask;
 mod commands;
 mod delivery;
@@ -14,7 +15,13 @@ mod guest;
 mod plan;
 mod supervise;
 
-use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
@@ -23,6 +30,7 @@ use crate::{
     config::{Config, Writable, folders::Folders, of_names},
     control,
 };
+pub use agent::Agent;
 use ask::Person;
 use commands::RunHandler;
 use files::GuestFiles;
@@ -38,7 +46,7 @@ use footbridge_core::{
 use footbridge_edge::listener::{Access, Listen, Listener, Listeners};
 use footbridge_processes::{
     pty::Local,
-    sandbox::{Asked, Nesting, engine, files::FilePlan},
+    sandbox::{Asked, Nesting, container, engine, files::FilePlan},
 };
 pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
@@ -109,6 +117,8 @@ pub struct Run {
     pub labels: Labels,
     /// The services that it may use.
     pub services: BTreeSet<ServerName>,
+    /// The agent that is told of the bridge as an MCP server.
+    pub agent: Option<Agent>,
     /// Its own limits, where they are not those of the configuration.
     pub limits: Overrides,
     /// The command and its arguments.
@@ -129,6 +139,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let mut files = GuestFiles::of(&run, folders)?;
     let tools = if matches!(choice, Choice::None) { Tools::Link(&guest.tool_cli) } else { Tools::Mounts };
     let folder = RunFolder::create(&folders.runtime, tools)?;
+    tell_agent(&mut run, &choice, &folder)?;
     let shown = match choice {
         Choice::Net | Choice::Bwrap { .. } => files.plan(&run, folders, &folder, &guest).await?,
         Choice::None | Choice::Container { .. } => FilePlan::default(),
@@ -175,6 +186,14 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     files.say_what_appeared(&shown);
     rest.end(harness.stop()).await;
     ended
+}
+
+/// Has the agent of the command know of the bridge.
+fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Result<()> {
+    let Some(agent) = run.agent else { return Ok(()) };
+    let own = folder.shown();
+    let inside = if matches!(choice, Choice::Container { .. }) { Path::new(container::INSIDE) } else { &own };
+    Ok(agent.tell(&mut run.command, &mut run.env, &own, inside)?)
 }
 
 /// Listens where the command, or its relay, connects to.

@@ -1,0 +1,80 @@
+//! What `footbridge run` hands an agent: a `tool-cli` that costs it little, and the bridge as an MCP server of its own.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use footbridge_tests::{Host, Servers};
+use serde_json::{Value, json};
+
+#[test]
+fn an_agent_finds_a_tool_calls_it_and_reads_what_it_needs() {
+    let host = Host::with(&Servers::demo()).default_policy();
+    let lines = |script: &str| host.runs_script(script).well();
+    let weather = "get_weather(city: str, units?: \"metric\"|\"imperial\" = \"metric\") - Current weather";
+    assert!(lines("tool-cli demo").contains(&format!("\n{weather}")), "a signature each");
+    let listed = lines("tool-cli demo");
+    assert!(listed.contains("\nadd_note(text: str) [asks] - "), "the default policy asks before it writes: {listed}");
+    assert!(lines("tool-cli search weather in town").starts_with(&format!("demo {weather}")));
+    assert_eq!(lines("tool-cli demo get_weather --city Bern --pick .temperature"), "5.7\n");
+    assert_eq!(lines("tool-cli demo__get_weather --city Bern --pick .temperatureUnit"), "°C\n");
+    assert_eq!(
+        lines("tool-cli check demo add_note --text x"),
+        "the arguments fit; ask: a person would be asked first\n"
+    );
+    let recorded = lines("unset TOOL_CLI_STYLE; tool-cli demo");
+    assert!(recorded.contains("\n  get_weather                    Current weather"), "{recorded}");
+    let ran = host.runs_script("tool-cli demo get_wether '{}'");
+    assert!(ran.stderr.contains("Hint: No tool has this name; did you mean \"get_weather\"?"), "{ran:?}");
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn two_hundred_calls_go_through_one_process() {
+    let host = Host::with(&Servers::demo()).policy("open");
+    let script =
+        "for i in $(seq 200); do echo '{\"server\":\"demo\",\"tool\":\"now\"}'; done | tool-cli batch --parallel 8";
+    let lines = host.runs_script(script).well();
+    let read: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(read.len() == 200 && read.iter().all(|line| line["ok"] == true), "{lines}");
+    assert_eq!(host.record().iter().filter(|record| record["type"] == "intent").count(), 200);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn each_agent_is_told_of_the_bridge_and_no_file_of_the_user_is_touched() {
+    let host = Host::with(&Servers::demo());
+    for (name, args) in [("claude", "-p hi"), ("codex", "exec hi"), ("copilot", "-p hi")] {
+        let program = host.work().join(name);
+        fs::write(&program, "#!/bin/sh\nfor word; do echo \"$word\"; done\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let before = fs::read_dir(host.work()).unwrap().count();
+        let own = Host::with(&Servers::demo()).option("--agent").option(name).working_in(host.work());
+        let words = [&[program.to_str().unwrap()][..], &args.split(' ').collect::<Vec<_>>()].concat();
+        let told = own.runs(&words).well();
+        assert!(told.contains("tool-cli") && told.contains("TOOL_CLI_TOKEN") && told.contains("hi"), "{told}");
+        assert!(!told.contains("fbt_"), "the token's variable, not the token: {told}");
+        assert_eq!(fs::read_dir(host.work()).unwrap().count(), before, "{name}");
+        own.runs(&["sh", "-c", "true"]).fails(125, &["starts \"sh\"", "footbridge agent-config"]);
+        own.leaves_nothing_behind();
+    }
+    for (name, shows) in
+        [("gemini", "cat $GEMINI_CLI_SYSTEM_SETTINGS_PATH"), ("opencode", "echo \"$OPENCODE_CONFIG_CONTENT\"")]
+    {
+        let own = Host::with(&Servers::demo()).option("--agent").option(name);
+        let told: Value = serde_json::from_str(&own.runs_script(shows).well()).unwrap();
+        let server = if name == "gemini" { &told["mcpServers"]["footbridge"] } else { &told["mcp"]["footbridge"] };
+        let command = if name == "gemini" { json!("tool-cli") } else { json!(["tool-cli", "mcp"]) };
+        assert_eq!(server["command"], command, "{told}");
+        own.leaves_nothing_behind();
+    }
+}
+
+#[test]
+fn what_an_agent_is_told_is_printed_with_its_place() {
+    let host = Host::with(&Servers::demo());
+    let codex =
+        footbridge_tests::Running::start(&mut host.footbridge(&["agent-config".as_ref(), "codex".as_ref()])).ends();
+    let expected = "[mcp_servers.footbridge]\ncommand = \"tool-cli\"\nargs = [\"mcp\"]\nenv_vars = [\"TOOL_CLI_PORT\",\"TOOL_CLI_TOKEN\"]\n";
+    assert_eq!((codex.status, codex.stdout.as_str()), (0, expected));
+    assert!(codex.stderr.contains(".codex/config.toml"), "{codex:?}");
+}

@@ -272,7 +272,7 @@ fn without_a_terminal_the_call_is_denied_and_that_is_said_once() {
     for part in ["nobody can be asked here", "ask the operator to run this where somebody can answer"] {
         assert_eq!(ran.stdout.matches(part).count(), 2, "{part}: {ran:?}");
     }
-    assert!(ran.stdout.contains("\"notes\": []"), "{ran:?}");
+    assert!(ran.stdout.contains("\"notes\":[]"), "{ran:?}");
     let refused = host.record().into_iter().filter(|line| line["type"] == "refused" && line["decision"] == "ask");
     assert_eq!(refused.count(), 2);
     assert_eq!(host.runs_script("tool-cli demo list_notes '{}' >/dev/null").well(), "", "what reads asks nobody");

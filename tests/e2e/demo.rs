@@ -48,7 +48,7 @@ fn the_story_is_told_to_its_end() {
             "effects:    write, destructive",
             "$ footbridge approvals deny ap-",
             "Error: This call was denied by whoever was asked",
-            "\"text\": \"buy milk\"",
+            "\"text\":\"buy milk\"",
             // The record, whole and with a letter changed.
             "Each call was recorded",
             "add_note",

@@ -288,7 +288,7 @@ fn without_files_that_are_named_it_works_in_a_folder_its_parent_and_an_empty_one
     }
     let help = Running::start(host.only_mcp_tool(&["--help"]).current_dir(&project)).ends();
     assert!(help.status == 0 && help.stdout.contains("demo__now") && !help.stdout.contains("theirs"), "{help:?}");
-    for says in [".mcp.json is not trusted", "mcp.json is not trusted", "name it with --config"] {
+    for says in ["/.mcp.json: it is not trusted", "/mcp.json: it is not trusted", "footbridge config trust "] {
         assert!(help.stderr.contains(says), "{says}: {help:?}");
     }
     let stranger = Running::start(host.only_mcp_tool(&["theirs__x"]).current_dir(&project)).ends();

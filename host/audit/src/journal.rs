@@ -207,11 +207,12 @@ impl FileJournal {
     /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record.
     fn check_place(&self) -> io::Result<()> {
         let (ours, there) = (self.file.metadata()?, self.path.symlink_metadata());
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+        let is_short = !self.torn && ours.len() < self.end();
+        if !is_short && there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "{} was removed or replaced while the record was being written: put it back, or start again for a new chain, \
+            "{} was removed, replaced or cut while the record was being written: put it back, or start again for a new chain, \
              and find out who did it",
             self.path.display()
         )))

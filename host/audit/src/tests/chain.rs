@@ -257,10 +257,12 @@ fn nothing_is_recorded_in_a_file_that_was_replaced_and_all_of_it_once_it_is_back
         }
         for refused in [journal.commit(b"two\n"), journal.append(b"two\n")] {
             let said = refused.unwrap_err().to_string();
-            assert!(said.contains(path.to_str().unwrap()) && said.contains("removed or replaced"), "{said}");
+            assert!(said.contains(path.to_str().unwrap()) && said.contains("removed, replaced or cut"), "{said}");
         }
     }
     fs::rename(&aside, &path).unwrap();
     journal.commit(b"two\n").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    fs::File::options().write(true).open(&path).unwrap().set_len(4).unwrap();
+    assert!(journal.commit(b"three\n").is_err());
 }

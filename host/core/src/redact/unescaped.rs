@@ -1,7 +1,7 @@
 //! A text as it reads where nothing in it is escaped, and where each part of it stands in the text itself.
 //!
 //! An encoder may escape any letter of a value, and another one all but that: they cannot be listed as spellings. So the
-//! escapes of JSON and the character references of HTML are read, up to three of them in one another.
+//! escapes of JSON, the character references of HTML and percent signs are read, up to three of them in one another.
 //!
 //! It refuses to know what is looked for. Its memory is bounded by twice that of the text.
 
@@ -9,10 +9,42 @@
 const ROUNDS: usize = 3;
 
 /// The references of HTML that encoders write by name.
-const NAMED: [(&str, char); 5] = [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];
+const NAMED: [(&str, char); 31] = [
+    ("&amp;", '&'),
+    ("&lt;", '<'),
+    ("&gt;", '>'),
+    ("&quot;", '"'),
+    ("&apos;", '\''),
+    ("&excl;", '!'),
+    ("&num;", '#'),
+    ("&dollar;", '$'),
+    ("&percnt;", '%'),
+    ("&lpar;", '('),
+    ("&rpar;", ')'),
+    ("&ast;", '*'),
+    ("&plus;", '+'),
+    ("&comma;", ','),
+    ("&period;", '.'),
+    ("&sol;", '/'),
+    ("&colon;", ':'),
+    ("&semi;", ';'),
+    ("&equals;", '='),
+    ("&quest;", '?'),
+    ("&commat;", '@'),
+    ("&lsqb;", '['),
+    ("&bsol;", '\\'),
+    ("&rsqb;", ']'),
+    ("&Hat;", '^'),
+    ("&lowbar;", '_'),
+    ("&grave;", '`'),
+    ("&lcub;", '{'),
+    ("&vert;", '|'),
+    ("&rcub;", '}'),
+    ("&hyphen;", '\u{2010}'),
+];
 
-/// Longest character reference by number, bytes: `&#x10FFFF;`.
-const REFERENCE: usize = 10;
+/// Most digits of a character reference by number that are read, zeros in front among them.
+const DIGITS: usize = 32;
 
 /// The text, and what was done to get to it.
 pub(super) struct Unescaped {
@@ -26,7 +58,7 @@ struct Round(Vec<(u32, u32)>);
 impl Unescaped {
     /// None where nothing is escaped that the spellings of a value do not have.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let worthwhile = text.contains("\\u") || text.contains("\\/") || text.contains('&');
+        let worthwhile = text.contains("\\u") || text.contains("\\/") || text.contains(['&', '%']);
         if !worthwhile || u32::try_from(text.len()).is_err() {
             return None;
         }
@@ -62,7 +94,7 @@ impl Round {
 /// The text with every escape read once; none where there is none.
 fn unescape(text: &str) -> Option<(String, Round)> {
     let (mut plain, mut behind, mut done, mut at) = (String::new(), Vec::new(), 0, 0);
-    while let Some(found) = text[at..].find(['\\', '&']) {
+    while let Some(found) = text[at..].find(['\\', '&', '%']) {
         let start = at + found;
         let Some((character, length)) = escape(&text[start..]) else {
             at = start + 1;
@@ -82,8 +114,10 @@ fn unescape(text: &str) -> Option<(String, Round)> {
 
 /// The character that an escape at the beginning stands for, and the bytes that it takes.
 fn escape(text: &str) -> Option<(char, usize)> {
-    if text.starts_with('&') {
-        return reference(text);
+    match text.as_bytes().first()? {
+        b'&' => return reference(text),
+        b'%' => return percent(text),
+        _ => {}
     }
     let plain = match text.as_bytes().get(1)? {
         b'u' => return unicode(text),
@@ -117,13 +151,23 @@ fn reference(text: &str) -> Option<(char, usize)> {
     if let Some((name, character)) = NAMED.iter().find(|(name, _)| text.starts_with(name)) {
         return Some((*character, name.len()));
     }
-    let end = text.bytes().take(REFERENCE).position(|byte| byte == b';')?;
-    let number = text.get(..end)?.strip_prefix("&#")?;
-    let number = match number.strip_prefix(['x', 'X']) {
-        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
-        None => number.parse().ok()?,
+    let number = text.strip_prefix("&#")?;
+    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => (digits, 16),
+        None => (number, 10),
     };
-    Some((char::from_u32(number)?, end + 1))
+    let count = digits.bytes().take(DIGITS).take_while(|byte| char::from(*byte).is_digit(radix)).count();
+    let number = u32::from_str_radix(&digits[..count], radix).ok()?;
+    // Browsers do without the semicolon.
+    let semicolon = usize::from(digits[count..].starts_with(';'));
+    Some((char::from_u32(number)?, text.len() - digits.len() + count + semicolon))
+}
+
+/// An encoded byte that is a character by itself.
+fn percent(text: &str) -> Option<(char, usize)> {
+    let digits = text.get(1..3).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+    let byte = u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii)?;
+    Some((char::from(byte), 3))
 }
 
 #[cfg(test)]
@@ -144,12 +188,13 @@ mod tests {
         assert_eq!(stands_for(r#"x\\u0063\\\\u0064\/e"#, "cd/"), r"\\u0063\\\\u0064\/");
         assert_eq!(stands_for("a\u{e9}&amp;&#x41;&#66;c", "&AB"), "&amp;&#x41;&#66;");
         assert_eq!(stands_for(r"a\u0026amp;b", "a&b"), r"a\u0026amp;b");
+        assert_eq!(stands_for("x&#83e&#x00000053;&sol;%41b", "SeS/Ab"), "&#83e&#x00000053;&sol;%41b");
         assert_eq!(stands_for(r"a\ud83d\ude00b", "\u{1f600}"), r"\ud83d\ude00");
     }
 
     #[test]
     fn what_is_no_escape_stays() {
-        for text in [r"C:\users \u12 \ud83d x", "a & b &nosuch; &#; &#x110000; &", r"\u+123 \"] {
+        for text in [r"C:\users \u12 \ud83d x", "a & b &nosuch; &#; &#x110000; & 100% %zz %e9", r"\u+123 \"] {
             assert!(Unescaped::of(text).is_none(), "{text}");
         }
         assert!(Unescaped::of("plain").is_none());

@@ -26,7 +26,10 @@ const RUNNERS: [&str; 28] = [
 /// Beginnings of names of further ones, with a version behind it.
 const RUNNERS_WITH_VERSIONS: [&str; 3] = ["python", "pypy", "lua"];
 /// Their flags that a folder with code follows.
-const FOLDER_FLAGS: [&str; 10] = [
+const FOLDER_FLAGS: [&str; 13] = [
+    "--chdir",
+    "--wd",
+    "--working-directory",
     "-C",
     "--cwd",
     "--dir",
@@ -39,11 +42,45 @@ const FOLDER_FLAGS: [&str; 10] = [
     "--with-editable",
 ];
 /// Programs that start the one that their arguments name, behind options and values of theirs.
-const STARTERS: [&str; 9] = ["chrt", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout"];
+const STARTERS: [&str; 33] = [
+    "busybox",
+    "catchsegv",
+    "chroot",
+    "chrt",
+    "dbus-run-session",
+    "direnv",
+    "doas",
+    "fakeroot",
+    "firejail",
+    "flock",
+    "ionice",
+    "nice",
+    "nohup",
+    "nsenter",
+    "numactl",
+    "prlimit",
+    "proot",
+    "runuser",
+    "script",
+    "setpriv",
+    "setsid",
+    "stdbuf",
+    "strace",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "unbuffer",
+    "unshare",
+    "watch",
+    "xargs",
+    "xvfb-run",
+];
 /// Options of `env` that a value follows.
 const ENV_VALUES: [&str; 6] = ["-u", "--unset", "-C", "--chdir", "-a", "--argv0"];
 /// Variables that have a program load something, or say where it looks for settings and packages.
-const LOADING: [&str; 43] = [
+const LOADING: [&str; 44] = [
     "BASH_ENV",
     "BUNDLE_GEMFILE",
     "BUN_INSTALL",
@@ -71,6 +108,7 @@ const LOADING: [&str; 43] = [
     "NPM_CONFIG_GLOBALCONFIG",
     "NPM_CONFIG_PREFIX",
     "NPM_CONFIG_USERCONFIG",
+    "PATH",
     "PERL5LIB",
     "PERL5OPT",
     "PHPRC",
@@ -120,12 +158,11 @@ impl fmt::Display for Exposed {
 
 /// Finds the first way for a guest to have its own code run by this program, or by one that it starts.
 pub(super) fn find(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
-    let inner = || {
-        let Started { words, cwd, variables } = started(program)?;
+    let of = |Started { words, cwd, variables }: Started| {
         let (command, args) = words.split_first()?;
         find(Starting { command, args, cwd: cwd.as_deref(), variables: &variables, ..program }, writable)
     };
-    itself(program, writable).or_else(inner)
+    itself(program, writable).or_else(|| of(started(program)?))
 }
 
 /// What a program starts that only starts another one.
@@ -141,10 +178,18 @@ fn started(program: Starting<'_>) -> Option<Started> {
     if name == "env" {
         all.read_env(program.args);
     } else if STARTERS.contains(&name) {
-        let is_own = |arg: &&String| arg.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-        all.words = program.args.iter().skip_while(is_own).cloned().collect();
+        // Which of the words before it are values of options nobody knows.
+        let is_other =
+            |word: &&String| word.starts_with('-') || programs::find(word, program.cwd, program.path).is_none();
+        all.words = program.args.iter().skip_while(is_other).cloned().collect();
     }
+    // It is shorter than what it is in.
     (!all.words.is_empty()).then_some(all)
+}
+
+/// `--chdir`, which may be cut.
+fn is_chdir(flag: &str) -> bool {
+    flag.len() > 2 && "--chdir".starts_with(flag)
 }
 
 impl Started {
@@ -160,14 +205,17 @@ impl Started {
                 _ => (arg.as_str(), None),
             };
             let value = match value {
-                None if ENV_VALUES.contains(&flag) || matches!(flag, "-S" | "--split-string") => {
+                None if ENV_VALUES.contains(&flag) || is_chdir(flag) || matches!(flag, "-S" | "--split-string") => {
                     args.next().map(String::as_str)
                 }
                 value => value,
             };
             match (flag, value, arg.split_once('=')) {
-                ("-C" | "--chdir", Some(folder), _) => self.cwd = from(self.cwd.as_deref(), folder),
+                (flag, Some(folder), _) if flag == "-C" || is_chdir(flag) => {
+                    self.cwd = from(self.cwd.as_deref(), folder);
+                }
                 ("-S" | "--split-string", Some(text), _) => {
+                    let text = text.replace(['\'', '"', '\\'], "");
                     let words: Vec<String> = text.split_whitespace().map(str::to_owned).chain(args.cloned()).collect();
                     return self.read_env(&words);
                 }
@@ -201,10 +249,11 @@ fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
         })
     };
     let of_variable = || {
-        let loading = program.variables.iter().filter(|(name, _)| LOADING.contains(&name.to_uppercase().as_str()));
+        let is_loading = |name: &str| has_script(program) || LOADING.contains(&name.to_uppercase().as_str());
+        let loading = program.variables.iter().filter(|(name, _)| is_loading(name));
         let mut paths = loading.flat_map(|(name, value)| {
             let is_path = |part: &&str| part.contains('/') || (program.cwd.is_some() && !part.is_empty());
-            value.split([':', ' ', '=', ',']).filter(is_path).map(move |part| (name, part))
+            value.split([':', ' ', '=', ',']).filter(is_path).map(move |part| (name, attached(part)))
         });
         paths.find_map(|(name, part)| exposed(format!("{part} in its variable {name}"), &from(program.cwd, part)?))
     };
@@ -220,16 +269,20 @@ fn from(cwd: Option<&Path>, path: &str) -> Option<PathBuf> {
 /// Arguments that are code, as far as that can be told, with the paths that they are.
 fn code_among(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
     let args = program.args;
-    let runs_folders = is_runner(program.command);
+    let runs_folders = is_runner(program.command) || STARTERS.contains(&file_name(program.command));
+    let has_script = has_script(program);
     let first_word = args.iter().position(|arg| !arg.starts_with('-'));
     let of = move |(at, arg): (usize, &'_ String)| -> Option<PathBuf> {
         let (flag, value) = match arg.split_once('=').filter(|_| arg.starts_with('-')) {
             Some((flag, value)) => (Some(flag), value),
             None => (at.checked_sub(1).map(|before| args[before].as_str()), arg.as_str()),
         };
+        let value = attached(value);
         let path = from(program.cwd, value).filter(|_| !value.is_empty())?;
-        let takes_folder =
-            runs_folders && (first_word == Some(at) || flag.is_some_and(|flag| FOLDER_FLAGS.contains(&flag)));
+        let is_flagged = arg.starts_with('-') && !arg.starts_with("--") && value.starts_with('/')
+            || flag.is_some_and(|flag| FOLDER_FLAGS.contains(&flag));
+        // A script may do anything with what it is given.
+        let takes_folder = has_script || runs_folders && (first_word == Some(at) || is_flagged);
         // A file that is not there yet could be made.
         (takes_folder || (!path.is_dir() && value.contains('/')) || path.is_file()).then_some(path)
     };
@@ -247,12 +300,23 @@ fn scripts(args: &[String]) -> impl Iterator<Item = &str> {
 /// starts in a folder that somebody chose, by its name alone.
 fn names(script: &str, folder: &str, cwd: Option<&Path>) -> bool {
     let name = file_name(folder);
+    let changes_folder = script.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "cd" | "pushd"));
     let is_edge = |c: Option<char>| c.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.')));
     let by_name = |(at, _): (usize, &str)| {
         let (before, after) = (script[..at].chars().next_back(), script[at + name.len()..].chars().next());
-        is_edge(after) && (before == Some('/') || (cwd.is_some() && is_edge(before)))
+        is_edge(after) && (before == Some('/') || ((cwd.is_some() || changes_folder) && is_edge(before)))
     };
     script.contains(folder) || (!name.is_empty() && script.match_indices(name).any(by_name))
+}
+
+/// The path in a flag that it is attached to, as in `-I/path`.
+fn attached(text: &str) -> &str {
+    text.find('/').filter(|_| text.starts_with('-')).map_or(text, |at| &text[at..])
+}
+
+/// Whether it is told in full what to do, with arguments and variables for that.
+fn has_script(program: Starting<'_>) -> bool {
+    is_runner(program.command) && scripts(program.args).next().is_some()
 }
 
 fn file_name(path: &str) -> &str {
@@ -323,8 +387,19 @@ mod tests {
             (&["/usr/bin/env", "--chdir=../guest", "python3"], Some("@o"), &[], "its folder"),
             (&["env", "-i", "-u", "X", "PYTHONPATH=@g", "python3", "-m", "x"], None, &[], "its variable PYTHONPATH"),
             (&["env", "-S", "HOME=@g python3", "-m", "x"], None, &[], "its variable HOME"),
-            (&["nice", "-n", "5", "timeout", "10s", "env", "-C@g", "npx", "x"], None, &[], "its folder"),
+            (&["nice", "-n", "5", "timeout", "10s", "env", "-C@g", "npx", "x"], None, &[], "its argument"),
             (&["setsid", "python3", "@g/package"], None, &[], "its argument"),
+            (&["timeout", "-s", "KILL", "9", "env", "-C", "@g", "sh", "x"], None, &[], "its argument"),
+            (&["env", "PATH=@g:/usr/bin", "tool"], None, &[], "its variable PATH"),
+            (&["env", "--chd=@g", "sh", "x"], None, &[], "its folder"),
+            (&["env", "-S", "-C '@g' sh x"], None, &[], "its folder"),
+            (&["perl", "-I@g", "-mX"], None, &[], "its argument"),
+            (&["perl", "-e", "1"], None, &[("PERL5OPT", "-I@g")], "its variable PERL5OPT"),
+            (&["make", "-C@g"], None, &[], "its argument"),
+            (&["setpriv", "--wd", "@g", "sh", "x"], None, &[], "its argument"),
+            (&["sh", "-c", "cd \"$1\" && exec ./x", "_", "@g"], None, &[], "its argument"),
+            (&["sh", "-c", "cd \"$D\" && exec ./x"], None, &[("D", "@g")], "its variable D"),
+            (&["sh", "-c", "cd; cd guest; ./x"], None, &[], "its argument"),
             (&["sh", "-c", "cd .. && cd guest && exec npm start"], Some("@o"), &[], "its argument"),
             (&["sh", "-c", "cd ~/guest; exec npm start"], None, &[], "its argument"),
             (&["bash", "-c", "exec node $HOME/guest/x.js"], None, &[], "its argument"),
@@ -348,7 +423,8 @@ mod tests {
             (&["timeout", "5"], None),
             (&["env"], None),
         ] {
-            assert_eq!(said(words, cwd, &[("ROOT", "@g")]), None, "{words:?}");
+            let variables: &[_] = if words[0] == "sh" { &[] } else { &[("ROOT", "@g")] };
+            assert_eq!(said(words, cwd, variables), None, "{words:?}");
         }
     }
 }

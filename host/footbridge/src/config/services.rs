@@ -11,6 +11,7 @@ use std::{
 
 use footbridge_core::{
     names::ServerName,
+    public_address::is_public,
     secret::Secret,
     service::{RequestPattern, ServiceRules},
     settings_file::{File, Mistake},
@@ -124,7 +125,7 @@ fn hint(known: &[String]) -> String {
 const PROXY: &str = "http://session:{token}@{authority}";
 
 /// Whether this is a host and a port, with `*.` in front at most.
-fn host_pattern(text: &str) -> Result<(), String> {
+fn host_pattern(text: &str, allow_private: bool) -> Result<(), String> {
     let said = || {
         format!("{text:?} is no host with its port: write it as in \"files.example:443\" or \"*.files.example:443\"")
     };
@@ -135,7 +136,14 @@ fn host_pattern(text: &str) -> Result<(), String> {
         !label.is_empty() && label.bytes().all(known)
     };
     let fits = host.split('.').all(is_label) && port.parse::<u16>().is_ok_and(|port| port > 0);
-    if fits { Ok(()) } else { Err(said()) }
+    let leads_inside = host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| !is_public(ip));
+    match (fits, leads_inside && !allow_private) {
+        (false, _) => Err(said()),
+        (true, true) => Err(format!("{text:?} is private; set allow_private = true if that is meant")),
+        (true, false) => Ok(()),
+    }
 }
 
 struct Meaning<'a> {
@@ -192,7 +200,7 @@ impl Meaning<'_> {
             [("allow", &written.allow, "CONNECT", ""), ("plain", &written.plain, "GET", "/**")]
         {
             for host in hosts {
-                match host_pattern(host) {
+                match host_pattern(host, written.allow_private) {
                     Ok(()) => requests.extend(format!("{method} /{host}{below}").parse()),
                     Err(what) => self.mistakes.push(self.file.mistake(&["tunnels", key].map(str::to_owned), what)),
                 }
@@ -344,6 +352,8 @@ mod tests {
         assert_eq!(tunnels.environment["https_proxy"], PROXY);
         let mistakes =
             |text: &str| super::tests::found(text).mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(mistakes("[tunnels]\nallow = [\"127.0.0.1:443\"]\n")[0].contains("allow_private"));
+        assert!(mistakes("[tunnels]\nplain = [\"localhost:80\"]\nallow_private = true\n").is_empty());
         for bad in
             ["a.test", "A.test:443", "*:443", "a.*:443", "a.test:0", "a.test:https", "https://a.test:443", "[::1]:443"]
         {

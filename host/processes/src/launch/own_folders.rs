@@ -2,9 +2,15 @@
 //!
 //! An MCP server is a program of the same user, so permissions keep it from nothing. Its mount namespace does: state and
 //! sockets show as empty folders, and the configuration can only be read. So it cannot accept its own changed
-//! definitions, answer for a person, lock the store, or replace the record's file.
+//! definitions, answer for a person, lock the store, or replace the record's file. The folders above are mounts of their
+//! own, which cannot be renamed from inside: another one in their place would be taken for ours at the next start.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::{AccessFlags, access};
 
 use super::{StartFolder, StartFolders};
 use crate::file_plan::{FileAccess, FilePlan, FileStep};
@@ -25,15 +31,26 @@ impl OwnFolders {
     pub(super) fn plan(&self, start: Option<&StartFolder>) -> FilePlan {
         let hidden: Vec<FileStep> = self.hidden.iter().filter_map(|path| step(path, FileAccess::Empty)).collect();
         let is_hidden = |path: &Path| hidden.iter().any(|above| path.ancestors().skip(1).any(|up| up == above.path));
+        for path in &self.read_only {
+            // One that a program made would be obeyed. Where it cannot be made, no program of this user can either.
+            let _made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        }
         let read_only = self.read_only.iter().filter_map(|path| step(path, FileAccess::ReadOnly));
         // One below another is hidden with it.
         let all = hidden.iter().cloned().chain(read_only);
         let mut steps: Vec<FileStep> = all.filter(|one| !is_hidden(Path::new(&one.path))).collect();
+        steps.extend(steps.iter().flat_map(|step| pins(Path::new(&step.path))).collect::<Vec<_>>());
         steps.extend(start.and_then(|start| step(start.path(), FileAccess::Writable)));
         steps.sort_by(|one, other| one.path.cmp(&other.path));
         steps.dedup_by(|one, other| one.path == other.path);
         FilePlan::new(steps, std::ffi::OsString::new(), Vec::new())
     }
+}
+
+/// The folders above this one that this user could rename.
+fn pins(path: &Path) -> Vec<FileStep> {
+    let can_rename = |above: &&Path| above.parent().is_some_and(|parent| access(parent, AccessFlags::W_OK).is_ok());
+    path.ancestors().skip(1).filter(can_rename).filter_map(|above| step(above, FileAccess::Writable)).collect()
 }
 
 /// The step at what this path resolves to: a link on the way would be refused where the step is taken.
@@ -66,12 +83,15 @@ mod tests {
         };
         let start = own.start.make().unwrap();
         let plan = own.plan(Some(&start));
+        let seen =
+            seen(&plan).into_iter().filter(|(path, _)| path.starts_with(&base) && *path != base).collect::<Vec<_>>();
         let expected = [
             (config.as_path(), FileAccess::ReadOnly),
             (state.as_path(), FileAccess::Empty),
             (start.path(), FileAccess::Writable),
         ];
-        assert_eq!(seen(&plan), expected);
+        assert_eq!(seen, expected);
+        assert!(plan.steps.iter().any(|step| step.path == base && step.access == FileAccess::Writable), "its parent");
     }
 
     #[test]
@@ -79,6 +99,6 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let own = OwnFolders { hidden: vec![base.path().to_owned(), "/".into()], ..OwnFolders::default() };
         let base = base.path().canonicalize().unwrap();
-        assert_eq!(seen(&own.plan(None)), [(base.as_path(), FileAccess::Empty)]);
+        assert_eq!(seen(&own.plan(None)).pop(), Some((base.as_path(), FileAccess::Empty)));
     }
 }

@@ -1,10 +1,10 @@
-//! The three standard streams of a sandboxed command: what leads no further than itself it gets as it is, and everything
-//! else is carried through a pipe.
+//! The three standard streams of a sandboxed command: terminals of its own and devices that hold nothing it gets as they
+//! are, and everything else is carried through a pipe.
 //!
 //! A descriptor is more than what is read or written through it. By one of a folder the command reaches every file
 //! above it; a file that was opened to read can be opened again to write, a log that only grows can be cut, and the mode
-//! of either can be changed. So it gets pipes, sockets, terminals of its own and devices that hold nothing, and of a
-//! file its bytes.
+//! of either can be changed. A socket that is connected can be connected elsewhere, and the pipe of a shell's loop can be
+//! written by whoever reads it. So it gets bytes, by a pipe that nobody else has.
 //!
 //! A file on standard input stands, when the command has ended, behind what the command read, as it does without a
 //! sandbox: what reads on from there, as a shell's loop does, finds the rest.
@@ -22,14 +22,11 @@ use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{major, minor};
-use nix::sys::statfs::{FsType, fstatfs};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 
 use crate::keeper::ProgramStream;
 
-/// Of linux/magic.h: pipes without a name.
-const PIPEFS: FsType = FsType(0x5049_5045);
 /// Minor numbers of the memory devices that hold nothing: null, zero, full, random, urandom.
 const HOLD_NOTHING: [u64; 5] = [3, 5, 7, 8, 9];
 /// The number of the memory devices.
@@ -135,15 +132,11 @@ fn way(name: &'static str, file: &File) -> Result<Way, StreamError> {
     if kind.is_dir() {
         return Err(StreamError::Folder(name));
     }
-    let has_no_name =
-        || fstatfs(file).map(|system| system.filesystem_type() == PIPEFS).map_err(|errno| io(errno.into()));
-    let leads_nowhere = kind.is_socket()
-        || (kind.is_fifo() && has_no_name()?)
-        || (kind.is_char_device() && major(device) == MEMORY_DEVICES && HOLD_NOTHING.contains(&minor(device)));
-    if leads_nowhere {
+    if kind.is_char_device() && major(device) == MEMORY_DEVICES && HOLD_NOTHING.contains(&minor(device)) {
         return Ok(Way::Itself);
     }
-    let is_stream = kind.is_file() || kind.is_fifo() || kind.is_char_device() || kind.is_block_device();
+    let is_device = kind.is_char_device() || kind.is_block_device();
+    let is_stream = kind.is_file() || kind.is_fifo() || kind.is_socket() || is_device;
     if is_stream { Ok(Way::Carried) } else { Err(StreamError::NoStream(name)) }
 }
 
@@ -189,7 +182,12 @@ impl Carriers {
         // It carries one answer.
         let (done, ended) = mpsc::sync_channel(1);
         thread::Builder::new().name(name.replace("standard ", "std")).spawn(move || {
-            let copied = io::copy(&mut reader, &mut file).map(drop).map_err(|error| (name, error));
+            let copied = match io::copy(&mut reader, &mut file) {
+                // Who read it left: the command hears of it as its own pipe is gone.
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err((name, error)),
+                _ => Ok(()),
+            };
+            drop(reader);
             // Nobody waits where the harness itself ends.
             let _ = done.send(copied);
         })?;
@@ -201,9 +199,12 @@ impl Carriers {
     pub async fn feed(&mut self) -> std::convert::Infallible {
         if let Some(input) = &mut self.input
             && let Err(error) = input.feed().await
-            && error.kind() != io::ErrorKind::BrokenPipe
         {
-            tracing::warn!(%error, "standard input cannot be read on");
+            // Its end is all that the command hears of it.
+            input.writer = None;
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                tracing::warn!(%error, "standard input cannot be read on");
+            }
         }
         std::future::pending().await
     }
@@ -272,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_no_further_is_given_and_a_file_is_carried() {
+    fn only_what_holds_nothing_is_given_and_everything_else_is_carried() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let fifo = File::options().read(true).write(true).open(fifo).unwrap();
-        assert_eq!(way_of(io::pipe().unwrap().0).unwrap(), Way::Itself);
-        assert_eq!(way_of(UnixStream::pair().unwrap().0).unwrap(), Way::Itself);
+        assert_eq!(way_of(io::pipe().unwrap().0).unwrap(), Way::Carried);
+        assert_eq!(way_of(UnixStream::pair().unwrap().0).unwrap(), Way::Carried);
         assert_eq!(way_of(File::open("/dev/null").unwrap()).unwrap(), Way::Itself);
         assert_eq!(way_of(fifo).unwrap(), Way::Carried);
         assert_eq!(way_of(tempfile::tempfile().unwrap()).unwrap(), Way::Carried);

@@ -10,6 +10,7 @@ use std::{
     io::IsTerminal as _,
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -129,7 +130,7 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         ApprovalsCommand::Allow { id, remember, fields, content, yes } => {
             let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };
             let mut clients = connect(runtime)?;
-            if !yes && is_on_a_terminal() {
+            if !yes && std::io::stdin().is_terminal() {
                 confirm(&ask_all(&mut clients, &ShowApproval { id: id.to_string() })?)?;
             }
             ask_all(&mut clients, &asked)?;
@@ -156,8 +157,18 @@ fn is_on_a_terminal() -> bool {
 }
 
 fn columns() -> Option<u16> {
-    window::size(std::io::stdout()).map(|(_, columns)| columns)
+    window::size(std::io::stderr()).map(|(_, columns)| columns)
 }
+
+/// How long nothing that is typed counts.
+const UNHEARD: Duration = Duration::from_millis(500);
+
+/// There is a person, and nothing to show it on.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "what would be allowed cannot be shown, as standard error is no terminal: with --yes it counts as read elsewhere"
+)]
+struct NotShown;
 
 /// The person did not say yes to what they saw.
 #[derive(Debug, thiserror::Error)]
@@ -166,10 +177,14 @@ struct NotConfirmed;
 
 /// Shows all of what would be allowed, and takes the word for it: what is allowed was on the screen.
 fn confirm(shown: &ApprovalShown) -> anyhow::Result<()> {
-    report::out(&show::whole(shown, columns()))?;
-    // What was typed before it was all there counts for nothing.
+    if !std::io::stderr().is_terminal() {
+        return Err(NotShown.into());
+    }
+    report::note(&show::whole(shown, columns()));
+    // What was typed before it was all there, and in the first half second, counts for nothing.
+    thread::sleep(UNHEARD);
     nix::sys::termios::tcflush(std::io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH)?;
-    report::out("\nType allow and Enter to allow this: ")?;
+    report::note("Type allow and Enter to allow this:");
     let mut word = String::new();
     std::io::stdin().read_line(&mut word)?;
     if word.trim() == "allow" { Ok(()) } else { Err(NotConfirmed.into()) }

@@ -59,7 +59,11 @@ impl Services {
             .unwrap();
         }
         let (port, ca, plain) = (origin.port, authority.display(), tunnels::plain_origin());
-        writeln!(text, "[tunnels]\nallow = [\"localhost:{port}\"]\nplain = [\"localhost:{plain}\"]").unwrap();
+        writeln!(
+            text,
+            "[tunnels]\nallow = [\"localhost:{port}\"]\nplain = [\"localhost:{plain}\"]\nallow_private = true"
+        )
+        .unwrap();
         writeln!(
             text,
             "[services.model]\npreset = \"anthropic\"\nurl = \"https://localhost:{port}/api\"\ncredential = \"{KEY}\"\n\

@@ -59,7 +59,7 @@ fn python(more: Value) -> Servers {
 
 /// A script that leaves a mark where no sandbox could.
 fn mark(host: &Host) -> (PathBuf, String) {
-    let mark = host.state().join("mark");
+    let mark = host.path().join("mark");
     (mark.clone(), format!("#!/bin/sh\ntouch {}\n", mark.display()))
 }
 

@@ -23,6 +23,8 @@ const RUNNERS: [&str; 28] = [
     "bash", "bun", "bunx", "cargo", "dash", "deno", "fish", "go", "hatch", "java", "make", "node", "nodejs", "npm",
     "npx", "pdm", "perl", "php", "pipx", "pnpm", "pnpx", "poetry", "ruby", "sh", "uv", "uvx", "yarn", "zsh",
 ];
+/// Those of them for which any argument and variable may be a folder to go to.
+const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 /// Beginnings of names of further ones, with a version behind it.
 const RUNNERS_WITH_VERSIONS: [&str; 3] = ["python", "pypy", "lua"];
 /// Their flags that a folder with code follows.
@@ -314,9 +316,9 @@ fn attached(text: &str) -> &str {
     text.find('/').filter(|_| text.starts_with('-')).map_or(text, |at| &text[at..])
 }
 
-/// Whether it is told in full what to do, with arguments and variables for that.
+/// Whether it is a shell that is told in full what to do, with arguments and variables for that.
 fn has_script(program: Starting<'_>) -> bool {
-    is_runner(program.command) && scripts(program.args).next().is_some()
+    SHELLS.contains(&file_name(program.command)) && scripts(program.args).next().is_some()
 }
 
 fn file_name(path: &str) -> &str {
@@ -394,7 +396,7 @@ mod tests {
             (&["env", "--chd=@g", "sh", "x"], None, &[], "its folder"),
             (&["env", "-S", "-C '@g' sh x"], None, &[], "its folder"),
             (&["perl", "-I@g", "-mX"], None, &[], "its argument"),
-            (&["perl", "-e", "1"], None, &[("PERL5OPT", "-I@g")], "its variable PERL5OPT"),
+            (&["perl", "-mX"], None, &[("PERL5OPT", "-I@g")], "its variable PERL5OPT"),
             (&["make", "-C@g"], None, &[], "its argument"),
             (&["setpriv", "--wd", "@g", "sh", "x"], None, &[], "its argument"),
             (&["sh", "-c", "cd \"$1\" && exec ./x", "_", "@g"], None, &[], "its argument"),
@@ -418,6 +420,7 @@ mod tests {
             (&["npx", "-y", "@modelcontextprotocol/server-filesystem", "@g", "@g/package"], None),
             (&["mcp-server-git", "--repository", "@g"], None),
             (&["python3", "server.py"], None),
+            (&["python3", "-c", "import server", "@g"], None),
             (&["env", "X=1", "npx", "-y", "server-filesystem", "@g"], None),
             (&["sh", "-c", "exec guest --of ~/guests /not-guest"], None),
             (&["timeout", "5"], None),

@@ -24,7 +24,8 @@ impl Node {
                 let mut option = "";
                 let shown = elements.iter().map(|element| {
                     let shown = element.shown(option);
-                    option = element.text().filter(|text| text.starts_with('-') && !text.contains('=')).unwrap_or_default();
+                    option =
+                        element.text().filter(|text| text.starts_with('-') && !text.contains('=')).unwrap_or_default();
                     shown
                 });
                 Value::Array(shown.collect())

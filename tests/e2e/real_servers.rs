@@ -12,9 +12,9 @@ fn host(servers: &Servers) -> Host {
     Host::with(servers).settings("[limits.calls]\nserver_wait = \"29s\"\n")
 }
 
-/// Runs a script inside, with a check after each line that it went well.
+/// Runs a script inside, with a check after each line that it went well; in the form that scripts get.
 fn inside(host: &Host, script: &str) -> Vec<String> {
-    let ran = host.runs_script(&format!("set -eu\n{script}"));
+    let ran = host.runs_script(&format!("set -eu\nunset TOOL_CLI_STYLE\n{script}"));
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{ran:?}");
     ran.stdout.lines().map(str::to_owned).collect()
 }

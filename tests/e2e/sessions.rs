@@ -83,7 +83,8 @@ fn a_socket_can_be_reached_by_its_own_user_alone() {
 fn a_slow_call_of_one_server_holds_up_no_other() {
     let mut tape = Tape::new();
     let servers = Servers::none().recording("stuck", &["never-answers-call"], &tape).misbehaving("ok", &["ok"]);
-    let bridge = Host::with(&servers).opens();
+    let four = "[limits.calls]\nin_flight_per_session_and_server = 4\n";
+    let bridge = Host::with(&servers).settings(four).opens();
     let stuck: Vec<_> =
         (0..4).map(|_| bridge.guest.starts_to_ask("callTool", json!({"server": "stuck", "tool": "echo"}))).collect();
     (0..4).for_each(|_| drop(tape.hears("tools/call")));

@@ -85,12 +85,12 @@ fn fifty_at_once_come_back_whole() {
 fn a_hundred_cut_in_the_middle_leave_nothing() {
     let (_folder, harness, to) = firecracker_s();
     let relay = Relay::start(&to, &[]);
-    // One that stays, and one that is cut: what the relay needs once is there before it is measured.
+    // One that stays, and a hundred that are cut: what the relay needs once is there before it is measured.
     let stays = (relay.connect(), harness.accept().unwrap().0);
     comes_back_once(&stays);
     let descriptors = relay.descriptors() + SPARE_PIPES;
-    cut(&relay, &harness, 1);
-    until("the first one's release", || relay.descriptors() <= descriptors);
+    cut(&relay, &harness, 100);
+    until("the first ones' release", || relay.descriptors() <= descriptors);
     let memory = relay.memory();
     cut(&relay, &harness, 100);
     until("the descriptors' release", || relay.descriptors() <= descriptors);

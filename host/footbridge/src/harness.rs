@@ -86,20 +86,28 @@ pub struct Harness {
     operator_places: Arc<Semaphore>,
 }
 
-/// How long after a wave its memory is given back: once its last answers have ended, and once more when the threads that
-/// it was for have ended, too, which takes 10 s.
-const AFTER_WAVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(14)];
+/// How long after a wave its memory is given back: once its last answers have ended.
+const AFTER_WAVE: Duration = Duration::from_secs(1);
+
+/// How long after that it is given back once more: when the threads that it was for have ended, too, which takes 10 s.
+const AFTER_THREADS: Duration = Duration::from_secs(13);
 
 /// Gives memory back after each wave of connections, until the harness ends. It costs milliseconds, on a thread that
 /// serves nobody.
 async fn release_after_waves(connections: Connections, shutdown: CancellationToken) {
+    let release = || tokio::task::spawn_blocking(footbridge_processes::sys::release_free_memory);
     let each = async {
         loop {
             connections.ebbed().await;
-            for pause in AFTER_WAVE {
-                tokio::time::sleep(pause).await;
-                let _released = tokio::task::spawn_blocking(footbridge_processes::sys::release_free_memory).await;
+            // The next wave begins this anew: the last one's memory never waits for what an earlier one has left.
+            loop {
+                tokio::time::sleep(AFTER_WAVE).await;
+                let _released = release().await;
+                if tokio::time::timeout(AFTER_THREADS, connections.ebbed()).await.is_err() {
+                    break;
+                }
             }
+            let _released = release().await;
         }
     };
     shutdown.run_until_cancelled(each).await;

@@ -10,13 +10,12 @@ use std::{
     io::IsTerminal as _,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
 };
 
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::session::REFUSED;
+use super::{confirm::Asked, session::REFUSED};
 use crate::{
     approvers::prompt::WORDS,
     config::folders::Folders,
@@ -160,13 +159,10 @@ fn columns() -> Option<u16> {
     window::size(std::io::stderr()).map(|(_, columns)| columns)
 }
 
-/// How long nothing that is typed counts.
-const UNHEARD: Duration = Duration::from_millis(500);
-
 /// There is a person, and nothing to show it on.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "what would be allowed cannot be shown, as standard error is no terminal: with --yes it counts as read elsewhere"
+    "what would be allowed cannot be shown, as this process has no terminal: with --yes it counts as read elsewhere"
 )]
 struct NotShown;
 
@@ -177,17 +173,10 @@ struct NotConfirmed;
 
 /// Shows all of what would be allowed, and takes the word for it: what is allowed was on the screen.
 fn confirm(shown: &ApprovalShown) -> anyhow::Result<()> {
-    if !std::io::stderr().is_terminal() {
-        return Err(NotShown.into());
-    }
-    report::note(&show::whole(shown, columns()));
-    // What was typed before it was all there, and in the first half second, counts for nothing.
-    thread::sleep(UNHEARD);
-    nix::sys::termios::tcflush(std::io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH)?;
-    report::note("Type allow and Enter to allow this:");
-    let mut word = String::new();
-    std::io::stdin().read_line(&mut word)?;
-    if word.trim() == "allow" { Ok(()) } else { Err(NotConfirmed.into()) }
+    let mut person = Asked::find().ok_or(NotShown)?;
+    let text = format!("{}\n", show::whole(shown, columns()));
+    let agrees = person.agrees(&text, "Nothing was allowed yet.", "allow").context("cannot ask on the terminal")?;
+    if agrees { Ok(()) } else { Err(NotConfirmed.into()) }
 }
 
 fn field(text: &str) -> Result<(String, String), &'static str> {

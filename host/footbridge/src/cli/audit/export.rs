@@ -1,7 +1,7 @@
 //! `footbridge audit export`: records for other programs. Each says where it is from, which its line alone does not:
 //! the chain, the machine, and the labels of its session.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::ControlFlow};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BAD, Place, Printer};
 use crate::report;
-use footbridge_audit::read::{Calls, Lines, ReadRecord};
+use footbridge_audit::read::{Calls, ChainFolder, Lines, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
@@ -122,8 +122,26 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     if args.format == Format::Csv {
         printer.line(&row(COLUMNS.map(str::to_owned))?)?;
     }
+    each_record(&chains, |origin, record| {
+        if args.period.holds(record) {
+            printer.line(&written(args.format, &origin.fields, record)?)?;
+        }
+        Ok(if printer.is_left() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?
+    .map_or(Ok(0), |left_out| {
+        printer.flush()?;
+        left_out.status()
+    })
+}
+
+/// Goes through all records of these chains, each with where it is from, until it is told to stop. Lines that are no
+/// records are counted, where it went to the end.
+pub(super) fn each_record(
+    chains: &[ChainFolder],
+    mut each: impl FnMut(&Origin, &ReadRecord) -> anyhow::Result<ControlFlow<()>>,
+) -> anyhow::Result<Option<LeftOut>> {
     let mut left_out = 0;
-    for chain in &chains {
+    for chain in chains {
         let mut origins = Origins::of(&chain.name);
         for (_, path) in chain.files()? {
             let mut lines = Lines::open(&path, 0)?;
@@ -132,22 +150,24 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
                     left_out += 1;
                     continue;
                 };
-                let origin = origins.next(&record);
-                if args.period.holds(&record) {
-                    printer.line(&written(args.format, &origin, &record)?)?;
-                }
-                if printer.is_left() {
-                    return Ok(0);
+                if each(&origins.next(&record), &record)?.is_break() {
+                    return Ok(None);
                 }
             }
         }
     }
-    printer.flush()?;
-    if left_out > 0 {
-        report::error(&LeftOut(left_out).into());
-        return Ok(BAD);
+    Ok(Some(LeftOut(left_out)))
+}
+
+impl LeftOut {
+    /// Says them, if there are any.
+    pub(super) fn status(self) -> anyhow::Result<i32> {
+        if self.0 == 0 {
+            return Ok(0);
+        }
+        report::error(&self.into());
+        Ok(BAD)
     }
-    Ok(0)
 }
 
 impl Period {
@@ -181,8 +201,18 @@ fn with_origin(origin: &Map<String, Value>, record: &ReadRecord) -> String {
     format!("{},{}", line.strip_suffix('}').unwrap_or(line), SafeJson(&more[1..]))
 }
 
-/// Where the records of a chain are from.
-pub(super) struct Origins {
+/// Where a record is from.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// What its line does not say: the chain, the machine and the labels of its session.
+    pub(super) fields: Map<String, Value>,
+    /// The session and the server of its call, which an outcome has from its intent.
+    pub(super) session: String,
+    pub(super) server: String,
+}
+
+/// What the records of a chain so far say of those that follow.
+struct Origins {
     chain: String,
     host: Option<Value>,
     calls: Calls,
@@ -190,13 +220,13 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub(super) fn of(chain: &str) -> Self {
+    fn of(chain: &str) -> Self {
         Self { chain: chain.to_owned(), host: None, calls: Calls::default(), labels: HashMap::new() }
     }
 
     /// Of the next record.
-    pub(super) fn next(&mut self, record: &ReadRecord) -> Map<String, Value> {
-        let [session, ..] = self.calls.of(record);
+    fn next(&mut self, record: &ReadRecord) -> Origin {
+        let [session, server, _] = self.calls.of(record);
         match record.text("type").as_str() {
             "started" => self.host = record.fields.get("host").cloned(),
             "session" => {
@@ -208,7 +238,8 @@ impl Origins {
         let host = self.host.clone().map(|host| ("host", host));
         let labels = self.labels.get(&session).cloned().map(|labels| ("labels", labels));
         let all = [Some(("chain", self.chain.clone().into())), host, labels];
-        all.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect()
+        let fields = all.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect();
+        Origin { fields, session, server }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `footbridge audit usage`: what requests to services used, summed up.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, ops::ControlFlow, str::FromStr};
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -8,11 +8,11 @@ use footbridge_proto::text::Escaped;
 use serde_json::{Map, Value, json};
 
 use super::{
-    BAD, Place, Printer, Which,
-    export::{LeftOut, Origins, Period},
+    Place, Printer, Which,
+    export::{LeftOut, Origin, Period, each_record},
 };
-use crate::{cli::table::aligned, report};
-use footbridge_audit::read::{Calls, Lines, ReadRecord};
+use crate::cli::table::aligned;
+use footbridge_audit::read::ReadRecord;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -105,24 +105,14 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
     if chains.is_empty() {
         return place.nothing();
     }
-    let (mut usage, mut left_out) = (Usage::default(), 0);
-    for chain in &chains {
-        let (mut origins, mut calls) = (Origins::of(&chain.name), Calls::default());
-        for (_, path) in chain.files()? {
-            let mut lines = Lines::open(&path, 0)?;
-            while let Some(line) = lines.next_line()? {
-                let Some(record) = ReadRecord::parse(&line.bytes).filter(|_| line.is_whole) else {
-                    left_out += 1;
-                    continue;
-                };
-                let (origin, [session, service, _]) = (origins.next(&record), calls.of(&record));
-                let is_exchange = record.text("type") == "outcome" && record.fields.contains_key("status");
-                if is_exchange && args.which.is_asked_for(&session, &service) && args.period.holds(&record) {
-                    usage.add(keys(&args.by, &record, &origin, (&session, &service)), &record);
-                }
-            }
+    let mut usage = Usage::default();
+    let left_out = each_record(&chains, |origin, record| {
+        let is_exchange = record.text("type") == "outcome" && record.fields.contains_key("status");
+        if is_exchange && args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
+            usage.add(keys(&args.by, record, origin), record);
         }
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if usage.0.is_empty() {
         args.which.found_nothing("request to a service", &chains, place);
     } else {
@@ -131,23 +121,19 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
         text.lines().try_for_each(|line| printer.line(line))?;
         printer.flush()?;
     }
-    if left_out > 0 {
-        report::error(&LeftOut(left_out).into());
-        return Ok(BAD);
-    }
-    Ok(0)
+    left_out.map_or(Ok(0), LeftOut::status)
 }
 
 /// What an outcome is summed by; `-` where it says nothing of that.
-fn keys(by: &[By], outcome: &ReadRecord, origin: &Map<String, Value>, (session, service): (&str, &str)) -> Vec<String> {
+fn keys(by: &[By], outcome: &ReadRecord, origin: &Origin) -> Vec<String> {
     let day = || outcome.text("time").parse::<DateTime<Utc>>().map(|time| time.date_naive().to_string());
     let one = |by: &By| match by {
-        By::Session => session.to_owned(),
-        By::Service => service.to_owned(),
+        By::Session => origin.session.clone(),
+        By::Service => origin.server.clone(),
         By::Model => outcome.text("model"),
         By::Day => day().unwrap_or_default(),
         By::Label(name) => {
-            let label = origin.get("labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
+            let label = origin.fields.get("labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
             label.unwrap_or_default().to_owned()
         }
     };
@@ -197,11 +183,12 @@ mod tests {
             r#"{"type":"outcome","time":"2026-11-23T00:00:00Z","status":502,"sent":1,"received":0}"#,
         ]
         .map(record);
-        let origin: Map<String, Value> = serde_json::from_str(r#"{"labels":{"team":"a"}}"#).unwrap();
+        let fields = serde_json::from_str(r#"{"labels":{"team":"a"}}"#).unwrap();
+        let origin = Origin { fields, session: "s".into(), server: "svc".into() };
         let summed = |by: &[&str]| {
             let by: Vec<By> = by.iter().map(|word| word.parse().unwrap()).collect();
             let mut usage = Usage::default();
-            outcomes.iter().for_each(|one| usage.add(keys(&by, one, &origin, ("s", "svc")), one));
+            outcomes.iter().for_each(|one| usage.add(keys(&by, one, &origin), one));
             (table(&by, &usage), lines(&by, &usage).unwrap())
         };
         let (table, lines) = summed(&["service", "model"]);

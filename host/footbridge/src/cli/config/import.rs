@@ -104,7 +104,7 @@ fn import(args: &ImportArgs) -> anyhow::Result<i32> {
 
 fn asks(text: &str, new: &NewServers) -> anyhow::Result<bool> {
     let question = format!("Write this into {}?", plain(&new.path.display().to_string()));
-    let asked = Asked::find().map(|mut person| person.agrees(text, &question)).transpose();
+    let asked = Asked::find().map(|mut person| person.agrees(text, &question, "yes")).transpose();
     Ok(asked.context("cannot ask on the terminal")?.unwrap_or_else(|| {
         report::note("there is no terminal to ask on: use one, look with --dry-run, or say --yes");
         false

@@ -393,7 +393,7 @@ fn the_manual_and_the_skill_say_how_it_is_used() {
     let (code, skill, _) = run(&mut tool_cli(&bridge, &["skill"]));
     assert_eq!(code, Some(0));
     assert!(skill.starts_with("---\nname: tool-cli\ndescription: \"Calls the tools"), "{skill}");
-    assert!(skill.contains("- **w**: `t0`, ") && skill.contains("`t11`, ...\n- **x** (starting): "), "{skill}");
+    assert!(skill.contains("### w\n\n```text\nt0(") && skill.contains("\n### x (starting)\n"), "{skill}");
     assert!(skill.len() < 2_500, "{}", skill.len());
 }
 

@@ -3,7 +3,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use footbridge_tests::{Host, Servers};
+use footbridge_tests::{
+    Host, Servers, programs,
+    tasks::{TASKS, TaskFolder},
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -26,6 +29,32 @@ fn an_agent_finds_a_tool_calls_it_and_reads_what_it_needs() {
     let ran = host.runs_script("tool-cli demo get_wether '{}'");
     assert!(ran.stderr.contains("Hint: No tool has this name; did you mean \"get_weather\"?"), "{ran:?}");
     host.leaves_nothing_behind();
+}
+
+/// What the tasks of `docs/agents.md` may take in all.
+const MOST_COMMANDS: usize = 24;
+const MOST_BYTES: usize = 26_000;
+
+#[test]
+fn the_tasks_of_the_page_take_few_commands_and_little_to_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = TaskFolder::in_folder(folder.path());
+    let Some(servers) = tasks.servers("the_tasks_of_the_page_take_few_commands_and_little_to_read") else { return };
+    let bridge = Host::with(&servers).opens();
+    let env = tasks.environment(&bridge);
+    let costs: Vec<_> = TASKS.iter().map(|task| (task.name, tasks.does(task, 0, &env))).collect();
+    let commands: usize = costs.iter().map(|(_, cost)| cost.commands).sum();
+    let bytes: usize = costs.iter().map(|(_, cost)| cost.read.len()).sum();
+    let each: Vec<_> = costs.iter().map(|(name, cost)| (*name, cost.commands, cost.read.len())).collect();
+    assert!(commands <= MOST_COMMANDS && bytes <= MOST_BYTES, "{commands} commands, {bytes} bytes: {each:?}");
+    for (name, cost) in &costs {
+        let read = String::from_utf8_lossy(&cost.read);
+        assert!(!cost.has_trace() && !cost.has_picture(), "{name}: {read}");
+    }
+    let page = fs::read_to_string(programs::repository().join("docs/agents.md")).unwrap();
+    for (name, commands, _) in &each {
+        assert!(page.contains(&format!("\n| {name} | {commands}, ")), "docs/agents.md: {name} takes {commands}");
+    }
 }
 
 #[test]

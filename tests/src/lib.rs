@@ -28,6 +28,7 @@ mod real;
 mod running;
 mod servers;
 mod tape;
+pub mod tasks;
 pub mod vectors;
 
 use std::time::Duration;

@@ -2,7 +2,8 @@
 //!
 //! A word is found where its letters stand, in upper or lower case, and one in the plural where its singular stands. It
 //! counts more the fewer tools have it, and more in a name than in a description; words that are in every sentence count
-//! nothing. What says that it is deprecated comes last. Ties are in the order of servers and names: the same question
+//! nothing. What has a word by its server's name alone is found where nothing has one itself. What says that it is
+//! deprecated comes last. Ties are in the order of servers and names: the same question
 //! has the same answer.
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
@@ -119,14 +120,17 @@ fn best(query: &str, within: &[Visible], limit: usize) -> Vec<FoundTool> {
     });
     let mut tools: Vec<(Places, FoundTool)> = Vec::new();
     let (mut having, mut count) = (vec![0_u64; words.len()], 0);
+    let mut are_own = false;
     for (server, tool) in listed {
         count += 1;
         let places = Places::of(&words, &server, &tool);
         if !places.is_empty() {
             having.iter_mut().enumerate().for_each(|(at, having)| *having += u64::from(places.has(at)));
+            are_own |= places.are_own();
             tools.push((places, FoundTool { server, tool, definition: None, decision: None }));
         }
     }
+    tools.retain(|(places, _)| !are_own || places.are_own());
     let worth: Vec<u64> = having.iter().map(|having| rarity(count, *having)).collect();
     // Servers and their tools are in the order of their names, and a stable sort leaves equal ones so.
     tools.sort_by_key(|(places, tool)| (is_deprecated(&tool.tool), Reverse(places.score(&worth))));
@@ -151,6 +155,7 @@ fn is_deprecated(tool: &ToolEntry) -> bool {
 struct Places {
     name: u32,
     text: u32,
+    server: u32,
 }
 
 impl Places {
@@ -160,22 +165,27 @@ impl Places {
             let found = words.iter().enumerate().filter(|(_, word)| text.contains(**word));
             found.fold(0, |bits, (at, _)| bits | 1 << at)
         };
-        Self { name: having(&tool.name), text: having(&format!("{server} {}", tool.description)) }
+        Self { name: having(&tool.name), text: having(&tool.description), server: having(server) }
     }
 
     fn is_empty(&self) -> bool {
-        self.name | self.text == 0
+        self.name | self.text | self.server == 0
+    }
+
+    /// Whether it has any itself, and not its server alone.
+    fn are_own(&self) -> bool {
+        self.name | self.text != 0
     }
 
     fn has(&self, at: usize) -> bool {
-        (self.name | self.text) & (1 << at) != 0
+        (self.name | self.text | self.server) & (1 << at) != 0
     }
 
     fn score(&self, worth: &[u64]) -> u64 {
         let of = |bits: u32| {
             worth.iter().enumerate().filter(|(at, _)| bits & (1 << at) != 0).map(|(_, one)| one).sum::<u64>()
         };
-        of(self.name) * IN_NAME + of(self.text)
+        of(self.name) * IN_NAME + of(self.text | self.server)
     }
 }
 
@@ -234,6 +244,20 @@ mod tests {
         assert_eq!(best("item issues"), ["close_issue", "get_item_00"], "one of two tools, against one of twenty");
         assert_eq!(best("how to get the issue"), ["close_issue", "get_item_00"]);
         assert_eq!(best("old issue")[0], "close_issue", "deprecated ones are last, whatever they have");
+    }
+
+    #[test]
+    fn a_server_s_name_is_no_reason_to_list_all_that_it_has() {
+        let within = [
+            server("files", &[("make_folder", "Makes one"), ("read_file", "Reads one")]),
+            server("x", &[("other", "Of a file")]),
+        ];
+        let best = |query: &str| best(query, &within, 9).into_iter().map(|found| found.tool.name).collect::<Vec<_>>();
+        assert_eq!(best("file"), ["read_file", "other"]);
+        assert_eq!(best("files folder"), ["make_folder", "read_file", "other"]);
+        let alone = [server("github", &[("b", ""), ("a", "")])];
+        let found = super::best("github", &alone, 9).into_iter().map(|found| found.tool.name).collect::<Vec<_>>();
+        assert_eq!(found, ["a", "b"], "where nothing has the word, its server does");
     }
 
     #[test]

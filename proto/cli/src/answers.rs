@@ -60,7 +60,7 @@ pub struct ListedTools {
 }
 
 /// Result of `listTools` with `full`. A bridge that does not know the word lists names and descriptions.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub struct FullTools {
     /// In the bridge's order.
     pub tools: Vec<ToolDescription>,

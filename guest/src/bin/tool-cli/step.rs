@@ -44,6 +44,9 @@ const HELP_PATIENCE: Duration = Duration::from_millis(300);
 /// What the next step is done with.
 const COMMAND: &str = "tool-cli";
 
+/// Where an agent that knows no more than the command's name learns the rest.
+const AGENTS_HINT: &str = "Use: tool-cli skill for how calls are made, and what the tools take\n";
+
 const USAGE: &str = r#"tool-cli: call the tools that this sandbox may use
 
 Usage:
@@ -174,9 +177,10 @@ fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Re
         Step::Prompt(call) => prompt(asked, call, options),
         Step::Explain { server, tool } => calls::explain(asked, &server, &tool),
         Step::Check(call) => calls::check(asked, call),
-        Step::Servers => {
-            asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| show::servers(list, COMMAND))
-        }
+        Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| {
+            let how = if style.agent { AGENTS_HINT } else { "" };
+            show::servers(list, COMMAND) + how
+        }),
         Step::Tools { server } => tools(asked, &server, style),
         Step::Search { query, server } => {
             let params = json!({ "query": query, "server": server, "full": true });
@@ -252,9 +256,9 @@ fn skill(asked: &mut Asked) -> Result<(), Failure> {
     let mut all = Vec::new();
     for server in list.servers {
         // One that is not ready is named all the same.
-        let tools = asked.get::<ListedTools>(method::LIST_TOOLS, &json!({ "server": server.name })).ok();
-        let names = tools.map(|(_, list)| list.tools.into_iter().map(|tool| tool.name).collect());
-        all.push((server, names.unwrap_or_default()));
+        let params = json!({ "server": server.name, "full": true });
+        let tools = asked.get::<FullTools>(method::LIST_TOOLS, &params).map(|(_, list)| list);
+        all.push((server, tools.unwrap_or_default()));
     }
     Ok(output::print(&about::skill(&all))?)
 }

@@ -58,6 +58,9 @@ pub struct EdgeLimits {
     /// From the end of the head to the end of the body.
     #[serde(deserialize_with = "duration")]
     pub body_time: Duration,
+    /// Bytes a second that are read of the bodies of one session, in the long run; what is beyond waits where it is.
+    #[serde(deserialize_with = "size")]
+    pub body_rate: usize,
     /// An idle keep-alive connection; the relay's lifeline asks every 20 s.
     #[serde(deserialize_with = "duration")]
     pub idle_time: Duration,
@@ -96,6 +99,7 @@ impl Default for EdgeLimits {
             body_depth: MAX_BODY_DEPTH,
             head_time: Duration::from_secs(5),
             body_time: Duration::from_secs(10),
+            body_rate: 8 * MIB,
             idle_time: Duration::from_secs(60),
             write_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(120),

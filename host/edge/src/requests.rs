@@ -117,18 +117,18 @@ impl Requests {
         let dialect = match self.route(&head) {
             Ok(Route::Health) => return response::empty(StatusCode::NO_CONTENT),
             Ok(Route::Dialect(dialect)) => dialect,
-            Err(refusal) => return refuse(self.shared.dialect_of(&head), refusal, Some(incoming)).await,
+            Err(refusal) => return self.refuse(self.shared.dialect_of(&head), refusal, Some(incoming)).await,
         };
         let Some(principal) = self.principal(&head.headers).await else {
-            return refuse(Some(&dialect), Refusal::Token, Some(incoming)).await;
+            return self.refuse(Some(&dialect), Refusal::Token, Some(incoming)).await;
         };
         if let Err(refusal) = head::check_framing(&head.headers).and_then(|()| dialect.check_body(&head)) {
-            return refuse(Some(&dialect), refusal, Some(incoming)).await;
+            return self.refuse(Some(&dialect), refusal, Some(incoming)).await;
         }
         let accepts = Accepts::of(&head.headers);
-        let collected = match body::collect(incoming, &self.session.limits().edge, self.session.bytes()).await {
+        let collected = match body::collect(incoming, &self.session).await {
             Ok(collected) => collected,
-            Err(refusal) => return refuse(Some(&dialect), refusal, None).await,
+            Err(refusal) => return self.refuse(Some(&dialect), refusal, None).await,
         };
         let Collected { bytes, held } = collected;
         match self.read(&dialect, head, bytes, held).await {
@@ -141,7 +141,7 @@ impl Requests {
                 let client = Client { encoder, accepts, phase, heartbeat: self.shared.limits.heartbeat_time };
                 self.carry_out(principal, action, held, client).await
             }
-            Err(refusal) => refuse(Some(&dialect), refusal, None).await,
+            Err(refusal) => self.refuse(Some(&dialect), refusal, None).await,
         }
     }
 
@@ -152,7 +152,7 @@ impl Requests {
     /// Answers a request to a service, or to a proxy.
     async fn service(&self, head: Parts, incoming: Incoming, upgrade: Upgrade) -> Response<Pieces> {
         let Shared { stages, services, tasks, .. } = &*self.shared;
-        let front = ServiceFront { stages, services, tasks };
+        let front = ServiceFront { stages, services, tasks, session: &self.session };
         let asked = ServiceHead::of(&head);
         // What a proxy is asked for has the name of another host, and comes from pages as well.
         let of_proxy = services::is_of_proxy(&head);
@@ -288,23 +288,28 @@ impl Requests {
         let held = self.session.bytes().take(text.get().len()).map_err(|_| Cause::BytesHeld)?;
         Ok(RawResult { text, held: Some(held) })
     }
-}
 
-/// Refuses a request, in the shape of the dialect that it is for, if any. What was not read of it is read past.
-async fn refuse(dialect: Option<&Arc<dyn Dialect>>, refusal: Refusal, unread: Option<Incoming>) -> Response<Pieces> {
-    if let Some(incoming) = unread.filter(|_| !refusal.closes()) {
-        body::drain(incoming).await;
+    /// Refuses a request, in the shape of the dialect that it is for, if any. What was not read of it is read past.
+    async fn refuse(
+        &self,
+        dialect: Option<&Arc<dyn Dialect>>,
+        refusal: Refusal,
+        unread: Option<Incoming>,
+    ) -> Response<Pieces> {
+        if let Some(incoming) = unread.filter(|_| !refusal.closes()) {
+            body::drain(incoming, &self.session).await;
+        }
+        let mut response = match dialect {
+            Some(dialect) => dialect.refuse(refusal),
+            None => response::refused(refusal),
+        };
+        if refusal.closes() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if refusal == Refusal::NotPost {
+            let methods = dialect.map_or("POST", |dialect| dialect.methods());
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
+        }
+        response
     }
-    let mut response = match dialect {
-        Some(dialect) => dialect.refuse(refusal),
-        None => response::refused(refusal),
-    };
-    if refusal.closes() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    if refusal == Refusal::NotPost {
-        let methods = dialect.map_or("POST", |dialect| dialect.methods());
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
-    }
-    response
 }

@@ -23,7 +23,7 @@ use std::{
 };
 
 use governor::{DefaultDirectRateLimiter, RateLimiter};
-use over::{quota, within};
+use over::{BodyPace, quota, within};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -62,6 +62,7 @@ pub struct Session {
     results: BytesUsed,
     rate: DefaultDirectRateLimiter,
     listings: DefaultDirectRateLimiter,
+    body_pace: BodyPace,
     in_flight: Arc<Semaphore>,
     services: ServiceUse,
     per_server: Mutex<HashMap<ServerName, Arc<Semaphore>>>,
@@ -106,6 +107,7 @@ impl Session {
             bytes,
             rate: RateLimiter::direct(quota(calls.per_second, calls.burst)),
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
+            body_pace: BodyPace::new(limits.edge.body_rate),
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
             services: ServiceUse::new(&limits.services),
             per_server: Mutex::default(),
@@ -194,6 +196,11 @@ impl Session {
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Never closed; and without a turn it would only be slower.
         Arc::clone(&self.large).acquire_owned().await.ok()
+    }
+
+    /// Waits until so many more bytes of its bodies may be read.
+    pub async fn pace_body(&self, bytes: usize) {
+        self.body_pace.wait(bytes).await;
     }
 
     fn key(&self) -> RwLockReadGuard<'_, Key> {

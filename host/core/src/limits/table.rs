@@ -165,6 +165,7 @@ pub const LIMITS: &[Limit] = limits! {
     edge.body_depth: Count Number 8..=MAX_BODY_DEPTH as u64, session;
     edge.head_time: Time Time 1..=HOUR, all;
     edge.body_time: Time Time 1..=HOUR, all;
+    edge.body_rate: Size Number 64 * KIB..=GIB, session;
     edge.idle_time: Time Time 1..=DAY, all;
     edge.write_time: Time Time 1..=HOUR, all;
     edge.answer_time: Time Time 1..=DAY, all;

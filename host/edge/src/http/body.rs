@@ -8,10 +8,8 @@ use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
 use super::refusal::Refusal;
-use footbridge_core::{
-    budget::{Held, SMALL_BYTES, Share},
-    limits::EdgeLimits,
-};
+use footbridge_calls::session::Session;
+use footbridge_core::budget::{Held, SMALL_BYTES, Share};
 
 /// What an early refusal reads of a body, so that the client gets its answer and not a reset.
 const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
@@ -21,6 +19,9 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 const FIRST_BYTES: usize = 4 * 1024;
 const STEP_BYTES: usize = 64 * 1024;
 
+/// Pieces beyond this are of large bodies, of which there may be many at once.
+const YIELD_BYTES: usize = 4 * 1024;
+
 /// A body that came whole.
 pub(crate) struct Collected {
     pub(crate) bytes: Bytes,
@@ -29,10 +30,11 @@ pub(crate) struct Collected {
 }
 
 /// Collects a body of known length. Its bytes are taken from the budget as they come, not as they are announced.
-pub(crate) async fn collect(mut body: Incoming, limits: &EdgeLimits, budget: &Share) -> Result<Collected, Refusal> {
+pub(crate) async fn collect(mut body: Incoming, session: &Session) -> Result<Collected, Refusal> {
+    let (limits, budget) = (&session.limits().edge, session.bytes());
     let length = body.size_hint().exact().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if length > limits.body_bytes {
-        drain(body).await;
+        drain(body, session).await;
         return Err(Refusal::TooLarge);
     }
     let mut arriving = Arriving { length, bytes: Vec::new(), taken: 0, held: None };
@@ -40,6 +42,7 @@ pub(crate) async fn collect(mut body: Incoming, limits: &EdgeLimits, budget: &Sh
         while let Some(frame) = body.frame().await {
             // Trailers are nothing here.
             if let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() {
+                take_turn(data.len(), session).await;
                 arriving.push(&data, budget)?;
             }
         }
@@ -47,7 +50,7 @@ pub(crate) async fn collect(mut body: Incoming, limits: &EdgeLimits, budget: &Sh
     });
     let collected = collected.await.unwrap_or(Err(Refusal::TooSlow));
     if matches!(collected, Err(Refusal::Busy)) {
-        drain(body).await;
+        drain(body, session).await;
     }
     collected
 }
@@ -98,10 +101,22 @@ impl Arriving {
     }
 }
 
+/// Lets others have their turn before more is read, and whoever sends much wait.
+async fn take_turn(read: usize, session: &Session) {
+    session.pace_body(read).await;
+    if read > YIELD_BYTES {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Reads what is left of a body that is not wanted, up to a limit, and keeps none of it.
-pub(crate) async fn drain(body: Incoming) {
+pub(crate) async fn drain(body: Incoming, session: &Session) {
     let mut body = Limited::new(body, DRAIN_BYTES);
-    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            take_turn(frame.data_ref().map_or(0, Bytes::len), session).await;
+        }
+    };
     // Whether it ended, was too long or too slow: the answer is the same.
     let _ = timeout(DRAIN_TIME, all).await;
 }

@@ -30,7 +30,7 @@ use crate::http::{
     response::{self, Next, Pieces, Source},
     stream::Phase,
 };
-use footbridge_calls::{auth::Principal, call::Stages, cause::Cause, service::Forwarded};
+use footbridge_calls::{auth::Principal, call::Stages, cause::Cause, service::Forwarded, session::Session};
 use footbridge_services::{AnswerBody, AnswerPart, Parcel, ServiceAnswer, Services, Tunnel, Tunnels};
 
 pub(crate) use errors::RefusedHead;
@@ -51,12 +51,13 @@ pub(crate) struct ServiceFront<'a> {
     pub(crate) stages: &'a Arc<Stages>,
     pub(crate) services: &'a Services,
     pub(crate) tasks: &'a TaskTracker,
+    pub(crate) session: &'a Session,
 }
 
 impl ServiceFront<'_> {
     /// Refuses a head, in the shape of its service. What was not read of it is read past.
     pub(crate) async fn refuse(&self, head: &ServiceHead<'_>, why: RefusedHead, unread: Incoming) -> Response<Pieces> {
-        body::drain(unread).await;
+        body::drain(unread, self.session).await;
         errors::refused(self.services.shape(head.service), why)
     }
 
@@ -89,7 +90,7 @@ impl ServiceFront<'_> {
             Ok(forwarded) => answer(forwarded, phase, guard),
             Err(failure) => {
                 if let Some(unread) = upload.unread() {
-                    body::drain(unread).await;
+                    body::drain(unread, self.session).await;
                 }
                 errors::failed(shape, &failure)
             }

@@ -34,7 +34,7 @@ use crate::{
     run::Agent,
 };
 use footbridge_core::gate::UnknownPolicy;
-use footbridge_processes::sandbox::EnvironmentError;
+use footbridge_processes::{sandbox::EnvironmentError, sys::keep_little_free_memory};
 
 /// Status when the command line or the configuration is wrong.
 const USAGE: i32 = 2;
@@ -143,6 +143,7 @@ struct ServeArgs {
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main() -> i32 {
+    keep_little_free_memory();
     let mut words = std::env::args_os();
     let own = words.next().unwrap_or_default();
     if Path::new(&own).file_name().is_some_and(|name| name == mcp_tool::NAME) {

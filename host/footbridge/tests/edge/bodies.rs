@@ -1,6 +1,6 @@
 //! Bodies that are too large, unwanted, announced or too many.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -147,6 +147,25 @@ fn bodies_that_are_only_announced_hold_nothing() {
         assert!(bridge.ask(&large()).json()["result"].is_object());
     }
     drop(announced);
+}
+
+#[test]
+fn bodies_are_read_no_faster_than_their_session_may_send() {
+    let rate = MIB / 4;
+    let bridge = Bridge::with(|limits| limits.edge.body_rate = rate);
+    bridge.must_serve();
+    let (body, start) = (large(), Instant::now());
+    let mut client = bridge.connect();
+    client.send(bridge.request(&body));
+    // Nobody else waits for it.
+    let other = bridge.another_session();
+    let mut neighbour = Client::connect(other.address);
+    neighbour.send(post(&[&other.authorization(), JSON], LIST));
+    assert_eq!(neighbour.answer().status, 200);
+    assert!(client.answer().json()["result"].is_object());
+    // Half a second's worth comes at once.
+    let least = Duration::from_secs_f64((body.len() - rate / 2) as f64 / rate as f64 * 0.98);
+    assert!(start.elapsed() >= least, "{:?} of {least:?}", start.elapsed());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use serde::{Deserialize, de::IgnoredAny};
 use tokio::sync::mpsc;
 
 use footbridge_core::redact::Redactor;
@@ -26,12 +27,7 @@ pub enum CallEvent {
         message: Option<String>,
     },
     /// A line that a provider tells about this call.
-    Log {
-        /// How much it matters.
-        level: LogLevel,
-        /// The line.
-        message: String,
-    },
+    Log(LoggedLine),
     /// What became of asking a person.
     Approval(ApprovalEvent),
 }
@@ -44,17 +40,39 @@ impl CallEvent {
     }
 }
 
-/// How much a line of a log matters, in the words of MCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A line of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedLine {
+    /// How much it matters.
+    pub level: LogLevel,
+    /// What of the server tells it, where it says so.
+    pub logger: Option<String>,
+    /// The line.
+    pub message: String,
+    /// Whether `message` is the text of a JSON value that is no text.
+    pub is_json: bool,
+}
+
+/// How much a line of a log matters, in the words of MCP, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// Details.
     Debug,
     /// What goes on.
     Info,
+    /// What is worth knowing.
+    Notice,
     /// Something odd.
     Warning,
     /// Something that failed.
     Error,
+    /// A part that failed.
+    Critical,
+    /// What has to be mended at once.
+    Alert,
+    /// Nothing works any more.
+    Emergency,
 }
 
 impl LogLevel {
@@ -64,8 +82,12 @@ impl LogLevel {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",
+            Self::Notice => "notice",
             Self::Warning => "warning",
             Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
         }
     }
 }
@@ -122,10 +144,22 @@ impl Events {
 
     /// Tells a line about the call. A watcher that does not keep up misses some.
     pub fn log(&self, level: LogLevel, message: &str) {
-        let Some(Watched { watcher, redactor, .. }) = self.watched.as_deref() else { return };
-        let message = short(redactor.scrub(message).into_owned());
-        let _missed = watcher.try_send(CallEvent::Log { level, message });
+        self.line(LoggedLine { level, logger: None, message: message.to_owned(), is_json: false });
     }
+
+    /// The same of a line that says where it is from, or is JSON.
+    pub fn line(&self, line: LoggedLine) {
+        let Some(Watched { watcher, redactor, .. }) = self.watched.as_deref() else { return };
+        let message = redactor.scrub(&line.message).into_owned();
+        let logger = line.logger.map(|logger| short(redactor.scrub(&logger).into_owned()));
+        // What is cut or redacted may be no JSON any more, and an event is one line.
+        let is_json = line.is_json && message.len() <= MAX_TEXT && is_one_line_of_json(&message);
+        let _missed = watcher.try_send(CallEvent::Log(LoggedLine { logger, message: short(message), is_json, ..line }));
+    }
+}
+
+fn is_one_line_of_json(text: &str) -> bool {
+    !text.contains(['\n', '\r']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 /// Cuts a text to what an event may carry. Secrets are out of it before: half of one would not be found.
@@ -140,6 +174,8 @@ pub(crate) fn short(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_core::secret::Secret;
+
     use super::*;
 
     #[test]
@@ -154,6 +190,23 @@ mod tests {
             seen.push(progress);
         }
         assert_eq!(seen, [1.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn a_line_is_json_as_long_as_it_is_whole_and_one_line() {
+        let (sender, mut receiver) = mpsc::channel(8);
+        let redactor = Redactor::new(&[Secret::new("1234567890123")]);
+        let events = Events::new(Some(sender), &redactor);
+        let long = format!("[\"{}\"]", "x".repeat(MAX_TEXT));
+        for text in ["{\"a\":1.50}", "[1,\n2]", "{\"pin\":1234567890123}", long.as_str()] {
+            events.line(LoggedLine { level: LogLevel::Alert, logger: None, message: text.to_owned(), is_json: true });
+        }
+        let mut seen = Vec::new();
+        while let Ok(CallEvent::Log(line)) = receiver.try_recv() {
+            assert!(!line.message.contains("1234567890123"));
+            seen.push(line.is_json);
+        }
+        assert_eq!(seen, [true, false, false, false]);
     }
 
     #[test]

@@ -16,7 +16,11 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use footbridge_calls::{events::Events, pause::Pause, provider::Elicit};
+use footbridge_calls::{
+    events::{Events, LoggedLine},
+    pause::Pause,
+    provider::Elicit,
+};
 use footbridge_core::{budget::Held, redact::Redactor};
 
 const WAITING: u8 = 0;
@@ -154,6 +158,11 @@ impl PendingRequest {
     pub(super) fn progressed(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         self.0.life.notify_one();
         self.0.events.progress(progress, total, message);
+    }
+
+    /// A line of its server's log, for whoever watches.
+    pub(super) fn logged(&self, line: LoggedLine) {
+        self.0.events.line(line);
     }
 
     /// Waits for the next sign of life.

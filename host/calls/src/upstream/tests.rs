@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    events::LogLevel,
+    events::{LogLevel, LoggedLine},
     provider::{InProcess, InProcessBuilder, Several, ToolContext, ToolDefinition, ToolResult},
     request::OutgoingRequest,
 };
@@ -183,7 +183,8 @@ async fn progress_reaches_whoever_watches_without_secrets() {
     assert_eq!(events.recv().await, Some(CallEvent::Progress { progress: 1.0, total: Some(2.0), message }));
     let message = "no [redacted] either".to_owned();
     let next = events.recv().await;
-    assert_eq!(next, Some(CallEvent::Log { level: LogLevel::Error, message }), "progress that goes back is none");
+    let line = LoggedLine { level: LogLevel::Error, logger: None, message, is_json: false };
+    assert_eq!(next, Some(CallEvent::Log(line)), "progress that goes back is none");
     assert_eq!(events.recv().await, None);
 }
 

@@ -19,7 +19,7 @@ pub(super) fn text_of(event: &CallEvent) -> Bytes {
                 ("message", message.as_deref().map(Value::from)),
             ]),
         ),
-        CallEvent::Log { level, message } => ("log", json!({"level": level.as_str(), "message": message})),
+        CallEvent::Log(line) => ("log", json!({"level": line.level.as_str(), "message": line.message})),
         CallEvent::Approval(event) => {
             let data = [
                 ("id", Some(Value::from(event.id.as_str()))),
@@ -50,7 +50,7 @@ fn members<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use footbridge_calls::events::{ApprovalEvent, LogLevel};
+    use footbridge_calls::events::{ApprovalEvent, LogLevel, LoggedLine};
 
     #[test]
     fn events_are_one_line_of_json_whatever_is_in_them() {
@@ -65,7 +65,12 @@ mod tests {
         );
         assert_eq!(text(CallEvent::progress(1e300, None, None)), "event: progress\ndata: {\"progress\":1e+300}\n\n");
         assert_eq!(
-            text(CallEvent::Log { level: LogLevel::Warning, message: "odd".into() }),
+            text(CallEvent::Log(LoggedLine {
+                level: LogLevel::Warning,
+                logger: None,
+                message: "odd".into(),
+                is_json: false
+            })),
             "event: log\ndata: {\"level\":\"warning\",\"message\":\"odd\"}\n\n"
         );
         let event = ApprovalEvent {

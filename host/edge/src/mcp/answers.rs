@@ -7,19 +7,16 @@ use footbridge_proto::rpc::{ErrorObject, raw};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{
-    SESSION,
-    clients::McpClient,
-    refusals,
-    request::{Level, McpCall},
-    revision::Revision,
-};
+use super::{SESSION, clients::McpClient, refusals, request::McpCall, revision::Revision};
 use crate::{
     dialect::{Encoder, Found},
     http::response::Pieces,
     json_rpc::{RpcAnswer, number},
 };
-use footbridge_calls::{call::Checked, events::CallEvent};
+use footbridge_calls::{
+    call::Checked,
+    events::{CallEvent, LogLevel},
+};
 
 /// What kind of result is answered.
 #[derive(Debug, Clone)]
@@ -54,7 +51,7 @@ pub(super) struct McpEncoder {
     shape: Shape,
     /// What progress is told by, if it is.
     token: Option<Box<RawValue>>,
-    level: Option<Level>,
+    level: Option<LogLevel>,
     /// The progress that was told: it only ever grows.
     furthest: f64,
 }
@@ -165,11 +162,20 @@ impl Encoder for McpEncoder {
     fn event(&mut self, event: &CallEvent) -> Option<Bytes> {
         match event {
             CallEvent::Progress { progress, total, message } => self.progress(*progress, *total, message.as_deref()),
-            CallEvent::Log { level, message } if self.level.is_some_and(|least| Level::from(*level) >= least) => {
-                let params = json!({"level": level.as_str(), "data": message});
-                Some(notification("notifications/message", &params.to_string()))
+            CallEvent::Log(line) if self.level.is_some_and(|least| line.level >= least) => {
+                let mut params = json!({"level": line.level.as_str()});
+                if let Some(logger) = &line.logger {
+                    params["logger"] = logger.as_str().into();
+                }
+                // What is JSON goes on as its server wrote it.
+                let data = if line.is_json { line.message.clone() } else { raw(&line.message).get().to_owned() };
+                let params = params.to_string();
+                Some(notification(
+                    "notifications/message",
+                    &format!("{},\"data\":{data}}}", &params[..params.len() - 1]),
+                ))
             }
-            CallEvent::Log { .. } => None,
+            CallEvent::Log(_) => None,
             CallEvent::Approval(event) => {
                 let message = format!("Approval {}: {}. {}", event.id, event.state, event.summary);
                 self.progress(self.furthest + STEP, None, Some(&message))

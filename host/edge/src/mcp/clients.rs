@@ -12,12 +12,9 @@ use footbridge_core::random::random_text;
 use footbridge_proto::rpc::{ErrorCode, ErrorObject};
 use http::StatusCode;
 
-use super::{
-    request::{Level, Params},
-    revision::Revision,
-};
+use super::{request::Params, revision::Revision};
 use crate::json_rpc::envelope_error;
-use footbridge_calls::session::Session;
+use footbridge_calls::{events::LogLevel, session::Session};
 
 /// Most clients of one session that are known at a time.
 const KEPT: usize = 64;
@@ -29,7 +26,7 @@ pub(super) struct McpClient {
     pub(super) id: Arc<str>,
     pub(super) revision: Revision,
     /// The least that it wants to hear of logs; none where it wants none.
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<LogLevel>,
 }
 
 impl McpClient {
@@ -58,7 +55,7 @@ impl Clients {
     /// Adds one; none where the system has no random bytes.
     pub(super) fn add(&self, session: &Arc<Session>, revision: Revision) -> Option<McpClient> {
         let id: Arc<str> = random_text::<16>().ok()?.into();
-        let client = McpClient { id: Arc::clone(&id), revision, level: Some(Level::Info) };
+        let client = McpClient { id: Arc::clone(&id), revision, level: Some(LogLevel::Info) };
         let mut sessions = self.sessions();
         // Of sessions that ended nothing is kept.
         sessions.retain(|_, of| of.session.upgrade().is_some_and(|session| session.over().is_going_on()));
@@ -87,7 +84,7 @@ impl Clients {
     }
 
     /// What a client wants to hear of logs from now on.
-    pub(super) fn set_level(&self, session: &Session, id: &str, level: Level) {
+    pub(super) fn set_level(&self, session: &Session, id: &str, level: LogLevel) {
         if let Some((client, _)) = self.sessions().get_mut(&session.serial()).and_then(|of| of.clients.get_mut(id)) {
             client.level = Some(level);
         }

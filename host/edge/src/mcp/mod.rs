@@ -74,7 +74,7 @@ impl Mcp {
             Ok(params) => params,
             Err(error) => return ReadRequest::Answered(answer.error(StatusCode::OK, &error)),
         };
-        if method == "initialize" && answer.id.is_some() {
+        if method == "initialize" && answer.id.is_some() && !revision::is_without_handshake(asked.head) {
             return self.initialize(asked, endpoint, &params, answer);
         }
         let client = match revision::of(asked.head, &method, &params) {

@@ -17,7 +17,7 @@ use footbridge_calls::{
 #[derive(Debug)]
 pub(super) enum Message {
     Ping,
-    SetLevel(Level),
+    SetLevel(LogLevel),
     List(Listing),
     /// A stream of what changes, in the revision without a handshake.
     Listen(Wanted),
@@ -59,31 +59,6 @@ pub(super) enum McpCall {
     Resource { uri: String },
     Prompt { name: String, arguments: Option<Box<RawValue>> },
     Completion { about: Completed, params: Box<RawValue> },
-}
-
-/// How much a line of a log has to matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Level {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl From<LogLevel> for Level {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Debug => Self::Debug,
-            LogLevel::Info => Self::Info,
-            LogLevel::Warning => Self::Warning,
-            LogLevel::Error => Self::Error,
-        }
-    }
 }
 
 /// Parameters of any request, none of them looked at.
@@ -164,7 +139,7 @@ impl<'a> Params<'a> {
     }
 
     /// What of logs a request without a handshake wants to hear.
-    pub(super) fn log_level(&self) -> Option<Level> {
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
         serde_json::from_str(self.read_meta.level?.get()).ok()
     }
 

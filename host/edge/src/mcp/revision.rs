@@ -26,6 +26,7 @@ pub(super) struct BadHead(pub(super) ErrorObject);
 const VERSION: &str = "mcp-protocol-version";
 
 const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
 const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
@@ -63,6 +64,11 @@ impl Revision {
     }
 }
 
+/// Whether a request says that it is of the revision without a handshake, which has no `initialize`.
+pub(super) fn is_without_handshake(head: &Parts) -> bool {
+    sole(&head.headers, VERSION).is_ok_and(|version| version == Some(Revision::July2026.as_str()))
+}
+
 /// The revision that a request says; none where it is one of a client that has initialized.
 pub(super) fn of(head: &Parts, method: &str, params: &Params<'_>) -> Result<Option<Revision>, BadHead> {
     let headers = &head.headers;
@@ -74,6 +80,10 @@ pub(super) fn of(head: &Parts, method: &str, params: &Params<'_>) -> Result<Opti
     if revision.has_handshake() && by_body.is_none() {
         return Ok(None);
     }
+    if by_body.is_none() {
+        let why = "_meta lacks io.modelcontextprotocol/protocolVersion";
+        return Err(BadHead(error(INVALID_PARAMS, why, None)));
+    }
     if by_header != by_body.as_deref() {
         return Err(mismatch("MCP-Protocol-Version and the protocolVersion of _meta are not the same"));
     }
@@ -81,7 +91,7 @@ pub(super) fn of(head: &Parts, method: &str, params: &Params<'_>) -> Result<Opti
         return Err(unsupported_without_handshake(revision));
     }
     if !params.has_client_capabilities() {
-        return Err(BadHead(error(-32602, "_meta lacks io.modelcontextprotocol/clientCapabilities", None)));
+        return Err(BadHead(error(INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/clientCapabilities", None)));
     }
     check_repeated(headers, method, params)?;
     Ok(Some(revision))
@@ -131,12 +141,12 @@ fn mismatch(why: &str) -> BadHead {
 }
 
 fn unsupported(requested: &str) -> BadHead {
-    let supported = Revision::ALL.map(Revision::as_str);
     let requested: String = requested.chars().take(64).collect();
     BadHead(error(
         UNSUPPORTED_VERSION,
         "This revision of MCP is not spoken here",
-        Some(json!({"requested": requested, "supported": supported})),
+        // The others begin with initialize, and are agreed on there.
+        Some(json!({"requested": requested, "supported": [Revision::July2026.as_str()]})),
     ))
 }
 

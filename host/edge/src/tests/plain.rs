@@ -67,7 +67,7 @@ impl Encoder for PlainEncoder {
     fn event(&mut self, event: &CallEvent) -> Option<Bytes> {
         let text = match event {
             CallEvent::Progress { progress, .. } => format!("progress {progress}"),
-            CallEvent::Log { message, .. } => format!("log {}", message.escape_debug()),
+            CallEvent::Log(line) => format!("log {}", line.message.escape_debug()),
             CallEvent::Approval(event) => format!("approval {}", event.state),
         };
         Some(format!("data: {text}\n\n").into())

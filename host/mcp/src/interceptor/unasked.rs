@@ -11,13 +11,26 @@ use crate::{
     elicitation::{self, Question},
     message::{self, MAX_TYPED, Progress},
 };
-use footbridge_calls::provider::MAX_QUESTION;
+use footbridge_calls::{
+    events::{LogLevel, LoggedLine},
+    provider::MAX_QUESTION,
+};
 
 /// `params` of `notifications/cancelled`.
 #[derive(Deserialize)]
 struct TakenBack<'a> {
     #[serde(borrow, rename = "requestId")]
     id: &'a RawValue,
+}
+
+/// `params` of `notifications/message`.
+#[derive(Deserialize)]
+struct ServerLine<'a> {
+    level: LogLevel,
+    #[serde(default)]
+    logger: Option<String>,
+    #[serde(borrow)]
+    data: &'a RawValue,
 }
 
 impl Interceptor {
@@ -89,14 +102,35 @@ impl Interceptor {
                     out.push_back(message);
                 }
             }
-            "notifications/message" if tracing::enabled!(tracing::Level::DEBUG) => {
-                // Cut afterwards: a secret across the cut would not be found.
-                let shown = self.redactor.scrub(text);
-                let shown = &shown[..shown.floor_char_boundary(1000)];
-                tracing::debug!(message = %footbridge_proto::text::Escaped(shown), "log of an MCP server");
-            }
+            "notifications/message" => self.log_line(params, text),
             _ => {}
         }
+    }
+
+    /// A line of the server's log. It goes to the call that runs, where that is one alone: nothing in it says which of
+    /// several it is about, and they may be of guests that know nothing of each other.
+    fn log_line(&self, params: Option<&RawValue>, text: &str) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            // Cut afterwards: a secret across the cut would not be found.
+            let shown = self.redactor.scrub(text);
+            let shown = &shown[..shown.floor_char_boundary(1000)];
+            tracing::debug!(message = %footbridge_proto::text::Escaped(shown), "log of an MCP server");
+        }
+        let params = params.filter(|params| params.get().len() <= MAX_TYPED);
+        let Some(Ok(line)) = params.map(|params| serde_json::from_str::<ServerLine<'_>>(params.get())) else { return };
+        let waiting = self.waiting();
+        let mut calls = waiting.requests.values().filter_map(|request| request.pending.as_ref());
+        let (Some(pending), None) = (calls.next().cloned(), calls.next()) else { return };
+        drop(waiting);
+        let message = serde_json::from_str::<String>(line.data.get());
+        let (is_json, message) = (message.is_err(), message.unwrap_or_else(|_| line.data.get().to_owned()));
+        let redactor = pending.redactor().unwrap_or(&self.redactor);
+        pending.logged(LoggedLine {
+            level: line.level,
+            logger: line.logger.map(|logger| redactor.scrub(&logger).into_owned()),
+            message: redactor.scrub(&message).into_owned(),
+            is_json,
+        });
     }
 
     fn progress(&self, params: Option<&RawValue>, text: &str) {

@@ -5,6 +5,7 @@
 //! it appends the method (and the request it is about) of everything it receives to that file.
 
 mod calls;
+mod conforming;
 mod elicits;
 mod listings;
 mod prompts;
@@ -22,8 +23,9 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 45] = [
+const MODES: [(&str, &str); 46] = [
     ("ok", "nothing wrong; tools echo, add, env"),
+    ("conforming", "nothing wrong; what MCP's conformance suite asks of a server"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
     ("exits-at-start", "ends with status 3 before it answers"),
@@ -137,6 +139,9 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
             continue;
         }
         noise(mode, &wire)?;
+        if mode.is("conforming") && conforming::answer(&message, &wire)? {
+            continue;
+        }
         match message["method"].as_str() {
             Some("initialize") => {
                 wire.result(&message["id"], &initialize_result(&message, mode))?;
@@ -194,6 +199,9 @@ fn initialize_result(message: &Value, mode: &Mode) -> Value {
     if mode.is("prompts") {
         capabilities["prompts"] = json!({"listChanged": true});
         capabilities["completions"] = json!({});
+    }
+    if mode.is("conforming") {
+        capabilities = conforming::capabilities();
     }
     let unknown = json!("1999-01-01");
     let revision = if mode.is("unknown-revision") { &unknown } else { &message["params"]["protocolVersion"] };

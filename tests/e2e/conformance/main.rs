@@ -1,7 +1,9 @@
-//! The client side of MCP's conformance suite, for the two revisions that are spoken: what the suite asks of a client is
-//! done with `tool-cli` in a run, so that requests go all the way. Every scenario of the suite is run or left out for a
-//! reason.
+//! MCP's conformance suite, for the two revisions that it has. `server` has its server side, against `/mcp`. What it asks
+//! of a client is done here, with `tool-cli` in a run, so that requests go all the way. Every scenario of the suite is run
+//! or left out for a reason.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+mod server;
 
 use std::{collections::BTreeSet, path::PathBuf, process::Command};
 
@@ -70,9 +72,9 @@ impl Suite {
         command
     }
 
-    /// Its scenarios for clients, each with its revisions.
-    fn scenarios(&self) -> Vec<(String, Vec<String>)> {
-        let listed = Running::start(&mut self.command(&["list", "--client"])).ends().well();
+    /// Its scenarios of a side, each with its revisions.
+    fn scenarios(&self, side: &str) -> Vec<(String, Vec<String>)> {
+        let listed = Running::start(&mut self.command(&["list", side])).ends().well();
         let scenario = |line: &str| {
             let (name, revisions) = line.strip_prefix("  - ")?.strip_suffix(']')?.split_once(" [")?;
             Some((name.to_owned(), revisions.split(',').map(str::to_owned).collect()))
@@ -107,7 +109,7 @@ impl Suite {
 #[test]
 fn every_scenario_is_run_or_left_out_for_a_reason() {
     let Some(suite) = Suite::of("every_scenario_is_run_or_left_out_for_a_reason") else { return };
-    let scenarios = suite.scenarios();
+    let scenarios = suite.scenarios("--client");
     let run: BTreeSet<&str> = RUN.iter().map(|(name, _)| *name).collect();
     for (name, _) in &scenarios {
         let is_left_out = LEFT_OUT.iter().any(|(start, _)| name.starts_with(start));
@@ -121,7 +123,7 @@ fn every_scenario_is_run_or_left_out_for_a_reason() {
 fn conforms(test: &str, revision: (&str, &str)) {
     let Some(suite) = Suite::of(test) else { return };
     let mut count = 0;
-    for (name, revisions) in suite.scenarios() {
+    for (name, revisions) in suite.scenarios("--client") {
         let steps = RUN.iter().find(|(run, _)| *run == name).map(|(_, steps)| *steps);
         let Some(steps) = steps.filter(|_| revisions.iter().any(|of| of == revision.0)) else { continue };
         let ran = suite.runs(revision, &name, steps);

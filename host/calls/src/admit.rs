@@ -15,7 +15,7 @@ use crate::{
     record::{Arguments, Audit, Called, DecidedLine, Intent, Line, Refused, session_of},
     request::OutgoingRequest,
     resolve::{ResolvedCall, Unresolved},
-    session::OverLimit,
+    session::{OverLimit, Spending},
 };
 use footbridge_audit::OutcomeRecord;
 use footbridge_core::{digest::digest_text, names::ServerName, random::random_text};
@@ -80,7 +80,6 @@ impl Audit {
             OutgoingRequest::ReadResource { uri } => Some(uri.clone()),
             _ => None,
         };
-        let (_, bytes) = call.arguments();
         let intent = Intent {
             id: id.clone(),
             called: self.called(call),
@@ -97,23 +96,24 @@ impl Audit {
             },
         };
         if !self.trail.intent(&id, Line::Intent(intent).record()).await {
-            call.principal().session().arguments().give_back(bytes);
+            give_back(call);
             return Err(unavailable(Some(&id)));
         }
         let result_limit = verdict.policy().settings().result_bytes;
         let call = cleared.into_call();
         // Compared here again: the session may have ended since its token was shown, or the token was replaced.
         if !call.principal().is_current() || !call.is_by_current_rules() {
-            call.principal().session().arguments().give_back(bytes);
+            give_back(&call);
             let why = "the session, its token or its policy is another by now";
             self.trail.keep_outcome(&OutcomeRecord::not_sent(&id, why));
             return Err(Failure::from(Cause::SessionReplaced).recorded(id));
         }
         let principal = call.principal().clone();
         let limits = Arc::clone(principal.session().limits());
+        let spending = spending(&call);
         let (server, request) = call.into_request();
         let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
-        Ok(Admitted { outgoing: Outgoing::new(server, request, limits), receipt })
+        Ok(Admitted { outgoing: Outgoing::new(server, request, limits).with_spending(spending), receipt })
     }
 
     /// Records a call that could not be resolved, and gives its refusal.
@@ -191,12 +191,28 @@ impl Audit {
     }
 }
 
-/// Counts the arguments of a call that is about to leave.
+/// What a request to a service spends.
+fn spending(call: &ResolvedCall) -> Option<Spending> {
+    let is_service = matches!(call.request(), OutgoingRequest::Service(_));
+    is_service.then(|| call.principal().session().spending(call.server()))
+}
+
+/// Takes back what was counted for a call that is not made.
+fn give_back(call: &ResolvedCall) {
+    let (_, bytes) = call.arguments();
+    call.principal().session().arguments().give_back(bytes);
+    if let Some(spending) = spending(call) {
+        spending.give_back_request();
+    }
+}
+
+/// Counts a call that is about to leave, and its arguments.
 fn spend_arguments(verdict: &Verdict) -> Result<(), BudgetOf> {
     let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
     is_covered(verdict)?;
     let (_, bytes) = verdict.call().arguments();
-    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| BudgetOf::Arguments)
+    session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| BudgetOf::Arguments)?;
+    spending(verdict.call()).map_or(Ok(()), |spending| spending.request())
 }
 
 fn decided_line(verdict: &Verdict) -> DecidedLine {

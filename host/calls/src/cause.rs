@@ -4,6 +4,7 @@
 use footbridge_core::{catalogue::ListKind, gate::Decision, names::ServerName, schema::Violation};
 use footbridge_proto::rpc::Reason;
 
+pub use crate::session::BudgetOf;
 use crate::{provider::NoAnswer, session::OverLimit};
 
 /// A call that is refused or failed: why, and what it can be asked about by.
@@ -277,15 +278,6 @@ pub enum Broken {
     Randomness,
 }
 
-/// Which budget of a session is spent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BudgetOf {
-    /// Bytes of arguments.
-    Arguments,
-    /// Bytes of results.
-    Results,
-}
-
 /// What decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecidedBy {
@@ -323,7 +315,9 @@ impl Cause {
             Self::ApprovalExpired => Reason::ApprovalExpired,
             Self::ApprovalRequired { .. } => Reason::ApprovalRequired,
             Self::NotRecorded | Self::GrantNotRecorded => Reason::AuditUnavailable,
-            Self::BudgetSpent(_) | Self::KeptBack => Reason::BudgetSpent,
+            Self::BudgetSpent(_) | Self::KeptBack | Self::NoAnswer { why: NoAnswer::OverBudget(_), .. } => {
+                Reason::BudgetSpent
+            }
             Self::ServerError { .. } | Self::NotListed { .. } => Reason::ProviderError,
             Self::NoAnswer { .. } | Self::OutcomeNotRecorded | Self::AnswersUnread | Self::HarnessFailed => {
                 Reason::OutcomeUnknown

@@ -1,6 +1,7 @@
 //! From a resolved call to a verdict: what the session's rules decide about it. Nothing is looked up here.
 
 use crate::cause::{BudgetOf, Cause, DecidedBy};
+use crate::request::OutgoingRequest;
 use crate::resolve::ResolvedCall;
 use footbridge_core::gate::{Decided, Decision, Policy};
 
@@ -64,6 +65,10 @@ pub(crate) fn is_covered(verdict: &Verdict) -> Result<(), BudgetOf> {
     let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
     if session.results().is_all_of(settings.result_bytes) {
         return Err(BudgetOf::Results);
+    }
+    let call = verdict.call();
+    if let OutgoingRequest::Service(request) = call.request() {
+        session.spending(call.server()).covers_request(request.length())?;
     }
     let (_, bytes) = verdict.call().arguments();
     if session.arguments().leaves(bytes, settings.argument_bytes) { Ok(()) } else { Err(BudgetOf::Arguments) }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use footbridge_proto::json::{MAX_ARGUMENT_DEPTH, MAX_BODY_DEPTH};
 use serde::Deserialize;
-pub use services::ServiceLimits;
+pub use services::{BudgetLimits, ServiceLimits};
 
 use crate::human::{duration, size};
 
@@ -30,6 +30,8 @@ pub struct Limits {
     pub calls: CallLimits,
     /// Of requests to services.
     pub services: ServiceLimits,
+    /// What one session may use of services over its whole life.
+    pub budget: BudgetLimits,
     /// Of MCP servers and what they send.
     pub servers: ServerLimits,
     /// Of the record.

@@ -105,13 +105,10 @@ fn message_of(cause: &Cause) -> String {
             format!("This call was denied a moment ago, and is refused without asking for another {seconds} s")
         }
         Cause::ApprovalRequired { until, .. } => format!("This call waits for a person's approval until {until}"),
-        Cause::BudgetSpent(budget) => format!(
-            "This session's budget for bytes of {} does not cover this call. It was not made; ask the operator",
-            match budget {
-                BudgetOf::Arguments => "arguments",
-                BudgetOf::Results => "results",
-            }
-        ),
+        Cause::BudgetSpent(of) => match limit_of(*of) {
+            Some(_) => format!("{}. Nothing was sent. {}", spent(*of), more(*of)),
+            None => format!("{} does not cover this call. It was not made; ask the operator", budget(*of)),
+        },
         Cause::Unavailable(_)
         | Cause::NotListed { .. }
         | Cause::ServerError { .. }
@@ -137,6 +134,9 @@ fn of_server(cause: &Cause) -> String {
         ),
         Cause::ServerBusy(server) => {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
+        }
+        Cause::NoAnswer { why: NoAnswer::OverBudget(of), .. } => {
+            format!("{}, and was cut: it may have had its effect. {}", spent(*of), more(*of))
         }
         Cause::NoAnswer { server, why } => format!("{}. {NOT_REPEATED_BLINDLY}", no_answer(server, *why)),
         other => said_alike(other).to_owned(),
@@ -325,6 +325,49 @@ fn denied(what: &str, decision: Decision, by: Option<&DecidedBy>) -> String {
     format!("This call to {what} {why}. It was not made; {then}{rule}")
 }
 
+/// What a budget is of.
+fn budget(of: BudgetOf) -> String {
+    let what = match of {
+        BudgetOf::Arguments => "for bytes of arguments",
+        BudgetOf::Results => "for bytes of results",
+        BudgetOf::Requests => "of requests to services",
+        BudgetOf::Tokens => "of tokens",
+        BudgetOf::ServiceBytes => "of bytes of services",
+        BudgetOf::TunnelBytes => "of bytes through tunnels",
+    };
+    format!("This session's budget {what}")
+}
+
+/// The limit that a budget is; policies have the others.
+fn limit_of(of: BudgetOf) -> Option<&'static str> {
+    match of {
+        BudgetOf::Arguments | BudgetOf::Results => None,
+        BudgetOf::Requests => Some("budget.requests"),
+        BudgetOf::Tokens => Some("budget.tokens"),
+        BudgetOf::ServiceBytes => Some("budget.service_bytes"),
+        BudgetOf::TunnelBytes => Some("budget.tunnel_bytes"),
+    }
+}
+
+/// That a budget of services does not reach any further.
+fn spent(of: BudgetOf) -> String {
+    format!(
+        "{} is spent, or what is left of it does not cover this (limit {})",
+        budget(of),
+        limit_of(of).unwrap_or("-")
+    )
+}
+
+fn more(of: BudgetOf) -> String {
+    let name = limit_of(of).unwrap_or("-");
+    format!("Do not repeat it: ask the operator for a session with more (--limit {name}=...)")
+}
+
+/// What ends a stream in the middle, as a budget is spent.
+pub(crate) fn ended_by_budget(of: BudgetOf) -> String {
+    format!("{} is spent (limit {}), so the answer ends here. {}", budget(of), limit_of(of).unwrap_or("-"), more(of))
+}
+
 fn no_answer(server: &ServerName, why: NoAnswer) -> String {
     match why {
         NoAnswer::ServerGone => format!("Server \"{server}\" ended before it answered"),
@@ -332,6 +375,7 @@ fn no_answer(server: &ServerName, why: NoAnswer) -> String {
         NoAnswer::Cancelled => "The call was cancelled after it was sent".to_owned(),
         NoAnswer::Unusable => format!("The answer of server \"{server}\" cannot be used"),
         NoAnswer::TooMuchSent => format!("The body that was sent to \"{server}\" is over its limit, and was cut"),
+        NoAnswer::OverBudget(of) => spent(of),
         NoAnswer::BodyBroken => format!("The body for \"{server}\" did not arrive whole"),
         NoAnswer::Busy => format!("The answer of server \"{server}\" did not fit into memory set aside for answers"),
     }

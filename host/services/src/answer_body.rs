@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use footbridge_audit::ExchangeRecord;
-use footbridge_calls::service::OpenExchange;
+use footbridge_calls::{cause::BudgetOf, service::OpenExchange, session::Spending};
 use footbridge_core::{
     digest::{Digest, digest_text},
     redact::{Redactor, StreamRedactor},
@@ -22,7 +22,12 @@ use hyper::body::{Body as _, Incoming};
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{credential::has_credential, upload::Tally, usage::UsageReader};
+use crate::{
+    credential::has_credential,
+    events::{EventEnds, Last},
+    upload::Tally,
+    usage::UsageReader,
+};
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub struct AnswerBody {
     is_over: bool,
     /// What came before trailers and is still to be handed on.
     trailers: Option<HeaderMap>,
+    /// The budget that ended it, which is still to be said.
+    spent: Option<BudgetOf>,
 }
 
 /// What is known of what passed.
@@ -50,6 +57,13 @@ struct Passing {
     text: Option<StreamRedactor>,
     usage: Option<UsageReader>,
     first_byte_ms: u64,
+    spending: Option<Spending>,
+    /// Tokens that were counted.
+    tokens: u64,
+    /// Of a stream of events whose end the client can be told in one.
+    events: Option<EventEnds>,
+    /// The budget that is spent, where the answer goes on to the end of an event.
+    ending: Option<BudgetOf>,
 }
 
 impl std::fmt::Debug for Passing {
@@ -68,6 +82,8 @@ pub enum AnswerPart {
     Data(Bytes),
     /// What comes behind it.
     Trailers(HeaderMap),
+    /// Nothing more: a budget of its session is spent, and an event can say so.
+    Spent(BudgetOf),
 }
 
 /// An answer that ends before its end.
@@ -82,6 +98,9 @@ pub enum BrokenAnswer {
     /// It took too long in all.
     #[error("the request took too long")]
     TooLong,
+    /// A budget of its session is spent.
+    #[error("over the session's budget")]
+    Budget(BudgetOf),
 }
 
 /// What is known when the head of an answer is there.
@@ -93,18 +112,33 @@ pub(crate) struct Begun {
     pub(crate) silence: Duration,
     pub(crate) until: Instant,
     pub(crate) first_byte_ms: u64,
+    pub(crate) spending: Option<Spending>,
 }
 
 impl AnswerBody {
     pub(crate) fn new(body: Incoming, headers: &HeaderMap, begun: Begun) -> Self {
-        let Begun { status, upload, redactor, reads_usage, silence, until, first_byte_ms } = begun;
+        let Begun { status, upload, redactor, reads_usage, silence, until, first_byte_ms, spending } = begun;
         let is_plain = is_text(headers) && !headers.contains_key(header::CONTENT_ENCODING);
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
         let usage = (reads_usage && is_plain).then(UsageReader::default);
-        let passing =
-            Passing { status, upload, received: 0, sha: Sha::new(&SHA256), redactor, text, usage, first_byte_ms };
+        let events = (is_plain && is_events(headers)).then(EventEnds::default);
+        let (sha, tokens, ending) = (Sha::new(&SHA256), 0, None);
+        let passing = Passing {
+            status,
+            upload,
+            received: 0,
+            sha,
+            redactor,
+            text,
+            usage,
+            first_byte_ms,
+            spending,
+            tokens,
+            events,
+            ending,
+        };
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
-        Self { body, passing, timer, silence, until, exchange: None, is_over: false, trailers: None }
+        Self { body, passing, timer, silence, until, exchange: None, is_over: false, trailers: None, spent: None }
     }
 
     /// Has its outcome recorded when it ends.
@@ -132,6 +166,9 @@ impl AnswerBody {
             if let Some(trailers) = self.trailers.take() {
                 return Poll::Ready(Some(Ok(AnswerPart::Trailers(trailers))));
             }
+            if let Some(of) = self.spent.take() {
+                return Poll::Ready(Some(Ok(AnswerPart::Spent(of))));
+            }
             if self.is_over {
                 return Poll::Ready(None);
             }
@@ -142,17 +179,10 @@ impl AnswerBody {
             self.timer.as_mut().reset((Instant::now() + self.silence).min(self.until));
             match frame {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => {
-                        let mut data = self.passing.pass(data);
-                        // Whoever knows the length asks no more once it is there.
-                        if self.body.is_end_stream() {
-                            data = [data, self.passing.rest()].concat().into();
-                            self.ended();
-                        }
-                        if !data.is_empty() {
-                            return Poll::Ready(Some(Ok(AnswerPart::Data(data))));
-                        }
-                    }
+                    Ok(data) => match self.passed(data) {
+                        Ok(data) if data.is_empty() => {}
+                        part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
+                    },
                     // Nothing comes behind them.
                     Err(frame) => {
                         self.trailers = frame.into_trailers().ok().map(|all| self.passing.trailers(all));
@@ -178,6 +208,26 @@ impl AnswerBody {
         }
     }
 
+    /// What of some data is handed on.
+    fn passed(&mut self, data: Bytes) -> Result<Bytes, BrokenAnswer> {
+        let mut data = match self.passing.pass(data) {
+            Passed::On(data) => data,
+            Passed::Last(data, of) => {
+                self.is_over = true;
+                self.spent = Some(of);
+                self.close("budget_spent", Some(BrokenAnswer::Budget(of).to_string()));
+                return Ok(data);
+            }
+            Passed::Over(of) => return Err(self.broken(BrokenAnswer::Budget(of))),
+        };
+        // Whoever knows the length asks no more once it is there.
+        if self.body.is_end_stream() {
+            data = [data, self.passing.rest()].concat().into();
+            self.ended();
+        }
+        Ok(data)
+    }
+
     fn waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnswerPart, BrokenAnswer>>> {
         if self.timer.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
@@ -194,7 +244,8 @@ impl AnswerBody {
 
     fn broken(&mut self, why: BrokenAnswer) -> BrokenAnswer {
         self.is_over = true;
-        self.close("unknown", Some(why.to_string()));
+        let word = if matches!(why, BrokenAnswer::Budget(_)) { "budget_spent" } else { "unknown" };
+        self.close(word, Some(why.to_string()));
         why
     }
 
@@ -211,18 +262,61 @@ impl Drop for AnswerBody {
     }
 }
 
+/// What of some data passes.
+enum Passed {
+    /// This, and the answer goes on.
+    On(Bytes),
+    /// This, and no more: a budget is spent.
+    Last(Bytes, BudgetOf),
+    /// Nothing: a budget is spent.
+    Over(BudgetOf),
+}
+
 impl Passing {
-    fn pass(&mut self, data: Bytes) -> Bytes {
+    fn pass(&mut self, data: Bytes) -> Passed {
         self.received += data.len() as u64;
         if let Some(usage) = &mut self.usage {
             usage.push(&data);
         }
-        let data = match &mut self.text {
+        let (was_ending, spent) = (self.ending.is_some(), self.spend(data.len()));
+        self.ending = self.ending.or(spent);
+        let mut data: Bytes = match &mut self.text {
             Some(text) => text.push(&data).into(),
             None => data,
         };
-        self.sha.update(&data);
-        data
+        let last = match (self.ending, &mut self.events) {
+            (None, None) => Last::All,
+            (None, Some(events)) => {
+                events.passed(&data);
+                Last::All
+            }
+            (Some(_), Some(events)) => events.last_of(&data, !was_ending),
+            // What an answer says of its tokens stands at its end, if it is no stream.
+            (Some(BudgetOf::Tokens), None) => Last::All,
+            (Some(_), None) => Last::Never,
+        };
+        match (last, self.ending) {
+            (Last::Until(at), Some(of)) => {
+                data.truncate(at);
+                self.sha.update(&data);
+                Passed::Last(data, of)
+            }
+            (Last::Never, Some(of)) => Passed::Over(of),
+            _ => {
+                self.sha.update(&data);
+                Passed::On(data)
+            }
+        }
+    }
+
+    /// Counts what came, and what it says of tokens; the budget that it was too much for.
+    fn spend(&mut self, bytes: usize) -> Option<BudgetOf> {
+        let spending = self.spending.as_ref()?;
+        let passed = spending.bytes(bytes);
+        let said = self.usage.as_ref().map(UsageReader::tokens).unwrap_or_default();
+        let used = spending.tokens(said.saturating_sub(self.tokens));
+        self.tokens = self.tokens.max(said);
+        passed.and(used).err()
     }
 
     fn rest(&mut self) -> Bytes {
@@ -249,6 +343,12 @@ impl Passing {
             usage: self.usage.take().and_then(UsageReader::into_found),
         }
     }
+}
+
+/// Whether a body is a stream of events, whose length nobody said.
+fn is_events(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.to_ascii_lowercase().starts_with("text/event-stream") && !headers.contains_key(header::CONTENT_LENGTH)
 }
 
 /// Whether a body is text, by what its head says.

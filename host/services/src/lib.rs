@@ -3,7 +3,8 @@
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
 //! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `request` and `answer`
-//! what of a head crosses, `upload` and `answer_body` how bodies pass, and `usage` what an answer says of a model's use. `tunnel` carries
+//! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
+//! model's use, and `events` where one that has to end early may. `tunnel` carries
 //! bytes to allowed hosts, which are a service of the name [`TUNNELS`].
 //!
 //! Failure paths, each an outcome: no address, a private one, a refused connection, no valid certificate (nothing was
@@ -17,6 +18,7 @@ mod answer_body;
 mod connect;
 mod credential;
 mod environment;
+mod events;
 mod preset;
 mod request;
 mod services;
@@ -31,10 +33,11 @@ pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use connect::{Lookup, NoConnection, SystemLookup};
 pub use credential::Credential;
 pub use environment::environment;
+pub use footbridge_core::service::TUNNELS;
 pub use preset::{PRESETS, Preset};
 pub use request::{Parcel, credentials};
 pub use services::Services;
 pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, ServiceOrigin, ServiceSpec, authorities};
-pub use tunnel::{TUNNELS, Tunnel, Tunnels};
+pub use tunnel::{Tunnel, Tunnels};
 pub use upload::Upload;

@@ -1,5 +1,6 @@
 //! The head of a request: what of it crosses, and what is put in. What goes upstream is built anew from its parts.
 
+use footbridge_calls::session::Spending;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 use hyper::body::Incoming;
 
@@ -31,9 +32,9 @@ impl Parcel {
         self,
         spec: &ServiceSpec,
         uri: Uri,
-        limit: usize,
+        (limit, spending): (usize, Option<Spending>),
     ) -> Option<(Request<Uploaded>, std::sync::Arc<Tally>)> {
-        let (body, tally) = self.body.into_body(limit)?;
+        let (body, tally) = self.body.into_body(limit, spending)?;
         let mut request = Request::new(body);
         *request.method_mut() = self.method;
         *request.uri_mut() = uri;

@@ -10,10 +10,11 @@ use std::{
 };
 
 use footbridge_calls::{
-    cause::Cause,
+    cause::{BudgetOf, Cause},
     provider::{NoAnswer, NotSent, Outcome, Outgoing},
     request::OutgoingRequest,
     service::{Forward, HeldBody},
+    session::Spending,
 };
 use footbridge_core::{
     budget::Share,
@@ -23,7 +24,10 @@ use footbridge_core::{
 };
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Request, Response};
-use hyper::{body::Incoming, ext::on_informational};
+use hyper::{
+    body::{Body as _, Incoming},
+    ext::on_informational,
+};
 use hyper_util::{
     client::legacy::{Client, Error as ClientError},
     rt::{TokioExecutor, TokioTimer},
@@ -201,15 +205,26 @@ impl Forward for Services {
     }
 }
 
+/// Whether the budget has as many bytes left as an answer says that it has.
+fn covered(response: &Response<Incoming>, spending: Option<&Spending>) -> Result<(), BudgetOf> {
+    let length = response.body().size_hint().exact();
+    match (spending, length) {
+        (Some(spending), Some(length)) => spending.covers(length),
+        _ => Ok(()),
+    }
+}
+
 impl Service {
     async fn send(&self, outgoing: Outgoing, parcel: Parcel) -> Result<ServiceAnswer, Outcome> {
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
+        let spending = outgoing.spending().cloned();
         let (server, request) = outgoing.into_parts();
         let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server)) };
         let unusable = || Outcome::not_offered(&server);
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
-        let (mut request, tally) = parcel.into_request(&self.spec, uri, limits.request_bytes).ok_or_else(unusable)?;
+        let bounds = (limits.request_bytes, spending.clone());
+        let (mut request, tally) = parcel.into_request(&self.spec, uri, bounds).ok_or_else(unusable)?;
         let too_much = bounded(&mut request, limits.answer_head_bytes);
         let since = Instant::now();
         let until = since + limits.total_time;
@@ -220,10 +235,11 @@ impl Service {
             () = tokio::time::sleep_until(until) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
         };
         let response = answered.map_err(|error| self.failed(&error, &tally))?;
+        covered(&response, spending.as_ref()).map_err(|of| Outcome::Unknown(NoAnswer::OverBudget(of)))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let redactor = self.redactor.counting_anew();
         let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
-        let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms };
+        let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
         Ok(self.answer(response, begun))
     }
 
@@ -244,6 +260,7 @@ impl Service {
         }
         tracing::debug!(service = %name, error = ?error, "no answer");
         match () {
+            () if let Some(of) = tally.spent() => Outcome::Unknown(NoAnswer::OverBudget(of)),
             () if tally.was_over() => Outcome::Unknown(NoAnswer::TooMuchSent),
             () if tally.was_cut() => Outcome::Unknown(NoAnswer::BodyBroken),
             () => Outcome::Unknown(NoAnswer::ServerGone),

@@ -53,6 +53,23 @@ impl ErrorShape {
         }
     }
 
+    /// An event that says an error in a stream of them.
+    #[must_use]
+    pub fn event(self, said: Said<'_>) -> String {
+        let message = match said.record {
+            Some(record) => format!("{} (record {record})", said.message),
+            None => said.message.to_owned(),
+        };
+        let mut value = self.json(said, &message).unwrap_or_else(|| json!({"error": {"message": message}}));
+        // A stream of responses has the members of an error in the event itself.
+        if let (Self::OpenAi, Some(members)) = (self, value.as_object_mut()) {
+            let own = [("type", "error"), ("code", said.reason), ("message", &message)];
+            members.extend(own.map(|(name, text)| (name.to_owned(), text.into())));
+        }
+        let name = if self == Self::Gemini { "" } else { "event: error\n" };
+        format!("{name}data: {value}\n\n")
+    }
+
     fn json(self, said: Said<'_>, message: &str) -> Option<Value> {
         let Said { status, reason, record, .. } = said;
         Some(match self {
@@ -132,6 +149,12 @@ mod tests {
             assert_eq!((media, value.pointer(at).unwrap().as_str()), ("application/json", Some(whole)), "{shape:?}");
         }
         assert_eq!(ErrorShape::Text.write(said).1, format!("{whole}\n"));
+        let event = ErrorShape::Anthropic.event(said);
+        let data = event.strip_prefix("event: error\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+        assert_eq!(data, ErrorShape::Anthropic.write(said).1);
+        assert!(ErrorShape::Gemini.event(said).starts_with("data: {\"error\":{"));
+        let of_open_ai = ErrorShape::OpenAi.event(said);
+        assert!(of_open_ai.contains("\"type\":\"error\"") && of_open_ai.contains("\"code\":\"denied_by_policy\""));
         assert_eq!(ErrorShape::Anthropic.json(said, "m").unwrap()["error"]["type"], "permission_error");
     }
 }

@@ -14,7 +14,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -24,6 +24,7 @@ use footbridge_calls::{
     provider::{NotSent, Outcome, Outgoing},
     request::OutgoingRequest,
     service::{Forward, HeldBody, OpenExchange},
+    session::Spending,
 };
 use footbridge_core::{
     budget::Share,
@@ -46,9 +47,6 @@ use crate::{
     services::Services,
 };
 
-/// The name of the service that tunnels are.
-pub const TUNNELS: &str = "tunnels";
-
 /// Most bytes of a ClientHello: what rustls takes.
 const GREETING: usize = 64 * 1024;
 /// Parts of the time of silence in which it is looked whether anything moved.
@@ -65,6 +63,7 @@ pub struct Tunnel {
     host: String,
     limits: ServiceLimits,
     since: Instant,
+    spending: Option<Spending>,
 }
 
 /// Why a tunnel ended before both sides were done.
@@ -76,6 +75,8 @@ enum TunnelEnd {
     OtherName(String),
     #[error("nothing passed for {0:?}")]
     Silent(Duration),
+    #[error("over the session's budget (budget.tunnel_bytes)")]
+    Spent,
     #[error("a connection broke: {0}")]
     Broken(#[from] io::Error),
     #[error("its session, or the harness, ended")]
@@ -100,10 +101,12 @@ impl Forward for Tunnels {
             let gone = Outcome::not_offered(outgoing.server());
             let Some(resolver) = self.0.resolver(outgoing.server().as_str()) else { return Err(gone) };
             let limits: Arc<Limits> = outgoing.limits();
+            let spending = outgoing.spending().cloned();
             let (_, request) = outgoing.into_parts();
             let OutgoingRequest::Service(call) = request else { return Err(gone) };
             let authority = call.path().as_written().trim_start_matches('/').to_owned();
-            opened(resolver, &authority, &limits.services).await.map_err(|why| {
+            let tunnel = opened(resolver, &authority, &limits.services).await;
+            tunnel.map(|tunnel| Tunnel { spending, ..tunnel }).map_err(|why| {
                 tracing::warn!(%authority, %why, "no tunnel");
                 Outcome::NotSent(NotSent::Unavailable(format!(
                     "\"{authority}\" cannot be reached: {why}. Nothing was sent"
@@ -121,7 +124,7 @@ async fn opened(resolver: Resolver, authority: &str, limits: &ServiceLimits) -> 
     let connected = timeout(limits.connect_time, connector.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
     let stream = connected.map_err(|error| NoConnection::of(&error))?.into_inner();
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).to_owned();
-    Ok(Tunnel { stream, host, limits: limits.clone(), since })
+    Ok(Tunnel { stream, host, limits: limits.clone(), since, spending: None })
 }
 
 impl Tunnel {
@@ -133,13 +136,21 @@ impl Tunnel {
         let first_byte_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let silence = self.limits.silence_time;
-        let mut client = Counted { inner: client, read: Arc::clone(&sent), written: Arc::clone(&received) };
+        let mut client = Counted {
+            inner: client,
+            read: Arc::clone(&sent),
+            written: Arc::clone(&received),
+            spending: self.spending.clone(),
+            is_spent: false,
+        };
         let ended = tokio::select! {
             ended = self.pass(&mut client) => ended,
             why = silent(&sent, &received, silence) => Err(why),
             () = over => Err(TunnelEnd::Ended),
         };
+        let ended = if client.is_spent { Err(TunnelEnd::Spent) } else { ended };
         let (word, detail) = match ended {
+            Err(why @ TunnelEnd::Spent) => ("budget_spent", Some(why.to_string())),
             Ok(()) => ("ok", None),
             Err(why @ (TunnelEnd::NoTls | TunnelEnd::OtherName(_))) => ("refused", Some(why.to_string())),
             Err(why) => ("unknown", Some(why.to_string())),
@@ -196,26 +207,37 @@ struct Counted<C> {
     inner: C,
     read: Arc<AtomicU64>,
     written: Arc<AtomicU64>,
+    spending: Option<Spending>,
+    /// Whether what passed is more than a budget has.
+    is_spent: bool,
+}
+
+impl<C> Counted<C> {
+    fn spend(&mut self, bytes: usize) -> io::Result<()> {
+        let counted = self.spending.as_ref().map_or(Ok(()), |spending| spending.bytes(bytes));
+        self.is_spent |= counted.is_err();
+        counted.map_err(|_| io::Error::other("over the session's budget"))
+    }
 }
 
 impl<C: AsyncRead + Unpin> AsyncRead for Counted<C> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        let done = Pin::new(&mut this.inner).poll_read(cx, buffer);
-        this.read.fetch_add((buffer.filled().len() - before) as u64, Ordering::Relaxed);
-        done
+        let done = ready!(Pin::new(&mut this.inner).poll_read(cx, buffer));
+        let count = buffer.filled().len() - before;
+        this.read.fetch_add(count as u64, Ordering::Relaxed);
+        Poll::Ready(done.and_then(|()| this.spend(count)))
     }
 }
 
 impl<C: AsyncWrite + Unpin> AsyncWrite for Counted<C> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let done = Pin::new(&mut this.inner).poll_write(cx, bytes);
-        if let Poll::Ready(Ok(count)) = done {
-            this.written.fetch_add(count as u64, Ordering::Relaxed);
-        }
-        done
+        let count = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
+        this.written.fetch_add(count as u64, Ordering::Relaxed);
+        this.spend(count)?;
+        Poll::Ready(Ok(count))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

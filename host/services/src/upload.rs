@@ -6,7 +6,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -14,7 +14,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use footbridge_calls::{cause::Cause, service::HeldBody};
+use footbridge_calls::{
+    cause::{BudgetOf, Cause},
+    service::HeldBody,
+    session::Spending,
+};
 use footbridge_core::{
     budget::{Held, Share},
     digest::{Digest, digest_text},
@@ -85,13 +89,13 @@ impl Upload {
     }
 
     /// To be sent, and what counts it. None where it was taken before.
-    pub(crate) fn into_body(self, limit: usize) -> Option<(Uploaded, Arc<Tally>)> {
+    pub(crate) fn into_body(self, limit: usize, spending: Option<Spending>) -> Option<(Uploaded, Arc<Tally>)> {
         let source = self.take();
         if matches!(source, Source::Taken) {
             return None;
         }
         let tally = Arc::new(Tally::default());
-        Some((Uploaded { source, tally: Arc::clone(&tally), limit }, tally))
+        Some((Uploaded { source, tally: Arc::clone(&tally), limit, spending }, tally))
     }
 }
 
@@ -118,6 +122,7 @@ async fn collect(mut body: Incoming, room: &Share, limit: usize) -> Result<(Byte
 pub(crate) struct Tally {
     bytes: AtomicU64,
     broken: AtomicU8,
+    spent: OnceLock<BudgetOf>,
     sha: Mutex<Sha>,
     since: Mutex<Instant>,
 }
@@ -128,7 +133,7 @@ const CUT: u8 = 2;
 impl Default for Tally {
     fn default() -> Self {
         let (sha, since) = (Mutex::new(Sha::new(&SHA256)), Mutex::new(Instant::now()));
-        Self { bytes: AtomicU64::default(), broken: AtomicU8::default(), sha, since }
+        Self { bytes: AtomicU64::default(), broken: AtomicU8::default(), spent: OnceLock::new(), sha, since }
     }
 }
 
@@ -152,6 +157,11 @@ impl Tally {
     /// Whether it broke off.
     pub(crate) fn was_cut(&self) -> bool {
         self.broken.load(Ordering::Relaxed) == CUT
+    }
+
+    /// The budget that it was more than the rest of.
+    pub(crate) fn spent(&self) -> Option<BudgetOf> {
+        self.spent.get().copied()
     }
 
     /// The digest of what passed; none where nothing did.
@@ -178,6 +188,7 @@ pub(crate) struct Uploaded {
     source: Source,
     tally: Arc<Tally>,
     limit: usize,
+    spending: Option<Spending>,
 }
 
 /// Why a body ended early.
@@ -185,6 +196,8 @@ pub(crate) struct Uploaded {
 pub(crate) enum UploadError {
     #[error("the body is over its limit")]
     Over,
+    #[error("the body is more than is left of a budget")]
+    Spent,
     #[error("the body broke off")]
     Cut,
 }
@@ -213,6 +226,10 @@ impl Body for Uploaded {
             if usize::try_from(passed).unwrap_or(usize::MAX) > this.limit {
                 this.tally.broken.store(OVER, Ordering::Relaxed);
                 return Poll::Ready(Some(Err(UploadError::Over)));
+            }
+            if let Some(Err(of)) = this.spending.as_ref().map(|spending| spending.bytes(data.len())) {
+                let _first = this.tally.spent.set(of);
+                return Poll::Ready(Some(Err(UploadError::Spent)));
             }
         }
         Poll::Ready(Some(Ok(frame)))

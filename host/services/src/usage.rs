@@ -51,6 +51,11 @@ impl UsageReader {
         }
     }
 
+    /// Tokens, in and out, that it said so far.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.found.tokens_in.unwrap_or_default().saturating_add(self.found.tokens_out.unwrap_or_default())
+    }
+
     /// What was found; none where the answer said nothing.
     pub(crate) fn into_found(self) -> Option<UsageRecord> {
         (self.found != UsageRecord::default()).then_some(self.found)

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::Elicit;
-use crate::request::OutgoingRequest;
+use crate::{
+    request::OutgoingRequest,
+    session::{BudgetOf, Spending},
+};
 use footbridge_core::names::ServerName;
 use footbridge_core::{budget::Held, limits::Limits};
 
@@ -16,12 +19,13 @@ pub struct Outgoing {
     request: OutgoingRequest,
     limits: Arc<Limits>,
     elicitor: Option<Arc<dyn Elicit>>,
+    spending: Option<Spending>,
 }
 
 impl Outgoing {
     /// For `admit`, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
-        Self { server, request, limits, elicitor: None }
+        Self { server, request, limits, elicitor: None, spending: None }
     }
 
     /// How long the call may take, and how large its result may be.
@@ -33,6 +37,17 @@ impl Outgoing {
     /// Says who can be asked while the call runs.
     pub(crate) fn with_elicitor(self, elicitor: Arc<dyn Elicit>) -> Self {
         Self { elicitor: Some(elicitor), ..self }
+    }
+
+    /// Says what it spends of its session's budget while it runs.
+    pub(crate) fn with_spending(self, spending: Option<Spending>) -> Self {
+        Self { spending, ..self }
+    }
+
+    /// What it spends of its session's budget while it runs: of requests to services.
+    #[must_use]
+    pub fn spending(&self) -> Option<&Spending> {
+        self.spending.as_ref()
     }
 
     /// Who can be asked while the call runs, if anybody.
@@ -143,6 +158,9 @@ pub enum NoAnswer {
     /// More was sent than a request may have.
     #[error("the request's body is over the limit")]
     TooMuchSent,
+    /// What passed, or was about to, is more than is left of the session's budget.
+    #[error("over the session's budget")]
+    OverBudget(BudgetOf),
     /// The body of the request broke off.
     #[error("the request's body broke off")]
     BodyBroken,

@@ -43,8 +43,9 @@ pub use life::Life;
 pub(crate) use life::LifeControl;
 pub use over::OverLimit;
 use services::ServiceUse;
+pub use services::Spending;
 pub use spec::SessionSpec;
-pub use spending::{BytesUsed, Exceeded};
+pub use spending::{BudgetOf, BytesUsed, Exceeded};
 
 /// Numbers of sessions.
 static SERIAL: AtomicU64 = AtomicU64::new(1);
@@ -109,7 +110,7 @@ impl Session {
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
             body_pace: BodyPace::new(limits.edge.body_rate),
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
-            services: ServiceUse::new(&limits.services),
+            services: ServiceUse::new(&limits),
             per_server: Mutex::default(),
             large: Arc::new(Semaphore::new(1)),
             limits: Arc::new(limits),

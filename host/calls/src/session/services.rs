@@ -1,11 +1,12 @@
-//! What a session uses of services: how fast, and how much at once.
+//! What a session uses of services: how fast, how much at once, and how much in all.
 
 use std::sync::Arc;
 
 use footbridge_core::{
     gate::{Effects, Subject},
-    limits::ServiceLimits,
+    limits::{BudgetLimits, Limits},
     names::ServerName,
+    service::TUNNELS,
 };
 use governor::{DefaultDirectRateLimiter, RateLimiter};
 use tokio::{sync::Semaphore, time::timeout};
@@ -13,18 +14,117 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Place, Session,
     over::{OverLimit, quota, within},
+    spending::{BudgetOf, BytesUsed},
 };
 
 /// The rate of requests to services, and the places of those in flight.
 pub(super) struct ServiceUse {
     rate: DefaultDirectRateLimiter,
     in_flight: Arc<Semaphore>,
+    budget: Arc<Budget>,
+}
+
+/// What a session may use in all, and what it has.
+#[derive(Debug)]
+struct Budget {
+    limits: BudgetLimits,
+    requests: BytesUsed,
+    tokens: BytesUsed,
+    service_bytes: BytesUsed,
+    tunnel_bytes: BytesUsed,
+}
+
+/// What one request to a service, or one tunnel, spends of the budget of its session. Clones are of the same request.
+#[derive(Debug, Clone)]
+pub struct Spending {
+    budget: Arc<Budget>,
+    is_tunnel: bool,
 }
 
 impl ServiceUse {
-    pub(super) fn new(limits: &ServiceLimits) -> Self {
-        let rate = RateLimiter::direct(quota(limits.per_second, limits.burst));
-        Self { rate, in_flight: Arc::new(Semaphore::new(limits.in_flight)) }
+    pub(super) fn new(limits: &Limits) -> Self {
+        let Limits { services, budget, .. } = limits;
+        let rate = RateLimiter::direct(quota(services.per_second, services.burst));
+        Self { rate, in_flight: Arc::new(Semaphore::new(services.in_flight)), budget: Arc::new(Budget::new(budget)) }
+    }
+}
+
+impl Budget {
+    fn new(limits: &BudgetLimits) -> Self {
+        let none = BytesUsed::default;
+        Self { limits: limits.clone(), requests: none(), tokens: none(), service_bytes: none(), tunnel_bytes: none() }
+    }
+
+    /// The count of a budget, and its limit; none where there is none.
+    fn of(&self, of: BudgetOf) -> (&BytesUsed, Option<u64>) {
+        let (used, limit) = match of {
+            BudgetOf::Requests => (&self.requests, self.limits.requests),
+            BudgetOf::Tokens => (&self.tokens, self.limits.tokens),
+            BudgetOf::TunnelBytes => (&self.tunnel_bytes, self.limits.tunnel_bytes),
+            BudgetOf::ServiceBytes | BudgetOf::Arguments | BudgetOf::Results => {
+                (&self.service_bytes, self.limits.service_bytes)
+            }
+        };
+        (used, u64::try_from(limit).ok().filter(|limit| *limit > 0))
+    }
+}
+
+impl Spending {
+    fn bytes_of(&self) -> BudgetOf {
+        if self.is_tunnel { BudgetOf::TunnelBytes } else { BudgetOf::ServiceBytes }
+    }
+
+    fn count(&self, of: BudgetOf, more: u64) -> Result<(), BudgetOf> {
+        let (used, limit) = self.budget.of(of);
+        if used.add(more, limit) { Ok(()) } else { Err(of) }
+    }
+
+    /// Counts bytes that came from the guest, or are about to go to it.
+    ///
+    /// # Errors
+    /// Where they are more than is left.
+    pub fn bytes(&self, more: usize) -> Result<(), BudgetOf> {
+        self.count(self.bytes_of(), u64::try_from(more).unwrap_or(u64::MAX))
+    }
+
+    /// Counts tokens that an answer says were used.
+    ///
+    /// # Errors
+    /// Where they are more than was left.
+    pub fn tokens(&self, more: u64) -> Result<(), BudgetOf> {
+        self.count(BudgetOf::Tokens, more)
+    }
+
+    /// Whether so many bytes could pass now. Nothing is counted.
+    ///
+    /// # Errors
+    /// Where they are more than is left.
+    pub fn covers(&self, bytes: u64) -> Result<(), BudgetOf> {
+        let of = self.bytes_of();
+        let (used, limit) = self.budget.of(of);
+        if used.leaves(usize::try_from(bytes).unwrap_or(usize::MAX), limit) { Ok(()) } else { Err(of) }
+    }
+
+    /// Whether a request with a body of this length may be made now. Nothing is counted.
+    pub(crate) fn covers_request(&self, length: Option<u64>) -> Result<(), BudgetOf> {
+        for of in [BudgetOf::Requests, BudgetOf::Tokens, self.bytes_of()] {
+            let (used, limit) = self.budget.of(of);
+            if used.is_all_of(limit) {
+                return Err(of);
+            }
+        }
+        self.covers(length.unwrap_or_default())
+    }
+
+    /// Counts a request.
+    pub(crate) fn request(&self) -> Result<(), BudgetOf> {
+        let (used, limit) = self.budget.of(BudgetOf::Requests);
+        used.spend(1, limit).map_err(|_| BudgetOf::Requests)
+    }
+
+    /// Takes back what was counted for a request that was not made.
+    pub(crate) fn give_back_request(&self) {
+        self.budget.requests.give_back(1);
     }
 }
 
@@ -51,11 +151,38 @@ impl Session {
         }
     }
 
+    /// What a request to this service spends.
+    pub(crate) fn spending(&self, service: &ServerName) -> Spending {
+        Spending { budget: Arc::clone(&self.services.budget), is_tunnel: service.as_str() == TUNNELS }
+    }
+
     /// The services that it may know of: none of which all is hidden.
     #[must_use]
     pub fn visible_services(&self) -> Vec<ServerName> {
         let rules = self.rules();
         let root = |name: &&ServerName| rules.shows(&Subject::http(name.as_str(), "GET", "/", Effects::of_reading()));
         self.spec.services.iter().filter(root).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_budget_is_counted_by_itself() {
+        let limits = BudgetLimits { requests: 2, tokens: 10, service_bytes: 100, tunnel_bytes: 0 };
+        let budget = Arc::new(Budget::new(&limits));
+        let spending = Spending { budget: Arc::clone(&budget), is_tunnel: false };
+        assert_eq!((spending.request(), spending.covers_request(Some(100))), (Ok(()), Ok(())));
+        assert_eq!(spending.covers_request(Some(101)), Err(BudgetOf::ServiceBytes));
+        assert_eq!((spending.bytes(60), spending.bytes(41)), (Ok(()), Err(BudgetOf::ServiceBytes)));
+        assert_eq!(spending.covers_request(None), Err(BudgetOf::ServiceBytes));
+        let tunnel = Spending { budget, is_tunnel: true };
+        assert_eq!((tunnel.bytes(1 << 40), tunnel.covers_request(None)), (Ok(()), Ok(())));
+        assert_eq!((tunnel.tokens(10), tunnel.covers_request(None)), (Ok(()), Err(BudgetOf::Tokens)));
+        assert_eq!((tunnel.request(), tunnel.request()), (Ok(()), Err(BudgetOf::Requests)));
+        tunnel.give_back_request();
+        assert_eq!(spending.request(), Ok(()));
     }
 }

@@ -1,12 +1,30 @@
-//! How many bytes of arguments and results a session has used of what its policy gives it.
+//! How much a session has used of its budgets: bytes of arguments and results of what its policy gives it; requests,
+//! tokens and bytes of services of what its limits do.
 //!
 //! What is spent stays spent for the life of the session, also where the policy changes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One of the two counts.
+/// One of the counts.
 #[derive(Debug, Default)]
 pub struct BytesUsed(AtomicU64);
+
+/// Which budget of a session is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetOf {
+    /// Bytes of arguments.
+    Arguments,
+    /// Bytes of results.
+    Results,
+    /// Requests to services, and tunnels.
+    Requests,
+    /// Tokens of models.
+    Tokens,
+    /// Bytes to and from services.
+    ServiceBytes,
+    /// Bytes through tunnels.
+    TunnelBytes,
+}
 
 /// The budget has less left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +40,12 @@ impl BytesUsed {
         let limit = limit.unwrap_or(u64::MAX);
         let within = |spent: u64| spent.checked_add(bytes).filter(|all| *all <= limit);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).map(drop).map_err(|_| Exceeded)
+    }
+
+    /// Counts what passed already; false where that is more than the limit.
+    pub(crate) fn add(&self, more: u64, limit: Option<u64>) -> bool {
+        let all = self.0.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        all <= limit.unwrap_or(u64::MAX)
     }
 
     /// Whether so many bytes could be counted now.
@@ -65,5 +89,7 @@ mod tests {
         spent.give_back(4);
         assert_eq!(spent.spend(4, Some(10)), Ok(()));
         assert_eq!(spent.spend(usize::MAX, None), Err(Exceeded));
+        assert!(spent.add(1, Some(11)) && !spent.add(1, Some(11)) && spent.add(1, None));
+        assert_eq!(spent.bytes(), 13);
     }
 }

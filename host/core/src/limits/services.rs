@@ -52,3 +52,19 @@ impl Default for ServiceLimits {
         }
     }
 }
+
+/// What one session may use of services over its whole life. 0 is no budget.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BudgetLimits {
+    /// Requests and tunnels.
+    pub requests: usize,
+    /// Tokens of models, in and out, as their answers say.
+    pub tokens: usize,
+    /// Bytes of bodies of services, both ways.
+    #[serde(deserialize_with = "size")]
+    pub service_bytes: usize,
+    /// Bytes through tunnels and of plain requests to a proxy, both ways.
+    #[serde(deserialize_with = "size")]
+    pub tunnel_bytes: usize,
+}

@@ -10,16 +10,17 @@ use super::{
 
 /// The names of all fields, as they are derived.
 fn fields() -> BTreeSet<String> {
-    let Limits { edge, calls, services, servers, audit, approval } = Limits::default();
+    let Limits { edge, calls, services, budget, servers, audit, approval } = Limits::default();
     let sections = [
         format!("{edge:?}"),
         format!("{calls:?}"),
         format!("{services:?}"),
+        format!("{budget:?}"),
         format!("{servers:?}"),
         format!("{audit:?}"),
         format!("{approval:?}"),
     ];
-    let names = ["edge", "calls", "services", "servers", "audit", "approval"];
+    let names = ["edge", "calls", "services", "budget", "servers", "audit", "approval"];
     let fields_of = |(section, text): (&str, &String)| {
         let (_, fields) = text.split_once("{ ").unwrap();
         let names = fields.split(", ").map(|field| field.split(':').next().unwrap());

@@ -8,4 +8,7 @@ mod path;
 mod requests;
 
 pub use path::{BadPath, RequestPath};
+/// The name of the service that tunnels, and plain requests as of a proxy, are.
+pub const TUNNELS: &str = "tunnels";
+
 pub use requests::{BadPattern, RequestPattern, ServiceRules};

@@ -1,12 +1,14 @@
 //! Why a request to a service has no answer of the service: a status that fits, in the shape that its client prints,
 //! with the reason and the record.
 
+use bytes::Bytes;
 use footbridge_calls::{
-    cause::{Cause, Failure},
+    cause::{BudgetOf, Cause, Failure},
     provider::NoAnswer,
     session::OverLimit,
 };
 use footbridge_core::service::BadPath;
+use footbridge_proto::rpc::Reason;
 use footbridge_services::{ErrorShape, Said};
 use http::{HeaderValue, Response, StatusCode, header};
 
@@ -15,7 +17,7 @@ use crate::{
         refusal::Refusal,
         response::{self, Pieces},
     },
-    wording::error_of,
+    wording::{ended_by_budget, error_of},
 };
 
 /// Why a head goes no further.
@@ -121,6 +123,14 @@ pub(super) fn failed(shape: ErrorShape, failure: &Failure) -> Response<Pieces> {
     response
 }
 
+/// The event that ends a stream whose budget is spent.
+pub(super) fn spent(shape: ErrorShape, of: BudgetOf, record: &str) -> Bytes {
+    let status = StatusCode::FORBIDDEN.as_u16();
+    let reason = Reason::BudgetSpent.as_str();
+    let said = Said { status, message: &ended_by_budget(of), reason, record: Some(record) };
+    shape.event(said).into()
+}
+
 fn written(shape: ErrorShape, status: StatusCode, said: Said<'_>) -> Response<Pieces> {
     let (media, body) = shape.write(said);
     response::typed(status, media, body.into())
@@ -136,6 +146,7 @@ fn status_of(cause: &Cause) -> StatusCode {
         | Cause::ApprovalExpired
         | Cause::ApprovalRequired { .. }
         | Cause::BudgetSpent(_)
+        | Cause::NoAnswer { why: NoAnswer::OverBudget(_), .. }
         | Cause::ChangedWhileAsked => StatusCode::FORBIDDEN,
         Cause::SessionReplaced => StatusCode::UNAUTHORIZED,
         Cause::OverLimit(_) | Cause::ApprovalsPending(_) => StatusCode::TOO_MANY_REQUESTS,

@@ -31,7 +31,7 @@ use crate::http::{
     stream::Phase,
 };
 use footbridge_calls::{auth::Principal, call::Stages, cause::Cause, service::Forwarded, session::Session};
-use footbridge_services::{AnswerBody, AnswerPart, Parcel, ServiceAnswer, Services, Tunnel, Tunnels};
+use footbridge_services::{AnswerBody, AnswerPart, ErrorShape, Parcel, ServiceAnswer, Services, Tunnel, Tunnels};
 
 pub(crate) use errors::RefusedHead;
 pub(crate) use head::{ServiceHead, is_of_proxy, is_service_path};
@@ -87,7 +87,7 @@ impl ServiceFront<'_> {
             Err(Cause::HarnessFailed.into())
         });
         match forwarded {
-            Ok(forwarded) => answer(forwarded, phase, guard),
+            Ok(forwarded) => answer(forwarded, shape, phase, guard),
             Err(failure) => {
                 if let Some(unread) = upload.unread() {
                     body::drain(unread, self.session).await;
@@ -142,13 +142,14 @@ async fn carry(opened: Forwarded<Tunnel>, upgrade: Upgrade, ends: CancellationTo
 }
 
 /// The answer, while it comes.
-fn answer(forwarded: Forwarded<ServiceAnswer>, phase: Phase, guard: DropGuard) -> Response<Pieces> {
+fn answer(forwarded: Forwarded<ServiceAnswer>, shape: ErrorShape, phase: Phase, guard: DropGuard) -> Response<Pieces> {
     let Forwarded { answer, exchange } = forwarded;
     let ServiceAnswer { status, headers, body } = answer;
+    let record = exchange.record().to_owned();
     let body = body.recorded_by(exchange);
     let pieces = match body.is_over() {
         true => Pieces::default(),
-        false => response::live(Passing { body, phase, _guard: guard }),
+        false => response::live(Passing { body, shape, record, phase, _guard: guard }),
     };
     let mut response = Response::new(pieces);
     *response.status_mut() = status;
@@ -159,6 +160,9 @@ fn answer(forwarded: Forwarded<ServiceAnswer>, phase: Phase, guard: DropGuard) -
 /// A body that passes. Each part of it has the time of an answer to be read.
 struct Passing {
     body: AnswerBody,
+    /// How its client is told of an error, and which record is of it.
+    shape: ErrorShape,
+    record: String,
     phase: Phase,
     _guard: DropGuard,
 }
@@ -170,6 +174,7 @@ impl Source for Passing {
         Poll::Ready(part.map(|part| match part {
             Ok(AnswerPart::Data(data)) => Next::Piece(data),
             Ok(AnswerPart::Trailers(all)) => Next::Trailers(all),
+            Ok(AnswerPart::Spent(of)) => Next::Piece(errors::spent(self.shape, of, &self.record)),
             Err(why) => {
                 tracing::debug!(%why, "an answer of a service is cut");
                 Next::Broken

@@ -1,5 +1,6 @@
 //! Services as a hostile guest and a hostile origin meet over them: what crosses, what does not, and what is recorded.
 
+mod budgets;
 mod origin;
 mod tunnels;
 

@@ -194,6 +194,17 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
         "/api/hop" => say(
             "HTTP/1.1 200 OK\r\nconnection: x-secret-hop\r\nx-secret-hop: 1\r\nkeep-alive: 5\r\ncontent-length: 2\r\n\r\nok",
         ),
+        "/api/v1/messages" if target.ends_with("?stream") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
+            let start =
+                r#"{"type":"message_start","message":{"model":"m-1","usage":{"input_tokens":11,"output_tokens":1}}}"#;
+            let end = r#"{"type":"message_delta","usage":{"output_tokens":5}}"#;
+            for event in [("message_start", start), ("ping", "{}"), ("message_delta", end), ("message_stop", "{}")] {
+                let event = format!("event: {}\ndata: {}\n\n", event.0, event.1);
+                say(&format!("{:x}\r\n{event}\r\n", event.len()));
+            }
+            say("0\r\n\r\n")
+        }
         "/api/v1/messages" => {
             let text = r#"{"model":"m-1","content":[],"usage":{"input_tokens":11,"output_tokens":5}}"#;
             say(&format!(

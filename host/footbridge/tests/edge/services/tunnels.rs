@@ -19,20 +19,20 @@ use crate::{
 };
 
 /// Basic credentials of a proxy.
-fn proxy(services: &Services) -> String {
+pub(super) fn proxy(services: &Services) -> String {
     use base64::Engine as _;
     let pair = format!("session:{}", services.door.token);
     format!("Proxy-Authorization: Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
 }
 
-fn asks(services: &Services, line: &str, headers: &[&str]) -> Answer {
+pub(super) fn asks(services: &Services, line: &str, headers: &[&str]) -> Answer {
     let mut client = services.connect();
     client.send(head(&format!("{line} HTTP/1.1"), headers));
     client.answer()
 }
 
 /// A tunnel to the origin that was answered.
-fn opens(services: &Services) -> Client {
+pub(super) fn opens(services: &Services) -> Client {
     let mut client = services.connect();
     let line = format!("CONNECT localhost:{} HTTP/1.1", services.origin.port);
     client.send(head(&line, &[&proxy(services)]));
@@ -42,7 +42,7 @@ fn opens(services: &Services) -> Client {
 }
 
 /// TLS for this name through a tunnel.
-fn tls(services: &Services, tunnel: &Client, name: &str) -> StreamOwned<ClientConnection, TcpStream> {
+pub(super) fn tls(services: &Services, tunnel: &Client, name: &str) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(services.origin.authority.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

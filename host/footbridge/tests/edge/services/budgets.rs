@@ -1,0 +1,109 @@
+//! Budgets of services: what a session may use of them over its whole life.
+
+use std::io::{Read as _, Write as _};
+
+use serde_json::{Value, json};
+
+use super::{Services, begun, tunnels};
+use crate::{
+    bridge::eventually,
+    client::{Answer, head},
+};
+
+fn with(budget: &str) -> Services {
+    Services::start("open", &format!("[limits.budget]\n{budget}\n"))
+}
+
+fn refused(answer: &Answer, limit: &str) {
+    let error = &answer.json()["error"];
+    let message = error["message"].as_str().unwrap();
+    assert_eq!((answer.status, message.contains(limit)), (403, true), "{answer:?}");
+    assert!(message.contains("(record ") && message.contains("ask the operator"), "{message}");
+    assert!(answer.head.contains("x-should-retry: false"), "{}", answer.head);
+}
+
+/// All events of a model's answer.
+fn streamed(services: &Services) -> String {
+    let mut client = services.connect();
+    let headers = [&services.key(), "Content-Length: 2"];
+    client.send(head("POST /s/model/v1/messages?stream HTTP/1.1", &headers) + "{}");
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+    std::iter::from_fn(|| client.chunk()).collect()
+}
+
+fn last(services: &Services, kind: &str) -> Value {
+    let of_kind = |line: &Value| line["type"] == kind;
+    eventually(|| services.records.lines().into_iter().rfind(of_kind))
+}
+
+#[test]
+fn requests_are_counted_and_those_beyond_never_leave() {
+    let services = with("requests = 2");
+    assert_eq!((services.get("/a").status, services.get("/b").status), (200, 200));
+    refused(&services.get("/c"), "budget.requests");
+    assert_eq!(services.origin.received().len(), 2);
+    let line = last(&services, "refused");
+    assert_eq!((&line["reason"], &line["decision"]), (&json!("budget_spent"), &json!("allow")));
+}
+
+#[test]
+fn tokens_end_a_stream_behind_a_whole_event_in_the_shape_of_its_client() {
+    let services = with("tokens = 10");
+    let streamed = streamed(&services);
+    let events: Vec<&str> = streamed.split("\n\n").collect();
+    let [start, error, ""] = events[..] else { panic!("{events:?}") };
+    assert!(start.starts_with("event: message_start\n"), "{start}");
+    let error: Value = serde_json::from_str(error.strip_prefix("event: error\ndata: ").unwrap()).unwrap();
+    assert_eq!((&error["type"], &error["error"]["type"]), (&json!("error"), &json!("permission_error")));
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("budget.tokens") && message.contains("ask the operator"), "{message}");
+    let outcome = last(&services, "outcome");
+    assert_eq!((&outcome["outcome"], &outcome["id"]), (&json!("budget_spent"), &error["request_id"]), "{outcome}");
+    refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+    assert_eq!(services.origin.received().len(), 1);
+}
+
+#[test]
+fn an_answer_that_is_whole_is_not_spoiled_by_what_it_says_at_its_end() {
+    let services = with("tokens = 13");
+    let streamed = streamed(&services);
+    assert!(streamed.ends_with("event: message_stop\ndata: {}\n\n"), "{streamed}");
+    assert_eq!(last(&services, "outcome")["outcome"], "ok");
+    refused(&services.ask("POST /s/model/v1/messages?stream", &[], "{}"), "budget.tokens");
+    let whole = with("tokens = 13");
+    assert_eq!(whole.ask("POST /s/model/v1/messages", &[], "{}").status, 200);
+    refused(&whole.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+}
+
+#[test]
+fn bytes_of_services_are_counted_both_ways() {
+    let services = with("service_bytes = 95");
+    // The answer says its length, which is more than is left.
+    refused(&services.get("/echo"), "budget.service_bytes");
+    assert_eq!(last(&services, "outcome")["detail"], "over the session's budget");
+    refused(&services.ask("POST /s/tracker/x", &[], &"y".repeat(96)), "budget.service_bytes");
+    assert_eq!(services.ask("POST /s/tracker/x", &[], &"y".repeat(85)).status, 200);
+    let (mut client, _) = begun(&services, "/events");
+    assert_eq!(client.chunk().unwrap(), "data: one\n\n");
+    services.origin.go_on.send(()).unwrap();
+    let error = client.chunk().unwrap();
+    assert!(error.starts_with("event: error\ndata: {") && error.contains("budget.service_bytes"), "{error}");
+    assert!(client.chunk().is_none());
+    refused(&services.get("/x"), "budget.service_bytes");
+}
+
+#[test]
+fn bytes_of_tunnels_are_counted_both_ways() {
+    let services = with("tunnel_bytes = 1000\nservice_bytes = 1");
+    let mut tunnel = tunnels::opens(&services);
+    let mut tls = tunnels::tls(&services, &tunnel, "localhost");
+    let asked = tls.write_all(b"GET /api/echo HTTP/1.1\r\nhost: localhost\r\n\r\n").and_then(|()| tls.flush());
+    let heard = tls.read(&mut [0; 1]);
+    assert!(asked.is_err() || !matches!(heard, Ok(1)), "{heard:?}");
+    tunnel.must_end();
+    let outcome = last(&services, "outcome");
+    assert_eq!(outcome["outcome"], "budget_spent", "{outcome}");
+    assert!(outcome["detail"].as_str().unwrap().contains("budget.tunnel_bytes"), "{outcome}");
+    let line = format!("CONNECT localhost:{}", services.origin.port);
+    refused(&tunnels::asks(&services, &line, &[&tunnels::proxy(&services)]), "budget.tunnel_bytes");
+}

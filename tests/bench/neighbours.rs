@@ -1,5 +1,7 @@
 //! One guest or server against all: how long a neighbour's calls take at the 99th percentile with each attacker and
 //! without, in one run, as a ratio. Rounds with and without alternate, so that whatever else the machine does meets both.
+//! Guests have processors of their own, and so have servers over HTTP: here they are a process that gives way to all
+//! others, so that what is measured is what they make the daemon do.
 //!
 //! Attackers: bodies that are announced and do not come; connections without a request; a server's heavy patterns; a
 //! server over HTTP that sends `100 Continue`, or a JSON answer, without end; bodies as large as may be. At the end, the
@@ -11,7 +13,7 @@ use std::{
     net::{TcpListener, TcpStream},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -33,16 +35,18 @@ fn main() -> Result<(), Failure> {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--patterns"] => patterns_server(),
+        ["--attackers"] => attackers(),
         [footbridge] => measure(Path::new(footbridge)),
         _ => Err("usage: neighbours FILE, the program footbridge".into()),
     }
 }
 
 fn measure(footbridge: &Path) -> Result<(), Failure> {
-    let port = http_server()?;
-    let daemon = Daemon::start(footbridge, port)?;
-    let neighbour = daemon.session("neighbour")?;
-    let attackers = (0..ATTACKERS).map(|n| daemon.session(&format!("a{n}"))).collect::<Result<Vec<_>, _>>()?;
+    let mut others = Others::start()?;
+    let daemon = Daemon::start(footbridge, others.port)?;
+    let neighbour = daemon.session("neighbour", &["calls.per_second=100000", "calls.burst=100000"])?;
+    let attackers = (0..ATTACKERS).map(|n| daemon.session(&format!("a{n}"), &[])).collect::<Result<Vec<_>, _>>()?;
+    let attackers: Vec<Value> = attackers.iter().map(|session| json!([session.path, session.token])).collect();
     let call = |server: &str, argument: &str| {
         let params = json!({"server": server, "tool": "x", "arguments": {"text": argument}});
         json!({"jsonrpc": "2.0", "method": "callTool", "params": params, "id": 1}).to_string()
@@ -60,11 +64,12 @@ fn measure(footbridge: &Path) -> Result<(), Failure> {
         let (mut quiet, mut attacked, mut refused) = (Vec::new(), Vec::new(), 0);
         for _ in 0..ROUNDS {
             quiet.push(neighbour.round()?.0);
-            let attack = Attack::start(&attackers, *connections, body, *is_held);
+            others
+                .tell(&json!({"sessions": attackers, "connections": connections, "body": body, "is_held": is_held}))?;
             let (p99, failed) = neighbour.round()?;
             attacked.push(p99);
             refused += failed;
-            attack.end();
+            others.tell(&json!(null))?;
         }
         let (quiet, attacked) = (median(quiet), median(attacked));
         let ratio = attacked.as_secs_f64() / quiet.as_secs_f64();
@@ -76,6 +81,62 @@ fn measure(footbridge: &Path) -> Result<(), Failure> {
         std::io::stdout(),
         "memory of the daemon: at most {most:.0} MiB (goal: under 128), at the end {last:.0} MiB"
     )?;
+    Ok(())
+}
+
+/// The process of the attackers, and of the server over HTTP. Dropping it ends it.
+struct Others {
+    child: Child,
+    told: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    port: u16,
+}
+
+impl Others {
+    fn start() -> Result<Self, Failure> {
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(env::current_exe()?).arg("--attackers");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let told = child.stdin.take().ok_or("no input")?;
+        let mut others =
+            Self { told, answers: BufReader::new(child.stdout.take().ok_or("no output")?), child, port: 0 };
+        others.port = others.answer()?.trim().parse()?;
+        Ok(others)
+    }
+
+    /// Begins an attack, or ends it, and waits until that is so.
+    fn tell(&mut self, attack: &Value) -> Result<(), Failure> {
+        writeln!(self.told, "{attack}")?;
+        self.answer().map(drop)
+    }
+
+    fn answer(&mut self) -> Result<String, Failure> {
+        let mut line = String::new();
+        match self.answers.read_line(&mut line)? {
+            0 => Err("the attackers ended".into()),
+            _ => Ok(line),
+        }
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// The process of the attackers: an order a line, or null at its end, and an answer a line.
+fn attackers() -> Result<(), Failure> {
+    writeln!(std::io::stdout(), "{}", http_server()?)?;
+    let mut under_way: Option<Attack> = None;
+    for line in std::io::stdin().lines() {
+        if let Some(over) = under_way.take() {
+            over.end();
+        }
+        let order: Value = serde_json::from_str(&line?)?;
+        under_way = Attack::ordered(&order);
+        writeln!(std::io::stdout(), "done")?;
+    }
     Ok(())
 }
 
@@ -138,6 +199,14 @@ struct Attack {
 }
 
 impl Attack {
+    /// As the process of the attackers is told; none to null.
+    fn ordered(order: &Value) -> Option<Self> {
+        let session = |told: &Value| Some(Session { path: told[0].as_str()?.into(), token: told[1].as_str()?.into() });
+        let sessions: Option<Vec<Session>> = order["sessions"].as_array()?.iter().map(session).collect();
+        let connections = usize::try_from(order["connections"].as_u64()?).ok()?;
+        Some(Self::start(&sessions?, connections, order["body"].as_str()?, order["is_held"].as_bool()?))
+    }
+
     fn start(sessions: &[Session], connections: usize, body: &str, is_held: bool) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let attackers = sessions.iter().flat_map(|session| std::iter::repeat_n(session.clone(), connections));
@@ -200,7 +269,7 @@ impl Daemon {
             "continues": of_http("continues"), "endless": of_http("endless"),
         }});
         fs::write(&servers, all.to_string())?;
-        fs::write(&settings, "[limits.calls]\nper_second = 100000\nburst = 100000\nidle_time = \"5s\"\n")?;
+        fs::write(&settings, "[limits.calls]\nidle_time = \"5s\"\n")?;
         let mut daemon = Command::new(footbridge);
         daemon.arg("serve").arg("--config").arg(&servers).arg("--config").arg(&settings);
         daemon.env("FOOTBRIDGE_STATE", folder.path().join("state"));
@@ -225,11 +294,16 @@ impl Daemon {
         Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
 
-    fn session(&self, name: &str) -> Result<Session, Failure> {
+    /// A session with limits of its own, the others as they are by default.
+    fn session(&self, name: &str, limits: &[&str]) -> Result<Session, Failure> {
         let mut create = Command::new(&self.footbridge);
         create.env("FOOTBRIDGE_STATE", self.folder.path().join("state"));
         create.env("FOOTBRIDGE_RUNTIME", self.folder.path().join("run"));
-        let output = create.args(["session", "create", name, "--policy", "open", "--json"]).output()?;
+        create.args(["session", "create", name, "--policy", "open", "--json"]);
+        for limit in limits {
+            create.args(["--limit", limit]);
+        }
+        let output = create.output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }
@@ -242,11 +316,16 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        if let Ok(id) = i32::try_from(self.child.id()) {
-            let _ended = nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGTERM);
-        }
-        let _status = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+/// Asks a process to end, and waits until it has.
+fn end(child: &mut Child) {
+    if let Ok(id) = i32::try_from(child.id()) {
+        let _ended = nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGTERM);
+    }
+    let _status = child.wait();
 }
 
 /// What any of the servers says of itself; none to what is no request, or a call.

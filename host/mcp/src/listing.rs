@@ -128,6 +128,9 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, L
         let can = &info.capabilities;
         (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())
     });
+    if let Some(text) = live.peer.peer_info().and_then(|info| info.instructions.clone()) {
+        listed.catalogue.set_instructions(&text, limits);
+    }
     // A server that declares nothing at all is asked for tools all the same.
     if tools || !(resources || prompts) {
         let known = pages(live, limits, Kind::Tools, &mut listed).await?;

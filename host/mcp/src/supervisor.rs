@@ -223,11 +223,7 @@ impl Supervisor {
     /// Publishes a listing that the server asked for, if it is another one than the last. Whether it is.
     fn listed_again(&mut self, listed: Result<Listed, ListError>, connection: &Connection) -> bool {
         match listed {
-            Ok(listed)
-                if self.last.as_ref().is_some_and(|last| {
-                    last.entries().is_same_as(listed.catalogue.entries()) && last.gaps() == listed.catalogue.gaps()
-                }) =>
-            {
+            Ok(listed) if self.last.as_ref().is_some_and(|last| last.is_same_as(&listed.catalogue)) => {
                 self.left_out(listed.left_out, listed.reasons);
                 false
             }

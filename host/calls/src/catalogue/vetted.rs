@@ -6,7 +6,7 @@ use std::{
 };
 
 use footbridge_core::{
-    catalogue::{ChangedTool, Entries, Gaps, Offered, Tool},
+    catalogue::{ChangedTool, Entries, Gaps, INSTRUCTIONS, Instructions, Offered, Tool},
     digest::Digest,
     gate::SessionRules,
     names::ServerName,
@@ -26,6 +26,8 @@ pub struct Vetted {
     of: Weak<Offered>,
     entries: Arc<Entries>,
     gaps: Arc<Gaps>,
+    /// What the server says of itself, if that is as it was pinned.
+    instructions: Option<Arc<Instructions>>,
     /// Tools that are not what was pinned, by what was: they are not among the others.
     changed: Arc<Changed>,
     /// By the rules: made once for all sessions that see the same, and gone with this.
@@ -46,9 +48,11 @@ impl Vetted {
         offered: &Arc<Offered>,
         changed: impl IntoIterator<Item = (String, ChangedTool)>,
     ) -> Self {
-        let changed: Changed = changed.into_iter().map(|(name, tool)| (name.into(), tool)).collect();
+        let mut changed: Changed = changed.into_iter().map(|(name, tool)| (name.into(), tool)).collect();
+        let are_others = changed.remove(INSTRUCTIONS).is_some();
         Self {
             server,
+            instructions: offered.instructions().filter(|_| !are_others).cloned(),
             of: Arc::downgrade(offered),
             entries: offered.entries().without_tools(|name| changed.contains_key(name)),
             gaps: Arc::new(offered.gaps().clone()),
@@ -78,7 +82,8 @@ impl Vetted {
         let server = || self.server.clone();
         if !rules.hides() {
             return Visible::new(server(), Arc::clone(&self.entries), Arc::clone(&self.changed), false)
-                .lacking(Arc::clone(&self.gaps));
+                .lacking(Arc::clone(&self.gaps))
+                .with_instructions(self.instructions.clone());
         }
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.get(&rules.digest()) {
@@ -91,7 +96,12 @@ impl Vetted {
         }
         let entries = self.entries.seen_by(rules, name);
         let gaps = Arc::new(self.gaps.without_entries());
-        let view = Visible::new(server(), entries, changed, rules.hides_resources_of(name)).lacking(gaps);
+        // They may speak of what is hidden.
+        let is_whole = Arc::ptr_eq(&entries, &self.entries) && changed.len() == self.changed.len();
+        let instructions = self.instructions.clone().filter(|_| is_whole && !rules.hides_resources_of(name));
+        let view = Visible::new(server(), entries, changed, rules.hides_resources_of(name))
+            .lacking(gaps)
+            .with_instructions(instructions);
         if views.len() >= KEPT {
             views.clear();
         }
@@ -138,6 +148,23 @@ mod tests {
         let gone = Arc::downgrade(seen.entries());
         drop((seen, all));
         assert!(gone.upgrade().is_none(), "nobody holds what a server no longer offers");
+    }
+
+    #[test]
+    fn instructions_show_where_nothing_is_hidden_and_they_are_as_pinned() {
+        let mut offered = Arc::into_inner(offered()).unwrap();
+        offered.set_instructions("Use a before b", &ServerLimits::default());
+        let (offered, open) = (Arc::new(offered), SessionRules::new(Policy::open(), &Labels::default()));
+        let vetted = Vetted::without_pins("s".parse().unwrap(), &offered);
+        fn shown(vetted: &Vetted, rules: &SessionRules) -> Option<String> {
+            vetted.visible(rules).instructions().map(ToOwned::to_owned)
+        }
+        assert_eq!(shown(&vetted, &open).as_deref(), Some("Use a before b"));
+        assert_eq!(shown(&vetted, &rules(HIDES, "y")).as_deref(), Some("Use a before b"));
+        assert_eq!(shown(&vetted, &rules(HIDES, "x1")), None, "they may speak of a");
+        let changed = [(INSTRUCTIONS.to_owned(), ChangedTool::by_pin(""))];
+        let vetted = Vetted::against_pins("s".parse().unwrap(), &offered, changed);
+        assert_eq!((shown(&vetted, &open), vetted.changed().len()), (None, 0));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use footbridge_core::{
-    catalogue::{ChangedTool, Entries, Gaps, ListKind, Prompt, Tool},
+    catalogue::{ChangedTool, Entries, Gaps, Instructions, ListKind, Prompt, Tool},
     names::ServerName,
 };
 
@@ -24,18 +24,31 @@ pub struct Visible {
     entries: Arc<Entries>,
     changed: Arc<Changed>,
     gaps: Arc<Gaps>,
+    instructions: Option<Arc<Instructions>>,
     /// Whether only listed resources can be read.
     listed_only: bool,
 }
 
 impl Visible {
     pub(super) fn new(server: ServerName, entries: Arc<Entries>, changed: Arc<Changed>, listed_only: bool) -> Self {
-        Self { server, entries, changed, gaps: Arc::default(), listed_only }
+        Self { server, entries, changed, gaps: Arc::default(), instructions: None, listed_only }
     }
 
     /// The same, from which this is missing.
     pub(super) fn lacking(self, gaps: Arc<Gaps>) -> Self {
         Self { gaps, ..self }
+    }
+
+    /// The same, of which its server says this.
+    pub(super) fn with_instructions(self, instructions: Option<Arc<Instructions>>) -> Self {
+        Self { instructions, ..self }
+    }
+
+    /// What its server says of itself to whoever uses it, in its own words; none where that is not what was pinned, or
+    /// some of the server is hidden.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref().map(Instructions::text)
     }
 
     /// Whose it is.

@@ -29,7 +29,7 @@ pub use store::{Compared, Definition, NoPins, PinStore, PinnedServer};
 
 use crate::{catalogue::Vetted, provider::Unavailable};
 use footbridge_core::{
-    catalogue::{ChangedTool, Offered},
+    catalogue::{ChangedTool, INSTRUCTIONS, Offered},
     digest::Digest,
     names::ServerName,
 };
@@ -143,8 +143,13 @@ impl Pins {
             }
         }
         let tools = offered.entries().tools();
-        let tools: Vec<Definition<'_>> =
-            tools.map(|tool| Definition { tool: tool.name(), digest: tool.digest(), text: tool.pinned() }).collect();
+        let tools = tools.map(|tool| Definition { tool: tool.name(), digest: tool.digest(), text: tool.pinned() });
+        let instructions = offered.instructions().map(|said| Definition {
+            tool: INSTRUCTIONS,
+            digest: said.digest(),
+            text: said.pinned(),
+        });
+        let tools: Vec<Definition<'_>> = tools.chain(instructions).collect();
         let origin = offered.origin();
         let pinned = PinnedServer { name: server, origin: &origin };
         let compared = store.compare_pins(pinned, &tools, known.is_none()).await?;

@@ -18,8 +18,7 @@ use serde_json::value::RawValue;
 use crate::limits::ServerLimits;
 pub use entries::Entries;
 pub use gaps::{Gaps, ListKind};
-pub use pinned::{ChangedTool, Origin};
-pub use pinned::{SERVER, TOOL, VERBATIM};
+pub use pinned::{ChangedTool, INSTRUCTIONS, Instructions, Origin, SERVER, TOOL, VERBATIM};
 pub use prompt::{Prompt, PromptArgument};
 pub use tool::PROMOTED;
 pub use tool::Tool;
@@ -33,6 +32,7 @@ pub struct Offered {
     bytes: usize,
     origin: Option<Arc<Origin>>,
     gaps: Gaps,
+    instructions: Option<Arc<Instructions>>,
 }
 
 /// Why an entry of a listing is left out.
@@ -56,6 +56,9 @@ pub enum BadEntry {
     /// An entry before it has the same key.
     #[error("an entry before it has the same name")]
     Repeated,
+    /// Its name stands for something else.
+    #[error("its name is what the server's instructions are pinned by")]
+    Reserved,
     /// All entries together are larger than a server's may be.
     #[error("the server's entries have more than {0} bytes together")]
     TooMuch(usize),
@@ -89,6 +92,27 @@ impl Offered {
     /// The same, to add to.
     pub fn gaps_mut(&mut self) -> &mut Gaps {
         &mut self.gaps
+    }
+
+    /// Whether the other is the same, letter for letter.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let digest = |of: &Self| of.instructions.as_ref().map(|said| said.digest());
+        self.entries.is_same_as(&other.entries) && self.gaps == other.gaps && digest(self) == digest(other)
+    }
+
+    /// What the server says of itself to whoever uses it.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&Arc<Instructions>> {
+        self.instructions.as_ref()
+    }
+
+    /// Sets that; what is longer than a description may be is cut.
+    pub fn set_instructions(&mut self, text: &str, limits: &ServerLimits) {
+        let mut text = text.trim().to_owned();
+        tool::cut(&mut text, limits.description_bytes);
+        let instructions = || Arc::new(Instructions::new(text.clone(), self.origin.as_deref()));
+        self.instructions = (!text.is_empty()).then(instructions);
     }
 
     /// What there is.

@@ -1,9 +1,9 @@
 //! What of a definition is pinned besides the tool's own members, and what stays to be seen of a tool that changed.
 
 use footbridge_proto::json;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::gate::Effects;
+use crate::{digest::Digest, gate::Effects};
 
 /// Members of a pinned definition: how the server is reached, what it said of the tool, and the text of what does not
 /// keep its value.
@@ -12,6 +12,49 @@ pub const SERVER: &str = "server";
 pub const TOOL: &str = "tool";
 /// The text of what does not keep its value.
 pub const VERBATIM: &str = "verbatim";
+
+/// What a server's instructions are pinned by, among its tools: no tool has this name.
+pub const INSTRUCTIONS: &str = "(instructions)";
+
+/// What a server says of itself to whoever uses it, cut to a limit, and what of it is pinned.
+#[derive(Debug)]
+pub struct Instructions {
+    text: Box<str>,
+    pinned: Box<str>,
+    digest: Digest,
+}
+
+impl Instructions {
+    pub(super) fn new(text: String, origin: Option<&Origin>) -> Self {
+        let mut members = Map::new();
+        if let Some(Origin(origin)) = origin {
+            members.insert(SERVER.to_owned(), origin.clone());
+        }
+        members.insert(TOOL.to_owned(), json!({ "instructions": text }));
+        let mut pinned = Value::Object(members);
+        json::sort_members(&mut pinned);
+        let pinned = pinned.to_string();
+        Self { text: text.into(), digest: Digest::of(&pinned), pinned: pinned.into() }
+    }
+
+    /// The server's own words.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What is pinned: the words, and how the server is reached.
+    #[must_use]
+    pub fn pinned(&self) -> &str {
+        &self.pinned
+    }
+
+    /// The digest of what is pinned.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
 
 /// How a server is reached: its command or its URL, without values of secrets. It is part of the definition of all of
 /// its tools.

@@ -24,6 +24,20 @@ fn a_bad_tool_is_left_out_and_the_others_stay() {
 }
 
 #[test]
+fn instructions_are_pinned_with_how_the_server_is_reached_and_no_tool_has_their_name() {
+    let of = |text: &str| {
+        let mut catalogue = Offered::of(Arc::new(Origin::new(serde_json::json!("x"))));
+        catalogue.set_instructions(text, &ServerLimits { description_bytes: 8, ..ServerLimits::default() });
+        catalogue.instructions().map(|given| (given.text().to_owned(), given.pinned().to_owned()))
+    };
+    assert_eq!(of(" \n"), None);
+    assert_eq!(of(" Be kind\n").unwrap().1, r#"{"server":"x","tool":{"instructions":"Be kind"}}"#);
+    assert_eq!(of("Be kind to all").unwrap().0, "Be kind  [cut: the description is too long]");
+    let named = format!(r#"{{"name":"{INSTRUCTIONS}","inputSchema":{{}}}}"#);
+    assert_eq!(add(&mut Offered::default(), &named), Err(BadEntry::Reserved));
+}
+
+#[test]
 fn unknown_members_reach_describe_tool_after_the_known_ones() {
     let mut catalogue = Offered::default();
     add(

@@ -7,7 +7,7 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{BadEntry, MAX_KEY, Origin, SERVER, TOOL, VERBATIM};
+use super::{BadEntry, INSTRUCTIONS, MAX_KEY, Origin, SERVER, TOOL, VERBATIM};
 use crate::{
     digest::Digest,
     gate::Effects,
@@ -78,6 +78,9 @@ impl Tool {
         let text = json::check(raw.get().as_bytes(), json::MAX_BODY_DEPTH)?;
         let given: Members<'_> = serde_json::from_str(text).map_err(|_| BadEntry::NoKey("name"))?;
         let name = given.text("name").filter(|n| (1..=MAX_KEY).contains(&n.len())).ok_or(BadEntry::NoKey("name"))?;
+        if name == INSTRUCTIONS {
+            return Err(BadEntry::Reserved);
+        }
         for part in ["inputSchema", "outputSchema"] {
             if given.get(part).is_some_and(|schema| schema.get().len() > limits.schema_bytes) {
                 return Err(BadEntry::SchemaTooLarge(part, limits.schema_bytes));
@@ -225,7 +228,7 @@ fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> String {
 }
 
 /// Cuts a text at a character boundary and says so.
-fn cut(text: &mut String, limit: usize) {
+pub(super) fn cut(text: &mut String, limit: usize) {
     if text.len() > limit {
         let mut at = limit;
         while !text.is_char_boundary(at) {

@@ -29,6 +29,9 @@ use footbridge_core::catalogue::ListKind;
 const PAGE_ENTRIES: usize = 1000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
+/// Bytes of what all servers say of themselves at `/mcp`: a model reads all of it.
+const MAX_INSTRUCTIONS: usize = 16 * 1024;
+
 /// The member of `_meta` that says what is missing from a listing.
 const PARTIAL: &str = "footbridge/partial";
 
@@ -40,14 +43,15 @@ pub(super) async fn initialized(
     revision: Revision,
     wait: Duration,
 ) -> Found {
-    endpoint.seen(stages, principal, wait).await?;
+    let within = endpoint.seen(stages, principal, wait).await?;
     let (name, version) = implementation(endpoint);
     let mut result = json!({
         "protocolVersion": revision.as_str(),
         "capabilities": capabilities(),
         "serverInfo": {"name": "footbridge", "title": name, "version": version},
     });
-    if let Some(text) = instructions(endpoint) {
+    let text = instructions(endpoint, &within);
+    if !text.is_empty() {
         result["instructions"] = text.into();
     }
     Ok(raw(&result))
@@ -66,12 +70,27 @@ fn capabilities() -> Value {
     json!({"tools": changes, "resources": changes, "prompts": changes, "completions": {}, "logging": {}})
 }
 
-/// What a model should know of the endpoint.
-fn instructions(endpoint: &Endpoint) -> Option<&'static str> {
-    endpoint.server.is_none().then_some(
-        "Tools and prompts are named SERVER__NAME. Some calls are denied, or wait until a person allows them: the \
-         result says so, and what to do next.",
-    )
+/// What a model should know of the endpoint: how it is, and what the servers say of themselves, each labelled as its own
+/// words. What is too long for all of them together is left to `/mcp/SERVER`.
+fn instructions(endpoint: &Endpoint, within: &[Visible]) -> String {
+    let mut text = String::new();
+    if endpoint.server.is_none() {
+        text.push_str(
+            "Tools and prompts are named SERVER__NAME. Some calls are denied, or wait until a person allows them: the \
+             result says so, and what to do next.",
+        );
+    }
+    for visible in within {
+        let Some(said) = visible.instructions() else { continue };
+        if endpoint.server.is_none() && text.len() + said.len() > MAX_INSTRUCTIONS {
+            continue;
+        }
+        let gap = if text.is_empty() { "" } else { "\n\n" };
+        // Whatever it says, no line of it passes for a label.
+        let quoted: Vec<String> = said.lines().map(|line| format!("> {line}")).collect();
+        text.push_str(&format!("{gap}Server \"{}\" says of itself:\n\n{}", visible.server(), quoted.join("\n")));
+    }
+    text
 }
 
 /// Answers a listing.
@@ -84,8 +103,8 @@ pub(super) async fn list(
 ) -> Found {
     match listing {
         Listing::Discover => {
-            endpoint.seen(stages, principal, wait).await?;
-            Ok(discovered(endpoint, revision))
+            let within = endpoint.seen(stages, principal, wait).await?;
+            Ok(discovered(endpoint, revision, &within))
         }
         Listing::Entries(ListedKind::Tools, _) if endpoint.search => Ok(search_mode::listed()),
         Listing::Entries(kind, from) => {
@@ -152,14 +171,15 @@ fn gaps_of(kind: ListedKind) -> ListKind {
     }
 }
 
-fn discovered(endpoint: &Endpoint, revision: Revision) -> Box<RawValue> {
+fn discovered(endpoint: &Endpoint, revision: Revision, within: &[Visible]) -> Box<RawValue> {
     let (title, version) = implementation(endpoint);
     let mut result = json!({
         "supportedVersions": [revision.as_str()],
         "capabilities": capabilities(),
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "footbridge", "title": title, "version": version}},
     });
-    if let Some(text) = instructions(endpoint) {
+    let text = instructions(endpoint, within);
+    if !text.is_empty() {
         result["instructions"] = text.into();
     }
     raw(&result)

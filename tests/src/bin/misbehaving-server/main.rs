@@ -57,7 +57,11 @@ const MODES: [(&str, &str); 46] = [
     ("broken-json", "answers a call with an object that is cut off"),
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
-    ("listing-of-a-file", "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed"),
+    (
+        "listing-of-a-file",
+        "lists what the file ARGUMENT says at that moment; the tool nudge says that it changed; says of itself what is in \
+         ARGUMENT.instructions",
+    ),
     (
         "listings-fail",
         "lists tools, fails to list resources, breaks off its templates, and knows no prompts that it has",
@@ -205,11 +209,17 @@ fn initialize_result(message: &Value, mode: &Mode) -> Value {
     }
     let unknown = json!("1999-01-01");
     let revision = if mode.is("unknown-revision") { &unknown } else { &message["params"]["protocolVersion"] };
-    json!({
+    let mut result = json!({
         "protocolVersion": revision,
         "capabilities": capabilities,
         "serverInfo": {"name": "misbehaving", "version": "0"},
-    })
+    });
+    if mode.is("listing-of-a-file")
+        && let Ok(text) = std::fs::read_to_string(format!("{}.instructions", mode.argument))
+    {
+        result["instructions"] = text.into();
+    }
+    result
 }
 
 /// What is printed before each answer.

@@ -149,3 +149,75 @@ fn egress_names_prompts_too() {
     let closed = egress("test");
     assert!(closed.contains("It can never call:\n  x\n    its prompts") && !closed.contains("Getting"), "{closed}");
 }
+
+const SERVICES: &str = r#"
+[services.model]
+preset = "anthropic"
+[services.tracker]
+url = "https://tracker.example/api"
+requests = ["GET /v2/**", "* /v2/issues/*"]
+[policies.team]
+[[policies.team.rules]]
+id = "no-admin"
+decision = "deny"
+service = "tracker"
+path = "/v2/admin/**"
+[[policies.team.rules]]
+id = "reads"
+decision = "allow"
+effects = ["read", "egress"]
+"#;
+
+#[test]
+fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = port.local_addr().unwrap().port();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tunnels = format!("[tunnels]\nallow = [\"localhost:{own}\", \"*.files.example:443\"]\nallow_private = true\n");
+    let settings = format!("{SERVICES}{tunnels}");
+    let host = Host::with(&Servers::demo()).settings(&settings);
+    let test = |policy: &str, request: &str, service: &str| {
+        footbridge(&host, &["policy", "test", "--policy", policy, "--http", request, service])
+    };
+    for (policy, request, service, status, says) in [
+        ("ask", "POST /v1/messages", "model", 0, "allow\nby rule \"reads\""),
+        ("ask", "DELETE /v2/issues/7", "tracker", 1, "ask\n"),
+        ("team", "GET /v2/admin/x?y=1", "tracker", 1, "deny\nby rule \"no-admin\""),
+        ("team", "GET /v1/x", "tracker", 1, "deny\nsince it is none of the requests"),
+        ("open", "CONNECT a.files.example:443", "tunnels", 0, "allow\n"),
+        ("open", "CONNECT other.example:443", "tunnels", 1, "deny\nsince it is none of the requests"),
+    ] {
+        let ran = test(policy, request, service);
+        assert!(ran.status == status && ran.stdout.starts_with(says), "{policy} {request}: {ran:?}");
+    }
+    test("ask", "GET /a/../b", "tracker").fails(2, &["the path is refused"]);
+    test("ask", "GET", "tracker").fails(2, &["a method and a path"]);
+    test("ask", "GET /x", "nope").fails(2, &["there is no service \"nope\"", "model"]);
+    let team = footbridge(&host, &["policy", "egress", "--policy", "team"]).stdout;
+    for part in [
+        "  service model (https://api.anthropic.com)\n    POST /v1/messages: reads, reaches outside\n",
+        "    DELETE /v2/issues/*: changes and may destroy things, reaches outside\n",
+        &format!("    tunnel to localhost:{own}: changes things, reaches outside\n"),
+        "without asking anyone, to these services, if --service gives it them: model, tracker.",
+        "If a person agrees, it can send to these services: tunnels.",
+    ] {
+        assert!(team.contains(part), "{part}: {team}");
+    }
+    let json = footbridge(&host, &["policy", "egress", "--policy", "team", "--json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let tracker = json["services"].as_array().unwrap().iter().find(|service| service["name"] == "tracker").unwrap();
+    assert_eq!(
+        tracker["requests"][0],
+        json!({"request": "GET /v2/**", "effects": ["read", "egress"],
+        "decisions": ["deny", "allow"]})
+    );
+    let check = |host: &Host| footbridge(host, &["services", "check", "tunnels"]);
+    let found = check(&host).well();
+    assert_eq!(
+        found,
+        format!("ok: localhost:{own} takes connections\nnot tried: *.files.example:443 stands for any host below\n")
+    );
+    let host = Host::with(&Servers::demo()).settings(&settings.replace(&own.to_string(), &closed.to_string()));
+    let found = check(&host);
+    assert!(found.status == 1 && found.stdout.contains("cannot be reached: it does not take connections"), "{found:?}");
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use footbridge_audit::read::ReadRecord;
 use footbridge_core::{
     digest::Digest,
-    gate::{Decided, Effect, Effects, Policy, SessionRules, Subject, Tested},
+    gate::{Decided, Effect, Effects, Policy, SessionRules, Subject, Tested, rules::CONNECT},
     names::Labels,
     redact::MARK,
 };
@@ -125,6 +125,9 @@ impl PastCall {
                 let Some((method, path)) = name.split_once(' ') else { return unknown(Missing::Name) };
                 let path = path.split('?').next().unwrap_or(path);
                 self.by(&rules, &Subject::http(server, method, path, effects), false)
+            }
+            (Some(effects), "tunnel") => {
+                self.by(&rules, &Subject::http(server, CONNECT, &format!("/{name}"), effects), false)
             }
             (Some(_), "completion") => {
                 // The record does not say whether the name is a prompt's or a template.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use crate::service_call::ServiceCall;
+use crate::service_call::{ServiceCall, ServiceRequest};
 use footbridge_core::{budget::Held, catalogue::Tool, digest::Digest, gate::Subject};
 use serde_json::value::RawValue;
 
@@ -34,6 +34,8 @@ pub enum Target {
     Completion(Completed),
     /// A request to a service: its method and path.
     Service(String),
+    /// A tunnel, by its host and port.
+    Tunnel(String),
 }
 
 /// What a completion is about.
@@ -87,10 +89,17 @@ pub const PROMPT: &str = "ref/prompt";
 /// The same of a template.
 pub const TEMPLATE: &str = "ref/resource";
 
-/// The word for requests to services in records.
+/// The words for requests to services, and for tunnels, in records.
 const HTTP: &str = "http";
+const TUNNEL: &str = "tunnel";
 
 impl Target {
+    /// What a request to a service asks.
+    #[must_use]
+    pub(crate) fn of_service(request: &ServiceRequest) -> Self {
+        if request.is_tunnel() { Self::Tunnel(request.label()) } else { Self::Service(request.label()) }
+    }
+
     /// The word for it in records.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -100,6 +109,7 @@ impl Target {
             Self::Prompt(_) => "prompt",
             Self::Completion(_) => "completion",
             Self::Service(_) => HTTP,
+            Self::Tunnel(_) => TUNNEL,
         }
     }
 
@@ -107,7 +117,9 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Tool(name) | Self::Resource(name) | Self::Prompt(name) | Self::Service(name) => name,
+            Self::Tool(name) | Self::Resource(name) | Self::Prompt(name) | Self::Service(name) | Self::Tunnel(name) => {
+                name
+            }
             Self::Completion(about) => about.name(),
         }
     }
@@ -160,7 +172,7 @@ impl OutgoingRequest {
             Self::ReadResource { uri } => ("resource", uri),
             Self::GetPrompt { name, .. } => ("prompt", name),
             Self::Complete { about, .. } => ("completion", about.name()),
-            Self::Service(call) => (HTTP, call.name()),
+            Self::Service(call) => (if call.is_tunnel() { TUNNEL } else { HTTP }, call.name()),
         }
     }
 

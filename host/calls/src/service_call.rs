@@ -2,6 +2,7 @@
 
 use footbridge_core::{
     digest::{Digest, digest_text},
+    gate::rules::CONNECT,
     redact::MARK,
     service::RequestPath,
 };
@@ -49,9 +50,18 @@ pub struct ServiceCall {
 }
 
 impl ServiceRequest {
-    /// The method and the path, for records of what could not be resolved.
+    /// Whether it is a tunnel.
+    #[must_use]
+    pub fn is_tunnel(&self) -> bool {
+        self.method == CONNECT
+    }
+
+    /// The method and the path; of a tunnel its host and port.
     #[must_use]
     pub fn label(&self) -> String {
+        if self.is_tunnel() {
+            return self.path.as_written().trim_start_matches('/').to_owned();
+        }
         let query = self.query.as_deref().map(|query| format!("?{}", without_credentials(query)));
         format!("{} {}{}", self.method, self.path, query.unwrap_or_default())
     }
@@ -74,6 +84,12 @@ impl ServiceCall {
     /// What was asked.
     pub(crate) fn request(&self) -> &ServiceRequest {
         &self.request
+    }
+
+    /// Whether it is a tunnel.
+    #[must_use]
+    pub fn is_tunnel(&self) -> bool {
+        self.request.is_tunnel()
     }
 
     /// The method.

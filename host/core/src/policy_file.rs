@@ -256,7 +256,8 @@ impl Reader<'_> {
         };
         let of_servers = [CallKind::Tool, CallKind::Resource, CallKind::Prompt, CallKind::Completion];
         narrow(rule.server.is_some(), &of_servers);
-        narrow(rule.service.is_some() || rule.method.is_some() || rule.path.is_some(), &[CallKind::Http]);
+        let of_services = [CallKind::Http, CallKind::Tunnel];
+        narrow(rule.service.is_some() || rule.method.is_some() || rule.path.is_some(), &of_services);
         narrow(rule.tool.is_some(), &[CallKind::Tool]);
         narrow(rule.prompt.is_some(), &[CallKind::Prompt, CallKind::Completion]);
         narrow(rule.uri.is_some(), &[CallKind::Resource, CallKind::Completion]);
@@ -267,8 +268,8 @@ impl Reader<'_> {
         if kinds.is_empty() || (rule.prompt.is_some() && rule.uri.is_some()) {
             let what = "this rule can never match: no kind of call has all that it asks for; tools have \"tool\" and \
                         \"arguments\", prompts \"prompt\" and \"arguments\", resources \"uri\", completions \"prompt\" \
-                        or \"uri\", all four \"server\", and requests to services \"service\", \"method\" and \
-                        \"path\"";
+                        or \"uri\", all four \"server\", and requests to services and tunnels \"service\", \
+                        \"method\" and \"path\"";
             return Err(self.wrong(what));
         }
         if rule.effects.as_ref().is_some_and(|effects| !can_have(kinds, rule.decision, Effects::of(&effects.0))) {

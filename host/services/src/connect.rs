@@ -150,6 +150,15 @@ impl Connector {
     }
 }
 
+/// A connection to a host and port, whose address was looked at.
+pub(crate) async fn connected(resolver: Resolver, authority: &str, time: Duration) -> Result<TcpStream, NoConnection> {
+    let address = format!("http://{authority}").parse().map_err(|_| NoConnection::Name)?;
+    let mut connector = HttpConnector::new_with_resolver(resolver);
+    connector.set_nodelay(true);
+    let connected = timeout(time, connector.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
+    Ok(connected.map_err(|error| NoConnection::of(&error))?.into_inner())
+}
+
 /// What is trusted: one's own authority where one is named, and else the system's.
 fn tls(spec: &ServiceSpec) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -36,7 +36,7 @@ pub use environment::environment;
 pub use footbridge_core::service::TUNNELS;
 pub use preset::{PRESETS, Preset};
 pub use request::{Parcel, credentials};
-pub use services::Services;
+pub use services::{HostCheck, Services};
 pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, ServiceOrigin, ServiceSpec, authorities};
 pub use tunnel::{Tunnel, Tunnels};

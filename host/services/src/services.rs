@@ -20,7 +20,7 @@ use footbridge_core::{
     budget::Share,
     limits::{Limits, ServiceLimits},
     redact::Redactor,
-    service::ServiceRules,
+    service::{ServiceRules, TUNNELS},
 };
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Request, Response};
@@ -39,7 +39,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, crossing},
     answer_body::{AnswerBody, Begun},
-    connect::{Connector, Lookup, NoConnection, Resolver, SystemLookup},
+    connect::{Connector, Lookup, NoConnection, Resolver, SystemLookup, connected},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
@@ -73,6 +73,21 @@ struct Service {
     /// Finds what must not show of its credential.
     redactor: Redactor,
     client: Client<Connector, Uploaded>,
+}
+
+/// Whether something can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostCheck {
+    /// The service's name, or the host and port of a tunnel.
+    pub what: String,
+    /// Why not; nothing of a pattern that stands for many hosts.
+    pub found: Option<Result<(), NoConnection>>,
+}
+
+/// Whether a host of tunnels takes connections.
+async fn reachable(services: &Services, authority: &str) -> Result<(), NoConnection> {
+    let resolver = services.resolver(TUNNELS).ok_or(NoConnection::Name)?;
+    connected(resolver, authority, services.0.limits.connect_time).await.map(drop)
 }
 
 impl Services {
@@ -136,11 +151,24 @@ impl Services {
         self.get(name).map(|service| service.spec.clone())
     }
 
-    /// Connects to a service and says why that fails. Nothing is asked of it.
-    ///
-    /// # Errors
-    /// [`NoConnection`].
-    pub async fn check(&self, name: &str) -> Result<(), NoConnection> {
+    /// Connects to a service, or to each host that tunnels may lead to, and says why that fails. Nothing is asked of it.
+    pub async fn check(&self, name: &str) -> Vec<HostCheck> {
+        let Some(service) = self.get(name).filter(|_| name == TUNNELS) else {
+            return vec![HostCheck { what: name.to_owned(), found: Some(self.check_one(name).await) }];
+        };
+        let mut all = Vec::new();
+        for pattern in service.spec.rules.requests.iter().flatten() {
+            let host = pattern.path().trim_start_matches('/').trim_end_matches("/**");
+            let found = match host.starts_with("*.") {
+                true => None,
+                false => Some(reachable(self, host).await),
+            };
+            all.push(HostCheck { what: host.to_owned(), found });
+        }
+        all
+    }
+
+    async fn check_one(&self, name: &str) -> Result<(), NoConnection> {
         let Some(service) = self.get(name) else { return Err(NoConnection::Name) };
         let connector = Connector::new(&service.spec, Arc::clone(&self.0.lookup), self.0.limits.connect_time);
         let mut connector = connector.map_err(|_| NoConnection::Certificate)?;

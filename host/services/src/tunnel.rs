@@ -33,17 +33,15 @@ use footbridge_core::{
     service::ServiceRules,
 };
 use futures::future::BoxFuture;
-use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::server::Acceptor;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional},
     net::TcpStream,
     time::{Instant, sleep, timeout},
 };
-use tower_service::Service as _;
 
 use crate::{
-    connect::{NoConnection, Resolver},
+    connect::{NoConnection, Resolver, connected},
     services::Services,
 };
 
@@ -118,11 +116,7 @@ impl Forward for Tunnels {
 
 async fn opened(resolver: Resolver, authority: &str, limits: &ServiceLimits) -> Result<Tunnel, NoConnection> {
     let since = Instant::now();
-    let address = format!("http://{authority}").parse().map_err(|_| NoConnection::Name)?;
-    let mut connector = HttpConnector::new_with_resolver(resolver);
-    connector.set_nodelay(true);
-    let connected = timeout(limits.connect_time, connector.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
-    let stream = connected.map_err(|error| NoConnection::of(&error))?.into_inner();
+    let stream = connected(resolver, authority, limits.connect_time).await?;
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).to_owned();
     Ok(Tunnel { stream, host, limits: limits.clone(), since, spending: None })
 }

@@ -245,7 +245,9 @@ impl Resolver {
                 self.read_arguments(principal, label, (text, Heavy::No), read).await
             }
             // Those go another way: a server has nothing of this kind.
-            Target::Service(_) => Err(Cause::UnknownServer { server: server.to_string(), known: self.servers(rules) }),
+            Target::Service(_) | Target::Tunnel(_) => {
+                Err(Cause::UnknownServer { server: server.to_string(), known: self.servers(rules) })
+            }
             Target::Completion(about) => {
                 completion::find(&visible, rules, about)?;
                 let (label, asked) = ((server.clone(), about.name()), about.clone());

@@ -57,7 +57,9 @@ impl ResolvedCall {
 
     /// What is left of it where it cannot be decided about.
     pub(crate) fn unresolved(self, cause: Cause) -> Unresolved {
-        let target = Target::Service(self.request.subject().to_owned());
+        let name = self.request.subject().to_owned();
+        let is_tunnel = matches!(&self.request, OutgoingRequest::Service(call) if call.is_tunnel());
+        let target = if is_tunnel { Target::Tunnel(name) } else { Target::Service(name) };
         Unresolved { principal: self.principal, server: self.server.to_string(), target, cause }
     }
 }

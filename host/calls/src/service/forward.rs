@@ -163,5 +163,5 @@ fn unknown(principal: Principal, request: &ServiceRequest) -> Box<Unresolved> {
 }
 
 fn unresolved(principal: Principal, request: &ServiceRequest, cause: Cause) -> Box<Unresolved> {
-    Box::new(Unresolved { principal, server: request.service.clone(), target: Target::Service(request.label()), cause })
+    Box::new(Unresolved { principal, server: request.service.clone(), target: Target::of_service(request), cause })
 }

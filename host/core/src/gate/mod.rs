@@ -167,6 +167,23 @@ impl SessionRules {
         all
     }
 
+    /// What may be decided about requests like this one, whatever their path.
+    #[must_use]
+    pub fn outlook_of_like(&self, subject: &Subject<'_>) -> Vec<Decision> {
+        let mut all = Vec::new();
+        for (_, rule) in self.rules() {
+            let (some, every) = rule.is_about_like(subject);
+            if some {
+                all.push(decision_of(rule));
+            }
+            if every {
+                return all;
+            }
+        }
+        all.push(Decision::Ask);
+        all
+    }
+
     /// Evaluates the conditions of the rules that are about this, where there are any.
     #[must_use]
     pub fn test(&self, subject: &Subject<'_>, arguments: &Value) -> Tested {

@@ -204,7 +204,7 @@ pub(crate) fn is_whole(effects: Effects) -> bool {
 /// Whether a call of one of these kinds can have the effects that a rule asks for.
 #[must_use]
 pub(crate) fn can_have(kinds: Kinds, says: Says, effects: Effects) -> bool {
-    let tools = !kinds.and(Kinds::of(&[CallKind::Tool, CallKind::Http])).is_empty();
+    let tools = !kinds.and(Kinds::of(&[CallKind::Tool, CallKind::Http, CallKind::Tunnel])).is_empty();
     let rest = !kinds.and(Kinds::of(&[CallKind::Resource, CallKind::Prompt, CallKind::Completion])).is_empty();
     match says {
         Says::Allow => {

@@ -44,6 +44,9 @@ impl Says {
     }
 }
 
+/// The method of a tunnel.
+pub const CONNECT: &str = "CONNECT";
+
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -58,16 +61,19 @@ pub enum CallKind {
     Completion,
     /// A request to a service, by its method and path.
     Http,
+    /// A tunnel to a host: the method `CONNECT`, and the path `/HOST:PORT`.
+    Tunnel,
 }
 
 impl CallKind {
     /// Each, with the word for it in configuration.
-    const WORDS: [(Self, &str); 5] = [
+    const WORDS: [(Self, &str); 6] = [
         (Self::Tool, "tool"),
         (Self::Resource, "resource"),
         (Self::Prompt, "prompt"),
         (Self::Completion, "completion"),
         (Self::Http, "http"),
+        (Self::Tunnel, "tunnel"),
     ];
 }
 
@@ -77,9 +83,11 @@ pub struct Kinds(u8);
 
 impl Kinds {
     /// Every kind.
-    pub const ALL: Self = Self(0b1_1111);
+    pub const ALL: Self = Self(0b11_1111);
     /// What MCP servers have.
     pub const OF_SERVERS: Self = Self(0b1111);
+    /// What services have.
+    pub const OF_SERVICES: Self = Self(0b11_0000);
 
     /// A set of these.
     #[must_use]
@@ -156,11 +164,12 @@ impl<'a> Subject<'a> {
         Self { kind: CallKind::Completion, ..Self::resource(server, template) }
     }
 
-    /// A request to a service, its path as it was written.
+    /// A request to a service, or a tunnel, its path as it was written.
     #[must_use]
     pub fn http(service: &'a str, method: &'a str, path: &'a str, effects: Effects) -> Self {
         let uri = Some(Uri::read(path));
-        Self { kind: CallKind::Http, server: service, name: path, uri, method: Some(method), effects }
+        let kind = if method == CONNECT { CallKind::Tunnel } else { CallKind::Http };
+        Self { kind, server: service, name: path, uri, method: Some(method), effects }
     }
 
     /// What it can do.
@@ -240,6 +249,14 @@ impl Rule {
                 Some(uri) => uri.is_caught_by(uris),
                 None => false,
             })
+    }
+
+    /// Whether it is about some requests like this one, and whether about all of them, whatever their path.
+    #[must_use]
+    pub(crate) fn is_about_like(&self, subject: &Subject<'_>) -> (bool, bool) {
+        let without_path = Self { scope: Scope { uris: None, ..self.scope.clone() }, ..self.clone() };
+        let is_about = without_path.is_about(subject);
+        (is_about, is_about && self.scope.uris.is_none() && self.conditions.is_empty())
     }
 
     /// Whether its conditions hold. What cannot be evaluated fails a rule that opens, and holds for one that closes. For

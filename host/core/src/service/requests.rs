@@ -41,6 +41,18 @@ impl FromStr for RequestPattern {
 }
 
 impl RequestPattern {
+    /// The method; none for any.
+    #[must_use]
+    pub fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// The pattern of paths.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.path.as_str()
+    }
+
     /// Whether a request is what it says. A GET pattern takes HEAD too.
     #[must_use]
     pub fn matches(&self, method: &str, path: &RequestPath) -> bool {

@@ -1,4 +1,4 @@
-//! What a session can reach through its tools, in plain words: a sandbox whose packets are blocked and whose tools are
+//! What a session can reach through its tools and services, in plain words: a sandbox whose packets are blocked and whose tools are
 //! open is not closed.
 
 use std::fmt::Write as _;
@@ -10,14 +10,17 @@ use crate::catalogues::catalogues;
 use crate::{config::Config, report};
 use footbridge_core::{
     catalogue::Offered,
-    gate::{Decision, Effect, Effects, SessionRules, Subject},
+    gate::{Decision, Effect, Effects, SessionRules, Subject, rules::CONNECT},
+    service::RequestPath,
 };
 use footbridge_mcp::TransportSpec;
+use footbridge_services::ServiceSpec;
 
 /// What can be reached under one policy.
 pub(super) struct ReachReport {
     policy: String,
     servers: Vec<ServerReach>,
+    services: Vec<ServiceReach>,
     hidden: Vec<String>,
     unknown: Vec<(String, String)>,
 }
@@ -41,6 +44,21 @@ struct Tool {
     outlook: Vec<Decision>,
 }
 
+/// A service, which only sessions have that it is given to.
+struct ServiceReach {
+    name: String,
+    origin: String,
+    requests: Vec<Requests>,
+}
+
+/// Requests of one pattern.
+struct Requests {
+    pattern: String,
+    effects: Effects,
+    /// None where all of them are hidden.
+    outlook: Option<Vec<Decision>>,
+}
+
 /// Looks at all servers that the policy does not hide.
 pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
     let remote =
@@ -49,6 +67,7 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
     let mut seen = ReachReport {
         policy: rules.policy().name().to_owned(),
         servers: Vec::new(),
+        services: config.services.iter().map(|service| service_reach(&rules, service)).collect(),
         hidden: specs.iter().map(|(name, _)| name).filter(|name| !rules.shows_server(name)).cloned().collect(),
         unknown: Vec::new(),
     };
@@ -61,6 +80,41 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
         }
     }
     seen
+}
+
+/// Methods that stand for any: one that reads, one that changes, one that may destroy.
+const ANY: [&str; 3] = ["GET", "POST", "DELETE"];
+
+fn service_reach(rules: &SessionRules, service: &ServiceSpec) -> ServiceReach {
+    let name = service.name.to_string();
+    let patterns = match &service.rules.requests {
+        Some(all) => all.iter().map(|one| (one.method().map(str::to_owned), one.path().to_owned())).collect(),
+        None => vec![(None, "/**".to_owned())],
+    };
+    let mut requests = Vec::new();
+    for (method, path) in patterns {
+        let methods = method.as_deref().map_or_else(|| ANY.to_vec(), |one| vec![one]);
+        for method in methods {
+            // A pattern is looked at as the path that it is written as.
+            let effects = match RequestPath::read(&path) {
+                Ok(path) => service.rules.effects(method, &path),
+                // What cannot be told is taken for all that it may be.
+                Err(_) => Effects::of(&[Effect::Write, Effect::Destructive, Effect::Egress]),
+            };
+            let subject = Subject::http(&name, method, &path, effects);
+            let is_one = !path.contains(['*', '?', '[', '{']);
+            let outlook = match is_one {
+                true => rules.shows(&subject).then(|| rules.outlook(&subject)),
+                false => Some(rules.outlook_of_like(&subject)),
+            };
+            let pattern = match method {
+                CONNECT => format!("tunnel to {}", path.trim_start_matches('/')),
+                _ => format!("{method} {path}"),
+            };
+            requests.push(Requests { pattern, effects, outlook });
+        }
+    }
+    ServiceReach { name, origin: service.origin.to_string(), requests }
 }
 
 fn reached(rules: &SessionRules, name: String, remote: bool, offered: &Offered) -> ServerReach {
@@ -128,9 +182,14 @@ impl ReachReport {
     }
 
     pub(super) fn text(&self) -> String {
-        let mut text = format!("What a session with policy \"{}\" can reach through its tools\n", self.policy);
+        let mut text = format!(
+            "What a session with policy \"{}\" can reach through its tools, and through the services that it is given\n",
+            self.policy
+        );
         for (which, heading) in HEADINGS {
-            let lines: Vec<String> = self.servers.iter().flat_map(|server| server.lines(which)).collect();
+            let of_services = self.services.iter().flat_map(|service| service.lines(which));
+            let lines: Vec<String> =
+                self.servers.iter().flat_map(|server| server.lines(which)).chain(of_services).collect();
             if !lines.is_empty() {
                 // Writing to a string does not fail.
                 let _ = write!(text, "\n{heading}:\n{}", lines.concat());
@@ -185,17 +244,43 @@ impl ReachReport {
             if reads { " Reading resources also sends names of the session's choosing to their servers." } else { "" };
         let prompts =
             if gets { " Getting prompts also sends text of the session's choosing to their servers." } else { "" };
+        let services = self.of_services();
         format!(
-            "{verdict}{resources}{prompts}\nEffects are what servers say of their tools, or footbridge.toml in their place; nothing keeps \
+            "{verdict}{resources}{prompts}{services}\nEffects are what servers say of their tools, or footbridge.toml in their place; nothing keeps \
              a server to them."
         )
     }
 
+    /// What services add.
+    fn of_services(&self) -> String {
+        let named = |wanted: &dyn Fn(CallOutlook) -> bool| {
+            let is_wanted = |one: &Requests| one.outlook.as_ref().is_some_and(|outlook| wanted(way(outlook)));
+            let names = self.services.iter().filter(|service| service.requests.iter().any(is_wanted));
+            names.map(|service| Escaped(&service.name).to_string()).collect::<Vec<_>>()
+        };
+        let free = named(&|way| matches!(way, CallOutlook::Free | CallOutlook::Sometimes));
+        let asked = named(&|way| way == CallOutlook::Asked);
+        let asked: Vec<String> = asked.into_iter().filter(|name| !free.contains(name)).collect();
+        let mut text = String::new();
+        if !free.is_empty() {
+            let _ = write!(
+                text,
+                "\nWhatever it reads it can send, without asking anyone, to these services, if --service gives it them: {}.",
+                free.join(", ")
+            );
+        }
+        if !asked.is_empty() {
+            let _ = write!(text, "\nIf a person agrees, it can send to these services: {}.", asked.join(", "));
+        }
+        text
+    }
+
     pub(super) fn json(&self) -> String {
+        let services: Vec<Value> = self.services.iter().map(ServiceReach::json).collect();
         let servers: Vec<Value> = self.servers.iter().map(ServerReach::json).collect();
         let unknown: Vec<&String> = self.unknown.iter().map(|(name, _)| name).collect();
         let all = json!({
-            "policy": self.policy, "servers": servers, "hiddenServers": self.hidden, "notLookedAt": unknown,
+            "policy": self.policy, "servers": servers, "services": services, "hiddenServers": self.hidden, "notLookedAt": unknown,
         });
         format!("{all}\n")
     }
@@ -230,6 +315,31 @@ impl ServerReach {
         json!({
             "name": self.name, "remote": self.remote, "tools": tools, "hiddenTools": self.hidden_tools,
             "resources": self.resources.as_deref().map(words), "prompts": self.prompts.as_deref().map(words),
+        })
+    }
+}
+
+impl ServiceReach {
+    fn lines(&self, which: CallOutlook) -> Vec<String> {
+        let is_meant = |one: &&Requests| one.outlook.as_ref().is_some_and(|outlook| way(outlook) == which);
+        let line = |one: &Requests| format!("    {}: {}\n", Escaped(&one.pattern), in_words(one.effects));
+        let lines: Vec<String> = self.requests.iter().filter(is_meant).map(line).collect();
+        if lines.is_empty() {
+            return lines;
+        }
+        let head = format!("  service {} ({})\n", Escaped(&self.name), Escaped(&self.origin));
+        std::iter::once(head).chain(lines).collect()
+    }
+
+    fn json(&self) -> Value {
+        let words = |outlook: &Vec<Decision>| outlook.iter().map(|decision| decision.as_str()).collect::<Vec<_>>();
+        let one = |one: &Requests| {
+            json!({
+                "request": one.pattern, "effects": one.effects.words(), "decisions": one.outlook.as_ref().map(words),
+            })
+        };
+        json!({
+            "name": self.name, "url": self.origin, "requests": self.requests.iter().map(one).collect::<Vec<_>>(),
         })
     }
 }

@@ -13,11 +13,14 @@ use clap::{Args, Subcommand};
 use super::{Files, NoConfiguration, egress, label, load_config};
 use crate::{
     catalogues::catalogues,
-    config::{Config, Writable},
+    config::{Config, Writable, known, of_names},
     report,
 };
 use footbridge_calls::resolve::{ArgumentChecks, checked};
-use footbridge_core::gate::{Decision, Effects, SessionRules};
+use footbridge_core::{
+    gate::{Decision, Effects, SessionRules, Subject, Tested, rules::CONNECT},
+    service::RequestPath,
+};
 use footbridge_edge::error_of;
 use footbridge_processes::sys;
 
@@ -28,15 +31,19 @@ pub(super) enum PolicyCommand {
     Test {
         #[command(flatten)]
         which: WhichPolicy,
-        /// The server's name
+        /// The server's name, or the service's
         server: String,
         /// The tool's name
-        tool: String,
+        #[arg(required_unless_present = "http")]
+        tool: Option<String>,
+        /// A request to a service, or a tunnel, in place of a tool: a method and a path below the service
+        #[arg(long, value_name = "METHOD PATH", conflicts_with_all = ["tool", "arguments"])]
+        http: Option<String>,
         /// The call's arguments, a JSON object
         #[arg(default_value = "{}")]
         arguments: String,
     },
-    /// Say what a session can reach through its tools
+    /// Say what a session can reach through its tools, services and tunnels
     #[command(after_help = EGRESS_HELP)]
     Egress {
         #[command(flatten)]
@@ -60,11 +67,13 @@ pub(super) struct WhichPolicy {
     json: bool,
 }
 
-const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called.
+const TEST_HELP: &str = "Starts the server to see what it says of the tool; the tool is not called. With --http nothing is connected to.
 
 Examples:
   footbridge policy test --config servers.json --policy readonly demo list_notes
   footbridge policy test --config servers.json --config footbridge.toml --policy project demo get_weather '{\"city\":\"Bern\"}'
+  footbridge policy test --policy ask --http 'POST /v1/messages' anthropic
+  footbridge policy test --policy ask --http 'CONNECT packages.example:443' tunnels
 
 Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
 cannot be looked at.";
@@ -91,10 +100,15 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match command {
-        PolicyCommand::Test { which, server, tool, arguments } => {
+        PolicyCommand::Test { which, server, tool, http, arguments } => {
             let (config, rules) = read(&which)?;
-            let asked = Asked { server, tool, arguments };
-            let answer = runtime.block_on(asked.decide(config, &rules))?;
+            let answer = match http {
+                Some(request) => request_to_service(&config, &rules, &server, &request)?,
+                None => {
+                    let asked = Asked { server, tool: tool.unwrap_or_default(), arguments };
+                    runtime.block_on(asked.decide(config, &rules))?
+                }
+            };
             report::out(&answer.shown(&rules, which.json))?;
             Ok(if answer.decision == Word::Decided(Decision::Allow) { 0 } else { NO })
         }
@@ -115,6 +129,30 @@ fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
     Ok((config, SessionRules::new(policy, &labels)))
 }
 
+/// What is decided about a request to a service, which is neither connected to nor asked.
+fn request_to_service(config: &Config, rules: &SessionRules, name: &str, text: &str) -> anyhow::Result<Answer> {
+    let [service] = &of_names(config, &known(config, &[name.to_owned()])?)?[..] else {
+        anyhow::bail!("the service is not there any more")
+    };
+    let form = || NoSuchCall("write a method and a path below the service, as in 'POST /v1/messages'".to_owned());
+    let (method, path) = text.split_once(' ').ok_or_else(form)?;
+    let path = path.split('?').next().unwrap_or(path);
+    // A tunnel is written as clients ask for it, too.
+    let path = if method == CONNECT && !path.starts_with('/') { format!("/{path}") } else { path.to_owned() };
+    let path = RequestPath::read(&path).map_err(|bad| NoSuchCall(format!("the path is refused: {bad}")))?;
+    let effects = service.rules.effects(method, &path);
+    let subject = Subject::http(name, method, path.as_written(), effects);
+    let effects = Some(effects);
+    if let Some(rule) = rules.hides_this(&subject) {
+        return Ok(Answer { decision: Word::Hide, rule: Some(rule.id.to_string()), effects });
+    }
+    if !service.rules.allows(method, &path) {
+        return Ok(Answer { decision: Word::NotTaken, rule: None, effects });
+    }
+    let decided = rules.decide(&subject, &Tested::default());
+    Ok(Answer { decision: Word::Decided(decided.decision), rule: decided.rule.map(|rule| rule.to_string()), effects })
+}
+
 /// What is asked about.
 struct Asked {
     server: String,
@@ -127,6 +165,8 @@ struct Asked {
 enum Word {
     Decided(Decision),
     Hide,
+    /// It is none of the requests that the service takes.
+    NotTaken,
 }
 
 struct Answer {
@@ -183,6 +223,7 @@ impl Answer {
         let decision = match self.decision {
             Word::Decided(decision) => decision.as_str(),
             Word::Hide => "hide",
+            Word::NotTaken => Decision::Deny.as_str(),
         };
         let policy = rules.policy().name();
         let effects = self.effects.map(Effects::words);
@@ -194,6 +235,9 @@ impl Answer {
         }
         let mut text = format!("{decision}\n");
         text.push_str(&match &self.rule {
+            None if self.decision == Word::NotTaken => {
+                "since it is none of the requests that the service takes (its \"requests\", or [tunnels])\n".to_owned()
+            }
             Some(rule) => format!("by rule \"{}\" of policy \"{policy}\"\n", Escaped(rule)),
             None => format!("since no rule of policy \"{policy}\" matches\n"),
         });

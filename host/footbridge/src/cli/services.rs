@@ -13,7 +13,7 @@ use crate::{
     report,
 };
 use footbridge_processes::sys;
-use footbridge_services::{ServiceSpec, Services};
+use footbridge_services::{HostCheck, ServiceSpec, Services, TUNNELS};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ServicesCommand {
@@ -28,9 +28,10 @@ pub(super) enum ServicesCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Connect to a service, and say what keeps it from being reached; nothing is asked of it
+    /// Connect to a service, or to the hosts of tunnels, and say what keeps it from being reached; nothing is asked of it
     #[command(after_help = "Examples:
   footbridge services check anthropic
+  footbridge services check tunnels
 
 Exit status: 0 it can be reached; 1 it cannot; 2 a wrong command line or configuration.")]
     Check {
@@ -67,16 +68,29 @@ fn check(config: Config, name: &str, json: bool) -> anyhow::Result<i32> {
     known(&config, std::slice::from_ref(&name.to_owned()))?;
     let services = Services::new(config.services, &config.limits.services);
     let checked = super::runtime()?.block_on(services.check(name));
-    let problem = checked.as_ref().err().map(ToString::to_string);
-    if json {
-        report::out(&format!("{}\n", json!({"service": name, "ok": checked.is_ok(), "problem": problem})))?;
-    } else {
-        report::out(&match &problem {
-            None => format!("ok: {name} takes connections\n"),
-            Some(problem) => format!("{name} cannot be reached: {}\n", Escaped(problem)),
-        })?;
+    let is_ok = checked.iter().all(|one| !matches!(one.found, Some(Err(_))));
+    report::out(&if json { checked_json(name, is_ok, &checked) } else { checked.iter().map(shown).collect() })?;
+    Ok(if is_ok { 0 } else { UNREACHABLE })
+}
+
+fn shown(checked: &HostCheck) -> String {
+    let what = Escaped(&checked.what);
+    match &checked.found {
+        Some(Ok(())) => format!("ok: {what} takes connections\n"),
+        Some(Err(why)) => format!("{what} cannot be reached: {why}\n"),
+        None => format!("not tried: {what} stands for any host below\n"),
     }
-    Ok(if checked.is_ok() { 0 } else { UNREACHABLE })
+}
+
+fn checked_json(name: &str, is_ok: bool, all: &[HostCheck]) -> String {
+    let problem = |one: &HostCheck| one.found.as_ref().and_then(|found| found.as_ref().err()).map(ToString::to_string);
+    let first = all.iter().find_map(problem);
+    let mut value = json!({"service": name, "ok": is_ok, "problem": first});
+    if name == TUNNELS {
+        let host = |one: &HostCheck| json!({"host": one.what, "tried": one.found.is_some(), "problem": problem(one)});
+        value["hosts"] = all.iter().map(host).collect();
+    }
+    format!("{value}\n")
 }
 
 fn variables(service: &ServiceSpec) -> Vec<&str> {

@@ -11,7 +11,7 @@ use crate::{
     store::StoreKind,
 };
 use footbridge_mcp::{ServerReport, ServerSpec, ServerState, TransportSpec};
-use footbridge_services::Services;
+use footbridge_services::{HostCheck, Services, TUNNELS};
 
 /// Looks at all servers and services of a configuration.
 pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Finding> {
@@ -27,14 +27,24 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     let names: Vec<String> = services.iter().map(|service| service.name.to_string()).collect();
     let services = Services::new(services, &limits);
     for name in names {
-        let check = format!("service {name}");
-        all.push(match services.check(&name).await {
-            Ok(_) => Finding::ok(&check, "it takes connections"),
-            Err(why) => Finding::problem(&check, why.to_string())
-                .mend(format!("look at its url in footbridge.toml, then footbridge services check {name}")),
-        });
+        all.extend(services.check(&name).await.into_iter().map(|checked| service(&name, checked)));
     }
     all
+}
+
+/// Whether a service, or a host of tunnels, takes connections.
+fn service(name: &str, checked: HostCheck) -> Finding {
+    let is_host = name == TUNNELS;
+    let check = if is_host { format!("tunnel {}", checked.what) } else { format!("service {name}") };
+    match checked.found {
+        Some(Ok(())) => Finding::ok(&check, "it takes connections"),
+        Some(Err(why)) => {
+            let place = if is_host { "[tunnels]" } else { "its url" };
+            Finding::problem(&check, why.to_string())
+                .mend(format!("look at {place} in footbridge.toml, then footbridge services check {name}"))
+        }
+        None => Finding::skipped(&check, "it stands for any host below"),
+    }
 }
 
 /// Whether the program of a server is there.

@@ -73,10 +73,10 @@ fn a_tunnel_carries_tls_from_end_to_end_and_is_recorded() {
     drop(tls);
     tunnel.finish();
     let (intent, outcome) = services.outcome();
-    let name = format!("CONNECT /localhost:{}", services.origin.port);
+    let name = format!("localhost:{}", services.origin.port);
     assert_eq!(
         (&intent["kind"], &intent["server"], &intent["name"]),
-        (&"http".into(), &"tunnels".into(), &name.into())
+        (&"tunnel".into(), &"tunnels".into(), &name.into())
     );
     assert_eq!(intent["effects"], serde_json::json!(["write", "egress"]));
     assert_eq!(outcome["outcome"], "ok", "{outcome}");

@@ -37,6 +37,7 @@ mod http;
 pub mod many;
 mod methods;
 pub mod settings;
+mod socket_diag;
 pub mod sockets;
 mod sse;
 pub mod stdio_mcp;

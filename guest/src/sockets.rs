@@ -1,5 +1,6 @@
 //! TCP sockets of this network namespace, as the kernel lists them (`/proc/net/tcp` and `tcp6`, proc(5)): whose a
-//! listener is, and which sockets nobody holds any more.
+//! listener is, and which sockets nobody holds any more. Of one connection the kernel is asked directly where it can say
+//! (`socket_diag`), since the lists are as long as the machine has sockets.
 //!
 //! Where the kernel tells nothing (no `/proc`, another namespace, another machine) there is no row, and nothing is said
 //! about the socket. Users show as they are called in the reader's user namespace; one that has no number there shows
@@ -7,9 +8,11 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
+
+use crate::socket_diag::SocketDiag;
 
 /// States of `tcp_states.h`.
 const ESTABLISHED: u8 = 1;
@@ -67,7 +70,22 @@ pub fn stranger_at(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let known = [Some(0), Some(nix::unistd::geteuid().as_raw()), user_of(FIRST_PROCESS)];
     let unmapped = overflow_user();
     let is_stranger = |uid: &u32| !known.contains(&Some(*uid)) && Some(*uid) != unmapped;
-    all().filter(|socket| is_far_end(socket, local, remote)).map(|socket| socket.uid).find(is_stranger)
+    match users_at(local, remote) {
+        Ok(users) => users.into_iter().flatten().find(is_stranger),
+        // The kernel says it in its lists alone.
+        Err(_) => all().filter(|socket| is_far_end(socket, local, remote)).map(|socket| socket.uid).find(is_stranger),
+    }
+}
+
+/// The users who listen where a connection went to, and who accepted it, as far as there are any.
+fn users_at(local: SocketAddr, remote: SocketAddr) -> io::Result<[Option<u32>; 2]> {
+    let diag = SocketDiag::open()?;
+    // A kernel that does not find the near end, which is there, knows nothing of the far one either.
+    diag.find(local, remote)?.ok_or(io::ErrorKind::NotFound)?;
+    let nobody = SocketAddr::new(local.ip(), 0);
+    let listening = diag.find(remote, nobody)?.filter(|found| found.state == LISTEN);
+    let accepted = diag.find(remote, local)?.filter(|found| found.state == ESTABLISHED && found.inode != 0);
+    Ok([listening, accepted].map(|found| found.map(|found| found.uid)))
 }
 
 /// Whether a socket listens where a connection went to, or is the accepted end of it: the listener may be closed again.
@@ -148,6 +166,10 @@ mod tests {
             let local = client.local_addr().unwrap();
             assert_eq!(own(local, Some(address)).map(|socket| socket.state), Some(ESTABLISHED));
             assert_eq!(stranger_at(local, address), None);
+            let me = Some(nix::unistd::geteuid().as_raw());
+            assert_eq!(users_at(local, address).unwrap(), [me, None], "nobody accepted it yet");
+            let (_accepted, _) = listener.accept().unwrap();
+            assert_eq!(users_at(local, address).unwrap(), [me, me]);
         }
     }
 

@@ -1,9 +1,9 @@
 //! `footbridge step`: each way and each failure of a step, to its report, its record and what is left of it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
-use footbridge_tests::{Host, Ran, Real, Running, Servers, programs};
+use footbridge_tests::{Host, Person, Ran, Real, Running, Servers, Tape, programs};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -156,6 +156,55 @@ fn a_policy_decides_about_it() {
     assert!(report(&host, &["--policy", "none"], 2)["error"].as_str().unwrap().contains("none"));
     let record = host.record();
     assert!(record.iter().any(|line| line["type"] == "refused") && !record.iter().any(|line| line["type"] == "intent"));
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    for (word, status) in [("allow", 0), ("deny", 1)] {
+        let host = host("command = \"./prints\"\nargs = [\"to be seen\"]\n");
+        script(&host, "prints", PRINTS);
+        let file = host.path().join("step.toml");
+        let step = host.footbridge(&[OsStr::new("step"), file.as_os_str(), OsStr::new("--policy"), OsStr::new("ask")]);
+        let words: Vec<String> =
+            std::iter::once(step.get_program()).chain(step.get_args()).map(|word| format!("{word:?}")).collect();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{} > report; echo status $?", words.join(" "))]);
+        shell.env_clear().current_dir(host.path());
+        shell.envs(step.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut person = Person::new();
+        let mut running = person.starts(&shell);
+        person.sees("step");
+        person.reads();
+        person.types(&format!("{word}\r"));
+        person.sees(&format!("status {status}"));
+        let _status = running.status();
+        let report: Value = serde_json::from_str(&fs::read_to_string(host.path().join("report")).unwrap()).unwrap();
+        assert_eq!(report["success"], json!(status == 0), "{report}");
+        assert_eq!(host.recorded("intent").len(), usize::from(status == 0), "{report}");
+        host.leaves_nothing_behind();
+    }
+}
+
+#[test]
+fn a_tool_that_is_not_what_it_was_is_not_called() {
+    let (listing, tape) = (tempfile::tempdir().unwrap(), Tape::new());
+    let file = listing.path().join("listing.json");
+    let lists = |description: &str| {
+        let tool = json!([{"name": "t", "description": description, "inputSchema": {"type": "object"}}]);
+        fs::write(&file, tool.to_string()).unwrap();
+    };
+    let server = programs::misbehaving_server();
+    let step = format!(
+        "command = {server:?}\nargs = [\"listing-of-a-file\", {file:?}]\ntool = \"t\"\nenv = {{ MISBEHAVING_RECORD = {:?} }}\n",
+        tape.path()
+    );
+    let host = host(&step);
+    lists("reads");
+    assert!(report(&host, &[], 0)["error"].is_null());
+    lists("writes");
+    let said = report(&host, &[], 1)["error"].as_str().unwrap().to_owned();
+    assert!(said.contains("changed") || said.contains("not what it was"), "{said}");
+    assert_eq!(host.recorded("intent").len(), 1);
 }
 
 #[test]

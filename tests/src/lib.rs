@@ -21,6 +21,7 @@ mod host;
 #[path = "../terminal.rs"]
 mod local_terminal;
 pub mod microvm;
+mod model;
 mod person;
 pub mod processes;
 pub mod programs;
@@ -37,6 +38,7 @@ pub use daemon::{Daemon, goes};
 pub use engine::Engine;
 pub use guest::{Address, Answer, Guest, Sent};
 pub use host::{Bridge, Host, NOBODY};
+pub use model::{Heard, ScriptedModel, Step};
 pub use person::Person;
 pub use real::{HttpServer, Real, skipped};
 pub use running::{Ran, Running, Stream};

@@ -40,11 +40,18 @@ pub enum Agent {
     Opencode,
     /// GitHub Copilot CLI.
     Copilot,
+    /// Aider, which has no MCP servers: its part is the model.
+    Aider,
+    /// Continue.
+    Continue,
 }
 
 /// The agent cannot be told.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotTold {
+    /// It is told by a file of its own alone.
+    #[error("{0} is told by its own file alone: put there what \"footbridge agent-config {0}\" prints")]
+    OwnFile(&'static str),
     /// Its words would go to another program.
     #[error(
         "--agent {0} adds words behind the program \"{0}\", and CMD starts \"{1}\": start the agent itself, or put there what \
@@ -73,6 +80,8 @@ impl Agent {
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
             Self::Copilot => "copilot",
+            Self::Aider => "aider",
+            Self::Continue => "continue",
         }
     }
 
@@ -82,8 +91,15 @@ impl Agent {
         match self {
             Self::Codex => {
                 let entries: String = codex_entries().map(|(key, value)| format!("{key} = {value}\n")).collect();
-                format!("[mcp_servers.{NAME}]\n{entries}")
+                let model: String =
+                    codex_model(&by_default("openai")).map(|(key, value)| format!("{key} = {value}\n")).collect();
+                format!("{model}{LOGIN_SHELL} = false\n\n[mcp_servers.{NAME}]\n{entries}")
             }
+            Self::Aider => {
+                let (openai, anthropic) = (by_default("openai"), by_default("anthropic"));
+                format!("openai-api-base: {openai}/v1\nset-env:\n  - ANTHROPIC_API_BASE={anthropic}\n")
+            }
+            Self::Continue => continue_yaml(),
             _ => format!("{:#}\n", self.json()),
         }
     }
@@ -97,6 +113,8 @@ impl Agent {
             Self::Gemini => "~/.gemini/settings.json, or the file that GEMINI_CLI_SYSTEM_SETTINGS_PATH names",
             Self::Opencode => "opencode.json, or the variable OPENCODE_CONFIG_CONTENT",
             Self::Copilot => "~/.copilot/mcp-config.json, or copilot --additional-mcp-config @FILE",
+            Self::Aider => ".aider.conf.yml; keys are read from OPENAI_API_KEY and ANTHROPIC_API_KEY",
+            Self::Continue => "~/.continue/config.yaml, or cn --config FILE",
         }
     }
 
@@ -113,14 +131,14 @@ impl Agent {
             }
             Self::Copilot => json!({"mcpServers": {NAME:
                 {"type": "local", "command": PROGRAM, "args": ["mcp"], "env": braces(), "tools": ["*"]}}}),
-            Self::Claude | Self::Gemini | Self::Codex => {
+            Self::Claude | Self::Gemini | Self::Codex | Self::Aider | Self::Continue => {
                 json!({"mcpServers": {NAME: {"command": PROGRAM, "args": ["mcp"], "env": braces()}}})
             }
         }
     }
 
     /// Tells the agent that this command starts: in its words, its variables, or a file below `folder`, which the
-    /// command sees as `inside`.
+    /// command sees as `inside`. `model` is the address of a service that speaks OpenAI's API, where the run has one.
     ///
     /// # Errors
     /// [`NotTold`].
@@ -128,8 +146,8 @@ impl Agent {
         self,
         command: &mut Vec<OsString>,
         env: &mut Vec<Asked>,
-        folder: &Path,
-        inside: &Path,
+        (folder, inside): (&Path, &Path),
+        model: Option<&str>,
     ) -> Result<(), NotTold> {
         match self {
             Self::Claude => {
@@ -141,14 +159,18 @@ impl Agent {
             }
             Self::Codex => {
                 self.check_program(command)?;
-                let words = codex_entries()
-                    .flat_map(|(key, value)| ["-c".into(), format!("mcp_servers.{NAME}.{key}={value}").into()]);
-                command.splice(1..1, words);
+                let entries = codex_entries().map(|(key, value)| format!("mcp_servers.{NAME}.{key}={value}"));
+                // A login shell sets PATH anew, and tool-cli is not found any more.
+                let login = std::iter::once(format!("{LOGIN_SHELL}=false"));
+                let model = model.into_iter().flat_map(codex_model).map(|(key, value)| format!("{key}={value}"));
+                let words = entries.chain(login).chain(model).flat_map(|word| ["-c".into(), word.into()]);
+                command.splice(1..1, words.collect::<Vec<OsString>>());
             }
             Self::Copilot => {
                 self.check_program(command)?;
                 command.splice(1..1, ["--additional-mcp-config".into(), self.json().to_string().into()]);
             }
+            Self::Aider | Self::Continue => return Err(NotTold::OwnFile(self.program())),
             Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json().to_string().into())?,
             Self::Gemini => {
                 let file = folder.join("gemini.json");
@@ -185,6 +207,35 @@ fn codex_entries() -> impl Iterator<Item = (&'static str, Value)> {
     [("command", json!(PROGRAM)), ("args", json!(["mcp"])), ("env_vars", json!(PASSED))].into_iter()
 }
 
+/// The setting of Codex that decides whether commands get a login shell.
+const LOGIN_SHELL: &str = "allow_login_shell";
+
+/// The address of a service of this name in a sandbox.
+#[must_use]
+pub(super) fn by_default(service: &str) -> String {
+    format!("http://127.0.0.1:{}/s/{service}", vars::DEFAULT_PORT)
+}
+
+/// A provider of models in TOML, whose service has this address: Codex takes it from no variable.
+fn codex_model(address: &str) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let provider =
+        format!("{{name=\"{NAME}\",base_url=\"{address}/v1\",env_key=\"OPENAI_API_KEY\",wire_api=\"responses\"}}");
+    [("model_provider", format!("\"{NAME}\"")), ("model_providers.footbridge", provider)].into_iter()
+}
+
+/// Models and the bridge for Continue, whose secrets are variables too.
+fn continue_yaml() -> String {
+    let (openai, anthropic) = (by_default("openai"), by_default("anthropic"));
+    format!(
+        "name: {NAME}\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: Anthropic\n    provider: anthropic\n    model: MODEL\n    \
+         apiBase: {anthropic}/v1\n    apiKey: ${{{{ secrets.ANTHROPIC_AUTH_TOKEN }}}}\n  - name: OpenAI\n    provider: openai\n    \
+         model: MODEL\n    apiBase: {openai}/v1\n    apiKey: ${{{{ secrets.OPENAI_API_KEY }}}}\nmcpServers:\n  - name: {NAME}\n    \
+         command: {PROGRAM}\n    args: [mcp]\n    env:\n      {port}: ${{{{ secrets.{port} }}}}\n      {token}: ${{{{ secrets.{token} }}}}\n",
+        port = vars::PORT,
+        token = vars::TOKEN,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +243,8 @@ mod tests {
     fn told(agent: Agent, command: &[&str]) -> Result<(Vec<String>, Vec<Asked>, String), String> {
         let folder = tempfile::tempdir().unwrap();
         let (mut command, mut env) = (command.iter().map(OsString::from).collect(), Vec::new());
-        let told = agent.tell(&mut command, &mut env, folder.path(), Path::new("/inside"));
+        let places = (folder.path(), Path::new("/inside"));
+        let told = agent.tell(&mut command, &mut env, places, Some("http://127.0.0.1:7179/s/mine"));
         told.map_err(|error| error.to_string())?;
         let file = fs::read_to_string(folder.path().join("gemini.json")).unwrap_or_default();
         Ok((command.into_iter().map(|word| word.into_string().unwrap()).collect(), env, file))
@@ -217,6 +269,12 @@ mod tests {
             r#"mcp_servers.footbridge.args=["mcp"]"#,
             "-c",
             r#"mcp_servers.footbridge.env_vars=["TOOL_CLI_PORT","TOOL_CLI_TOKEN"]"#,
+            "-c",
+            "allow_login_shell=false",
+            "-c",
+            r#"model_provider="footbridge""#,
+            "-c",
+            r#"model_providers.footbridge={name="footbridge",base_url="http://127.0.0.1:7179/s/mine/v1",env_key="OPENAI_API_KEY",wire_api="responses"}"#,
             "exec",
             "hi",
         ];
@@ -242,9 +300,13 @@ mod tests {
             let error = told(agent, &["npx", "it"]).unwrap_err();
             assert!(error.contains("starts \"npx\"") && error.contains("footbridge agent-config"), "{error}");
         }
+        for agent in [Agent::Aider, Agent::Continue] {
+            assert!(told(agent, &["aider"]).unwrap_err().contains("its own file alone"));
+            assert!(agent.configuration().contains("/s/anthropic"));
+        }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
         let place = Path::new("/");
-        let error = Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, place, place).unwrap_err();
+        let error = Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, (place, place), None).unwrap_err();
         assert!(error.to_string().contains("--env names too"), "{error}");
     }
 
@@ -252,5 +314,8 @@ mod tests {
     fn codex_gets_toml() {
         let table: toml::Table = Agent::Codex.configuration().parse().unwrap();
         assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"][1].as_str(), Some("TOOL_CLI_TOKEN"));
+        let provider = &table["model_providers"]["footbridge"];
+        assert_eq!(provider["base_url"].as_str(), Some("http://127.0.0.1:7179/s/openai/v1"));
+        assert_eq!(table["allow_login_shell"].as_bool(), Some(false));
     }
 }

@@ -48,6 +48,7 @@ use footbridge_processes::{
     pty::Local,
     sandbox::{Asked, Nesting, container, engine, files::FilePlan},
 };
+use footbridge_services::ServiceSpec;
 pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
 
@@ -193,7 +194,12 @@ fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Res
     let Some(agent) = run.agent else { return Ok(()) };
     let own = folder.shown();
     let inside = if matches!(choice, Choice::Container { .. }) { Path::new(container::INSIDE) } else { &own };
-    Ok(agent.tell(&mut run.command, &mut run.env, &own, inside)?)
+    // Without a sandbox the port is known once it is bound.
+    let speaks_openai = |spec: &&ServiceSpec| spec.environment.contains_key("OPENAI_BASE_URL");
+    let services = of_names(&run.config, &run.services)?;
+    let service = services.iter().find(speaks_openai).filter(|_| !matches!(choice, Choice::None));
+    let model = service.map(|spec| agent::by_default(spec.name.as_str()));
+    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), model.as_deref())?)
 }
 
 /// Listens where the command, or its relay, connects to.

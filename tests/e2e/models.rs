@@ -1,0 +1,188 @@
+//! Real clients of model APIs in a sandbox whose only way out is the bridge, against a model that follows a script: SDKs in
+//! two languages, and two agents that carry out a task with their shell, `tool-cli` and the bridge as an MCP server.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::{fs, path::PathBuf};
+
+use footbridge_tests::{Host, Ran, Real, ScriptedModel, Servers, Step};
+use serde_json::{Value, json};
+
+/// The key that only the model may see.
+const KEY: &str = "sk-the-real-key";
+
+/// A host whose services lead to a model.
+fn beside(model: &ScriptedModel) -> Host {
+    let url = format!("http://127.0.0.1:{}", model.port);
+    let service =
+        |name: &str| format!("[services.{name}]\npreset = \"{name}\"\nurl = \"{url}\"\ncredential = \"{KEY}\"\n");
+    let host = Host::with(&Servers::demo()).settings(&(service("anthropic") + &service("openai")));
+    host.option("--service").option("anthropic").option("--service").option("openai")
+}
+
+/// A program of `scripts/servers`, as it is without links, and a host that shows it.
+fn showing(host: Host, program: &Real, levels: usize) -> (Host, PathBuf) {
+    let program = fs::canonicalize(program.program()).unwrap();
+    let folder = program.ancestors().nth(levels).unwrap().to_owned();
+    (host.option("--show").option(folder), program)
+}
+
+/// What the record says of models, and that nobody but the model saw its key, nor the model the session's token.
+fn is_recorded(host: &Host, model: &ScriptedModel, ran: &Ran) {
+    let heard = model.heard();
+    assert!(!heard.is_empty(), "{ran:?}");
+    for one in &heard {
+        assert!(one.head.contains(KEY) && !one.head.contains("fbt_"), "{}", one.head);
+        assert!(!one.body.to_string().contains("fbt_"), "{}", one.line);
+    }
+    assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY), "{ran:?}");
+    let record = host.record();
+    let used: Vec<&Value> = record.iter().filter(|line| line["tokens_in"] == 11).collect();
+    let asked = heard.iter().filter(|one| !one.line.contains("models") && !one.line.contains("count_tokens")).count();
+    assert_eq!(used.len(), asked, "{record:?}");
+    // Codex leaves with the last event, before the end of the answer.
+    let left = |line: &Value| line["detail"].as_str().is_some_and(|why| why.starts_with("its client left"));
+    let went_well = |line: &&Value| line["tokens_out"] == 5 && (line["outcome"] == "ok" || left(line));
+    assert!(used.iter().all(went_well), "{used:?}");
+}
+
+const PYTHON: &str = r#"
+import anthropic, openai
+said = [{"role": "user", "content": "hi"}]
+a, o = anthropic.Anthropic(), openai.OpenAI()
+print(a.messages.create(model="m", max_tokens=9, messages=said).content[0].text)
+with a.messages.stream(model="m", max_tokens=9, messages=said) as stream:
+    print("".join(stream.text_stream))
+print(o.responses.create(model="m", input="hi").output_text)
+print("".join(e.delta for e in o.responses.create(model="m", input="hi", stream=True) if e.type == "response.output_text.delta"))
+print(o.chat.completions.create(model="m", messages=said).choices[0].message.content)
+print("".join(c.choices[0].delta.content or "" for c in o.chat.completions.create(model="m", messages=said, stream=True) if c.choices))
+try:
+    o.files.list()
+except openai.PermissionDeniedError as error:
+    print(error.message)
+"#;
+
+const SCRIPT: &str = r#"
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+const said = [{role: "user", content: "hi"}];
+const a = new Anthropic(), o = new OpenAI();
+console.log((await a.messages.create({model: "m", max_tokens: 9, messages: said})).content[0].text);
+console.log(await a.messages.stream({model: "m", max_tokens: 9, messages: said}).finalText());
+console.log((await o.responses.create({model: "m", input: "hi"})).output_text);
+let text = "";
+for await (const e of await o.responses.create({model: "m", input: "hi", stream: true}))
+  if (e.type === "response.output_text.delta") text += e.delta;
+console.log(text);
+console.log((await o.chat.completions.create({model: "m", messages: said})).choices[0].message.content);
+text = "";
+for await (const c of await o.chat.completions.create({model: "m", messages: said, stream: true}))
+  text += c.choices[0]?.delta?.content ?? "";
+console.log(text);
+try { await o.files.list(); } catch (error) { console.log(error.message); }
+"#;
+
+/// Each of the six ways gives the model's words, and what is refused says why.
+fn said(ran: &Ran) {
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert_eq!(lines[..6], ["hello from the model"; 6], "{ran:?}");
+    assert!(lines[6].contains("does not take \"GET /v1/files\"") && lines[6].contains("(record "), "{ran:?}");
+}
+
+#[test]
+fn python_sdks_reach_their_models() {
+    let Some(git) = Real::server("python_sdks_reach_their_models", "mcp-server-git") else { return };
+    let model = ScriptedModel::start(vec![Step::Say("hello from the model".to_owned())]);
+    let (host, server) = showing(beside(&model), &git, 2);
+    let python = server.with_file_name("python");
+    let ran = host.runs(&[python.to_str().unwrap(), "-c", PYTHON]);
+    said(&ran);
+    is_recorded(&host, &model, &ran);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn typescript_sdks_reach_their_models() {
+    let test = "typescript_sdks_reach_their_models";
+    let (Some(node), Some(verdaccio)) = (Real::server(test, "node"), Real::server(test, "verdaccio")) else { return };
+    let model = ScriptedModel::start(vec![Step::Say("hello from the model".to_owned())]);
+    let (host, node) = showing(beside(&model), &node, 1);
+    let (host, verdaccio) = showing(host, &verdaccio, 3);
+    let modules = verdaccio.ancestors().nth(3).unwrap();
+    assert!(modules.ends_with("node_modules"), "{modules:?}");
+    std::os::unix::fs::symlink(modules, host.work().join("node_modules")).unwrap();
+    fs::write(host.work().join("ask.mjs"), SCRIPT).unwrap();
+    let ran = host.runs(&[node.to_str().unwrap(), "ask.mjs"]);
+    said(&ran);
+    is_recorded(&host, &model, &ran);
+    host.leaves_nothing_behind();
+}
+
+/// The calls of tools in the record, by the client that made them.
+fn weather(host: &Host) -> usize {
+    let is_weather = |line: &Value| line["type"] == "intent" && line["kind"] == "tool" && line["name"] == "get_weather";
+    host.record().iter().filter(|line| is_weather(line)).count()
+}
+
+/// A step that calls a tool by the command.
+fn command() -> Step {
+    Step::Shell("tool-cli demo get_weather --city Bern --pick .temperature".to_owned())
+}
+
+/// What the model heard of this step's result.
+fn results(model: &ScriptedModel) -> String {
+    model.heard().last().unwrap().body.to_string()
+}
+
+#[test]
+fn claude_code_carries_out_a_task() {
+    let Some(claude) = Real::server("claude_code_carries_out_a_task", "claude") else { return };
+    // It loads the tools of MCP servers when it is asked to.
+    let select = json!({"query": "select:mcp__footbridge__demo__get_weather", "max_results": 1});
+    let model = ScriptedModel::start(vec![
+        command(),
+        Step::Tool("ToolSearch".to_owned(), select),
+        Step::Tool("mcp__footbridge__demo__get_weather".to_owned(), json!({"city": "Zurich"})),
+        Step::Say("the task is done".to_owned()),
+    ]);
+    let (host, claude) = showing(beside(&model).option("--agent").option("claude"), &claude, 1);
+    let ran = host.runs(&[
+        claude.to_str().unwrap(),
+        "-p",
+        "What is the weather in Bern and in Zurich?",
+        "--allowedTools",
+        "Bash",
+        "mcp__footbridge",
+    ]);
+    assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
+    let results = results(&model);
+    assert!(results.contains("5.7") && results.contains("Zurich") && weather(&host) == 2, "{results}");
+    is_recorded(&host, &model, &ran);
+}
+
+#[test]
+fn codex_carries_out_a_task() {
+    let Some(codex) = Real::server("codex_carries_out_a_task", "codex") else { return };
+    let model = ScriptedModel::start(vec![
+        command(),
+        Step::Tool("get_weather".to_owned(), json!({"city": "Zurich"})),
+        Step::Say("the task is done".to_owned()),
+    ]);
+    let (host, codex) = showing(beside(&model).option("--agent").option("codex"), &codex, 2);
+    // The run is a sandbox already.
+    let ran = host.runs(&[
+        codex.to_str().unwrap(),
+        "exec",
+        "--skip-git-repo-check",
+        "--sandbox",
+        "danger-full-access",
+        "-m",
+        "gpt-5",
+        "What is the weather in Bern and in Zurich?",
+    ]);
+    assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
+    let results = results(&model);
+    assert!(results.contains("5.7") && results.contains("Zurich") && weather(&host) == 2, "{results}");
+    is_recorded(&host, &model, &ran);
+}

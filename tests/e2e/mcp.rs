@@ -55,6 +55,50 @@ fn the_python_sdk_speaks_both_kinds_of_revision() {
     }
 }
 
+/// What a client of somebody else's saw of the demo server, which is no SDK.
+fn check_plainly(seen: &Value) {
+    let tools: Vec<&str> = seen["tools"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(tools.contains(&"demo__get_weather") && tools.contains(&"demo__count_slowly"), "{seen}");
+    let says = |member: &str, text: &str| assert!(seen[member].to_string().contains(text), "{text}: {seen}");
+    says("weather", "Bern");
+    says("refused", "do not match the input schema");
+    says("notes", "buy milk");
+}
+
+#[test]
+fn langchain_s_adapters_and_openai_s_agents_and_inspector_find_tools_and_call_them() {
+    let daemon = Host::open_with(&Servers::demo()).serves();
+    let opens = |name: &str| at(&daemon.opens(name, &["--listen", "tcp:127.0.0.1:0", "--policy", "open"]));
+    let script = |name: &str| programs::repository().join("tests/clients").join(name);
+    if let Some(link) = Real::server("mcp langchain adapters", "adapters") {
+        let (url, token) = opens("langchain");
+        // By the path within its environment, which is how Python finds that.
+        let python = link.program().with_file_name(std::fs::read_link(link.program()).unwrap());
+        let mut client = Command::new(python);
+        check_plainly(&printed(client.arg(script("langchain_adapters.py")).arg(url).env("TOOL_CLI_TOKEN", token)));
+    }
+    if let Some(git) = Real::server("mcp openai agents", "mcp-server-git") {
+        let (url, token) = opens("openai");
+        let mut client = Command::new(beside(&git).join("python"));
+        let seen = printed(client.arg(script("openai_agents.py")).arg(url).env("TOOL_CLI_TOKEN", token));
+        check_plainly(&seen);
+        assert_eq!(seen["said"], "done");
+    }
+    let (inspector, node) = (Real::server("mcp inspector", "inspector.js"), Real::server("mcp inspector", "node"));
+    if let (Some(inspector), Some(node)) = (inspector, node) {
+        let (url, token) = opens("inspector");
+        let header = format!("Authorization: Bearer {token}");
+        let asks = |words: &[&str]| {
+            let mut client = Command::new(node.program());
+            client.arg(inspector.program().canonicalize().unwrap()).arg(&url).args(["--transport", "http", "--header"]);
+            printed(client.arg(&header).arg("--method").args(words))
+        };
+        assert_eq!(asks(&["tools/list"])["tools"][0]["name"], "demo__add_note");
+        let words = ["tools/call", "--tool-name", "demo__get_weather", "--tool-arg", "city=Bern"];
+        assert_eq!(asks(&words)["structuredContent"]["city"], "Bern");
+    }
+}
+
 /// The folder with the TypeScript SDK.
 fn modules(everything: &Real) -> PathBuf {
     let program = everything.program().canonicalize().unwrap();

@@ -21,6 +21,7 @@ fn every_configuration_of_the_pages_is_taken() {
         let host =
             host::host(&Servers::demo()).env("SEARCH_TOKEN", "search-0123456789").env("APPROVALS_KEY", "approvals-1");
         let host = host.env("ANTHROPIC_KEY", "anthropic-0123456789").env("TRACKER_TOKEN", "tracker-0123456789");
+        let host = host.env("OPENAI_KEY", "openai-0123456789");
         fs::write(host.work().join(file), &block.text).unwrap();
         let ran = host::types(&host, &format!("footbridge config check --config {file}"));
         assert_eq!(ran.status, 0, "{}: {ran:?}", block.place());

@@ -38,7 +38,9 @@ pub(crate) fn host(servers: &Servers) -> Host {
     let host = host.env("XDG_CACHE_HOME", cache);
     fs::copy(host.servers_file(), host.work().join("servers.json")).unwrap();
     let policy = blocks::all().into_iter().find(|block| block.page == "docs/policy.md" && block.language == "toml");
-    fs::write(host.work().join("footbridge.toml"), policy.unwrap().text).unwrap();
+    // Examples of the help name a service and a tunnel.
+    let services = "\n[services.anthropic]\npreset = \"anthropic\"\n[tunnels]\nallow = [\"packages.example:443\"]\n";
+    fs::write(host.work().join("footbridge.toml"), policy.unwrap().text + services).unwrap();
     host
 }
 

@@ -72,8 +72,8 @@ const TEST_HELP: &str = "Starts the server to see what it says of the tool; the 
 Examples:
   footbridge policy test --config servers.json --policy readonly demo list_notes
   footbridge policy test --config servers.json --config footbridge.toml --policy project demo get_weather '{\"city\":\"Bern\"}'
-  footbridge policy test --policy ask --http 'POST /v1/messages' anthropic
-  footbridge policy test --policy ask --http 'CONNECT packages.example:443' tunnels
+  footbridge policy test --config footbridge.toml --policy ask --http 'POST /v1/messages' anthropic
+  footbridge policy test --config footbridge.toml --policy ask --http 'CONNECT packages.example:443' tunnels
 
 Exit status: 0 if the call is allowed, 1 if it is not, 2 for wrong names, arguments or configuration, 125 if the server
 cannot be looked at.";

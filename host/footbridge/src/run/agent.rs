@@ -223,16 +223,14 @@ fn codex_model(address: &str) -> impl Iterator<Item = (&'static str, String)> + 
     [("model_provider", format!("\"{NAME}\"")), ("model_providers.footbridge", provider)].into_iter()
 }
 
-/// Models and the bridge for Continue, whose secrets are variables too.
+/// Models and the bridge for Continue, which reads secrets from its variables, and hands these on to servers.
 fn continue_yaml() -> String {
     let (openai, anthropic) = (by_default("openai"), by_default("anthropic"));
     format!(
         "name: {NAME}\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: Anthropic\n    provider: anthropic\n    model: MODEL\n    \
          apiBase: {anthropic}/v1\n    apiKey: ${{{{ secrets.ANTHROPIC_AUTH_TOKEN }}}}\n  - name: OpenAI\n    provider: openai\n    \
          model: MODEL\n    apiBase: {openai}/v1\n    apiKey: ${{{{ secrets.OPENAI_API_KEY }}}}\nmcpServers:\n  - name: {NAME}\n    \
-         command: {PROGRAM}\n    args: [mcp]\n    env:\n      {port}: ${{{{ secrets.{port} }}}}\n      {token}: ${{{{ secrets.{token} }}}}\n",
-        port = vars::PORT,
-        token = vars::TOKEN,
+         command: {PROGRAM}\n    args: [mcp]\n",
     )
 }
 

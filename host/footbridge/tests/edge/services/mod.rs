@@ -1,6 +1,7 @@
 //! Services as a hostile guest and a hostile origin meet over them: what crosses, what does not, and what is recorded.
 
 mod budgets;
+mod http2;
 mod origin;
 mod tunnels;
 
@@ -84,7 +85,7 @@ impl Services {
         let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
         let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
         let token = new_token().unwrap();
-        let names = ["tracker", "narrow", "stranger", "model", "closed", "tunnels"];
+        let names = ["tracker", "narrow", "stranger", "model", "closed", "tunnels", "second"];
         let services: BTreeSet<ServerName> = names.iter().map(|name| name.parse().unwrap()).collect();
         let spec = SessionSpec { services, ..SessionSpec::new("test".parse().unwrap(), &token, policy) };
         harness.open(spec, vec![listener]).unwrap();

@@ -133,7 +133,7 @@ fn arguments_come_as_json_as_flags_and_from_files_and_lose_no_digit() {
 #[test]
 fn flags_that_do_not_fit_are_named_and_nothing_is_called() {
     for (words, says) in [
-        (["--citty", "x"].as_slice(), "Error: unknown flag --citty; did you mean \"city\"?"),
+        (["--citty", "x"].as_slice(), "Error: unknown flag --citty; did you mean \"city\"? Nothing was called: see"),
         (
             &["--unit", "metrik", "--city", "x"],
             "Error: --unit: \"metrik\" is none of its values; did you mean \"metric\"?",
@@ -278,7 +278,7 @@ fn a_part_of_a_result_is_printed_in_the_form_that_is_asked_for() {
     assert_eq!(code, Some(1));
     assert!(stdout.contains("1234567890123456789") && stderr.contains("nothing is at m: there are l, n"), "{stderr}");
     for (args, says) in [
-        (["s", "--pick", ".a"].as_slice(), "go with a call"),
+        (["s", "--pick", ".a"].as_slice(), "go with a call, which '{}' makes where there are no arguments"),
         (&["s", "t", "{}", "--pick", "a["], "\"a[\" is no path"),
         (&["s", "t", "{}", "--output", "xml"], "text, json, raw, table or yaml"),
     ] {

@@ -30,7 +30,7 @@ pub(crate) enum Failure {
         hint: Option<String>,
     },
     /// What was typed behind a tool makes no arguments.
-    #[error("{why}. Nothing was called: see tool-cli {command} --help")]
+    #[error("{} Nothing was called: see tool-cli {command} --help", sentence(why))]
     Typed { why: NotTyped, command: String },
     #[error("\"{}\" is more than one tool: say which by {}", Escaped(.0), Escaped(.1))]
     WhichTool(String, String),
@@ -189,6 +189,12 @@ fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
         _ if limit => ExitCode::OverLimit,
         _ => ExitCode::Unreachable,
     }
+}
+
+/// A reason as a sentence: one that ends with a question has its end.
+fn sentence(why: &NotTyped) -> String {
+    let text = why.to_string();
+    if text.ends_with('?') { text } else { text + "." }
 }
 
 #[cfg(test)]

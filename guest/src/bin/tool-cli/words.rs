@@ -130,7 +130,10 @@ pub(crate) enum ArgsError {
     Format(String),
     #[error(transparent)]
     Pick(#[from] BadPickPath),
-    #[error("--output, --pick and --max-bytes go with a call or with tool-cli resource read: nothing was done")]
+    #[error(
+        "--output, --pick and --max-bytes go with a call, which '{{}}' makes where there are no \
+         arguments, or with tool-cli resource read: nothing was done"
+    )]
     ShapeWithout,
     #[error("--search goes with tool-cli mcp; see tool-cli --help")]
     SearchWithout,
@@ -140,7 +143,10 @@ pub(crate) enum ArgsError {
     ReadOnly,
     #[error("--{0} goes with tool-cli resource; see tool-cli --help")]
     ResourceOnly(&'static str),
-    #[error("--out and --out-dir go with a call or with tool-cli resource read: nothing was written")]
+    #[error(
+        "--out and --out-dir go with a call, which '{{}}' makes where there are no arguments, \
+         or with tool-cli resource read: nothing was written"
+    )]
     OutWithout,
     #[error("--out and --out-dir exclude each other: one file, or a folder for several")]
     OutTwice,

@@ -1,0 +1,298 @@
+//! Requests to a service against nginx and HAProxy as reverse proxies to the same TLS origin, which is an nginx of its
+//! own: requests a second on kept connections, the latency of one, and a large answer.
+//!
+//! All run at once and are measured in turn, so that whatever else the machine does meets all. A figure is the median of
+//! the rounds; a ratio is the median of the rounds' ratios to the better of the two others.
+//! `scripts/bench services` builds and runs this; it takes the path of `footbridge`.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const ROUNDS: usize = 5;
+const CLIENTS: usize = 8;
+const SPAN: Duration = Duration::from_millis(1500);
+const TRIPS: usize = 1500;
+const LARGE: u64 = 1 << 30;
+const BLOCK: usize = 256 << 10;
+
+/// A program that ends with this.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Their ends are nobody's concern any more.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is measured: where it listens, what its paths begin with, and the header that opens it.
+struct Way {
+    name: &'static str,
+    port: u16,
+    prefix: &'static str,
+    header: String,
+    _program: Option<Program>,
+}
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let [program] = args.as_slice() else { return Err("usage: services PATH, that of footbridge".into()) };
+    for (name, package) in [("nginx", "nginx-light"), ("haproxy", "haproxy"), ("openssl", "openssl")] {
+        if Command::new(name).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+            say(&format!("SKIPPED: services: {name} is not in the PATH (Debian has it as {package})"));
+            return Ok(());
+        }
+    }
+    let folder = tempfile::tempdir()?;
+    let at = folder.path();
+    let (origin, _origin) = origin(at)?;
+    let ways = [
+        nginx(at, origin)?,
+        haproxy(at, origin)?,
+        footbridge(Path::new(program), at, origin, false)?,
+        footbridge(Path::new(program), at, origin, true)?,
+    ];
+    report("requests a second, 8 kept connections", &ways, per_second, "/s", true)?;
+    report("one request after the other, p50", &ways, latency, "us", false)?;
+    report("an answer of 1 GiB", &ways[..3], large, "MB/s", true)
+}
+
+fn say(line: &str) {
+    // Nobody reads on.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn free_port() -> Result<u16, Failure> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Starts a program and waits until it listens.
+fn listening(command: &mut Command, port: u16) -> Result<Program, Failure> {
+    let program = Program(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
+    let until = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if Instant::now() > until {
+            return Err(format!("{command:?} does not listen").into());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(program)
+}
+
+/// An nginx with these servers.
+fn start_nginx(at: &Path, name: &str, port: u16, http: &str) -> Result<Program, Failure> {
+    let file = at.join(format!("{name}.conf"));
+    let at = at.display();
+    let text = format!(
+        "daemon off; worker_processes 1; pid {at}/{name}.pid; error_log stderr crit;\nevents {{ worker_connections 4096; }}\n\
+         http {{ access_log off; sendfile on; keepalive_requests 100000000; client_body_temp_path {at}/{name}.b;\n\
+         proxy_temp_path {at}/{name}.p; fastcgi_temp_path {at}/{name}.f; uwsgi_temp_path {at}/{name}.u;\n\
+         scgi_temp_path {at}/{name}.s;\n{http}\n}}\n"
+    );
+    fs::write(&file, text)?;
+    listening(Command::new("nginx").args(["-p", "/", "-e", "stderr", "-c"]).arg(file), port)
+}
+
+fn origin(at: &Path) -> Result<(u16, Program), Failure> {
+    let (key, certificate) = (at.join("key.pem"), at.join("ca.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .stderr(Stdio::null())
+        .status()?;
+    if !made.success() {
+        return Err("openssl made no certificate".into());
+    }
+    fs::create_dir(at.join("www"))?;
+    fs::File::create(at.join("www/large"))?.set_len(LARGE)?;
+    let (port, at_shown) = (free_port()?, at.display());
+    let server = format!(
+        "server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {}; ssl_certificate_key {};\n\
+         location = /small {{ return 200 \"{}\"; }} location / {{ root {at_shown}/www; }} }}",
+        certificate.display(),
+        key.display(),
+        "x".repeat(256)
+    );
+    Ok((port, start_nginx(at, "origin", port, &server)?))
+}
+
+fn nginx(at: &Path, origin: u16) -> Result<Way, Failure> {
+    let port = free_port()?;
+    let server = format!(
+        "upstream origin {{ server localhost:{origin}; keepalive 64; keepalive_requests 100000000; }}\n\
+         server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass https://origin; proxy_http_version 1.1;\n\
+         proxy_set_header Connection \"\"; proxy_set_header Host localhost; proxy_set_header x-api-key k;\n\
+         proxy_ssl_verify on; proxy_ssl_name localhost; proxy_ssl_trusted_certificate {}/ca.pem;\n\
+         proxy_max_temp_file_size 0; }} }}",
+        at.display()
+    );
+    let program = start_nginx(at, "proxy", port, &server)?;
+    Ok(Way { name: "nginx", port, prefix: "", header: String::new(), _program: Some(program) })
+}
+
+fn haproxy(at: &Path, origin: u16) -> Result<Way, Failure> {
+    let (port, file) = (free_port()?, at.join("haproxy.cfg"));
+    let text = format!(
+        "global\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
+         frontend f\n  bind 127.0.0.1:{port}\n  default_backend b\nbackend b\n  http-reuse always\n\
+         \x20 http-request set-header x-api-key k\n\
+         \x20 server s 127.0.0.1:{origin} ssl verify required ca-file {}/ca.pem sni str(localhost)\n",
+        at.display()
+    );
+    fs::write(&file, text)?;
+    let program = listening(Command::new("haproxy").arg("-db").arg("-f").arg(file), port)?;
+    Ok(Way { name: "haproxy", port, prefix: "", header: String::new(), _program: Some(program) })
+}
+
+fn footbridge(path: &Path, at: &Path, origin: u16, sync: bool) -> Result<Way, Failure> {
+    let (name, state) =
+        (if sync { "footbridge, record synced" } else { "footbridge" }, at.join(format!("state-{sync}")));
+    let file = at.join(format!("footbridge-{sync}.toml"));
+    fs::write(
+        &file,
+        format!(
+            "[audit]\nsync = {sync}\n[services.bench]\nurl = \"https://localhost:{origin}\"\nheader = \"x-api-key\"\n\
+             credential = \"the-key-of-the-bench\"\nca_file = \"{}/ca.pem\"\n",
+            at.display()
+        ),
+    )?;
+    let mut command = Command::new(path);
+    command.args(["run", "--sandbox", "none", "--policy", "open", "--service", "bench", "--config"]).arg(&file);
+    for limit in ["services.per_second=1000000", "services.burst=1000000"] {
+        command.args(["--limit", limit]);
+    }
+    command.args(["--", "sh", "-c", "echo $TOOL_CLI_PORT $TOOL_CLI_TOKEN; exec sleep 100000"]);
+    command.env("FOOTBRIDGE_STATE", &state).env("FOOTBRIDGE_RUNTIME", at.join(format!("rt-{sync}")));
+    fs::create_dir(at.join(format!("rt-{sync}")))?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    let (port, token) = line.trim().split_once(' ').ok_or("footbridge does not start")?;
+    let header = format!("x-api-key: {token}\r\n");
+    Ok(Way { name, port: port.parse()?, prefix: "/s/bench", header, _program: Some(Program(child)) })
+}
+
+/// A kept connection.
+struct Connection<'a> {
+    way: &'a Way,
+    stream: BufReader<TcpStream>,
+}
+
+impl<'a> Connection<'a> {
+    fn new(way: &'a Way) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(("127.0.0.1", way.port))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { way, stream: BufReader::with_capacity(BLOCK, stream) })
+    }
+
+    /// Asks and reads the answer, and gives its length.
+    fn get(&mut self, path: &str) -> Result<u64, Failure> {
+        let Way { prefix, header, .. } = self.way;
+        let asked = format!("GET {prefix}{path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n");
+        self.stream.get_mut().write_all(asked.as_bytes())?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.stream.read_line(&mut head)? == 0 {
+                return Err(format!("{} ended: {head}", self.way.name).into());
+            }
+        }
+        let lower = head.to_ascii_lowercase();
+        let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+        let length: u64 = length.ok_or_else(|| format!("{}: {head}", self.way.name))?.trim().parse()?;
+        if !head.starts_with("HTTP/1.1 200 ") {
+            return Err(format!("{}: {head}", self.way.name).into());
+        }
+        let mut left = length;
+        while left > 0 {
+            let got = self.stream.fill_buf()?.len().min(usize::try_from(left)?);
+            if got == 0 {
+                return Err("the answer broke off".into());
+            }
+            self.stream.consume(got);
+            left -= got as u64;
+        }
+        Ok(length)
+    }
+}
+
+fn per_second(way: &Way) -> Result<f64, Failure> {
+    let until = Instant::now() + SPAN;
+    let client = || -> Result<u64, Failure> {
+        let (mut connection, mut count) = (Connection::new(way)?, 0);
+        while Instant::now() < until {
+            connection.get("/small")?;
+            count += 1;
+        }
+        Ok(count)
+    };
+    let counts: Result<Vec<u64>, Failure> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().map(|one| one.join().map_err(|_| "a client failed")?).collect()
+    });
+    Ok(counts?.iter().sum::<u64>() as f64 / SPAN.as_secs_f64())
+}
+
+fn latency(way: &Way) -> Result<f64, Failure> {
+    let mut connection = Connection::new(way)?;
+    let mut times = Vec::new();
+    for _ in 0..TRIPS {
+        let since = Instant::now();
+        connection.get("/small")?;
+        times.push(since.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(times))
+}
+
+fn large(way: &Way) -> Result<f64, Failure> {
+    let since = Instant::now();
+    let length = Connection::new(way)?.get("/large")?;
+    if length != LARGE {
+        return Err(format!("{} gave {length} bytes", way.name).into());
+    }
+    Ok(length as f64 / 1e6 / since.elapsed().as_secs_f64())
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// Measures in turn, and prints a line each.
+fn report(
+    title: &str,
+    ways: &[Way],
+    measure: impl Fn(&Way) -> Result<f64, Failure>,
+    unit: &str,
+    more_is_better: bool,
+) -> Result<(), Failure> {
+    let mut rounds: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push(ways.iter().map(&measure).collect::<Result<_, _>>()?);
+    }
+    for (index, way) in ways.iter().enumerate() {
+        let figure = median(rounds.iter().map(|round| round[index]).collect());
+        let ratio = |round: &Vec<f64>| match more_is_better {
+            true => round[index] / round[0].max(round[1]),
+            false => round[index] - round[0].min(round[1]),
+        };
+        let ratio = median(rounds.iter().map(ratio).collect());
+        let against =
+            if more_is_better { format!("{ratio:.2} of the better one") } else { format!("{ratio:+.0} {unit}") };
+        say(&format!("{title}: {}: {figure:.0} {unit} ({against})", way.name));
+    }
+    Ok(())
+}

@@ -1,9 +1,15 @@
 //! The commands that read the record, on what real runs wrote.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{ffi::OsStr, fs, path::PathBuf};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
-use footbridge_tests::{Bridge, Host, Ran, Running, Servers};
+use footbridge_tests::{Bridge, Host, PATIENCE, Ran, Running, Servers};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -148,7 +154,15 @@ fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
 fn what_one_harness_records_is_shown_though_another_began_later() {
     let mut bridge = Host::with(&Servers::demo()).opens();
     let of_early = |bridge: &Bridge| bridge.host.record().iter().find(|line| line["type"] == "session").cloned();
-    let early = of_early(&bridge).unwrap()["session"].as_str().unwrap().to_owned();
+    let deadline = Instant::now() + PATIENCE;
+    let early = loop {
+        match of_early(&bridge) {
+            Some(line) => break line,
+            None => assert!(Instant::now() < deadline, "the session is not recorded"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let early = early["session"].as_str().unwrap().to_owned();
     assert_eq!(bridge.host.runs_script("tool-cli demo later '{}' 2>n; true").status, 0);
     let mut following = starts(&bridge.host, &["tail", "--follow", "--server", "demo"]);
     following.stdout.shows("demo/later");

@@ -19,6 +19,13 @@ pub(crate) async fn catalogues(
     looked_at(config, wanted).await.0
 }
 
+/// The same of all servers, and how each is, with what only the operator may know.
+pub(crate) async fn with_reports(
+    config: Config,
+) -> (Vec<(ServerName, Result<Arc<Offered>, Unavailable>)>, Vec<ServerReport>) {
+    looked_at(config, |_| true).await
+}
+
 /// Starts all servers, and says how each is once it is ready, or why it is not.
 pub(crate) async fn started(config: Config) -> Vec<ServerReport> {
     looked_at(config, |_| true).await.1

@@ -77,6 +77,9 @@ impl Finding {
     }
 }
 
+/// Characters of the longest name of a hop that others are aligned with.
+const WIDEST: usize = 32;
+
 /// Whether nothing fails.
 #[must_use]
 pub fn are_well(all: &[Finding]) -> bool {
@@ -86,7 +89,8 @@ pub fn are_well(all: &[Finding]) -> bool {
 /// For people.
 #[must_use]
 pub fn text(all: &[Finding]) -> String {
-    let width = all.iter().map(|one| one.check.chars().count()).max().unwrap_or(0);
+    // One long name, as a socket's path is, moves nothing but itself.
+    let width = all.iter().map(|one| one.check.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or(0);
     let mut text = String::new();
     for Finding { check, status, found, means, mend } in all {
         let word = match status {

@@ -178,7 +178,7 @@ fn do_step(asked: &mut Asked, step: Step, options: &Options, style: Style) -> Re
         Step::Explain { server, tool } => calls::explain(asked, &server, &tool),
         Step::Check(call) => calls::check(asked, call),
         Step::Servers => asked.list(method::LIST_SERVERS, &json!({}), |list: &ListedServers| {
-            let how = if style.agent { AGENTS_HINT } else { "" };
+            let how = if style.agent && !list.servers.is_empty() { AGENTS_HINT } else { "" };
             show::servers(list, COMMAND) + how
         }),
         Step::Tools { server } => tools(asked, &server, style),

@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use footbridge_proto::text::Escaped;
+use footbridge_proto::{
+    rpc::{ErrorObject, Reason},
+    text::Escaped,
+};
 
 use super::{Files, load_config_of};
 use crate::{
@@ -14,7 +17,7 @@ use crate::{
     oneshot::{
         entries::Entries,
         failure::OneShotFailure,
-        listing,
+        listing::{self, Unlisted},
         lists::{Lists, Names, ToolsList},
     },
     report,
@@ -31,7 +34,7 @@ pub(super) struct OneShotPlace {
 }
 
 /// What is known of servers: the list of each, or why there is none.
-pub(super) type Known<T> = BTreeMap<String, Result<T, String>>;
+pub(super) type Known<T> = BTreeMap<String, Result<T, Unlisted>>;
 
 impl OneShotPlace {
     /// Reads which servers there are; nothing is started.
@@ -116,7 +119,9 @@ impl OneShotPlace {
         }
         match self.list(&[server.to_owned()])?.remove(server) {
             Some(Ok(list)) => Ok(list),
-            Some(Err(why)) => Err(OneShotFailure::Usage(why)),
+            Some(Err(Unlisted { why, because })) => {
+                Err(OneShotFailure::Refused(Box::new(ErrorObject::new(Reason::ServerUnavailable, why)), because))
+            }
             None => Err(OneShotFailure::Usage(format!("server \"{}\" is turned off", Escaped(server)))),
         }
     }

@@ -98,7 +98,7 @@ fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFai
                 entry(names.tools.len(), examples, None)
             }
             Err(why) => {
-                report::note(&why);
+                report::note(&why.to_string());
                 entry(0, Vec::new(), Some(ServerStatus::Unavailable))
             }
         });

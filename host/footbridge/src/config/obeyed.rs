@@ -14,6 +14,9 @@ pub(super) fn obeyed(path: &Path, writable: &Writable) -> Result<PathBuf, String
     if let Some(what) = link_in_reach(path, writable) {
         return Err(format!("{what}. Name {} itself, or move the link out of there", real.display()));
     }
+    if real.is_dir() {
+        return Err("it is a folder, and a file is expected".to_owned());
+    }
     if let Some((names, folder)) = writable.may_hold_another_name(&real) {
         return Err(format!(
             "it has {names} names (hard links), and by one in {} the sandbox could write it: replace it by a copy",

@@ -72,7 +72,10 @@ fn filter(written: &str) -> Result<EnvFilter, String> {
             return Err(format!("{level:?} is no level"));
         }
     }
-    EnvFilter::try_new(parts.join(",")).map_err(|error| format!("{written:?} is no filter: {error}"))
+    // What the MCP library says is of its own types; whoever wants it names it.
+    let library = (!parts.iter().any(|part| part.starts_with("rmcp"))).then_some("rmcp=off");
+    EnvFilter::try_new(parts.iter().copied().chain(library).collect::<Vec<_>>().join(","))
+        .map_err(|error| format!("{written:?} is no filter: {error}"))
 }
 
 #[cfg(test)]

@@ -1,16 +1,32 @@
 //! What servers offer now: they are started, listed, compared with their pins, and ended. What comes of it is kept.
 
-use std::{path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use footbridge_proto::wire::ToolEntry;
 
 use super::lists::ToolsList;
-use crate::{catalogues::catalogues, composition::open_store, config::Config};
+use crate::{catalogues::with_reports, composition::open_store, config::Config};
 use footbridge_calls::{pins::Pins, provider::Unavailable};
 use footbridge_core::{catalogue::Offered, names::ServerName};
 
 /// A server and what it offers, or why that is not known.
-pub(crate) type Listed = (ServerName, Result<ToolsList, String>);
+pub(crate) type Listed = (ServerName, Result<ToolsList, Unlisted>);
+
+/// Why a server has no list.
+#[derive(Debug)]
+pub(crate) struct Unlisted {
+    /// What anybody is told.
+    pub(crate) why: String,
+    /// What only the operator may know.
+    pub(crate) because: Option<String>,
+}
+
+impl fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)?;
+        self.because.iter().try_for_each(|because| write!(f, " (because: {because})"))
+    }
+}
 
 /// Starts all servers of a configuration side by side, and lists them.
 ///
@@ -20,12 +36,15 @@ pub(crate) async fn list(config: Config, state: &Path) -> anyhow::Result<Vec<Lis
     let store = open_store(state).await?;
     let pins = Pins::in_store(Arc::clone(&store) as _);
     let mut all = Vec::new();
-    for (name, offered) in catalogues(config, |_| true).await {
+    let (offered, reports) = with_reports(config).await;
+    for (name, offered) in offered {
         let list = match offered {
             Ok(offered) => compared(&pins, &name, &offered).await,
             Err(why) => Err(why),
         };
-        all.push((name, list.map_err(|why| why.to_string())));
+        let because = || reports.iter().find(|report| report.name == name)?.last_error.clone();
+        let list = list.map_err(|why| Unlisted { why: why.to_string(), because: because() });
+        all.push((name, list));
     }
     store.close().await;
     Ok(all)

@@ -30,7 +30,7 @@ use super::{
     supervisor::Command,
     wrapped::{Arguments, CliSpec, CliTool},
 };
-use footbridge_core::{catalogue::Offered, limits::CallLimits, redact::Redactor};
+use footbridge_core::{budget::Held, catalogue::Offered, limits::CallLimits, redact::Redactor};
 use printed::NoResult;
 
 /// How long a program that is asked to end may take, and then one that is killed: less than the stage in front waits.
@@ -175,10 +175,9 @@ impl ProgramCall<'_> {
                 let BufferedMessage::Whole(bytes, held) = buffer.finish() else {
                     return Outcome::Unknown(NoAnswer::Unusable);
                 };
-                let judged = judge(bytes, tool, limits.result_bytes, redactor).await;
-                drop(held);
-                match judged {
-                    Ok(text) => Outcome::Result(RawResult { text, held: None }),
+                let printed = bytes.len();
+                match judge(bytes, tool, limits.result_bytes, redactor).await {
+                    Ok(text) => self.result(text, (printed, held), limits).await,
                     Err(NoResult::TooLarge) => Outcome::too_large(limits.result_bytes),
                     Err(NoResult::Unfit(why)) => self.failure(tool, &why, &last_words()),
                 }
@@ -193,6 +192,30 @@ impl ProgramCall<'_> {
                 stopped(&mut process).await;
                 self.cut_short(tool, why, limits, &last_words())
             }
+        }
+    }
+
+    /// A result that is held as what was printed was: beside the budget, if it is beyond what others may have. As JSON
+    /// text it may be longer.
+    async fn result(
+        &self,
+        text: Box<RawValue>,
+        (printed, held): (usize, Option<Held>),
+        limits: &CallLimits,
+    ) -> Outcome {
+        let (share, limit, length) = (&self.shared.share, self.context.limits.calls.result_bytes, text.get().len());
+        if length <= limit {
+            // Whoever hands it on takes room for it, as for any other's.
+            return Outcome::Result(RawResult { text, held: None });
+        }
+        let held = held.filter(|_| printed > limit);
+        let more = if held.is_some() { length.saturating_sub(printed) } else { length };
+        match timeout(limits.busy_after, share.wait_beyond(more)).await {
+            Ok(Ok(mut taken)) => {
+                held.into_iter().for_each(|held| taken.add(held));
+                Outcome::Result(RawResult { text, held: Some(taken) })
+            }
+            _ => Outcome::Unknown(NoAnswer::Busy),
         }
     }
 

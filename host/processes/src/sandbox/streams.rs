@@ -13,7 +13,7 @@
 //! to its end is said in the log.
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -140,6 +140,21 @@ fn way(name: &'static str, file: &File) -> Result<Way, StreamError> {
     if is_stream { Ok(Way::Carried) } else { Err(StreamError::NoStream(name)) }
 }
 
+/// Copies to the end. By read and write: what `io::copy` does instead, splice(2), waits for bytes with the place in the
+/// file that it had before, and then writes over what this process and others have written there since.
+fn copy(from: &mut PipeReader, to: &mut File) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let count = match from.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(chunk.get(..count).unwrap_or_default())?;
+    }
+}
+
 impl Carriers {
     fn carry(
         &mut self,
@@ -182,7 +197,7 @@ impl Carriers {
         // It carries one answer.
         let (done, ended) = mpsc::sync_channel(1);
         thread::Builder::new().name(name.replace("standard ", "std")).spawn(move || {
-            let copied = match io::copy(&mut reader, &mut file) {
+            let copied = match copy(&mut reader, &mut file) {
                 // Who read it left: the command hears of it as its own pipe is gone.
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err((name, error)),
                 _ => Ok(()),
@@ -263,7 +278,7 @@ impl FileInput {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{PipeWriter, Write as _};
+    use std::io::PipeWriter;
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -317,5 +332,26 @@ mod tests {
         PipeWriter::from(theirs).write_all(b"after\n").unwrap();
         carriers.end();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\nafter\n");
+    }
+
+    #[test]
+    fn what_others_write_to_the_same_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = File::create(&path).unwrap();
+        let mut carriers = Carriers::default();
+        let theirs = carriers.output(NAMES[2], log.try_clone().unwrap()).unwrap();
+        let mut command = PipeWriter::from(theirs);
+        command.write_all(b"command\n").unwrap();
+        while std::fs::read_to_string(&path).unwrap().is_empty() {
+            thread::yield_now();
+        }
+        // The carrier waits for more by now, or soon.
+        thread::sleep(Duration::from_millis(50));
+        log.write_all(b"harness\n").unwrap();
+        command.write_all(b"again\n").unwrap();
+        drop(command);
+        carriers.end();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "command\nharness\nagain\n");
     }
 }

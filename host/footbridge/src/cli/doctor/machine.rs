@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
+    os::unix::{fs::MetadataExt as _, net::UnixStream},
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,9 @@ use footbridge_processes::keeper::Confinement;
 use nix::unistd::{AccessFlags, access};
 
 use crate::{config::folders::Folders, run::GuestBinaries};
+
+/// Where Docker's engine listens on a machine of its own.
+const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 
 /// The programs that go into sandboxes.
 pub(super) fn programs() -> Vec<Finding> {
@@ -78,11 +81,27 @@ pub(super) fn sandboxes() -> Vec<Finding> {
         let is_program = |path: &PathBuf| access(path, AccessFlags::X_OK).is_ok() && path.is_file();
         let found = std::env::split_paths(&path).map(|folder| folder.join(engine)).find(is_program);
         all.push(match found {
+            Some(path) if engine == "docker" => docker(&path),
             Some(path) => Finding::ok(engine, path.display().to_string()),
             None => Finding::skipped(engine, format!("not on PATH: --sandbox {engine} needs it")),
         });
     }
     all
+}
+
+/// Docker's client is of no use alone.
+fn docker(path: &Path) -> Finding {
+    let (check, path) = ("docker", path.display());
+    // Another engine than this machine's is asked for by name, or by a context of its own.
+    if ["DOCKER_HOST", "DOCKER_CONTEXT"].iter().any(|name| std::env::var_os(name).is_some()) {
+        return Finding::ok(check, path.to_string());
+    }
+    match UnixStream::connect(DOCKER_SOCKET) {
+        Ok(_) => Finding::ok(check, path.to_string()),
+        Err(error) => Finding::note(check, format!("{path}, and no engine at {DOCKER_SOCKET}: {error}"))
+            .means("--sandbox docker cannot start")
+            .mend("start the engine, or set DOCKER_HOST"),
+    }
 }
 
 /// Whether the sandboxes `net` and `bwrap` can have user namespaces, as far as the kernel's settings say.

@@ -59,7 +59,7 @@ pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
     all.extend(machine::folders(&folders));
     match load_config(&args.files, Writable::here()) {
         Ok((config, _)) => {
-            all.extend(configuration(&config));
+            all.extend(configuration(&config, args.session.is_some()));
             all.extend(runtime()?.block_on(servers::look(config, &folders.state, !args.no_start)));
         }
         Err(error) => all.extend(mistakes(error)),
@@ -71,11 +71,16 @@ pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
     Ok(if are_well(&all) { 0 } else { REFUSED })
 }
 
-fn configuration(config: &Config) -> Vec<Finding> {
+/// With a session of the daemon, it is the daemon's configuration that counts.
+fn configuration(config: &Config, of_daemon: bool) -> Vec<Finding> {
     const CHECK: &str = "configuration";
     let mut all = Vec::new();
     if let Err(nothing) = NoConfiguration::check(config) {
-        let none = Finding::problem(CHECK, "there is none").means(nothing.to_string());
+        if of_daemon {
+            return vec![Finding::skipped(CHECK, "none for this command: the daemon has its own")];
+        }
+        let looked: Vec<String> = nothing.to_string().lines().map(|line| line.trim().to_owned()).collect();
+        let none = Finding::problem(CHECK, "there is none").means(looked.join(" "));
         all.push(none.mend("footbridge config import PROGRAM, or write servers.json as docs/configuration.md shows"));
     } else {
         let files: Vec<String> = config.files.iter().map(|path| path.display().to_string()).collect();

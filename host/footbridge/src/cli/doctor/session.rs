@@ -126,7 +126,7 @@ fn status(mut stream: impl Read + Write) -> io::Result<String> {
 
 fn answered(check: &str, asked: io::Result<String>, who: &str) -> Finding {
     match asked {
-        Ok(status) => Finding::ok(check, format!("it answers (HTTP {status} without a token{who})")),
+        Ok(status) => Finding::ok(check, format!("it answers, and wants a token (HTTP {status}{who})")),
         Err(error) => Finding::problem(check, format!("{error}{who}"))
             .means("it takes no connection of this user, or hangs")
             .mend("footbridge session show NAME says who may connect"),

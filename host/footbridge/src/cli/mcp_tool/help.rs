@@ -42,7 +42,7 @@ pub(super) fn all(options: Options) -> Result<(), OneShotFailure> {
         };
         let tools: Vec<Value> = tools.iter().map(entry).collect();
         let failed: Vec<Value> =
-            unavailable.iter().map(|(server, why)| json!({"server": server, "why": why})).collect();
+            unavailable.iter().map(|(server, why)| json!({"server": server, "why": why.to_string()})).collect();
         return Ok(output::print(&format!("{}\n", json!({"tools": tools, "unavailable": failed})))?);
     }
     let mut text = format!("{NAME}: call the tools of MCP servers, each as a command\n\n{}\n\n", usage());
@@ -58,7 +58,7 @@ pub(super) fn all(options: Options) -> Result<(), OneShotFailure> {
         text.push_str(&format!("  {name}{:missing$} {}\n", "", cut(&Escaped(first).to_string(), SHORT)));
     }
     for (server, why) in &unavailable {
-        text.push_str(&format!("  {}{BETWEEN}... is not available: {}\n", Escaped(server), Escaped(why)));
+        text.push_str(&format!("  {}{BETWEEN}... is not available: {}\n", Escaped(server), Escaped(&why.to_string())));
     }
     text.push_str(&format!("\n{}", options_text()));
     Ok(output::print(&text)?)

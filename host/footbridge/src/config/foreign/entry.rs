@@ -3,12 +3,12 @@
 //! What is known is taken, under whatever name a program has for it; what has no counterpart is told with its place. A
 //! server of which a part cannot be understood is left out whole: half an entry would be another server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use footbridge_core::{names::ServerName, settings_file::Mistake};
 use serde_json::{Map, Value, json};
 
-use super::text::{Dialect, NoCounterpart, Translated, translated};
+use super::text::{Base, Dialect, NoCounterpart, Translated, translated};
 use crate::config::node::{Member, Node, NodeValue, WrittenAt};
 
 /// Members that say when to ask, or which tools there are.
@@ -30,7 +30,7 @@ pub(super) struct Translation<'n> {
     server: &'n Member,
     members: &'n [Member],
     /// What relative paths start from.
-    base: &'n Path,
+    base: Base<'n>,
     inputs: &'n [Node],
     dialect: Dialect,
     taken: Vec<&'static str>,
@@ -40,7 +40,7 @@ pub(super) struct Translation<'n> {
 }
 
 impl<'n> Translation<'n> {
-    pub(super) fn of(server: &'n Member, base: &'n Path, inputs: &'n [Node]) -> Self {
+    pub(super) fn of(server: &'n Member, base: Base<'n>, inputs: &'n [Node]) -> Self {
         let members = server.node.members().unwrap_or_default();
         let has = |name: &str| members.iter().any(|member| member.name == name);
         let kind = server.node.member("type").and_then(|member| member.node.text());
@@ -147,7 +147,7 @@ impl<'n> Translation<'n> {
     /// A path as it is meant from the folder of the file that it was in.
     fn in_full(&self, path: String) -> String {
         let is_whole = path.starts_with(['/', '~', '$']);
-        if is_whole { path } else { self.base.join(PathBuf::from(path)).display().to_string() }
+        if is_whole { path } else { self.base.folder.join(PathBuf::from(path)).display().to_string() }
     }
 
     /// The address and its headers.

@@ -19,6 +19,7 @@ use super::{
     sources, toml_nodes,
 };
 use entry::Translation;
+use text::Base;
 
 /// A program whose servers can be taken, by its name as it is typed, and its files, from the home folder on.
 const CLIENTS: [(&str, &[&str]); 9] = [
@@ -103,13 +104,16 @@ pub(crate) fn read(path: &Path, folder: Option<&Path>) -> Result<ForeignFile, No
         return Err(NotForeign::Nothing(found.path));
     }
     let inputs = whole.member("inputs").and_then(|inputs| inputs.node.elements()).unwrap_or_default();
-    let base = project(found.path.parent().unwrap_or(Path::new("/"))).to_owned();
+    let folder_of_file = found.path.parent().unwrap_or(Path::new("/")).to_owned();
+    let of_user = CLIENTS.iter().flat_map(|(_, places)| places.iter()).any(|place| found.path.ends_with(place));
+    let base = Base { folder: project(&folder_of_file), is_project: !of_user };
     for server in lists.unwrap_or_default() {
-        found.take(server, &base, inputs);
+        found.take(server, base, inputs);
     }
     for (project, servers) in of_projects {
         if folder == Some(Path::new(&project.name)) {
-            servers.iter().for_each(|server| found.take(server, Path::new(&project.name), inputs));
+            let base = Base { folder: Path::new(&project.name), is_project: true };
+            servers.iter().for_each(|server| found.take(server, base, inputs));
         } else {
             let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
             let what = format!(
@@ -135,7 +139,7 @@ fn lists(whole: &Node) -> Option<&[Member]> {
 }
 
 impl ForeignFile {
-    fn take(&mut self, server: &Member, base: &Path, inputs: &[Node]) {
+    fn take(&mut self, server: &Member, base: Base<'_>, inputs: &[Node]) {
         let mut translation = Translation::of(server, base, inputs);
         let entry = translation.entry();
         self.notes.append(&mut translation.notes);

@@ -30,7 +30,7 @@ pub(super) struct NoCounterpart(pub(super) String);
 pub(super) fn translated(
     text: &str,
     dialect: Dialect,
-    base: &Path,
+    base: Base<'_>,
     asked: &mut Vec<(String, String)>,
 ) -> Result<Translated, NoCounterpart> {
     if dialect == Dialect::OpenCode
@@ -70,7 +70,16 @@ pub(super) fn translated(
     Ok(Translated::Text(out))
 }
 
-fn reference(inner: &str, base: &Path, asked: &mut Vec<(String, String)>) -> Result<String, NoCounterpart> {
+/// What places that are not whole begin with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Base<'n> {
+    /// This folder.
+    pub(super) folder: &'n Path,
+    /// Whether it is a project's: a file of the user is read whichever project is open.
+    pub(super) is_project: bool,
+}
+
+fn reference(inner: &str, base: Base<'_>, asked: &mut Vec<(String, String)>) -> Result<String, NoCounterpart> {
     let folder = |path: &Path| path.display().to_string();
     if let Some(id) = inner.strip_prefix("input:") {
         let name = variable(id);
@@ -82,8 +91,12 @@ fn reference(inner: &str, base: &Path, asked: &mut Vec<(String, String)>) -> Res
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     match inner {
         // The file moves, the folder that was meant does not.
-        "workspaceFolder" | "workspaceRoot" => Ok(folder(base)),
-        "workspaceFolderBasename" => Ok(folder(Path::new(base.file_name().unwrap_or_default()))),
+        "workspaceFolder" | "workspaceRoot" if base.is_project => Ok(folder(base.folder)),
+        "workspaceFolderBasename" if base.is_project => {
+            Ok(folder(Path::new(base.folder.file_name().unwrap_or_default())))
+        }
+        // Whichever one is open, says a file that is of no project.
+        "workspaceFolder" | "workspaceRoot" | "workspaceFolderBasename" => Err(NoCounterpart(format!("${{{inner}}}"))),
         "userHome" | "pathSeparator" | "/" => Ok(format!("${{{inner}}}")),
         _ if is_name => Ok(format!("${{{inner}}}")),
         _ => Err(NoCounterpart(format!("${{{inner}}}"))),
@@ -105,7 +118,8 @@ mod tests {
     fn references_of_all_programs_become_ours() {
         let text = |text: &str, dialect| {
             let mut asked = Vec::new();
-            (translated(text, dialect, Path::new("/p/x"), &mut asked), asked)
+            let base = Base { folder: Path::new("/p/x"), is_project: true };
+            (translated(text, dialect, base, &mut asked), asked)
         };
         let plain = |text: &str| Ok(Translated::Text(text.to_owned()));
         for (dialect, from, to) in [
@@ -119,6 +133,8 @@ mod tests {
         assert_eq!(text("{file:~/.k}", Dialect::OpenCode).0, Ok(Translated::File("~/.k".to_owned())));
         let asked = vec![("git-hub.token".to_owned(), "GIT_HUB_TOKEN".to_owned())];
         assert_eq!(text("x ${input:git-hub.token}", Dialect::Usual), (plain("x ${GIT_HUB_TOKEN}"), asked));
+        let of_user = Base { folder: Path::new("/home/a/.config/Code/User"), is_project: false };
+        assert!(translated("${workspaceFolder}/a", Dialect::Usual, of_user, &mut Vec::new()).is_err());
         for (dialect, from) in [
             (Dialect::Usual, "${command:pick}"),
             (Dialect::Usual, "${config:a.b}"),

@@ -237,7 +237,9 @@ fn an_export_is_the_record_and_its_csv_is_text_and_no_formula() {
 fn no_secret_reaches_a_record_or_a_log() {
     let (secret, password) = ("configured-secret-7", "hunter2-plain");
     let token = format!("ghp_{}", "a1B2".repeat(9));
-    let host = Host::with(&Servers::demo()).env("OF_A_SERVER", secret).env("FOOTBRIDGE_LOG", "trace");
+    let host = Host::with(&Servers::demo()).env("OF_A_SERVER", secret);
+    // What the MCP library says is of whole messages, and left out unless it is named.
+    let host = host.env("FOOTBRIDGE_LOG", "trace,rmcp=trace");
     let more = r#"{"mcpServers":{"off":{"command":"no-such-program","env":{"KEY":"${OF_A_SERVER}"}}}}"#;
     let host = host.config("more.json", more).settings("[audit]\narguments = \"redacted\"\n");
     let script = format!(

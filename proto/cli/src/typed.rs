@@ -165,7 +165,9 @@ fn mistake(text: String, error: Option<serde_json::Error>) -> BadJson {
     BadJson::At { line: before.matches('\n').count() + 1, column, what: what(&error) }
 }
 
-fn what(error: &serde_json::Error) -> String {
+/// What is wrong with JSON that was typed, without its place.
+#[must_use]
+pub fn what(error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof {
         return "it ends before the object does".to_owned();
     }

@@ -163,8 +163,7 @@ impl Batch {
                 self.waiting.push_back(number);
             }
             Err(error) => {
-                let what = error.to_string();
-                let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+                let what = footbridge_cli::typed::what(&error);
                 let why = format!(
                     "this is no call: {what}, column {}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}",
                     error.column()

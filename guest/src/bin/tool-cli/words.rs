@@ -244,7 +244,7 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Long("report")) => typed.options.report = true,
             Some(Arg::Long("output")) => typed.options.format = Some(format(parser.value()?.string()?)?),
             Some(Arg::Long("pick")) => typed.options.pick = Some(PickPath::new(&parser.value()?.string()?)?),
-            Some(Arg::Long("max-bytes")) => typed.options.max_bytes = Some(parser.value()?.parse()?),
+            Some(Arg::Long("max-bytes")) => typed.options.max_bytes = Some(count(&mut parser)?),
             Some(Arg::Long("progress")) => typed.options.told_too.progress = true,
             Some(Arg::Short('v') | Arg::Long("verbose")) => typed.options.told_too.log = true,
             Some(Arg::Long("no-wait")) => typed.options.no_wait = true,
@@ -256,7 +256,7 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
                 let value = parser.optional_value().map(ValueExt::string).transpose()?;
                 typed.behind.push(ToolWord::Flag(name, value));
             }
-            Some(Arg::Long("parallel")) => typed.parallel = Some(parser.value()?.parse()?),
+            Some(Arg::Long("parallel")) => typed.parallel = Some(count(&mut parser)?),
             Some(Arg::Long("lang")) => typed.lang = Some(parser.value()?.string()?),
             Some(Arg::Long("search")) => typed.search = true,
             Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
@@ -264,6 +264,11 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(other) => return Err(other.unexpected().into()),
         }
     }
+}
+
+/// The value of an option that is a count.
+fn count(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
+    parser.value()?.parse_with(|text| text.parse().map_err(|_| "a whole number is expected, as in 1000"))
 }
 
 fn format(word: String) -> Result<Format, ArgsError> {

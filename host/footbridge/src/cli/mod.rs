@@ -189,6 +189,7 @@ pub fn main() -> i32 {
                 || error.is::<run::NeedsContainer>()
                 || error.is::<run::NeedsHostFiles>()
                 || error.is::<crate::run::GuestFilesError>()
+                || error.is::<crate::run::NotTold>()
                 || error.is::<audit::NoChain>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }

@@ -48,7 +48,7 @@ pub enum Agent {
 
 /// The agent cannot be told.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotTold {
+pub(crate) enum NotTold {
     /// It is told by a file of its own alone.
     #[error("{0} is told by its own file alone: put there what \"footbridge agent-config {0}\" prints")]
     OwnFile(&'static str),

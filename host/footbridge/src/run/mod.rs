@@ -31,6 +31,7 @@ use crate::{
     control,
 };
 pub use agent::Agent;
+pub(crate) use agent::NotTold;
 use ask::Person;
 use commands::RunHandler;
 use files::GuestFiles;

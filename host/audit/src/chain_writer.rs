@@ -47,6 +47,11 @@ impl ChainWriter {
         Ok(())
     }
 
+    /// Whether a write ends in memory.
+    pub(super) fn is_quick(&self) -> bool {
+        self.journal.is_quick()
+    }
+
     /// Goes on from where the chain ends by now, if others write to it.
     fn take_turn(&mut self) -> io::Result<()> {
         if let Some(ChainEnd { seq, hash, begun }) = self.journal.take_turn()? {
@@ -56,11 +61,12 @@ impl ChainWriter {
         Ok(())
     }
 
-    /// Says that this is the end, and signs it.
+    /// Says that this is the end, signs it, and waits until all heads are handed on.
     pub(super) fn finish(&mut self, open: u64) {
         if let Err(error) = self.commit(&[&Record::ended(open)], Some(0)) {
             tracing::error!(%error, "the end of the record cannot be written");
         }
+        self.heads = None;
     }
 
     pub(super) fn head_is_due(&self) -> bool {

@@ -2,13 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    hint::spin_loop,
-    sync::{
-        Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread::available_parallelism,
-    time::{Duration, Instant},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::oneshot;
@@ -16,8 +10,8 @@ use tokio::sync::oneshot;
 use super::record::{OutcomeRecord, Record};
 use footbridge_core::limits::AuditLimits;
 
-/// How long the writer stays awake for more once it has written.
-const MOMENT: Duration = Duration::from_micros(50);
+/// Most records of a kind in one commit.
+const BATCH: usize = 256;
 
 /// What a record is to others.
 pub(super) enum Part {
@@ -48,24 +42,52 @@ pub(super) struct State {
     /// Whether outcomes are waiting for a journal that refuses them.
     pub(super) stuck: bool,
     pub(super) closed: bool,
+    /// Whether the writer's thread has to hear of records that others write.
+    pub(super) wants_news: bool,
 }
 
-/// The queue in front of the writer.
+impl State {
+    /// Whether there is anything to write but counts.
+    pub(super) fn has_records(&self) -> bool {
+        !self.refusable.is_empty() || !self.outcomes.is_empty()
+    }
+
+    /// What goes into the next commit: outcomes, and intents and refusals.
+    pub(super) fn take(&mut self) -> Batch {
+        let (outcomes, refusable) = (self.outcomes.len().min(BATCH), self.refusable.len().min(BATCH));
+        Batch {
+            outcomes: self.outcomes.drain(..outcomes).collect(),
+            refusable: self.refusable.drain(..refusable).collect(),
+        }
+    }
+
+    /// Has it written later, before what came meanwhile.
+    pub(super) fn put_back(&mut self, batch: Batch) {
+        let Batch { outcomes, refusable } = batch;
+        outcomes.into_iter().rev().for_each(|entry| self.outcomes.push_front(entry));
+        refusable.into_iter().rev().for_each(|entry| self.refusable.push_front(entry));
+    }
+}
+
+/// What is written together.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) outcomes: Vec<Entry>,
+    pub(super) refusable: Vec<Entry>,
+}
+
+/// The queue in front of the writer. Whoever pushes has it written.
 pub(super) struct Queue {
     state: Mutex<State>,
+    /// Told when there is something for the writer's thread.
     pub(super) changed: Condvar,
-    /// How much came in all, counted under the lock, for [`Self::more_soon`].
-    pushed: AtomicU64,
-    /// Whether others go on while it looks.
-    stays_awake: bool,
     limits: AuditLimits,
 }
 
 impl Queue {
     /// An empty one.
     pub(super) fn new(limits: AuditLimits) -> Self {
-        let stays_awake = available_parallelism().is_ok_and(|processors| processors.get() > 1);
-        Self { state: Mutex::default(), changed: Condvar::new(), pushed: AtomicU64::new(0), stays_awake, limits }
+        Self { state: Mutex::default(), changed: Condvar::new(), limits }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -81,7 +103,6 @@ impl Queue {
         let (written, receiver) = oneshot::channel();
         let part = intent.map_or(Part::Other, Part::Intent);
         state.refusable.push_back(Entry { record, part, written });
-        self.wake(state);
         Some(receiver)
     }
 
@@ -103,32 +124,8 @@ impl Queue {
 
     fn push_unrefusable(&self, record: Record, part: Part) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
-        let mut state = self.lock();
-        state.outcomes.push_back(Entry { record, part, written });
-        self.wake(state);
+        self.lock().outcomes.push_back(Entry { record, part, written });
         receiver
-    }
-
-    fn wake(&self, state: MutexGuard<'_, State>) {
-        self.pushed.fetch_add(1, Ordering::Release);
-        // Without the lock: the writer would wake only to wait for it.
-        drop(state);
-        self.changed.notify_one();
-    }
-
-    /// How much came so far.
-    pub(super) fn pushed(&self) -> u64 {
-        self.pushed.load(Ordering::Acquire)
-    }
-
-    /// Looks for a moment, where there is a processor to spare, whether more comes than this. A call's outcome often
-    /// follows its intent at once, and waking a thread on an idle processor takes longer than all else that is done for
-    /// a record.
-    pub(super) fn more_soon(&self, pushed: u64) {
-        let since = Instant::now();
-        while self.stays_awake && self.pushed() == pushed && since.elapsed() < MOMENT {
-            spin_loop();
-        }
     }
 
     /// Counts a refusal over a limit.

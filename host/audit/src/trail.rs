@@ -5,20 +5,22 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot::{self, error::TryRecvError},
+    time::timeout,
+};
 
 use super::{
     Recorder,
-    queue::Queue,
     record::{OutcomeRecord, Record},
-    writer::Writer,
+    writer::{Writer, Writing},
 };
 use footbridge_core::limits::AuditLimits;
 
 /// A record that is being written. Clones share one writer.
 #[derive(Clone)]
 pub struct Trail {
-    queue: Arc<Queue>,
+    writing: Arc<Writing>,
     writer: Arc<Mutex<Writer>>,
     limits: AuditLimits,
 }
@@ -29,8 +31,8 @@ impl Trail {
     /// # Errors
     /// When not even the first line can be written.
     pub fn start(recorder: impl Into<Recorder>, limits: AuditLimits) -> io::Result<Self> {
-        let (writer, queue) = Writer::start(recorder.into(), limits.clone())?;
-        Ok(Self { queue, writer: Arc::new(Mutex::new(writer)), limits })
+        let (writer, writing) = Writer::start(recorder.into(), limits.clone())?;
+        Ok(Self { writing, writer: Arc::new(Mutex::new(writer)), limits })
     }
 
     /// Writes what is queued and ends the writer. Blocks while it does.
@@ -41,43 +43,48 @@ impl Trail {
     /// Records that something of this id is about to happen, and keeps room for its outcome. False if that is not
     /// durable in time: then it must not happen, and if the intent becomes durable late, an outcome says `not_sent`.
     pub async fn intent(&self, id: &str, record: Record) -> bool {
-        self.durable(self.queue.push(record, Some(id.to_owned()))).await
+        self.durable(self.writing.push(record, Some(id.to_owned()))).await
     }
 
     /// Records something that may be given up. False if that is not durable in time.
     pub async fn note(&self, record: Record) -> bool {
-        self.durable(self.queue.push(record, None)).await
+        self.durable(self.writing.push(record, None)).await
     }
 
     /// Records something that must not be lost. Not waited for: nothing is admitted before it is written.
     pub fn keep(&self, record: Record) {
-        drop(self.queue.push_kept(record));
+        drop(self.writing.push_kept(record));
     }
 
     /// Records what became of an intent. False if that is not written in time; it is tried until it is.
     pub async fn outcome(&self, outcome: &OutcomeRecord) -> bool {
-        self.durable(Some(self.queue.push_outcome(outcome))).await
+        self.durable(Some(self.writing.push_outcome(outcome))).await
     }
 
     /// As [`Self::outcome`], and not waited for.
     pub fn keep_outcome(&self, outcome: &OutcomeRecord) {
-        drop(self.queue.push_outcome(outcome));
+        drop(self.writing.push_outcome(outcome));
     }
 
     /// Counts what was refused over a limit: those of a session and a reason share one line a second.
     pub fn count(&self, session: String, reason: &'static str) {
-        self.queue.count_limited(session, reason);
+        self.writing.count_limited(session, reason);
     }
 
     /// Whether an intent would be queued right now.
     #[must_use]
     pub fn takes_records(&self) -> bool {
-        self.queue.takes_more()
+        self.writing.takes_more()
     }
 
     /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
     async fn durable(&self, queued: Option<oneshot::Receiver<()>>) -> bool {
         let Some(mut receiver) = queued else { return false };
+        match receiver.try_recv() {
+            Ok(()) => return true,
+            Err(TryRecvError::Closed) => return false,
+            Err(TryRecvError::Empty) => {}
+        }
         match timeout(self.limits.intent_time, &mut receiver).await {
             Ok(written) => written.is_ok(),
             Err(_) => {

@@ -1,13 +1,18 @@
-//! The one thread that writes records.
+//! What writes records, one at a time, and the thread that does what may take long.
 //!
 //! Everything that waits is written and synced together, so concurrent calls share a sync. An outcome is answered for
 //! once it is written, and its sync follows at once: what could be lost with the power is only that a call, whose
 //! intent is durable, came back. Whoever reads the record then finds it open, and takes it for made.
 //!
+//! Where a write ends in memory, whoever records something writes it, if nobody else is writing: handing it to the
+//! thread and waiting to be woken takes longer than all else that is done for a record. At most one is writing, so a
+//! disk that stalls all the same holds one of them; from then on the thread writes, for a while.
+//!
 //! States and failure paths:
 //! - An intent that cannot be written fails at once: its call does not happen.
 //! - An intent whose caller stopped waiting before it was durable is followed by a `not_sent` outcome.
-//! - An outcome that cannot be written, or synced, is kept and tried again until it is; meanwhile every intent fails.
+//! - An outcome that cannot be written, or synced, is kept and tried again by the thread until it is; meanwhile every
+//!   intent fails.
 //! - A file that is full is followed by the next one; where that cannot be begun, it grows on.
 //! - On the end, what is queued is written, and that it is the end; outcomes that still fail are counted in an error
 //!   log.
@@ -15,15 +20,17 @@
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
+use tokio::sync::oneshot;
+
 use super::{
     chain::Chain,
     chain_writer::ChainWriter,
-    queue::{Entry, Part, Queue},
+    queue::{Batch, Entry, Part, Queue},
     record::{OutcomeRecord, Record},
     recorder::Recorder,
     sparingly::Sparingly,
@@ -36,19 +43,19 @@ const RETRY: Duration = Duration::from_millis(200);
 const COUNTED_EVERY: Duration = Duration::from_secs(1);
 /// How long the end waits for outcomes that cannot be written.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
-/// Most records of a kind in one commit.
-const BATCH: usize = 256;
+/// What takes longer than this waited for a disk, and how long only the thread writes then.
+const STALL: Duration = Duration::from_millis(5);
+const AFTER_STALL: Duration = Duration::from_secs(1);
 
 /// The writing thread. Dropping it writes what is queued and waits for that.
 pub(super) struct Writer {
-    queue: Arc<Queue>,
+    writing: Arc<Writing>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Writer {
     /// Starts the thread, once the first line is written.
-    pub(super) fn start(mut recorder: Recorder, limits: AuditLimits) -> io::Result<(Self, Arc<Queue>)> {
-        let queue = Arc::new(Queue::new(limits.clone()));
+    pub(super) fn start(mut recorder: Recorder, limits: AuditLimits) -> io::Result<(Self, Arc<Writing>)> {
         let chain = match recorder.journal.chain() {
             Some(chain) => chain,
             None => random_text::<12>().map_err(io::Error::other)?,
@@ -57,17 +64,27 @@ impl Writer {
         let mut chain_writer =
             ChainWriter::new(recorder.journal, Chain::new(chain), heads, limits.outcome_reserve as u64);
         chain_writer.begin(sync)?;
-        let (not_written, not_counted) = (Sparingly::default(), Sparingly::default());
-        let writer = WriterThread { chain_writer, sync, open: 0, counted: Instant::now(), not_written, not_counted };
-        let theirs = Arc::clone(&queue);
-        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&theirs))?;
-        Ok((Self { queue: Arc::clone(&queue), thread: Some(thread) }, queue))
+        let writing = Arc::new(Writing {
+            is_quick: chain_writer.is_quick(),
+            queue: Queue::new(limits),
+            records: Mutex::new(RecordWriter {
+                chain_writer,
+                open: 0,
+                counted: Instant::now(),
+                stalled: None,
+                not_written: Sparingly::default(),
+                not_counted: Sparingly::default(),
+            }),
+        });
+        let theirs = Arc::clone(&writing);
+        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || theirs.run())?;
+        Ok((Self { writing: Arc::clone(&writing), thread: Some(thread) }, writing))
     }
 
     /// Writes what is queued and ends the thread.
     pub(super) fn close(&mut self) {
-        self.queue.lock().closed = true;
-        self.queue.changed.notify_one();
+        self.writing.queue.lock().closed = true;
+        self.writing.queue.changed.notify_one();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -82,84 +99,165 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread owns.
-struct WriterThread {
+/// What waits to be written, and what writes it: the thread, and whoever records something.
+pub(super) struct Writing {
+    queue: Queue,
+    /// Locked before the queue, where both are.
+    records: Mutex<RecordWriter>,
+    /// Whether whoever records something may write it.
+    is_quick: bool,
+}
+
+impl Writing {
+    /// Has an intent or a refusal written. `None` when the writer is stuck, behind, or gone.
+    pub(super) fn push(&self, record: Record, intent: Option<String>) -> Option<oneshot::Receiver<()>> {
+        let queued = self.queue.push(record, intent);
+        self.write_soon();
+        queued
+    }
+
+    /// Has an outcome written, whatever it takes.
+    pub(super) fn push_outcome(&self, outcome: &OutcomeRecord) -> oneshot::Receiver<()> {
+        let queued = self.queue.push_outcome(outcome);
+        self.write_soon();
+        queued
+    }
+
+    /// Has a record written that must not be lost.
+    pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
+        let queued = self.queue.push_kept(record);
+        self.write_soon();
+        queued
+    }
+
+    /// Counts a refusal over a limit.
+    pub(super) fn count_limited(&self, session: String, reason: &'static str) {
+        self.queue.count_limited(session, reason);
+    }
+
+    /// Whether an intent would be queued.
+    pub(super) fn takes_more(&self) -> bool {
+        self.queue.takes_more()
+    }
+
+    /// Writes what waits, where that is quick and nobody else is writing, and leaves it to the thread otherwise.
+    fn write_soon(&self) {
+        if self.is_quick
+            && let Ok(mut records) = self.records.try_lock()
+            && records.write_now(&self.queue)
+        {
+            return;
+        }
+        self.queue.changed.notify_one();
+    }
+
+    fn records(&self) -> MutexGuard<'_, RecordWriter> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the thread does.
+    fn run(&self) {
+        loop {
+            self.wait();
+            let mut records = self.records();
+            let (batch, limited, closed) = records.take(&self.queue);
+            let is_last = closed && batch.outcomes.is_empty() && batch.refusable.is_empty() && limited.is_empty();
+            records.write_limited(&self.queue, limited);
+            records.write(&self.queue, batch);
+            if is_last {
+                let open = records.open;
+                return records.chain_writer.finish(open);
+            }
+            records.sign_if_due();
+        }
+    }
+
+    /// Waits until there is something to do for the thread.
+    fn wait(&self) {
+        loop {
+            self.queue.lock().wants_news = true;
+            let (head, due) = {
+                let records = self.records();
+                (records.chain_writer.head_wait(), COUNTED_EVERY.saturating_sub(records.counted.elapsed()))
+            };
+            let mut state = self.queue.lock();
+            let counts = (!state.limited.is_empty()).then_some(due);
+            let wait = head.into_iter().chain(counts).min();
+            if state.closed || state.has_records() || wait.is_some_and(|wait| wait.is_zero()) {
+                return;
+            }
+            match wait {
+                // Somebody wrote since it was looked at whether a head is wanted.
+                None if !state.wants_news => {}
+                None => drop(self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner)),
+                Some(wait) => {
+                    state.wants_news = false;
+                    drop(self.queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner));
+                }
+            }
+        }
+    }
+}
+
+/// What writes.
+struct RecordWriter {
     chain_writer: ChainWriter,
-    sync: bool,
     /// Intents without an outcome: each has room reserved.
     open: u64,
     counted: Instant,
+    /// When a write that should have been quick was not.
+    stalled: Option<Instant>,
     /// What is wrong with the disk is wrong for each call: it is not said for each.
     not_written: Sparingly,
     not_counted: Sparingly,
 }
 
-/// What to do next.
-struct Work {
-    refusable: Vec<Entry>,
-    outcomes: Vec<Entry>,
-    limited: BTreeMap<(String, &'static str), u64>,
-    closed: bool,
-    /// How much the queue had seen by then.
-    pushed: u64,
-}
-
-impl Work {
-    fn is_empty(&self) -> bool {
-        self.refusable.is_empty() && self.outcomes.is_empty() && self.limited.is_empty()
-    }
-}
-
-impl WriterThread {
-    fn run(mut self, queue: &Queue) {
-        loop {
-            let work = self.next(queue);
-            let closed = work.closed && work.is_empty();
-            self.write_limited(queue, work.limited);
-            self.write(queue, work.outcomes, work.refusable);
-            if closed {
-                return self.chain_writer.finish(self.open);
-            }
-            if self.chain_writer.head_is_due()
-                && let Err(error) = self.chain_writer.commit(&[], Some(self.open))
-            {
-                tracing::error!(%error, "a head cannot be recorded");
-            }
-            // Where records are synced, the disk is what takes time.
-            if !self.sync {
-                queue.more_soon(work.pushed);
-            }
-        }
-    }
-
-    fn next(&self, queue: &Queue) -> Work {
+impl RecordWriter {
+    /// What the thread has to write, and whether this is the end. Counts come once a second.
+    fn take(&self, queue: &Queue) -> (Batch, BTreeMap<(String, &'static str), u64>, bool) {
         let mut state = queue.lock();
-        loop {
-            let due = COUNTED_EVERY.saturating_sub(self.counted.elapsed());
-            let count_now = !state.limited.is_empty() && (due.is_zero() || state.closed);
-            let idle = state.refusable.is_empty() && state.outcomes.is_empty();
-            if count_now || state.closed || !idle || self.chain_writer.head_is_due() {
-                let refusable = state.refusable.len().min(BATCH);
-                let outcomes = state.outcomes.len().min(BATCH);
-                return Work {
-                    refusable: state.refusable.drain(..refusable).collect(),
-                    outcomes: state.outcomes.drain(..outcomes).collect(),
-                    limited: if count_now { std::mem::take(&mut state.limited) } else { BTreeMap::new() },
-                    closed: state.closed,
-                    pushed: queue.pushed(),
-                };
+        let counts = state.closed || self.counted.elapsed() >= COUNTED_EVERY;
+        let limited = if counts { std::mem::take(&mut state.limited) } else { BTreeMap::new() };
+        (state.take(), limited, state.closed)
+    }
+
+    /// Writes what waits, for whoever recorded some of it. False where there is something left for the thread.
+    fn write_now(&mut self, queue: &Queue) -> bool {
+        if self.stalled.is_some_and(|stalled| stalled.elapsed() < AFTER_STALL) {
+            return false;
+        }
+        let batch = {
+            let mut state = queue.lock();
+            if state.closed || state.stuck {
+                return false;
             }
-            let head = self.chain_writer.head_wait();
-            let count = (!state.limited.is_empty()).then_some(due);
-            state = match head.into_iter().chain(count).min() {
-                None => queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(wait) => queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
-            };
+            state.take()
+        };
+        let since = Instant::now();
+        let records: Vec<&Record> = batch.outcomes.iter().map(|entry| &entry.record).collect();
+        if !records.is_empty() && self.chain_writer.append(&records).is_err() {
+            // The thread says so, and tries until it is done.
+            queue.lock().put_back(batch);
+            return false;
+        }
+        self.outcomes_are_written(batch.outcomes);
+        self.write_refusable(queue, batch.refusable);
+        self.stalled = (since.elapsed() > STALL).then(Instant::now);
+        let mut state = queue.lock();
+        !std::mem::take(&mut state.wants_news) && !state.has_records()
+    }
+
+    fn sign_if_due(&mut self) {
+        if self.chain_writer.head_is_due()
+            && let Err(error) = self.chain_writer.commit(&[], Some(self.open))
+        {
+            tracing::error!(%error, "a head cannot be recorded");
         }
     }
 
     /// Writes outcomes, then intents and refusals, and syncs them together.
-    fn write(&mut self, queue: &Queue, outcomes: Vec<Entry>, refusable: Vec<Entry>) {
+    fn write(&mut self, queue: &Queue, batch: Batch) {
+        let Batch { outcomes, refusable } = batch;
         if !outcomes.is_empty() {
             let records: Vec<&Record> = outcomes.iter().map(|entry| &entry.record).collect();
             if self.retry_until_done(queue, records.len(), |chain_writer| chain_writer.append(&records)) {
@@ -246,6 +344,7 @@ impl WriterThread {
         for Entry { part, written, .. } in entries {
             if let (Err(()), Part::Intent(id)) = (written.send(()), part) {
                 drop(queue.push_outcome(&OutcomeRecord::not_sent(&id, "recorded too late")));
+                queue.changed.notify_one();
             }
         }
     }

@@ -150,10 +150,13 @@ impl Client {
         let ask =
             http::Ask { host: &target.host_header(), token: token.as_ref(), body, waits: self.waits, keeps: false };
         http::post(&mut wire, &ask, watch).map_err(|error| match error {
-            HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => match wire.measures_silence() {
-                true => ClientError::Silent { after: *timeout },
-                false => ClientError::TimedOut { after: *timeout, sent: true },
-            },
+            HttpError::Io(e) if e.kind() == io::ErrorKind::TimedOut => {
+                if wire.measures_silence() {
+                    ClientError::Silent { after: *timeout }
+                } else {
+                    ClientError::TimedOut { after: *timeout, sent: true }
+                }
+            }
             HttpError::Io(e) => ClientError::Cut { target: target.to_string(), why: e.to_string() },
             HttpError::Cut => ClientError::Cut { target: target.to_string(), why: "it closed".to_owned() },
             HttpError::TooLarge => ClientError::AnswerTooLarge(http::MAX_ANSWER_BYTES),

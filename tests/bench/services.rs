@@ -285,9 +285,8 @@ fn report(
     }
     for (index, way) in ways.iter().enumerate() {
         let figure = median(rounds.iter().map(|round| round[index]).collect());
-        let ratio = |round: &Vec<f64>| match more_is_better {
-            true => round[index] / round[0].max(round[1]),
-            false => round[index] - round[0].min(round[1]),
+        let ratio = |round: &Vec<f64>| {
+            if more_is_better { round[index] / round[0].max(round[1]) } else { round[index] - round[0].min(round[1]) }
         };
         let ratio = median(rounds.iter().map(ratio).collect());
         let against =

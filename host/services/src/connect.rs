@@ -115,9 +115,12 @@ impl Service<Name> for Resolver {
             if found.is_empty() {
                 return Err(io::Error::other(NoConnection::Name));
             }
-            let may = |address: &SocketAddr| match is_localhost(&name) {
-                true => address.ip().is_loopback(),
-                false => resolver.allow_private || is_public(address.ip()),
+            let may = |address: &SocketAddr| {
+                if is_localhost(&name) {
+                    address.ip().is_loopback()
+                } else {
+                    resolver.allow_private || is_public(address.ip())
+                }
             };
             let allowed: Vec<SocketAddr> = found.into_iter().filter(may).collect();
             if allowed.is_empty() {

@@ -159,10 +159,7 @@ impl Services {
         let mut all = Vec::new();
         for pattern in service.spec.rules.requests.iter().flatten() {
             let host = pattern.path().trim_start_matches('/').trim_end_matches("/**");
-            let found = match host.starts_with("*.") {
-                true => None,
-                false => Some(reachable(self, host).await),
-            };
+            let found = if host.starts_with("*.") { None } else { Some(reachable(self, host).await) };
             all.push(HostCheck { what: host.to_owned(), found });
         }
         all

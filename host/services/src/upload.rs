@@ -79,9 +79,10 @@ impl Upload {
         let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
         let (bytes, held) = collected.unwrap_or(Err(Cause::BodyBroken))?;
         let shown = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
-        let (head, tail) = match bytes.len() > HEAD + TAIL {
-            true => (shown(&bytes[..HEAD]), shown(&bytes[bytes.len() - TAIL..])),
-            false => (shown(&bytes), String::new()),
+        let (head, tail) = if bytes.len() > HEAD + TAIL {
+            (shown(&bytes[..HEAD]), shown(&bytes[bytes.len() - TAIL..]))
+        } else {
+            (shown(&bytes), String::new())
         };
         let body = HeldBody { digest: Digest::of(&bytes), bytes: bytes.len(), head, tail };
         self.put(Source::Whole(bytes, held));

@@ -381,9 +381,10 @@ impl Flag {
     }
 
     fn example(&self) -> String {
-        match self.word == FlagValue::Boolean && !self.is_list {
-            true => format!("--{}", self.name),
-            false => format!("--{} {}", self.name, quoted(&short(&self.sample))),
+        if self.word == FlagValue::Boolean && !self.is_list {
+            format!("--{}", self.name)
+        } else {
+            format!("--{} {}", self.name, quoted(&short(&self.sample)))
         }
     }
 }
@@ -392,9 +393,10 @@ impl Flag {
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -56,9 +56,10 @@ fn plain_or_json(text: &str) -> String {
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let starts = text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '_'));
     let is_word = words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    match starts && !is_word && !text.ends_with(' ') && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => serde_json::Value::from(text).to_string(),
+    if starts && !is_word && !text.ends_with(' ') && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        serde_json::Value::from(text).to_string()
     }
 }
 

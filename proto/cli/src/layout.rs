@@ -15,10 +15,7 @@ use serde_json::value::RawValue;
 /// # Errors
 /// When `out` takes no more.
 pub fn write_indented(raw: &RawValue, out: &mut dyn fmt::Write) -> fmt::Result {
-    match is_deep(raw.get()) {
-        true => out.write_str(raw.get()),
-        false => lay_out(raw.get(), true, out),
-    }
+    if is_deep(raw.get()) { out.write_str(raw.get()) } else { lay_out(raw.get(), true, out) }
 }
 
 /// No white space at all.
@@ -40,10 +37,8 @@ fn is_deep(text: &str) -> bool {
 
 fn lay_out(text: &str, indent: bool, out: &mut dyn fmt::Write) -> fmt::Result {
     let mut depth = 0_usize;
-    let line = |out: &mut dyn fmt::Write, depth: usize| match indent {
-        true => write!(out, "\n{:1$}", "", depth * 2),
-        false => Ok(()),
-    };
+    let line =
+        |out: &mut dyn fmt::Write, depth: usize| if indent { write!(out, "\n{:1$}", "", depth * 2) } else { Ok(()) };
     let mut tokens = Tokens::of(text).peekable();
     while let Some((kind, place)) = tokens.next() {
         let token = &text[place];

@@ -200,10 +200,8 @@ impl<'w, W: Write> Sink<'w, W> {
 
 impl<W: Write> fmt::Write for Sink<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let done = match self.escape {
-            true => write!(self.out, "{}", EscapedLines(text)),
-            false => self.out.write_all(text.as_bytes()),
-        };
+        let done =
+            if self.escape { write!(self.out, "{}", EscapedLines(text)) } else { self.out.write_all(text.as_bytes()) };
         done.map_err(|error| {
             self.failed = Some(error);
             fmt::Error

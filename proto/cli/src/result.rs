@@ -123,13 +123,14 @@ pub fn print(
 
 fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), NotPrinted> {
     let on_terminal = output::on_terminal();
-    let write = |out: &mut dyn fmt::Write| match shape.is_all_json() {
-        true => out.write_str(&layout::one_line(raw)).and_then(|()| out.write_str("\n")),
-        false if result.is_empty() => Ok(()),
-        false => {
-            let end = if result.is_bare() { "" } else { "\n" };
-            result.write(on_terminal, out).and_then(|()| out.write_str(end))
+    let write = |out: &mut dyn fmt::Write| {
+        if shape.is_all_json() {
+            return out.write_str(&layout::one_line(raw)).and_then(|()| out.write_str("\n"));
         }
+        if result.is_empty() {
+            return Ok(());
+        }
+        result.write(on_terminal, out).and_then(|()| out.write_str(if result.is_bare() { "" } else { "\n" }))
     };
     let Some(most) = shape.max_bytes else { return Ok(output::print_with(write)?) };
     if let Some(Spilled { path, bytes, lines }) = output::print_within(most, write)? {

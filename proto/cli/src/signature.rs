@@ -198,9 +198,10 @@ fn literal(value: &Value) -> String {
 /// A name as it is, or in quotes where it could be taken for something else.
 fn key(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
-    match !name.is_empty() && name.chars().all(is_plain) {
-        true => shortened(name, MOST_VALUE),
-        false => literal(&Value::from(name)),
+    if !name.is_empty() && name.chars().all(is_plain) {
+        shortened(name, MOST_VALUE)
+    } else {
+        literal(&Value::from(name))
     }
 }
 

@@ -259,9 +259,10 @@ fn stubs_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
 fn batch_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     let parallel = typed.parallel.unwrap_or(1);
     let is_alone = typed.words.len() == 1 && typed.server.is_none() && typed.uri.is_none();
-    match is_alone && (1..=MOST_PARALLEL).contains(&parallel) {
-        true => Ok((Step::Batch { parallel }, typed.options)),
-        false => Err(ArgsError::Batch),
+    if is_alone && (1..=MOST_PARALLEL).contains(&parallel) {
+        Ok((Step::Batch { parallel }, typed.options))
+    } else {
+        Err(ArgsError::Batch)
     }
 }
 

@@ -144,13 +144,11 @@ impl Batch {
                 self.take(line.trim_ascii());
             }
         }
-        match held.len() > MAX_REQUEST_BYTES {
-            true => {
-                let why = format!("a line has more than {MAX_REQUEST_BYTES} bytes, which is more than a call takes");
-                Err(Failure::Stdio(io::Error::new(io::ErrorKind::InvalidData, why)))
-            }
-            false => Ok(()),
+        if held.len() > MAX_REQUEST_BYTES {
+            let why = format!("a line has more than {MAX_REQUEST_BYTES} bytes, which is more than a call takes");
+            return Err(Failure::Stdio(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
+        Ok(())
     }
 
     fn take(&mut self, line: &[u8]) {

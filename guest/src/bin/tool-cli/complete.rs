@@ -94,9 +94,10 @@ fn arguments(server: &str, tool: &str, before: &[&str], current: &str) -> Vec<St
         return choices(flag).into_iter().map(|choice| format!("{flag}={choice}")).collect();
     }
     let values = before.last().map(|last| choices(last)).unwrap_or_default();
-    match values.is_empty() || current.starts_with('-') {
-        true => flags.flags.iter().map(|flag| format!("--{}", flag.name)).chain(options()).collect(),
-        false => values,
+    if values.is_empty() || current.starts_with('-') {
+        flags.flags.iter().map(|flag| format!("--{}", flag.name)).chain(options()).collect()
+    } else {
+        values
     }
 }
 

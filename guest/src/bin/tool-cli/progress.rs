@@ -66,10 +66,12 @@ impl Line {
     /// A line for a person where one can see it; otherwise, what is waited for as text or as JSON.
     pub(crate) fn new(json: bool, told_too: ToldToo) -> Self {
         let redraws = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
-        let way = match json {
-            true => Way::Json,
-            false if redraws && io::stderr().is_terminal() => Way::Drawn,
-            false => Way::Text,
+        let way = if json {
+            Way::Json
+        } else if redraws && io::stderr().is_terminal() {
+            Way::Drawn
+        } else {
+            Way::Text
         };
         Self { way, told_too, drawn: None, told: None }
     }

@@ -201,10 +201,7 @@ impl Typed {
     }
 
     fn word(&mut self, word: String) {
-        match self.behind.is_empty() {
-            true => self.words.push(word),
-            false => self.behind.push(ToolWord::Plain(word)),
-        }
+        if self.behind.is_empty() { self.words.push(word) } else { self.behind.push(ToolWord::Plain(word)) }
     }
 
     /// The last one of a kind counts; two kinds are a mistake.

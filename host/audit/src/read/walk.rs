@@ -125,13 +125,13 @@ impl<'k> Walk<'k> {
         }
         if seen.seq != expected {
             let gap = ChainProblem { seq: expected, ..seen.problem(ProblemKind::Missing, "") };
-            return Err(match follows {
-                true => seen.problem(ProblemKind::Changed, format!("its number should be {expected}")),
-                false if seen.seq > expected => ChainProblem {
-                    what: format!("records {expected} to {} are not before record {}", seen.seq - 1, seen.seq),
-                    ..gap
-                },
-                false => seen.problem(ProblemKind::Inserted, format!("record {expected} should stand here")),
+            return Err(if follows {
+                seen.problem(ProblemKind::Changed, format!("its number should be {expected}"))
+            } else if seen.seq > expected {
+                let what = format!("records {expected} to {} are not before record {}", seen.seq - 1, seen.seq);
+                ChainProblem { what, ..gap }
+            } else {
+                seen.problem(ProblemKind::Inserted, format!("record {expected} should stand here"))
             });
         }
         if !follows {

@@ -65,9 +65,10 @@ impl Case {
             }
             twin.push('\n');
         }
-        match errors.is_empty() {
-            true => Err(format!("{name}: no line of it is marked, so it says nothing")),
-            false => Ok(Self { name: name.to_owned(), text: text.to_owned(), twin, errors }),
+        if errors.is_empty() {
+            Err(format!("{name}: no line of it is marked, so it says nothing"))
+        } else {
+            Ok(Self { name: name.to_owned(), text: text.to_owned(), twin, errors })
         }
     }
 }

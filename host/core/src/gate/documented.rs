@@ -35,9 +35,10 @@ fn the_examples_of_the_documentation_decide_as_it_says() {
             let hints = if reads { r#"{"readOnlyHint":true}"# } else { "{}" };
             let subject = rules.tool(server, tool, Effects::from_annotations(serde_json::from_str(hints).ok()));
             let arguments: Value = serde_json::from_str(arguments).unwrap();
-            let said = match rules.shows_server(server) && rules.shows(&subject) {
-                true => rules.decide(&subject, &rules.test(&subject, &arguments)).decision.as_str(),
-                false => "hide",
+            let said = if rules.shows_server(server) && rules.shows(&subject) {
+                rules.decide(&subject, &rules.test(&subject, &arguments)).decision.as_str()
+            } else {
+                "hide"
             };
             assert_eq!(said, decision, "{line}");
             decided += 1;

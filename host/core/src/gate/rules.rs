@@ -264,9 +264,8 @@ impl Rule {
     #[must_use]
     pub(crate) fn conditions_hold(&self, arguments: &Value) -> bool {
         let unknown = !self.opens();
-        let holds = |condition: &Condition| match self.says.is_narrow() {
-            true => condition.holds(arguments),
-            false => condition.holds_for_any_reading(arguments),
+        let holds = |condition: &Condition| {
+            if self.says.is_narrow() { condition.holds(arguments) } else { condition.holds_for_any_reading(arguments) }
         };
         self.conditions.iter().all(|condition| holds(condition).unwrap_or(unknown))
     }

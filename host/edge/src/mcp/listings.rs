@@ -129,18 +129,20 @@ async fn listed(
 ) -> Result<(Vec<Visible>, Vec<String>), Failure> {
     let (rules, kind) = (&principal.session().rules(), gaps_of(kind));
     if let Some(server) = &endpoint.server {
-        let visible = match is_asked_again {
-            true => stages.resolver.listed_now(rules, server).await?,
-            false => stages.resolver.visible(rules, server).await?,
+        let visible = if is_asked_again {
+            stages.resolver.listed_now(rules, server).await?
+        } else {
+            stages.resolver.visible(rules, server).await?
         };
         let partial = visible.partial(kind)?;
         return Ok((vec![visible], partial));
     }
     let catalogues = stages.upstream.catalogues();
     let asked = stages.resolver.servers(rules).into_iter().map(|name| async move {
-        let visible = match is_asked_again {
-            true => catalogues.listed_now(&name, rules, wait).await,
-            false => catalogues.visible(&name, rules, wait).await,
+        let visible = if is_asked_again {
+            catalogues.listed_now(&name, rules, wait).await
+        } else {
+            catalogues.visible(&name, rules, wait).await
         };
         let visible = visible.map_err(|why| vec![why.to_string()])?;
         let partial = match visible.partial(kind) {

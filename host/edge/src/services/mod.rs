@@ -147,9 +147,10 @@ fn answer(forwarded: Forwarded<ServiceAnswer>, shape: ErrorShape, phase: Phase, 
     let ServiceAnswer { status, headers, body } = answer;
     let record = exchange.record().to_owned();
     let body = body.recorded_by(exchange);
-    let pieces = match body.is_over() {
-        true => Pieces::default(),
-        false => response::live(Passing { body, shape, record, phase, _guard: guard }),
+    let pieces = if body.is_over() {
+        Pieces::default()
+    } else {
+        response::live(Passing { body, shape, record, phase, _guard: guard })
     };
     let mut response = Response::new(pieces);
     *response.status_mut() = status;

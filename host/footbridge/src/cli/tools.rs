@@ -108,9 +108,12 @@ fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFai
 
 /// What a listing shows of tools.
 fn entries(names: &Names) -> Vec<ToolEntry> {
-    let entry = |tool: &ToolEntry| match names.changed.contains(&tool.name) {
-        true => ToolEntry { description: CHANGED.to_owned(), ..tool.clone() },
-        false => tool.clone(),
+    let entry = |tool: &ToolEntry| {
+        if names.changed.contains(&tool.name) {
+            ToolEntry { description: CHANGED.to_owned(), ..tool.clone() }
+        } else {
+            tool.clone()
+        }
     };
     names.tools.iter().map(entry).collect()
 }

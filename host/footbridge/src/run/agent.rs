@@ -186,9 +186,10 @@ impl Agent {
 
     fn check_program(self, command: &[OsString]) -> Result<(), NotTold> {
         let program = command.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
-        match program == self.program() {
-            true => Ok(()),
-            false => Err(NotTold::Program(self.program(), program.to_string_lossy().into_owned())),
+        if program == self.program() {
+            Ok(())
+        } else {
+            Err(NotTold::Program(self.program(), program.to_string_lossy().into_owned()))
         }
     }
 

@@ -185,11 +185,12 @@ impl Doubt {
             use Script::{Bopomofo, Common, Han, Hangul, Hiragana, Inherited, Katakana, Latin};
             matches!(c.script(), Bopomofo | Common | Han | Hangul | Hiragana | Inherited | Katakana | Latin)
         };
-        match is_mixed {
-            true if !word.chars().all(is_written_with_ascii) => Self::Mixed,
-            true => Self::LikeAscii,
-            false if word.chars().all(looks_like_ascii) => Self::LikeAscii,
-            false => Self::None,
+        if is_mixed && !word.chars().all(is_written_with_ascii) {
+            Self::Mixed
+        } else if is_mixed || word.chars().all(looks_like_ascii) {
+            Self::LikeAscii
+        } else {
+            Self::None
         }
     }
 

@@ -173,9 +173,10 @@ impl Replay<'_> {
         };
         if is_shown {
             let name = policy.as_ref().map_or(call.policy.as_str(), |policy| policy.name());
-            let line = match self.args.json {
-                true => json_line(&as_json((chain, record), &call, (name, &again), change))?,
-                false => as_text(record, &call, &again),
+            let line = if self.args.json {
+                json_line(&as_json((chain, record), &call, (name, &again), change))?
+            } else {
+                as_text(record, &call, &again)
             };
             self.printer.line(&line)?;
         }

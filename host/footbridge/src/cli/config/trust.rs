@@ -155,9 +155,10 @@ fn list(folders: &Folders, json: bool) -> anyhow::Result<i32> {
             Err(_) if !path.exists() => ("gone", None),
             Err(error) => ("unusable", Some(error.to_string())),
         };
-        let line = match json {
-            true => json_lines(&[json!({"file": path, "state": state, "error": why})])?,
-            false => format!("{state:<8}  {}\n", plain(&path.display().to_string())),
+        let line = if json {
+            json_lines(&[json!({"file": path, "state": state, "error": why})])?
+        } else {
+            format!("{state:<8}  {}\n", plain(&path.display().to_string()))
         };
         report::out(&line)?;
     }

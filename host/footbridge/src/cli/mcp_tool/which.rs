@@ -86,9 +86,10 @@ pub(super) fn possible<'a>(servers: impl Iterator<Item = &'a str>, name: &str) -
 /// That nothing has this name, and what may have been meant, by the lists that are kept.
 fn nothing(place: &OneShotPlace, name: &str) -> OneShotFailure {
     if !place.entries.problems.is_empty() || place.entries.servers.is_empty() {
-        return match place.entries.problems.is_empty() {
-            true => OneShotFailure::Usage(place.where_from()),
-            false => place.problems(),
+        return if place.entries.problems.is_empty() {
+            OneShotFailure::Usage(place.where_from())
+        } else {
+            place.problems()
         };
     }
     let kept = place.entries.servers.iter().filter_map(|(server, key)| Some((server, place.lists.names(key)?)));

@@ -44,10 +44,8 @@ fn between<'t>(old: &[&'t str], new: &[&'t str], lines: &mut Vec<Line<'t>>) {
     let at = |common: &[u32], i: usize, j: usize| common.get(place(i, j)).copied().unwrap_or(0);
     for (i, a) in old.iter().enumerate().rev() {
         for (j, b) in new.iter().enumerate().rev() {
-            let longest = match a == b {
-                true => 1 + at(&common, i + 1, j + 1),
-                false => at(&common, i + 1, j).max(at(&common, i, j + 1)),
-            };
+            let longest =
+                if a == b { 1 + at(&common, i + 1, j + 1) } else { at(&common, i + 1, j).max(at(&common, i, j + 1)) };
             common.get_mut(place(i, j)).into_iter().for_each(|cell| *cell = longest);
         }
     }

@@ -176,9 +176,10 @@ fn accept(
     pins.accept(&accepted)?;
     for one in &accepted {
         let line = json!({"server": one.server, "tool": one.tool, "digest": format!("sha256:{}", one.digest)});
-        match json {
-            true => report::out(&json_lines(&[line])?)?,
-            false => report::note(&format!("accepted: {}/{}", one.server, one.tool)),
+        if json {
+            report::out(&json_lines(&[line])?)?
+        } else {
+            report::note(&format!("accepted: {}/{}", one.server, one.tool))
         }
     }
     Ok(accepted)

@@ -58,15 +58,29 @@ pub struct SafeJson<'a>(pub &'a str);
 
 impl fmt::Display for SafeJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut plain = 0;
-        for (at, c) in self.0.char_indices().filter(|(_, c)| needs_escape(*c)) {
-            f.write_str(&self.0[plain..at])?;
-            plain = at + c.len_utf8();
+        let mut rest = self.0;
+        while let Some((at, c)) = first_to_escape(rest) {
+            f.write_str(&rest[..at])?;
+            rest = &rest[at + c.len_utf8()..];
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(f, "\\u{unit:04x}")?;
             }
         }
-        f.write_str(&self.0[plain..])
+        f.write_str(rest)
+    }
+}
+
+/// The first character that needs to be escaped, and where it is. Every record is looked through, so what is printable
+/// ASCII is passed over as bytes.
+fn first_to_escape(text: &str) -> Option<(usize, char)> {
+    let mut at = 0;
+    loop {
+        at += text.as_bytes()[at..].iter().position(|byte| !(b' '..=b'~').contains(byte))?;
+        let c = text[at..].chars().next()?;
+        if needs_escape(c) {
+            return Some((at, c));
+        }
+        at += c.len_utf8();
     }
 }
 
@@ -110,6 +124,19 @@ mod tests {
     fn what_shows_as_nothing_is_escaped() {
         for c in "\u{34f}\u{17b4}\u{17b5}\u{115f}\u{1160}\u{3164}\u{ffa0}\u{180b}\u{180f}\u{fe0f}\u{fff4}\u{1bca0}\u{1d17a}\u{e0041}\u{e0100}".chars() {
             assert_eq!(Escaped(&format!("a{c}b")).to_string(), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+    }
+
+    #[test]
+    fn json_keeps_what_it_says_and_shows_as_what_it_is() {
+        for (text, safe) in [
+            ("", ""),
+            ("plain ~", "plain ~"),
+            ("Zürich 🎈", "Zürich 🎈"),
+            ("\u{7f}a\u{200b}ü\u{e0041}", "\\u007fa\\u200bü\\udb40\\udc41"),
+            ("a\n", "a\\u000a"),
+        ] {
+            assert_eq!(SafeJson(text).to_string(), safe);
         }
     }
 

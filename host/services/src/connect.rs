@@ -144,21 +144,33 @@ impl Connector {
     /// # Errors
     /// Where the certificates of the machine cannot be read.
     pub(crate) fn new(spec: &ServiceSpec, lookup: Arc<dyn Lookup>, time: Duration) -> Result<Self, rustls::Error> {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver { lookup, allow_private: spec.allow_private });
+        let mut tcp = tcp(Resolver { lookup, allow_private: spec.allow_private });
         tcp.enforce_http(false);
-        tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(time));
         let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(spec)?).https_or_http();
         Ok(Self { inner: https.enable_http1().enable_http2().wrap_connector(tcp), time })
     }
 }
 
+/// When an idle connection is asked whether its other end is there, how often, and how many times in vain.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const ASKED_AGAIN: Duration = Duration::from_secs(10);
+const ASKED: u32 = 3;
+
+/// Connections of TCP, which are noticed to be gone where nobody says so.
+fn tcp(resolver: Resolver) -> HttpConnector<Resolver> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEP_ALIVE));
+    tcp.set_keepalive_interval(Some(ASKED_AGAIN));
+    tcp.set_keepalive_retries(Some(ASKED));
+    tcp
+}
+
 /// A connection to a host and port, whose address was looked at.
 pub(crate) async fn connected(resolver: Resolver, authority: &str, time: Duration) -> Result<TcpStream, NoConnection> {
     let address = format!("http://{authority}").parse().map_err(|_| NoConnection::Name)?;
-    let mut connector = HttpConnector::new_with_resolver(resolver);
-    connector.set_nodelay(true);
-    let connected = timeout(time, connector.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
+    let connected = timeout(time, tcp(resolver).call(address)).await.map_err(|_| NoConnection::TooSlow)?;
     Ok(connected.map_err(|error| NoConnection::of(&error))?.into_inner())
 }
 

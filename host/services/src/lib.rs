@@ -2,7 +2,7 @@
 //!
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
-//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `request` and `answer`
+//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `client` how they are kept, `request` and `answer`
 //! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
 //! model's use, and `events` where one that has to end early may. `tunnel` carries
 //! bytes to allowed hosts, which are a service of the name [`TUNNELS`].
@@ -15,6 +15,7 @@
 
 mod answer;
 mod answer_body;
+mod client;
 mod connect;
 mod credential;
 mod environment;

@@ -6,7 +6,6 @@ use std::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use footbridge_calls::{
@@ -28,9 +27,9 @@ use hyper::{
     body::{Body as _, Incoming},
     ext::on_informational,
 };
-use hyper_util::{
-    client::legacy::{Client, Error as ClientError},
-    rt::{TokioExecutor, TokioTimer},
+use hyper_util::client::legacy::{
+    Client, Error as ClientError,
+    connect::{CaptureConnection, capture_connection},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -39,23 +38,13 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, crossing},
     answer_body::{AnswerBody, Begun},
+    client::builder,
     connect::{Connector, Lookup, NoConnection, Resolver, SystemLookup, connected},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
     upload::{Tally, Uploaded},
 };
-
-/// Idle connections of one service, and how long they are kept.
-const IDLE: usize = 32;
-const IDLE_TIME: Duration = Duration::from_secs(60);
-
-/// What one answer may have under way that its guest has not read yet, bytes, and all of one connection.
-const WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
-
-/// Headers of an answer.
-const HEADERS: usize = 128;
 
 /// All services. Clones share them.
 #[derive(Clone)]
@@ -127,18 +116,7 @@ impl Services {
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
         let connector = Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time)?;
-        let mut client = Client::builder(TokioExecutor::new());
-        client
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIME)
-            .pool_max_idle_per_host(IDLE)
-            .http1_max_headers(HEADERS)
-            .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
-            .http2_initial_stream_window_size(WINDOW)
-            .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX));
-        Ok(Service { client: client.build(connector), redactor: Redactor::new(&spec.secrets), spec })
+        Ok(Service { client: builder(limits).build(connector), redactor: Redactor::new(&spec.secrets), spec })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -230,6 +208,13 @@ impl Forward for Services {
     }
 }
 
+/// Has a connection whose origin was silent carry no other request: it may be that nobody is there.
+fn gives_no_more(connection: &CaptureConnection) {
+    if let Some(known) = &*connection.connection_metadata() {
+        known.poison();
+    }
+}
+
 /// Whether the budget has as many bytes left as an answer says that it has.
 fn covered(response: &Response<Incoming>, spending: Option<&Spending>) -> Result<(), BudgetOf> {
     let length = response.body().size_hint().exact();
@@ -251,12 +236,16 @@ impl Service {
         let bounds = (limits.request_bytes, spending.clone());
         let (mut request, tally) = parcel.into_request(&self.spec, uri, bounds).ok_or_else(unusable)?;
         let too_much = bounded(&mut request, limits.answer_head_bytes);
+        let connection = capture_connection(&mut request);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
             answered = self.client.request(request) => answered,
             () = too_much.cancelled() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
-            () = tally.silent(limits.silence_time) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
+            () = tally.silent(limits.silence_time) => {
+                gives_no_more(&connection);
+                return Err(Outcome::Unknown(NoAnswer::Timeout));
+            }
             () = tokio::time::sleep_until(until) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
         };
         let response = answered.map_err(|error| self.failed(&error, &tally))?;

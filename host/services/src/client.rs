@@ -1,0 +1,134 @@
+//! How connections to a service are kept: how many, for how long, how much each may have under way, and how it is noticed
+//! that the other end is gone.
+//!
+//! Requests of many share one connection of HTTP/2, so one whose origin went away unheard would hold them all. It is asked
+//! by pings whether somebody is there, and one that was silent for too long is given no other request.
+
+use std::time::Duration;
+
+use footbridge_core::limits::ServiceLimits;
+use hyper_util::{
+    client::legacy::{Builder, Client},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+/// Idle connections of one service, and how long they are kept.
+const IDLE: usize = 32;
+const IDLE_TIME: Duration = Duration::from_secs(60);
+
+/// What one answer may have under way that its guest has not read yet, bytes, and all of one connection.
+const WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// Headers of an answer.
+const HEADERS: usize = 128;
+
+/// After so long without a frame a connection of HTTP/2 is asked whether it is there, and has so long to say so: behind a
+/// large body on a slow line the question waits for its turn.
+const PING: Duration = Duration::from_secs(10);
+const PONG: Duration = Duration::from_secs(20);
+
+/// What keeps the connections of one service.
+pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
+    let mut client = Client::builder(TokioExecutor::new());
+    client
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIME)
+        .pool_max_idle_per_host(IDLE)
+        .http1_max_headers(HEADERS)
+        .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
+        .http2_initial_stream_window_size(WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX))
+        .http2_keep_alive_interval(PING)
+        .http2_keep_alive_timeout(PONG)
+        .http2_keep_alive_while_idle(true);
+    client
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use bytes::Bytes;
+    use http::Uri;
+    use http_body_util::Empty;
+    use hyper::rt::{Read, ReadBufCursor, Write};
+    use hyper_util::{
+        client::legacy::connect::{Connected, Connection},
+        rt::TokioIo,
+    };
+    use tokio::{
+        io::{DuplexStream, duplex},
+        time::Instant,
+    };
+
+    use super::*;
+
+    /// Connections whose other end is there and says nothing.
+    #[derive(Clone)]
+    struct Unheard;
+
+    /// One of them.
+    struct Silent {
+        ours: TokioIo<DuplexStream>,
+        _theirs: DuplexStream,
+    }
+
+    impl tower_service::Service<Uri> for Unheard {
+        type Response = Silent;
+        type Error = io::Error;
+        type Future = std::future::Ready<io::Result<Silent>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Uri) -> Self::Future {
+            let (ours, theirs) = duplex(1 << 20);
+            std::future::ready(Ok(Silent { ours: TokioIo::new(ours), _theirs: theirs }))
+        }
+    }
+
+    impl Connection for Silent {
+        fn connected(&self) -> Connected {
+            Connected::new().negotiated_h2()
+        }
+    }
+
+    impl Read for Silent {
+        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.get_mut().ours).poll_read(cx, buffer)
+        }
+    }
+
+    impl Write for Silent {
+        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.get_mut().ours).poll_write(cx, bytes)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.get_mut().ours).poll_flush(cx)
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.get_mut().ours).poll_shutdown(cx)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_origin_that_went_away_unheard_is_noticed_long_before_its_silence_counts() {
+        let limits = ServiceLimits::default();
+        let client = builder(&limits).build::<_, Empty<Bytes>>(Unheard);
+        let start = Instant::now();
+        let asked = client.get(Uri::from_static("https://a.test/"));
+        let answered = tokio::time::timeout(limits.silence_time, asked).await;
+        assert!(answered.is_ok_and(|answer| answer.is_err()), "it was waited for");
+        assert!(start.elapsed() < PING + PONG + Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+}

@@ -222,6 +222,11 @@ impl Body for Uploaded {
             this.tally.broken.store(CUT, Ordering::Relaxed);
             return Poll::Ready(Some(Err(UploadError::Cut)));
         };
+        // What stands behind a body could be a credential, or hold the token: it ends here.
+        if frame.is_trailers() {
+            this.source = Source::Taken;
+            return Poll::Ready(None);
+        }
         if let Some(data) = frame.data_ref() {
             let passed = this.tally.passed(data);
             if usize::try_from(passed).unwrap_or(usize::MAX) > this.limit {

@@ -124,6 +124,18 @@ fn a_connection_whose_origin_hears_nothing_holds_no_other_request() {
 }
 
 #[test]
+fn what_stands_behind_the_body_of_a_request_does_not_cross() {
+    let (port, authority, heard) = origin(0);
+    let services = services(port, &authority);
+    let (mut client, token) = (services.connect(), &services.door.token);
+    let headers = [&*services.key(), "Transfer-Encoding: chunked", "Trailer: x-leak, authorization"];
+    let body = format!("5\r\nhello\r\n0\r\nx-leak: {token}\r\nauthorization: Bearer {token}\r\n\r\n");
+    client.send(head("POST /s/second/x HTTP/1.1", &headers) + &body);
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+    assert_eq!(heard.recv_timeout(LONG).unwrap(), Heard { bytes: 5, heads: 1 });
+}
+
+#[test]
 fn an_origin_that_offers_http_2_is_spoken_to_in_it() {
     let (port, authority, heard) = origin(0);
     let services = services(port, &authority);

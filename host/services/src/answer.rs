@@ -3,7 +3,12 @@
 use footbridge_core::redact::Redactor;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::{answer_body::AnswerBody, credential::has_credential, request::named_by_connection, spec::ServiceSpec};
+use crate::{
+    answer_body::{AnswerBody, DROPPED},
+    credential::has_credential,
+    request::named_by_connection,
+    spec::ServiceSpec,
+};
 
 /// An answer of a service: its head as it crosses, and its body.
 #[derive(Debug)]
@@ -15,22 +20,6 @@ pub struct ServiceAnswer {
     /// Its body.
     pub body: AnswerBody,
 }
-
-/// Headers of one connection alone, and what a service tells its client for later: cookies are credentials, and another
-/// address is none that a guest could reach.
-const DROPPED: [&str; 11] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authenticate",
-    "proxy-authentication-info",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-    "set-cookie",
-    "set-cookie2",
-    "alt-svc",
-];
 
 /// What of the headers of an answer crosses.
 pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redactor) -> HeaderMap {

@@ -17,7 +17,7 @@ use footbridge_core::{
     digest::{Digest, digest_text},
     redact::{Redactor, StreamRedactor},
 };
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -28,6 +28,22 @@ use crate::{
     upload::Tally,
     usage::UsageReader,
 };
+
+/// Headers of one connection alone, and what a service tells its client for later: cookies are credentials, and another
+/// address is none that a guest could reach.
+pub(crate) const DROPPED: [&str; 11] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "set-cookie",
+    "set-cookie2",
+    "alt-svc",
+];
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -326,7 +342,10 @@ impl Passing {
     }
 
     fn trailers(&self, all: HeaderMap) -> HeaderMap {
-        let keep = all.iter().filter(|(_, value)| !has_credential(value, &self.redactor));
+        let crosses = |name: &HeaderName, value: &HeaderValue| {
+            !DROPPED.contains(&name.as_str()) && !has_credential(value, &self.redactor)
+        };
+        let keep = all.iter().filter(|(name, value)| crosses(name, value));
         keep.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 

@@ -1,6 +1,7 @@
 //! The head of a request: what of it crosses, and what is put in. What goes upstream is built anew from its parts.
 
 use footbridge_calls::session::Spending;
+use footbridge_core::redact::words::speaks_of_secrets;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 use hyper::body::Incoming;
 
@@ -44,8 +45,8 @@ impl Parcel {
     }
 }
 
-/// Headers that can hold a credential. None of them crosses.
-pub(crate) const CREDENTIALS: [&str; 12] = [
+/// Headers that can hold a credential, besides those whose name speaks of a secret. None of them crosses.
+pub(crate) const CREDENTIALS: [&str; 15] = [
     "authorization",
     "proxy-authorization",
     "x-api-key",
@@ -56,6 +57,9 @@ pub(crate) const CREDENTIALS: [&str; 12] = [
     "deploy-token",
     "x-auth-token",
     "x-access-token",
+    "x-auth-key",
+    "x-functions-key",
+    "ocp-apim-subscription-key",
     "cookie",
     "cookie2",
 ];
@@ -79,6 +83,10 @@ const OF_ONE_HOP: [&str; 13] = [
 
 /// Headers by which somebody on the way says who asks: nothing about the guest is said, nor believed.
 const OF_THE_WAY: [&str; 3] = ["forwarded", "x-real-ip", "x-client-ip"];
+
+/// Headers by which a request would be another one than was decided about, at origins that obey them.
+const OVERRIDES: [&str; 5] =
+    ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
 /// The credentials that a head shows, in the order in which they are looked at: what may be the session's token.
 #[must_use]
@@ -114,19 +122,30 @@ pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
     values.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()
 }
 
+/// What of the headers goes to the service as its guest said it.
+fn own(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+    let named = named_by_connection(headers);
+    let crosses = move |name: &HeaderName| {
+        let name = name.as_str();
+        let stays = [&CREDENTIALS[..], &OF_ONE_HOP, &OF_THE_WAY, &OVERRIDES].iter().any(|all| all.contains(&name));
+        !stays && !speaks_of_secrets(name) && !name.starts_with("x-forwarded-") && !named.iter().any(|one| one == name)
+    };
+    headers.iter().filter(move |(name, _)| crosses(name))
+}
+
+/// Whether a guest takes what stands behind a body.
+fn takes_trailers(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case("trailers"))
+}
+
 /// What of the headers goes to the service, with its credential.
 fn crossing(headers: &HeaderMap, spec: &ServiceSpec) -> HeaderMap {
-    let named = named_by_connection(headers);
-    let crosses = |name: &HeaderName| {
-        let name = name.as_str();
-        !CREDENTIALS.contains(&name)
-            && !OF_ONE_HOP.contains(&name)
-            && !OF_THE_WAY.contains(&name)
-            && !name.starts_with("x-forwarded-")
-            && !named.iter().any(|one| one == name)
-    };
-    let mut out: HeaderMap =
-        headers.iter().filter(|(name, _)| crosses(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut out: HeaderMap = own(headers).map(|(name, value)| (name.clone(), value.clone())).collect();
+    if takes_trailers(headers) {
+        // `Connection` does not name it: in HTTP/2 that would take it away again, and whether it is that is not known yet.
+        out.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
     if spec.usage {
         // What is compressed says nothing of its use.
         out.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -186,6 +205,12 @@ mod tests {
             ("content-length", "7"),
             ("host", "127.0.0.1"),
             ("upgrade", "websocket"),
+            ("te", "trailers, deflate"),
+            ("x-http-method-override", "DELETE"),
+            ("x-original-url", "/admin"),
+            ("x-amz-security-token", "x"),
+            ("x-auth-key", "x"),
+            ("idempotency-key", "7"),
             ("x-forwarded-for", "10.0.0.1"),
             ("forwarded", "for=1"),
             ("accept-encoding", "gzip"),
@@ -196,8 +221,14 @@ mod tests {
         let mut names: Vec<String> =
             out.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect();
         names.sort();
-        let expected =
-            ["accept-encoding=identity", "anthropic-beta=b", "content-type=application/json", "x-api-key=the real key"];
+        let expected = [
+            "accept-encoding=identity",
+            "anthropic-beta=b",
+            "content-type=application/json",
+            "idempotency-key=7",
+            "te=trailers",
+            "x-api-key=the real key",
+        ];
         assert_eq!(names, expected);
     }
 

@@ -57,6 +57,12 @@ impl<'a> ServiceHead<'a> {
         self.head.method == Method::CONNECT && is_of_proxy(self.head)
     }
 
+    /// Whether its body comes once it is asked for.
+    pub(crate) fn waits_to_send(&self) -> bool {
+        let expected = self.head.headers.get(header::EXPECT);
+        expected.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    }
+
     /// Whether the token stands where it would leak: in the address, or in a header that crosses.
     pub(crate) fn leaks(&self, token: &[u8]) -> bool {
         let has = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
@@ -106,10 +112,16 @@ fn below_host(head: &Parts) -> Option<String> {
     }
 }
 
-/// The length that a body says. It says either that, or that it is chunked.
+/// The length that a body says. It says either that, or that it is chunked and no more: another coding would go on as
+/// what it codes.
 fn length(headers: &HeaderMap) -> Result<Option<u64>, RefusedHead> {
     let mut said = headers.get_all(header::CONTENT_LENGTH).iter();
-    let chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let chunked = match (codings.next(), codings.next()) {
+        (None, _) => false,
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => true,
+        _ => return Err(RefusedHead::Framing),
+    };
     match (said.next(), said.next(), chunked) {
         (None, _, _) => Ok(None),
         (Some(length), None, false) => {
@@ -207,6 +219,10 @@ mod tests {
         assert_eq!(why("POST", "/s/git/a", &[("content-length", "1"), ("content-length", "1")]), 400);
         assert_eq!(why("POST", "/s/git/a", &[("content-length", "1"), ("transfer-encoding", "chunked")]), 400);
         assert_eq!(why("POST", "/s/git/a", &[("content-length", "x")]), 400);
+        for codings in [&["gzip, chunked"][..], &["gzip", "chunked"], &["chunked", "chunked"], &["identity"]] {
+            let headers: Vec<(&str, &str)> = codings.iter().map(|coding| ("transfer-encoding", *coding)).collect();
+            assert_eq!(why("POST", "/s/git/a", &headers), 400, "{codings:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! it is carried out: in a task of its own, whose cancellation goes as far as the connection to the origin when the
 //! client leaves. A tunnel's connection is handed on by hyper once its answer is written. It refuses to know what the stages decide, and how a request gets to its service.
 //!
-//! Failure paths: a refused head reads past the body within limits; an answer that breaks off cuts its connection, so
+//! Failure paths: a refused head reads past the body within limits, but where its client waits to be asked for it; an answer that breaks off cuts its connection, so
 //! that nobody takes it for whole.
 
 mod errors;
@@ -16,7 +16,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{Response, request::Parts};
+use http::{HeaderValue, Response, header, request::Parts};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
 use tokio_util::{
@@ -57,7 +57,9 @@ pub(crate) struct ServiceFront<'a> {
 impl ServiceFront<'_> {
     /// Refuses a head, in the shape of its service. What was not read of it is read past.
     pub(crate) async fn refuse(&self, head: &ServiceHead<'_>, why: RefusedHead, unread: Incoming) -> Response<Pieces> {
-        body::drain(unread, self.session).await;
+        if !head.waits_to_send() {
+            body::drain(unread, self.session).await;
+        }
         errors::refused(self.services.shape(head.service), why)
     }
 
@@ -75,6 +77,7 @@ impl ServiceFront<'_> {
             Ok(request) => request,
             Err(why) => return self.refuse(&asked, why, incoming).await,
         };
+        let waits = asked.waits_to_send();
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
         let parcel = Parcel::new(head.method, head.headers, incoming);
@@ -89,10 +92,16 @@ impl ServiceFront<'_> {
         match forwarded {
             Ok(forwarded) => answer(forwarded, shape, phase, guard),
             Err(failure) => {
-                if let Some(unread) = upload.unread() {
-                    body::drain(unread, self.session).await;
+                let mut response = errors::failed(shape, &failure);
+                match upload.unread() {
+                    // To read it would be to ask for it.
+                    Some(_) if waits => {
+                        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    Some(unread) => body::drain(unread, self.session).await,
+                    None => {}
                 }
-                errors::failed(shape, &failure)
+                response
             }
         }
     }

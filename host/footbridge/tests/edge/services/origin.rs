@@ -134,6 +134,11 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
     let path = target.split('?').next().unwrap();
     let mut say = |text: &str| tls.write_all(text.as_bytes()).and_then(|()| tls.flush()).is_ok();
     match path {
+        // Only who asks for what stands behind a body gets it.
+        "/api/trailers" if echo.contains("te: trailers\r\n") => say(&format!(
+            "HTTP/1.1 200 OK\r\ntrailer: x-check, x-key, alt-svc\r\ntransfer-encoding: chunked\r\n\r\n\
+             2\r\nok\r\n0\r\nx-check: 7\r\nx-key: {KEY}\r\nalt-svc: clear\r\n\r\n"
+        )),
         "/api/echo" => {
             let text = format!("you sent:\n{echo}");
             say(&format!(

@@ -5,7 +5,8 @@
 //! for: they would take ordinary words with them. What is a token by its looks is found by [`shapes`].
 //!
 //! A value that stands in the arguments of a call is left in its answer ([`Redactor::sparing`]): whoever sent it has it,
-//! and an echo that lacked it would tell a guess that it was right.
+//! and an echo that lacked it would tell a guess that it was right. What is sent while the answer may come already is looked
+//! at as it passes ([`SentText`]).
 
 pub mod shapes;
 mod spellings;
@@ -26,7 +27,7 @@ use std::{
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::secret::Secret;
-pub use stream::StreamRedactor;
+pub use stream::{SentText, StreamRedactor};
 use unescaped::Unescaped;
 
 /// Shortest value that is looked for.
@@ -39,9 +40,13 @@ pub const MARK: &str = "[redacted]";
 pub struct Redactor {
     known: Arc<RwLock<Known>>,
     replaced: Arc<AtomicU64>,
-    /// Which secrets are left where they are, by their number.
-    spared: Arc<[usize]>,
+    /// Which secrets are left where they are.
+    spared: Arc<Spared>,
 }
+
+/// Secrets that are left where they are, by their number.
+#[derive(Default)]
+struct Spared(RwLock<Vec<usize>>);
 
 /// What is looked for.
 #[derive(Default)]
@@ -122,14 +127,12 @@ impl Redactor {
     /// The same, which leaves the values that stand in these texts, in any spelling: those of a call, for its answer.
     #[must_use]
     pub fn sparing<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let Some(finder) = self.finder() else { return self.clone() };
-        let mut spared: Vec<usize> = texts.into_iter().flat_map(|text| finder.owners_in(text)).collect();
-        if spared.is_empty() {
-            return self.clone();
+        // Its own, even where nothing is found: what is sent after it may hold more.
+        let spares = Self { spared: Arc::default(), ..self.clone() };
+        if let Some(finder) = self.finder() {
+            texts.into_iter().for_each(|text| spares.spared.add(finder.owners_in(text)));
         }
-        spared.sort_unstable();
-        spared.dedup();
-        Self { spared: spared.into(), ..self.clone() }
+        spares
     }
 
     /// The same, which counts by itself from now on.
@@ -206,11 +209,27 @@ impl Redactor {
     }
 }
 
+impl Spared {
+    fn add(&self, owners: impl IntoIterator<Item = usize>) {
+        let mut owners = owners.into_iter().peekable();
+        if owners.peek().is_some() {
+            let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            all.extend(owners);
+            all.sort_unstable();
+            all.dedup();
+        }
+    }
+
+    fn has(&self, owner: usize) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&owner)
+    }
+}
+
 impl Finder {
     /// Where values are, but for those that are spared: in order, and none across another.
-    fn found(&self, text: &str, spared: &[usize]) -> Vec<Range<usize>> {
+    fn found(&self, text: &str, spared: &Spared) -> Vec<Range<usize>> {
         let unescaped = Unescaped::of(text);
-        let find = |text| self.automaton.find_iter(text).filter(|one| !spared.contains(&self.owners[one.pattern()]));
+        let find = |text| self.automaton.find_iter(text).filter(|one| !spared.has(self.owners[one.pattern()]));
         let mut found: Vec<Range<usize>> = find(text).map(|one| one.range()).collect();
         let Some(unescaped) = &unescaped else { return found };
         found.extend(find(unescaped.text()).map(|one| unescaped.origin(one.start())..unescaped.origin(one.end())));

@@ -1,13 +1,12 @@
 //! The head of a request: what of it crosses, and what is put in. What goes upstream is built anew from its parts.
 
-use footbridge_calls::session::Spending;
 use footbridge_core::redact::words::speaks_of_secrets;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 use hyper::body::Incoming;
 
 use crate::{
     spec::ServiceSpec,
-    upload::{Tally, Upload, Uploaded},
+    upload::{Tally, Upload, UploadBounds, Uploaded},
 };
 
 /// Headers and body of a request, as a guest sent them.
@@ -28,14 +27,19 @@ impl Parcel {
         Self { method, headers, body: Upload::new(body) }
     }
 
+    /// What the guest says in the headers that cross.
+    pub(crate) fn said(&self) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+        own(&self.headers).map(|(_, value)| String::from_utf8_lossy(value.as_bytes()))
+    }
+
     /// The request to the service, and what counts its body.
     pub(crate) fn into_request(
         self,
         spec: &ServiceSpec,
         uri: Uri,
-        (limit, spending): (usize, Option<Spending>),
+        bounds: UploadBounds,
     ) -> Option<(Request<Uploaded>, std::sync::Arc<Tally>)> {
-        let (body, tally) = self.body.into_body(limit, spending)?;
+        let (body, tally) = self.body.into_body(bounds)?;
         let mut request = Request::new(body);
         *request.method_mut() = self.method;
         *request.uri_mut() = uri;

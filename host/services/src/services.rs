@@ -1,6 +1,7 @@
 //! All services of one harness, and what carries admitted requests to them.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     sync::{
         Arc, PoisonError, RwLock,
@@ -43,7 +44,7 @@ use crate::{
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
-    upload::{Tally, Uploaded},
+    upload::{Tally, UploadBounds, Uploaded},
 };
 
 /// All services. Clones share them.
@@ -229,11 +230,12 @@ impl Service {
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
         let spending = outgoing.spending().cloned();
+        let redactor = self.sparing(&outgoing, &parcel);
         let (server, request) = outgoing.into_parts();
         let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server)) };
         let unusable = || Outcome::not_offered(&server);
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
-        let bounds = (limits.request_bytes, spending.clone());
+        let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
         let (mut request, tally) = parcel.into_request(&self.spec, uri, bounds).ok_or_else(unusable)?;
         let too_much = bounded(&mut request, limits.answer_head_bytes);
         let connection = capture_connection(&mut request);
@@ -251,10 +253,16 @@ impl Service {
         let response = answered.map_err(|error| self.failed(&error, &tally))?;
         covered(&response, spending.as_ref()).map_err(|of| Outcome::Unknown(NoAnswer::OverBudget(of)))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let redactor = self.redactor.counting_anew();
         let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
         let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
         Ok(self.answer(response, begun))
+    }
+
+    /// What finds the credential in the answer, but for where its guest said it.
+    fn sparing(&self, outgoing: &Outgoing, parcel: &Parcel) -> Redactor {
+        let headers: Vec<Cow<'_, str>> = parcel.said().collect();
+        let said = outgoing.request().texts().chain(headers.iter().map(|value| &**value));
+        self.redactor.sparing(said).counting_anew()
     }
 
     fn answer(&self, response: Response<Incoming>, begun: Begun) -> ServiceAnswer {

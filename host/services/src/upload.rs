@@ -22,6 +22,7 @@ use footbridge_calls::{
 use footbridge_core::{
     budget::{Held, Share},
     digest::{Digest, digest_text},
+    redact::SentText,
 };
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -90,13 +91,13 @@ impl Upload {
     }
 
     /// To be sent, and what counts it. None where it was taken before.
-    pub(crate) fn into_body(self, limit: usize, spending: Option<Spending>) -> Option<(Uploaded, Arc<Tally>)> {
+    pub(crate) fn into_body(self, bounds: UploadBounds) -> Option<(Uploaded, Arc<Tally>)> {
         let source = self.take();
         if matches!(source, Source::Taken) {
             return None;
         }
         let tally = Arc::new(Tally::default());
-        Some((Uploaded { source, tally: Arc::clone(&tally), limit, spending }, tally))
+        Some((Uploaded { source, tally: Arc::clone(&tally), bounds }, tally))
     }
 }
 
@@ -184,12 +185,21 @@ impl Tally {
     }
 }
 
+/// What a body may come to, and who looks at it as it passes.
+pub(crate) struct UploadBounds {
+    /// Most bytes.
+    pub(crate) bytes: usize,
+    /// What its bytes are counted for.
+    pub(crate) spending: Option<Spending>,
+    /// Values in it are left in the answer.
+    pub(crate) sent: SentText,
+}
+
 /// A body on its way.
 pub(crate) struct Uploaded {
     source: Source,
     tally: Arc<Tally>,
-    limit: usize,
-    spending: Option<Spending>,
+    bounds: UploadBounds,
 }
 
 /// Why a body ended early.
@@ -229,14 +239,15 @@ impl Body for Uploaded {
         }
         if let Some(data) = frame.data_ref() {
             let passed = this.tally.passed(data);
-            if usize::try_from(passed).unwrap_or(usize::MAX) > this.limit {
+            if usize::try_from(passed).unwrap_or(usize::MAX) > this.bounds.bytes {
                 this.tally.broken.store(OVER, Ordering::Relaxed);
                 return Poll::Ready(Some(Err(UploadError::Over)));
             }
-            if let Some(Err(of)) = this.spending.as_ref().map(|spending| spending.bytes(data.len())) {
+            if let Some(Err(of)) = this.bounds.spending.as_ref().map(|spending| spending.bytes(data.len())) {
                 let _first = this.tally.spent.set(of);
                 return Poll::Ready(Some(Err(UploadError::Spent)));
             }
+            this.bounds.sent.pass(data);
         }
         Poll::Ready(Some(Ok(frame)))
     }

@@ -4,7 +4,30 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{Finder, MARK, Redactor};
+use super::{Finder, MARK, Redactor, Spared};
+
+/// What a call sends in pieces: the values in it are left in its answer from then on.
+#[derive(Debug)]
+pub struct SentText {
+    redactor: Redactor,
+    /// What could be a part of a value, of what was sent.
+    tail: Vec<u8>,
+}
+
+/// How much longer than its longest spelling a value may be, with escapes in one another.
+const ESCAPED: usize = 2;
+
+impl SentText {
+    /// Looks at what is about to be sent.
+    pub fn pass(&mut self, bytes: &[u8]) {
+        let Some(finder) = self.redactor.finder() else { return };
+        let mut window = std::mem::take(&mut self.tail);
+        window.extend_from_slice(bytes);
+        self.redactor.spared.add(finder.owners_in(&String::from_utf8_lossy(&window)));
+        let kept = ESCAPED * self.redactor.longest();
+        self.tail = window.split_off(window.len().saturating_sub(kept));
+    }
+}
 
 /// Takes values out of one stream of bytes.
 #[derive(Debug)]
@@ -20,6 +43,12 @@ impl Redactor {
     #[must_use]
     pub fn stream(&self) -> StreamRedactor {
         StreamRedactor { redactor: self.clone(), finder: self.finder(), held: Vec::new() }
+    }
+
+    /// For what a call sends in pieces, of one that is [`sparing`](Self::sparing) and of this call alone.
+    #[must_use]
+    pub fn sent(&self) -> SentText {
+        SentText { redactor: self.clone(), tail: Vec::new() }
     }
 }
 
@@ -38,9 +67,7 @@ impl StreamRedactor {
         buffer.extend_from_slice(bytes);
         let mut from = 0;
         let mut end = finder.beginning(&buffer, from);
-        let found: Vec<(usize, usize)> =
-            finder.automaton.find_iter(&buffer).map(|found| (found.start(), found.end())).collect();
-        for (start, stop) in found {
+        for (start, stop) in finder.spans(&buffer, &self.redactor.spared) {
             if start >= end {
                 break;
             }
@@ -59,7 +86,8 @@ impl StreamRedactor {
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let mut rest = std::mem::take(&mut self.held);
-        let found: Vec<(usize, usize)> = self.finder.iter().flat_map(|finder| finder.spans(&rest)).collect();
+        let found: Vec<(usize, usize)> =
+            self.finder.iter().flat_map(|finder| finder.spans(&rest, &self.redactor.spared)).collect();
         for (start, stop) in found {
             self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
             mark(&mut rest[start..stop]);
@@ -69,8 +97,9 @@ impl StreamRedactor {
 }
 
 impl Finder {
-    fn spans(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
-        self.automaton.find_iter(bytes).map(|found| (found.start(), found.end())).collect()
+    fn spans(&self, bytes: &[u8], spared: &Spared) -> Vec<(usize, usize)> {
+        let found = self.automaton.find_iter(bytes).filter(|one| !spared.has(self.owners[one.pattern()]));
+        found.map(|one| (one.start(), one.end())).collect()
     }
 
     /// Where what could be the beginning of a value begins, at or after `from`; the end where nothing could.
@@ -116,6 +145,26 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(through(&redactor, &bytes), expected.as_bytes());
+    }
+
+    #[test]
+    fn what_a_call_sends_in_pieces_stays_in_its_answer_alone() {
+        let all = Redactor::new(&[Secret::new("s3cret-value-0042"), Secret::new("other-secret-value")]);
+        let answer: &[&[u8]] = &[b"s3cret-value-0042 other-secret-value"];
+        let kept = b"s3cret-value-0042 [redacted]********".to_vec();
+        for said in [&b"a s3cret-value-0042 b"[..], b"a s3cret%2dvalue-004\\u0032 b", b"czNjcmV0LXZhbHVlLTAwNDI="] {
+            for cut in 0..5 {
+                let own = all.sparing([]);
+                let mut sent = own.sent();
+                sent.pass(&said[..cut]);
+                assert_ne!(through(&own, answer), kept, "not all of it was sent");
+                sent.pass(&said[cut..]);
+                assert_eq!(through(&own, answer), kept, "{cut}");
+            }
+        }
+        assert_eq!(through(&all, answer), through(&all.sparing(["s3cret-value-0041"]), answer));
+        assert_ne!(through(&all, answer), kept, "only in that answer");
+        assert_eq!(through(&all.sparing(["s3cret-value-0042"]), answer), kept);
     }
 
     #[test]

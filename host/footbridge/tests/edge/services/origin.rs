@@ -129,11 +129,19 @@ fn receive(tls: &mut Tls) -> Option<Received> {
 /// Answers as the path says; false where the connection ends.
 fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
     let target = received.head.split(' ').nth(1).unwrap().to_owned();
-    let echo = received.head.clone();
+    let (echo, sent) = (received.head.clone(), String::from_utf8_lossy(&received.body).into_owned());
     shared.received.lock().unwrap().push(received);
     let path = target.split('?').next().unwrap();
     let mut say = |text: &str| tls.write_all(text.as_bytes()).and_then(|()| tls.flush()).is_ok();
     match path {
+        path if path.starts_with("/api/repeat") => {
+            let note = echo.lines().find_map(|line| line.strip_prefix("x-note: ")).unwrap_or_default();
+            let text = format!("{target}\n{note}\n{sent}");
+            let length = text.len();
+            say(&format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-said: {note}\r\ncontent-length: {length}\r\n\r\n{text}"
+            ))
+        }
         // Only who asks for what stands behind a body gets it.
         "/api/trailers" if echo.contains("te: trailers\r\n") => say(&format!(
             "HTTP/1.1 200 OK\r\ntrailer: x-check, x-key, alt-svc\r\ntransfer-encoding: chunked\r\n\r\n\

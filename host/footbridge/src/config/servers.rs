@@ -57,6 +57,8 @@ pub(super) enum EntryError {
     Misspelt(String, &'static str),
     #[error("it has both \"command\" and \"url\": keep one")]
     Both,
+    #[error("type {kind:?} takes {takes:?}, and {written:?} is there: write {takes:?}, or leave \"type\" out")]
+    OtherKind { kind: String, takes: &'static str, written: String },
     #[error("type {0:?} is not known: \"stdio\", \"http\", \"sse\" and \"cli\" are")]
     Kind(String),
     #[error("protocol {0:?} is not known: \"initialize\", \"discover\" and \"auto\" are")]
@@ -130,10 +132,10 @@ impl<'n> Entry<'n, '_> {
                 TransportSpec::Http(self.http(url, &more)?)
             }
             (Some(SSE), None, Some(url)) => TransportSpec::Sse(self.http(url, &more)?),
-            (kind, ..) if kind.is_none_or(|kind| ["stdio", SSE].contains(&kind) || HTTP.contains(&kind)) => {
-                return self.neither();
-            }
-            (kind, ..) => return self.wrong(EntryError::Kind(kind.unwrap_or_default().to_owned())),
+            (None, ..) => return self.neither(),
+            (Some(kind @ ("stdio" | "cli")), ..) => return self.without(kind, "command"),
+            (Some(kind), ..) if kind == SSE || HTTP.contains(&kind) => return self.without(kind, "url"),
+            (Some(kind), ..) => return self.wrong(EntryError::Kind(kind.to_owned())),
         };
         Some(ServerSpec { name: name?, transport, protocol: protocol?, disabled_tools })
     }
@@ -179,6 +181,17 @@ impl<'n> Entry<'n, '_> {
     fn wrong<T>(&mut self, error: EntryError) -> Option<T> {
         self.fields.wrong(&self.server.at, error);
         None
+    }
+
+    /// No such member as the type takes, perhaps since there is that of another type.
+    fn without<T>(&mut self, kind: &str, takes: &'static str) -> Option<T> {
+        let written = if takes == "url" { "command" } else { "url" };
+        match (self.fields.member(takes), self.fields.member(written)) {
+            (None, Some(Member { name, node, .. })) if node.text().is_some() => {
+                self.wrong(EntryError::OtherKind { kind: kind.to_owned(), takes, written: name.clone() })
+            }
+            _ => self.neither(),
+        }
     }
 
     /// Neither a program nor an address, perhaps by a typing error.

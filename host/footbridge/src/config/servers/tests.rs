@@ -103,6 +103,31 @@ fn every_mistake_is_named_with_its_place() {
 }
 
 #[test]
+fn no_entry_vanishes_without_a_word_whatever_its_type_and_members() {
+    let values = ["", "\"x\"", "\"http://localhost:1/\"", "5", "null"];
+    for kind in ["", "stdio", "http", "streamable-http", "sse", "cli", "other"] {
+        for (command, url) in values.iter().flat_map(|command| values.map(|url| (*command, url))) {
+            let kind = if kind.is_empty() { String::new() } else { format!("{kind:?}") };
+            let members = [("type", kind.as_str()), ("command", command), ("url", url)];
+            let members = members.iter().filter(|(_, value)| !value.is_empty());
+            let members: Vec<String> = members.map(|(name, value)| format!("{name:?}: {value}")).collect();
+            let text = format!("{{\"mcpServers\": {{\"a\": {{{}}}}}}}", members.join(", "));
+            let found = read_text(&text);
+            assert_ne!(found.servers.is_empty(), found.mistakes.is_empty(), "{text}: {:?}", found.mistakes);
+        }
+    }
+    for (entry, says) in [
+        (r#""type": "http", "command": "sh""#, "type \"http\" takes \"url\", and \"command\" is there"),
+        (r#""type": "sse", "command": "sh""#, "type \"sse\" takes \"url\", and \"command\" is there"),
+        (r#""type": "stdio", "url": "http://localhost:1/""#, "type \"stdio\" takes \"command\", and \"url\" is there"),
+        (r#""type": "cli", "url": "http://localhost:1/""#, "type \"cli\" takes \"command\", and \"url\" is there"),
+    ] {
+        let found = mistakes(&format!("{{\"mcpServers\": {{\"a\": {{{entry}}}}}}}"));
+        assert!(found.len() == 1 && found[0].contains(says), "{entry}: {found:?}");
+    }
+}
+
+#[test]
 fn all_that_is_wrong_with_one_entry_is_said_at_once() {
     let found = mistakes(
         r#"{"mcpServers": {"a": {"command": "${A}", "args": ["${B}", {"file": 1}, null], "cwd": "${C}", "confine": "no",

@@ -112,6 +112,7 @@ impl ConfiguredServers {
             tracker: self.tracker.clone(),
             restarts: Restarts::new(),
             last: None,
+            not_started: None,
         };
         let when_done = ended.clone().drop_guard();
         self.tracker.spawn(async move {

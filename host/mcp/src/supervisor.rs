@@ -55,6 +55,8 @@ pub(super) struct Supervisor {
     pub(super) choice: ProtocolChoice,
     /// What it offered last, also before it ended.
     pub(super) last: Option<Arc<Offered>>,
+    /// Why it did not start last, for the guest; nothing where it ended by itself.
+    pub(super) not_started: Option<&'static str>,
 }
 
 /// Why a connection is over.
@@ -77,10 +79,7 @@ impl Supervisor {
                 self.restarts.ask(now, limits)
             };
             match advice {
-                Advice::Wait(left) => self.unavailable(&format!(
-                    "it ended too often and is left alone; try again in {} s",
-                    left.as_secs() + 1
-                )),
+                Advice::Wait(left) => self.left_alone(left),
                 Advice::After(pause) => {
                     self.shared.publish(ServerState::Starting, None);
                     if self.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
@@ -264,12 +263,23 @@ impl Supervisor {
         self.shared.publish(ServerState::Ready(catalogue), Some(connection.live.clone()));
     }
 
-    fn failed(&self, error: &StartError) {
+    fn failed(&mut self, error: &StartError) {
         self.note(&error.to_string());
+        self.not_started = if let StartError::Ended(_) = error { None } else { Some(error.for_guest()) };
         self.unavailable(error.for_guest());
     }
 
-    fn ended(&self, why: &str) {
+    /// It was started too often, and is not for this long.
+    fn left_alone(&self, left: Duration) {
+        let seconds = left.as_secs() + 1;
+        self.unavailable(&match self.not_started {
+            Some(why) => format!("{why}; it was tried too often and is left alone for {seconds} s"),
+            None => format!("it ended too often and is left alone; try again in {seconds} s"),
+        });
+    }
+
+    fn ended(&mut self, why: &str) {
+        self.not_started = None;
         self.note(why);
         self.unavailable("it ended; it is started again when it is used next, so try again");
     }

@@ -257,6 +257,27 @@ async fn a_server_that_wants_a_login_says_what_to_configure() {
     }
 }
 
+#[tokio::test]
+async fn a_server_that_is_left_alone_still_says_why_it_did_not_start() {
+    let change = |limits: &mut Limits| {
+        limits.servers.first_pause = Duration::from_millis(1);
+        limits.servers.restarts = 2;
+    };
+    for (trap, said) in
+        [(Trap::Login, "it needs a login; ask the operator"), (Trap::Older, "it speaks another transport")]
+    {
+        let server = HttpServer::start(trap).await;
+        let servers = Stage::with(http(&server.url())).limit(change).start();
+        for round in 1..=6 {
+            let why = unavailable(&servers).await;
+            assert!(why.contains(said), "{round}: {why}");
+            assert_eq!(why.contains("is left alone for"), round > 3, "{round}: {why}");
+        }
+        assert!(!unavailable(&servers).await.contains("it ended"));
+        end(server, servers).await;
+    }
+}
+
 /// The same server by the older transport.
 fn sse(server: &HttpServer) -> ServerSpec {
     let ServerSpec { transport: TransportSpec::Http(spec), .. } = http(&server.url()) else { panic!("not HTTP") };

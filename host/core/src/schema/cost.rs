@@ -10,6 +10,9 @@
 //! A text is read by patterns and by what counts its characters, each as often as its subschema applies: the same graph
 //! gives, for each depth, the bytes of compiled patterns that a text there is read by. Names of members are texts too.
 //!
+//! Where the items of a list must differ (`uniqueItems`), all that is in the list is hashed or compared, as often as
+//! such a subschema applies to it, and once more for each such list around it.
+//!
 //! Refused here: a `$ref` that leaves the schema or names nothing, one that leads back to itself at the same place,
 //! and schemas with more nodes or longer chains than the compiler should be trusted with.
 
@@ -31,6 +34,11 @@ const STEP: u64 = 2048;
 const COUNTING: u64 = 8;
 /// What a format costs, in bytes of compiled patterns.
 const FORMAT: u64 = 1024;
+/// What a value in a list costs whose items must differ, in evaluations: it is hashed with its item, or compared with up
+/// to 14 others.
+const HASHED: u64 = 8;
+/// Bytes of a text that are hashed at the cost of one evaluation.
+const HASHED_BYTES: u64 = 16;
 /// Bytes that a subschema takes once it is compiled, and those that a pattern takes besides what it is compiled to: the
 /// automata that are made of it as it is used.
 const NODE_BYTES: usize = 1024;
@@ -55,14 +63,18 @@ pub(super) struct Cost {
     at_depth: Vec<u64>,
     /// The bytes of patterns by which a text there is read, by how deep it is.
     of_texts: Vec<u64>,
+    /// How often a list there is looked through for items that are equal, by how deep it is.
+    of_lists: Vec<u64>,
     chain: usize,
     bytes: usize,
 }
 
-/// How many places a value has at each depth, and how many bytes the texts there have.
+/// How many places a value has at each depth, how many bytes the texts there have, and what it costs to compare the
+/// items of the lists there.
 struct Places {
     places: Vec<u64>,
     texts: Vec<u64>,
+    lists: Vec<u64>,
 }
 
 impl Cost {
@@ -73,15 +85,17 @@ impl Cost {
         let chain = graph.longest_chain(&order)?;
         let at_depth = graph.sums(&order, |node| node.weight);
         let of_texts = graph.sums(&order, |node| node.reads);
-        Ok(Self { at_depth, of_texts, chain, bytes: graph.bytes })
+        let of_lists = graph.sums(&order, |node| node.compares);
+        Ok(Self { at_depth, of_texts, of_lists, chain, bytes: graph.bytes })
     }
 
     /// The most evaluations that checking this value can take.
     pub(super) fn bound(&self, value: &Value) -> u64 {
         let depths = MAX_ARGUMENT_DEPTH + 1;
-        let mut places = Places { places: vec![0; depths], texts: vec![0; depths] };
+        let mut places = Places { places: vec![0; depths], texts: vec![0; depths], lists: vec![0; depths] };
         places.count(value, 0);
         let evaluations = products(&places.places, &self.at_depth);
+        let evaluations = evaluations.saturating_add(products(&places.lists, &self.of_lists));
         evaluations.saturating_add(products(&places.texts, &self.of_texts) / STEP)
     }
 
@@ -91,6 +105,9 @@ impl Cost {
         let most = |of: &[u64]| of.iter().copied().max().unwrap_or(0);
         // A place has a character and one beside it; a name counts twice.
         let evaluations = most(&self.at_depth).saturating_mul(bytes / 2 + 1);
+        // What is in a list is in all lists around that.
+        let lists = self.of_lists.iter().copied().fold(0, u64::saturating_add);
+        let evaluations = evaluations.saturating_add(lists.saturating_mul((bytes / 2 + 1) * HASHED));
         evaluations.saturating_add(most(&self.of_texts).saturating_mul(2 * bytes) / STEP)
     }
 
@@ -111,21 +128,31 @@ fn products(counts: &[u64], costs: &[u64]) -> u64 {
 }
 
 impl Places {
-    fn count(&mut self, value: &Value, depth: usize) {
-        let Some(here) = self.places.get_mut(depth) else { return };
+    /// Counts a value, and says what it costs to hash it.
+    fn count(&mut self, value: &Value, depth: usize) -> u64 {
+        let Some(here) = self.places.get_mut(depth) else { return 0 };
         *here += 1;
         match value {
-            Value::Array(items) => items.iter().for_each(|item| self.count(item, depth + 1)),
+            Value::Array(items) => {
+                let within: u64 = items.iter().map(|item| self.count(item, depth + 1)).sum();
+                self.lists[depth] += within;
+                HASHED + within
+            }
             Value::Object(members) => {
+                let mut hashed = HASHED;
                 for (name, member) in members {
                     // Read by the patterns of the object, and by what is said of its names, which is one level below.
                     self.read(name, depth);
                     self.read(name, depth + 1);
-                    self.count(member, depth + 1);
+                    hashed += HASHED + name.len() as u64 / HASHED_BYTES + self.count(member, depth + 1);
                 }
+                hashed
             }
-            Value::String(text) => self.read(text, depth),
-            _ => {}
+            Value::String(text) => {
+                self.read(text, depth);
+                HASHED + text.len() as u64 / HASHED_BYTES
+            }
+            _ => HASHED,
         }
     }
 
@@ -142,6 +169,8 @@ struct Node {
     weight: u64,
     /// By how many bytes of patterns it reads a text, or the names of an object.
     reads: u64,
+    /// One where the items of a list must differ.
+    compares: u64,
     /// Whether it asks what the others at its place found, which evaluates them again.
     again: bool,
     here: Vec<usize>,
@@ -284,6 +313,7 @@ impl<'a> Reader<'a> {
             node.reads = node.reads.saturating_add(self.reads(key, value)?);
             node.again |= matches!(key, "unevaluatedProperties" | "unevaluatedItems");
             match value {
+                Value::Bool(true) if key == "uniqueItems" => node.compares = 1,
                 Value::String(target) if matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef") => {
                     let targets = self.resolve(target)?;
                     node.here.extend(targets.into_iter().map(|t| self.id(t)));

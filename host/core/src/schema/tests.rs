@@ -149,9 +149,24 @@ fn nothing_is_fetched_and_patterns_are_linear() {
 }
 
 #[test]
-fn large_lists_of_unique_items_are_checked_in_reasonable_time() {
-    let items: Vec<Value> = (0..60_000).map(|n| json!([n])).collect();
-    assert_eq!(check(json!({"type":"array","uniqueItems":true}), Value::from(items)), Check::Fits);
+fn what_is_compared_in_lists_of_unique_items_is_counted() {
+    let lists = |count: usize| (0..count).map(|n| json!([n])).collect::<Vec<_>>();
+    let unique = json!({"type": "array", "uniqueItems": true});
+    let mut twice = lists(60_000);
+    twice.push(json!([0]));
+    assert_eq!(check(unique.clone(), Value::from(lists(60_000))), Check::Fits);
+    assert!(matches!(check(unique.clone(), Value::from(twice)), Check::Violations(_)));
+    assert_eq!(check(unique.clone(), Value::from(lists(150_000))), Check::TooCostly);
+    assert_eq!(check(json!({"uniqueItems": false}), Value::from(lists(150_000))), Check::Fits);
+    // Each item is compared in all the lists that it is in, and as often as it is asked of one.
+    let all = json!({"$defs": {"l": {"uniqueItems": true, "items": {"$ref": "#/$defs/l"}}}, "$ref": "#/$defs/l"});
+    let nested = (0..40).fold(Value::from(lists(5_000)), |inner, _| json!([inner]));
+    assert_eq!(check(all, nested), Check::TooCostly);
+    let again = json!({"allOf": vec![json!({"allOf": [unique]}); 5]});
+    assert_eq!(check(again.clone(), Value::from(lists(5_000))), Check::Fits);
+    assert_eq!(check(again, Value::from(lists(50_000))), Check::TooCostly);
+    let texts = (0..40).map(|n| json!(format!("{}{n}", "x".repeat(20_000)))).collect::<Vec<_>>();
+    assert_eq!(check(json!({"uniqueItems": true}), json!(texts)), Check::Fits);
 }
 
 #[test]
@@ -210,6 +225,8 @@ fn what_takes_long_is_known_before_there_is_a_value() {
     assert!(honest.is_quick(500) && !honest.is_quick(1_000_000));
     let costly = InputSchema::compile(&json!({"additionalProperties": {"pattern": heavy(1)}})).unwrap();
     assert!(!costly.is_quick(1_000));
+    let tags = InputSchema::compile(&json!({"properties": {"tags": {"type": "array", "uniqueItems": true}}})).unwrap();
+    assert!(tags.is_quick(1_000) && !tags.is_quick(10_000));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use footbridge_proto::text::Escaped;
-pub use plain_words::closest;
+pub use plain_words::{closest, not_parsed};
 use plain_words::{in_plain_words, missing_field, unknown_field};
 use serde::de::DeserializeOwned;
 use toml::{
@@ -75,8 +75,9 @@ impl<'a> File<'a> {
     /// All of it, or where it does not parse.
     pub fn parse(&self) -> Result<Table, Mistake> {
         toml::from_str(self.text).map_err(|error| {
-            let line = error.span().map(|span| self.line_at(span.start));
-            Mistake { file: self.path(), line, column: None, what: format!("it does not parse: {}", error.message()) }
+            let at = error.span().map(|span| span.start);
+            let (line, column) = (at.map(|at| self.line_at(at)), at.map(|at| self.column_at(at)));
+            Mistake { file: self.path(), line, column, what: not_parsed(error.message()) }
         })
     }
 
@@ -90,7 +91,7 @@ impl<'a> File<'a> {
                 Err(_) => place.push_str(&format!(".{key}")),
             }
         }
-        let what = format!("{place}: {}", what.into());
+        let what = if place.is_empty() { what.into() } else { format!("{place}: {}", what.into()) };
         Mistake { file: self.path(), line: self.find_line(keys), column: None, what }
     }
 
@@ -129,6 +130,12 @@ impl<'a> File<'a> {
 
     fn line_at(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|b| *b == b'\n').count()
+    }
+
+    /// The column of a byte, in characters from 1 on.
+    fn column_at(&self, offset: usize) -> usize {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        1 + before.rsplit('\n').next().unwrap_or_default().chars().count()
     }
 
     /// The line that sets a key, by reading the file once more for its places.

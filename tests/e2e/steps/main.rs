@@ -130,7 +130,7 @@ fn each_failure_is_a_report_with_its_reason() {
 fn what_cannot_begin_is_a_report_too() {
     for (step, status, says) in [
         ("command = \"no-such-program\"", 1, "\"no-such-program\" is not found: install it"),
-        ("command = ", 2, "step.toml:1: it does not parse"),
+        ("command = ", 2, "step.toml:1:11: it does not parse: expected a value"),
         ("command = \"cat\"\nargz = []", 2, "step.toml:2: argz"),
         ("command = \"cat\"\nenv = { A = { file = \"none\" } }", 2, "cannot read the secret file"),
         ("command = \"false\"\ntool = \"x\"", 1, "exit status: 1"),

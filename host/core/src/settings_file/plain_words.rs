@@ -36,6 +36,20 @@ pub(super) fn in_plain_words(message: &str) -> String {
     message.to_owned()
 }
 
+/// Why a text is no TOML, from what its parser says.
+#[must_use]
+pub fn not_parsed(message: &str) -> String {
+    let what = match message.split(", expected").next().unwrap_or_default() {
+        "string values must be quoted" => "expected a value: a text in quotes, a number, true, false, [ or {",
+        "missing value" | "missing value for key" => "expected a value after \"=\"",
+        "invalid key-value pair" => "expected NAME = VALUE, or [TABLE]",
+        "key with no value" => "expected \"=\" and a value after the name",
+        "extra `=`" | "unexpected key or value" | "unexpected content" => "expected nothing more in this line",
+        _ => message,
+    };
+    format!("it does not parse: {what}")
+}
+
 /// The known name that is closest to this one, if a typing error could be between them.
 #[must_use]
 pub fn closest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {

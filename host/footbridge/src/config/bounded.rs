@@ -21,7 +21,10 @@ pub(super) fn bounded(path: &Path, most: u64) -> io::Result<(String, Metadata)> 
         return Err(io::Error::other(format!("it is larger than {most} bytes")));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
-        io::Error::other(format!("it is no text: byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let (before, line) = (String::from_utf8_lossy(valid), valid.iter().filter(|byte| **byte == b'\n').count() + 1);
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        io::Error::other(format!("line {line}, column {column} is not UTF-8: save it as that"))
     })?;
     Ok((text, meta))
 }
@@ -36,12 +39,12 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         std::fs::write(at("text"), "12345").unwrap();
-        std::fs::write(at("bytes"), [b'a', 0xff]).unwrap();
+        std::fs::write(at("bytes"), b"a\n\xc3\xa4\xff").unwrap();
         assert_eq!(bounded(&at("text"), 5).unwrap().0, "12345");
         for (name, most, says) in [
             ("pipe", 5, "no regular file"),
             ("text", 4, "larger than 4 bytes"),
-            ("bytes", 5, "byte 1 is not UTF-8"),
+            ("bytes", 5, "line 2, column 2 is not UTF-8"),
             (".", 5, ""),
         ] {
             let said = bounded(&at(name), most).unwrap_err().to_string();

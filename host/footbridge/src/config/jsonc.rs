@@ -11,11 +11,13 @@ use jsonc_parser::{
     CollectOptions, ParseOptions,
     ast::{ObjectPropName, Value},
     common::Ranged as _,
-    errors::{ParseError, ParseErrorKind as Kind},
     parse_to_ast,
 };
 
-use super::node::{Member, Node, NodeValue, WrittenAt};
+use super::{
+    jsonc_errors::TextMistake,
+    node::{Member, Node, NodeValue, WrittenAt},
+};
 
 /// What is taken besides JSON: comments and trailing commas.
 pub(crate) const LIBERTIES: ParseOptions = ParseOptions {
@@ -62,8 +64,11 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Option<Node>, Mistake> {
     // Editors on other systems write a byte order mark.
     let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
     let skipped = text.len() - bare.len();
-    let parsed = parse_to_ast(bare, &CollectOptions::default(), &LIBERTIES)
-        .map_err(|error| places.at(error.range().start + skipped).mistake(worded(&error, bare)))?;
+    let parsed = parse_to_ast(bare, &CollectOptions::default(), &LIBERTIES);
+    if let Some(TextMistake { at, what }) = TextMistake::first(bare, parsed.as_ref().err()) {
+        return Err(places.at(at + skipped).mistake(what));
+    }
+    let Ok(parsed) = parsed else { return Ok(None) };
     let tree = Tree { places, skipped };
     parsed.value.map(|value| tree.node(&value, 0)).transpose()
 }
@@ -118,42 +123,6 @@ fn name<'n>(name: &'n ObjectPropName<'_>) -> &'n str {
     }
 }
 
-/// What is wrong, and what is expected instead.
-fn worded(error: &ParseError, text: &str) -> String {
-    let found = text.get(error.range().start..).and_then(|rest| rest.chars().next());
-    let found = found.map_or_else(|| "the end of the file".to_owned(), |c| format!("{c:?}").replace('\'', "\""));
-    let expected = match error.kind() {
-        Kind::ExpectedColonAfterObjectKey => format!("expected \":\" after the name, not {found}"),
-        Kind::ExpectedObjectValue => "expected a value after \":\"".to_owned(),
-        Kind::ExpectedComma => format!("expected \",\" between two values, not {found}"),
-        Kind::ExpectedStringObjectProperty | Kind::UnexpectedTokenInObject => {
-            format!("expected a name in double quotes, or \"}}\", not {found}")
-        }
-        Kind::MultipleRootJsonValues => format!("expected nothing more after the value, not {found}"),
-        Kind::SingleQuotedStringsNotAllowed => "texts and names are in double quotes".to_owned(),
-        Kind::UnterminatedArray => "this list is not ended: \"]\" is missing".to_owned(),
-        Kind::UnterminatedObject => "this object is not ended: \"}\" is missing".to_owned(),
-        Kind::UnterminatedCommentBlock => "this comment is not ended: \"*/\" is missing".to_owned(),
-        Kind::NestingDepthExceeded => "it is nested too deep".to_owned(),
-        Kind::UnexpectedCloseBrace
-        | Kind::UnexpectedCloseBracket
-        | Kind::UnexpectedColon
-        | Kind::UnexpectedComma
-        | Kind::UnexpectedToken
-        | Kind::UnexpectedWord => {
-            format!(
-                "expected a value (a text in double quotes, a number, true, false, null, \"{{\" or \"[\"), not {found}"
-            )
-        }
-        other => {
-            let text = other.to_string();
-            let mut chars = text.chars();
-            chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
-        }
-    };
-    format!("it does not parse: {expected}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,13 +152,38 @@ mod tests {
             ("{\n\"a\": {,}}", "/c/s.json:2:7: it does not parse: expected a name in double quotes"),
             ("{\"a\": }", "/c/s.json:1:"),
             ("{\"a\" 1}", "expected \":\" after the name, not \"1\""),
-            ("{\"a\": 1\n \"b\": 2}", "expected \",\" between two values"),
+            (
+                "{\"a\": 1\n \"b\": 2}",
+                "/c/s.json:1:8: it does not parse: expected \",\" between two values, not the end of",
+            ),
+            ("{\"a\": 1   \"b\": 2}", "expected \",\" between two values, not a text"),
+            (
+                "{\n  \"a\": {\n    \"command\": \"sh,\n    \"args\": [\"x\"]\n  }\n}\n",
+                "/c/s.json:3:16: it does not parse: this text is not ended in its line: \" is missing",
+            ),
+            ("{\"command\":\"s\nh\"}", "/c/s.json:1:12: it does not parse: this text is not ended in its line"),
+            ("{\"a\": \"s\th\"}", "/c/s.json:1:7: it does not parse: this text has a control character"),
+            ("{'a': \"x\n\"}", "/c/s.json:1:2: it does not parse: texts and names are in double quotes"),
+            ("// \"it's\n/* \"\n */ {\"a\": \"x\n\"}", "/c/s.json:3:11: it does not parse: this text is not ended"),
+            ("{\"a\": \"C:\\Users\"}", "write \\\\ for a backslash itself, as in C:\\\\Users"),
+            (
+                "{\n  \"a\": {\n    \"b\": {\n      \"c\": 1,\n    \"d\": {\n      \"e\": 1\n    }\n  }\n}\n",
+                "/c/s.json:3:10: it does not parse: this object is not ended: \"}\" is missing, as its lines are indented",
+            ),
+            (
+                "{\n  \"a\": {\n    \"b\": {\n      \"c\": 1\n  }\n}\n",
+                "/c/s.json:3:10: it does not parse: this object is not ended",
+            ),
+            (
+                "{\"a\": {\n\"b\": 1\n}\n\n",
+                "/c/s.json:1:1: it does not parse: this object is not ended: \"}\" is missing, here or",
+            ),
             ("{a: 1}", "/c/s.json:1:2: it does not parse: expected a name in double quotes"),
             ("{'a': 1}", "double quotes"),
             ("{\"a\": 'x'}", "/c/s.json:1:7: it does not parse: texts and names are in double quotes"),
             ("{\"a\": x}", "/c/s.json:1:7: it does not parse: expected a value"),
             ("[1, 2", "this list is not ended"),
-            ("{\"a\": \"x\n", "unterminated string"),
+            ("{\"a\": \"x", "/c/s.json:1:7: it does not parse: this text is not ended: \" is missing"),
             ("{} {}", "/c/s.json:1:4: it does not parse: expected nothing more"),
             ("{\"a\": \"\\ud800\"}", "unicode escape"),
             ("{\"a\": 0x1}", "it does not parse"),

@@ -11,6 +11,7 @@ pub mod folders;
 mod foreign;
 mod into_file;
 mod jsonc;
+mod jsonc_errors;
 mod node;
 mod obeyed;
 mod outline;

@@ -325,14 +325,15 @@ mod tests {
     fn every_mistake_is_named_with_its_place() {
         for (text, says) in [
             ("", "it has no step of its own: write at least \"command\""),
-            ("name = \"a\"", "command"),
+            ("name = \"a\"", "/fetch.toml: \"command\" is missing"),
+            ("[[step]]\ncommand = \"cat\"", "/fetch.toml: \"command\" is missing"),
             ("command = \"cat\"\ntimeout = \"soon\"", ":2: timeout: it is no duration"),
             ("command = \"cat\"\nargz = []", ":2: argz"),
             ("command = \"cat\"\nenv = { A = { file = \"none\" } }", "\"A\": cannot read the secret file"),
             ("command = \"cat\"\nargs = [\"${NO_SUCH_VARIABLE}\"]", "NO_SUCH_VARIABLE is not set"),
             ("command = \"cat\"\nparams = { n = inf }", "no number like inf"),
             ("command = \"cat\"\nname = \"-a\"", "does not start with"),
-            ("command = ", ":1: it does not parse"),
+            ("command = ", ":1:11: it does not parse: expected a value"),
         ] {
             let said = read_text(text, None).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");

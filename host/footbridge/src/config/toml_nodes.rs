@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use footbridge_core::settings_file::Mistake;
+use footbridge_core::settings_file::{Mistake, not_parsed};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -26,7 +26,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Node, Mistake> {
     let places = Places::new(file, text);
     let parsed = DeTable::parse(text).map_err(|error| {
         let at = places.at(error.span().map_or(0, |span| span.start));
-        at.mistake(format!("it does not parse: {}", error.message()))
+        at.mistake(not_parsed(error.message()))
     })?;
     let (start, whole) = (parsed.span().start, parsed.into_inner());
     Ok(Node { at: places.at(start), value: table(&places, &whole) })

@@ -86,6 +86,14 @@ fn a_session_that_is_ensured_is_made_once_and_one_that_differs_is_named() {
     daemon.ends();
     daemon.starts();
     assert_eq!(ensures(&daemon, &words)["token"], made["token"], "after a restart too");
+    // Who comes later finds the folder, and no token of a session that was there in a script's output.
+    let folder = made["folder"].as_str().unwrap();
+    let shown: Value = serde_json::from_str(&daemon.host.session(&["show", "agent", "--json"]).well()).unwrap();
+    assert_eq!((&shown["folder"], &daemon.list()[0]["folder"]), (&made["folder"], &made["folder"]));
+    assert!(daemon.host.session(&["show", "agent"]).well().contains(&format!("folder:      {folder}\n")));
+    let told = daemon.host.session(&[&["ensure", "agent", "--policy", "open"], &words[..]].concat()).well();
+    assert!(told.contains(&format!("token:    in {folder}/token\n")), "{told}");
+    assert!(!told.contains(made["token"].as_str().unwrap()), "{told}");
     let differs = |words: &[&str], says: &[&str]| {
         daemon.host.session(&[&["ensure", "agent"], words].concat()).fails(1, says);
     };

@@ -237,6 +237,9 @@ pub struct RevokeSession {
     pub name: String,
 }
 
+/// The token's file in a session's own folder.
+pub const TOKEN_FILE: &str = "token";
+
 /// A session and its token.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Created {
@@ -291,6 +294,9 @@ pub struct SessionInfo {
     /// Its limits that are not those of the harness, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
+    /// Its own folder, with its socket and its token, for a sandbox to mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Where it listens.
     pub listeners: Vec<ListenerInfo>,
     /// Why it is not open.

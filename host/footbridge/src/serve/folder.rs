@@ -28,6 +28,7 @@ use footbridge_core::{digest::Digest, names::SessionName, random::random_text};
 use footbridge_edge::listener::Access;
 
 use super::removal;
+use crate::control::wire::TOKEN_FILE;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +64,7 @@ pub(super) fn socket(runtime: &Path, name: &SessionName) -> Result<SocketPath, E
 }
 
 fn token_file(runtime: &Path, name: &SessionName) -> PathBuf {
-    mounted(runtime, name).join("token")
+    mounted(runtime, name).join(TOKEN_FILE)
 }
 
 /// Puts a session's token into its folder, in the place of the one before, for whoever may use its socket.

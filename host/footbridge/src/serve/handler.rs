@@ -1,5 +1,7 @@
 //! What commands ask of the daemon, one line a method.
 
+use std::path::PathBuf;
+
 use footbridge_proto::endpoint::{Endpoint, VsockCid, VsockEndpoint};
 use tokio_util::sync::CancellationToken;
 
@@ -109,17 +111,18 @@ impl Sessions {
     async fn list(&self) -> Vec<SessionInfo> {
         let views = self.0.harness.sessions();
         let all = self.0.kept.lock().await;
-        all.values().map(|kept| info(kept, &views)).collect()
+        all.values().map(|kept| info(kept, &views, self.own_folder(&kept.stored))).collect()
     }
 
     async fn show(&self, name: &SessionName) -> Result<SessionInfo, Refusal> {
         let views = self.0.harness.sessions();
         let all = self.0.kept.lock().await;
-        all.get(name).map(|kept| info(kept, &views)).ok_or_else(|| no_such(name))
+        let kept = all.get(name).ok_or_else(|| no_such(name))?;
+        Ok(info(kept, &views, self.own_folder(&kept.stored)))
     }
 }
 
-fn info(kept: &Kept, views: &[SessionView]) -> SessionInfo {
+fn info(kept: &Kept, views: &[SessionView], folder: Option<PathBuf>) -> SessionInfo {
     let stored = &kept.stored;
     let view = views.iter().find(|view| view.spec.name == stored.name);
     let listener = |(at, listen): (usize, &Listen)| ListenerInfo {
@@ -139,6 +142,7 @@ fn info(kept: &Kept, views: &[SessionView]) -> SessionInfo {
         pid: stored.process.as_ref().map(|process| process.pid),
         labels: stored.labels.clone(),
         limits: stored.limits.written(),
+        folder: folder.map(|folder| folder.display().to_string()),
         listeners: stored.listens.iter().enumerate().map(listener).collect(),
         closed: kept.closed.clone(),
         connections: view.map_or(0, |view| view.connections),

@@ -79,6 +79,7 @@ pub(super) fn one(session: &SessionInfo) -> String {
     lines.extend(session.pid.map(|pid| ("with pid", pid.to_string())));
     lines.extend(session.labels.iter().map(|(key, value)| ("label", format!("{}={}", Escaped(key), Escaped(value)))));
     lines.extend(session.limits.iter().map(|(name, value)| ("limit", format!("{}={}", Escaped(name), Escaped(value)))));
+    lines.extend(session.folder.iter().map(|folder| ("folder", Escaped(folder).to_string())));
     for listener in &session.listeners {
         let mut text = endpoint(listener);
         listener.mode.iter().for_each(|mode| text.push_str(&format!(", mode {mode}")));
@@ -108,6 +109,7 @@ mod tests {
             pid: Some(7),
             limits: [("calls.burst".to_owned(), "5".to_owned())].into(),
             labels: [("team".to_owned(), "\u{1b}[2J".to_owned())].into(),
+            folder: Some("/run/a/s".into()),
             listeners: vec![ListenerInfo {
                 endpoint: "unix:/run/x.sock".into(),
                 mode: Some("0600".into()),
@@ -144,6 +146,7 @@ b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
     fn one_is_shown_in_full_and_nothing_in_it_steers_a_terminal() {
         let text = one(&session());
         assert!(text.contains("listens on:  unix:/run/x.sock, mode 0600, of uid 9, for uid 7, 8\n"), "{text}");
+        assert!(text.contains("folder:      /run/a/s\n"), "{text}");
         assert!(text.contains("limit:       calls.burst=5\n"), "{text}");
         assert!(text.contains("with pid:    7\n") && !text.contains('\u{1b}'), "{text}");
         assert!(!json_lines(&[session()]).unwrap().contains('\u{1b}'));

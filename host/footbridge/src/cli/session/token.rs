@@ -12,7 +12,10 @@ use footbridge_proto::{endpoint::Endpoint, vars};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use crate::{control::wire::Created, report};
+use crate::{
+    control::wire::{Created, TOKEN_FILE},
+    report,
+};
 
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
@@ -102,7 +105,7 @@ pub(super) fn tell(output: &TokenOutput, file: Option<TokenFile>, created: &Crea
     let text = match (&created.token, file) {
         (_, None) if output.json => format!("{}\n", json!(created)),
         (Some(token), None) if output.env => env(created, token),
-        (Some(token), None) => people(created, &Shown::Here(token)),
+        (Some(token), None) => people(created, &Shown::of(created, token)),
         (Some(token), Some(file)) if output.env_file.is_some() => {
             people(created, &Shown::Sourced(file.write(&env(created, token)).with_context(lost)?))
         }
@@ -153,7 +156,13 @@ enum Shown<'a> {
     Nowhere,
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
+    /// A token that is new is shown; of one that was there it is said where it is.
+    fn of(created: &Created, token: &'a str) -> Self {
+        let kept = created.folder.as_ref().filter(|_| created.was_there);
+        kept.map_or(Self::Here(token), |folder| Self::In(Path::new(folder).join(TOKEN_FILE)))
+    }
+
     /// What stands before a program that is to use it; the file of variables says the rest as well.
     fn before(&self, program: &str, place: &str) -> String {
         match self {

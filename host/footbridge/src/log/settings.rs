@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use footbridge_core::settings_file::closest;
 use tracing_subscriber::EnvFilter;
 
 /// What is logged.
@@ -13,6 +14,24 @@ const FORMAT: &str = "FOOTBRIDGE_LOG_FORMAT";
 
 /// The words of levels.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+
+/// Whose lines there are: each crate of ours, and libraries that log.
+const MODULES: [&str; 14] = [
+    "footbridge",
+    "footbridge_audit",
+    "footbridge_calls",
+    "footbridge_core",
+    "footbridge_edge",
+    "footbridge_mcp",
+    "footbridge_processes",
+    "footbridge_services",
+    "hyper",
+    "hyper_util",
+    "mio",
+    "rmcp",
+    "rustls",
+    "sqlx",
+];
 
 /// How lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,10 +91,26 @@ fn filter(written: &str) -> Result<EnvFilter, String> {
             return Err(format!("{level:?} is no level"));
         }
     }
+    for part in &parts {
+        known_module(part)?;
+    }
     // What the MCP library says is of its own types; whoever wants it names it.
     let library = (!parts.iter().any(|part| part.starts_with("rmcp"))).then_some("rmcp=off");
     EnvFilter::try_new(parts.iter().copied().chain(library).collect::<Vec<_>>().join(","))
         .map_err(|error| format!("{written:?} is no filter: {error}"))
+}
+
+/// A part that names a module names one that says something.
+fn known_module(part: &str) -> Result<(), String> {
+    let module = part.rsplit_once('=').map(|(module, _)| module.split(['[', ':']).next().unwrap_or_default());
+    let Some(module) = module.filter(|module| !module.is_empty()) else { return Ok(()) };
+    if MODULES.contains(&module) {
+        return Ok(());
+    }
+    Err(match closest(module, MODULES) {
+        Some(meant) => format!("{module:?} is no module that logs; did you mean \"{meant}\"?"),
+        None => format!("{module:?} is no module that logs: {} are", MODULES.join(", ")),
+    })
 }
 
 #[cfg(test)]
@@ -90,11 +125,14 @@ mod tests {
     #[test]
     fn what_means_nothing_is_named_with_what_would() {
         assert_eq!(of("", ""), Ok(Format::Text));
+        assert_eq!(of("footbridge_mcp::supervisor=debug,footbridge[call]=trace,hyper=off", ""), Ok(Format::Text));
         assert_eq!(of("info,rmcp=off, footbridge_mcp=Debug", "json"), Ok(Format::Json));
         for (filter, format, says) in [
             ("wran", "", "FOOTBRIDGE_LOG: \"wran\" is no level; write a level (error, warn"),
             ("info,footbridge_mcp=loud", "", "\"loud\" is no level"),
             ("footbridge_mcp", "", "\"footbridge_mcp\" is no level"),
+            ("fotbridge=debug", "", "\"fotbridge\" is no module that logs; did you mean \"footbridge\"?"),
+            ("info,zebra::x=debug", "", "\"zebra\" is no module that logs: footbridge, "),
             ("[=info", "", "is no filter"),
             ("", "yaml", "FOOTBRIDGE_LOG_FORMAT: \"yaml\" is no format; write text or json"),
         ] {

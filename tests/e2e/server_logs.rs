@@ -25,10 +25,12 @@ fn logs(host: &Host, words: &[&str]) -> Ran {
 fn what_a_server_said_is_there_after_the_run_that_it_did_not_start_in() {
     let host = Host::open_with(&servers());
     logs(&host, &["ends"]).fails(1, &["no harness has started a server"]);
-    let ran = host.runs(&["sh", "-c", "tool-cli ends || true; tool-cli gone || true; tool-cli demo"]);
+    let ran = host.runs(&["sh", "-c", "tool-cli ends || tool-cli ends || true; tool-cli gone || true; tool-cli demo"]);
     assert!(ran.stdout.contains("get_weather"), "{ran:?}");
     let detail = "it ended while starting (exit status: 3); on its standard error: fatal: ";
     assert!(ran.stderr.contains(detail) && ran.stderr.contains("\"/nowhere/at/all\" cannot be started"), "{ran:?}");
+    assert_eq!(ran.stderr.matches(detail).count(), 1, "the same is logged once: {ran:?}");
+    assert_eq!(ran.stderr.matches("/nowhere/at/all").count(), 1, "{ran:?}");
     let shown = logs(&host, &["ends"]).well();
     assert!(shown.contains("fatal: \\u{1b}[31mno licence"), "{shown}");
     assert!(shown.contains("footbridge: it ended while starting (exit status: 3)"), "{shown}");

@@ -116,6 +116,19 @@ async fn a_program_that_is_not_there_is_named_with_the_cause() {
 }
 
 #[tokio::test]
+async fn what_to_check_fits_how_a_program_is_named() {
+    for (program, says) in [
+        ("/nowhere/x", "No such file or directory (check the path, and the interpreter if it is a script)"),
+        ("npx -y foo", "No such file or directory (this is all taken for the name: write what follows the program"),
+    ] {
+        let missing = Kept::command(program).env([("PATH", PATH)]).helper(FOOTBRIDGE).spawn().await;
+        let Err(SpawnError::Refused(refusal)) = missing else { panic!("{missing:?}") };
+        let said = refusal.to_string();
+        assert!(said.starts_with(&format!("cannot start {program:?}: {says}")), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_executable_is_told_from_one_that_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tool");

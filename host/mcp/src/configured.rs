@@ -113,6 +113,7 @@ impl ConfiguredServers {
             restarts: Restarts::new(),
             last: None,
             not_started: None,
+            logged: None,
         };
         let when_done = ended.clone().drop_guard();
         self.tracker.spawn(async move {

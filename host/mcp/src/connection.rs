@@ -28,7 +28,7 @@ use super::{
     message_buffer::Room,
     own_thread::OwnThread,
     session_check::SessionChecks,
-    start_error::StartError,
+    start_error::{MAX_REVISION, StartError},
     status::Shared,
     stderr::drain,
     watched::Watched,
@@ -37,9 +37,6 @@ use footbridge_processes::launch::{Process, ProgramSpec};
 
 /// How long to wait for the rest once one of program and output has ended.
 const GRACE: Duration = Duration::from_millis(250);
-
-/// Characters that are shown of a revision that nobody knows.
-const MAX_REVISION: usize = 40;
 
 /// How often in a row a stream that ended is asked for again.
 const STREAM_TRIES: usize = 10;
@@ -130,7 +127,7 @@ async fn open_stdio(
                     last_words(&drained).await;
                     Err(StartError::Ended(how))
                 }
-                Err(_) => Err(StartError::Handshake(Box::new(error))),
+                Err(_) => Err(StartError::of_handshake(error)),
             };
         }
     };
@@ -178,7 +175,7 @@ async fn why_refused(means: &Means, error: ClientInitializeError) -> StartError 
     match means.refusals.login() {
         Some((status, login)) => StartError::Login(status, login),
         None if means.refusals.may_be_older() && HttpSse::is_spoken(means).await => StartError::OlderTransport,
-        None => StartError::Handshake(Box::new(error)),
+        None => StartError::of_handshake(error),
     }
 }
 

@@ -240,7 +240,10 @@ impl HttpClient {
         let status = response.status();
         let error = self.refusals.refused(&response);
         if let HttpError::Login(..) | HttpError::Redirect(_) = error {
-            if let HttpError::Login(..) = error {
+            // Of its own requests the supervisor says why there is no connection.
+            if let HttpError::Login(..) = error
+                && asker.is_callers()
+            {
                 self.interceptor.refused(&error);
             }
             return Err(asker.failed(error, false));

@@ -63,7 +63,14 @@ struct Waiting {
     asked: usize,
     questions: Questions,
     /// The last requests that nobody waits for any more: what still answers them is no fault of the server.
-    forgotten: VecDeque<i64>,
+    forgotten: VecDeque<ForgottenRequest>,
+}
+
+/// A request that nobody waits for any more.
+#[derive(Debug)]
+struct ForgottenRequest {
+    id: i64,
+    token: Option<i64>,
 }
 
 /// A request of ours without an answer.
@@ -143,7 +150,7 @@ impl Interceptor {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(RequestId::Number(id)) = cancelled.params.request_id
                 {
-                    waiting.remove(id);
+                    waiting.forget(id);
                 }
             }
             ClientJsonRpcMessage::Response(response) => {
@@ -170,11 +177,8 @@ impl Interceptor {
         let is_its = |request: &Request| request.pending.as_ref().is_some_and(|other| other.is(pending));
         let ids: Vec<i64> = waiting.requests.iter().filter(|(_, request)| is_its(request)).map(|(id, _)| *id).collect();
         for id in ids {
-            waiting.remove(id);
-            waiting.forgotten.push_back(id);
+            waiting.forget(id);
         }
-        let over = waiting.forgotten.len().saturating_sub(MAX_FORGOTTEN);
-        waiting.forgotten.drain(..over);
     }
 
     /// Whether somebody waits for an answer.
@@ -249,7 +253,7 @@ impl Interceptor {
         };
         let (request, is_late) = {
             let mut waiting = self.waiting();
-            let late = waiting.forgotten.iter().position(|forgotten| *forgotten == id);
+            let late = waiting.forgotten.iter().position(|forgotten| forgotten.id == id);
             (waiting.remove(id), late.and_then(|at| waiting.forgotten.remove(at)).is_some())
         };
         let Some(request) = request else {
@@ -347,5 +351,18 @@ impl Waiting {
             self.tokens.remove(&token);
         }
         Some(request)
+    }
+
+    /// As [`Self::remove`], for one that may still be answered.
+    fn forget(&mut self, id: i64) {
+        let Some(Request { token, .. }) = self.remove(id) else { return };
+        self.forgotten.push_back(ForgottenRequest { id, token });
+        let over = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
+        self.forgotten.drain(..over);
+    }
+
+    /// Whether this is the token of a request that nobody waits for any more.
+    fn is_late(&self, token: i64) -> bool {
+        self.forgotten.iter().any(|forgotten| forgotten.token == Some(token))
     }
 }

@@ -3,9 +3,20 @@
 use std::time::Duration;
 
 use footbridge_processes::launch::LaunchError;
-use rmcp::service::ClientInitializeError;
+use rmcp::{model::ProtocolVersion, service::ClientInitializeError};
 
-use super::{address::BadAddress, http_sse::NoStream, listing::ListError, unanswered::Login};
+use super::{
+    address::BadAddress,
+    http_sse::NoStream,
+    listing::ListError,
+    unanswered::{Failure, Login},
+};
+
+/// Revisions that are shown of those that a server names.
+const SHOWN: usize = 8;
+
+/// Characters that are shown of a revision that nobody knows.
+pub(super) const MAX_REVISION: usize = 40;
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +31,11 @@ pub(super) enum StartError {
     #[error("it did not answer the handshake and list its tools within {0:?}")]
     Timeout(Duration),
     /// It answered something else.
-    #[error("the handshake failed: {0}")]
+    #[error("the handshake failed: {}", handshake(.0))]
     Handshake(#[from] Box<ClientInitializeError>),
+    /// It names the revisions that it speaks, and none was asked for.
+    #[error("it speaks revision {} of the protocol, and was asked for {}", written(.0), written(.1))]
+    Revisions(Vec<ProtocolVersion>, Vec<ProtocolVersion>),
     /// It answered in a revision that nobody knows.
     #[error("it speaks revision {0:?} of the protocol, which is not known here; known are 2024-11-05 to 2026-07-28")]
     Revision(String),
@@ -48,7 +62,43 @@ pub(super) enum StartError {
     Thread(std::io::Error),
 }
 
+/// What became of the handshake, without the words that the library puts around it.
+fn handshake(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref::<Failure>() {
+            Some(Failure::Client(error)) => error.to_string(),
+            _ => error.error.to_string(),
+        },
+        ClientInitializeError::JsonRpcError(told) => {
+            format!("it answered with an error: {} (code {})", told.message, told.code.0)
+        }
+        ClientInitializeError::ConnectionClosed(_) => "its connection was closed".to_owned(),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => "it did not answer what was asked".to_owned(),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake(fallback),
+        other => other.to_string(),
+    }
+}
+
+fn written(revisions: &[ProtocolVersion]) -> String {
+    let shown: Vec<String> =
+        revisions.iter().take(SHOWN).map(|one| one.as_str().chars().take(MAX_REVISION).collect()).collect();
+    shown.join(", ")
+}
+
 impl StartError {
+    /// Of a handshake that failed.
+    pub(super) fn of_handshake(error: ClientInitializeError) -> Self {
+        match error {
+            ClientInitializeError::NoCompatibleProtocolVersion { client_supported, server_supported } => {
+                Self::Revisions(server_supported, client_supported)
+            }
+            other => Self::Handshake(Box::new(other)),
+        }
+    }
+
     /// The cause and the next step, for the guest.
     pub(super) fn for_guest(&self) -> &'static str {
         match self {
@@ -67,7 +117,9 @@ impl StartError {
             Self::NoStream(_) => {
                 "it could not be reached or does not speak the protocol; try again, or ask the operator"
             }
-            Self::Revision(_) => "it speaks a revision of the protocol that is not known here; ask the operator",
+            Self::Revision(_) | Self::Revisions(..) => {
+                "it speaks a revision of the protocol that is not known here; ask the operator"
+            }
             Self::Listing(_) => "it could not list its tools; try again, or ask the operator",
             Self::Thread(_) => "the machine has no thread for it at the moment; try again",
             Self::Address(_) => "its address is refused; ask the operator",

@@ -57,6 +57,8 @@ pub(super) struct Supervisor {
     pub(super) last: Option<Arc<Offered>>,
     /// Why it did not start last, for the guest; nothing where it ended by itself.
     pub(super) not_started: Option<&'static str>,
+    /// What was logged since it was ready last: the same is logged once.
+    pub(super) logged: Option<String>,
 }
 
 /// Why a connection is over.
@@ -223,6 +225,7 @@ impl Supervisor {
     fn listed_again(&mut self, listed: Result<Listed, ListError>, connection: &Connection) -> bool {
         match listed {
             Ok(listed) if self.last.as_ref().is_some_and(|last| last.is_same_as(&listed.catalogue)) => {
+                self.logged = None;
                 self.left_out(listed.left_out, listed.reasons);
                 false
             }
@@ -260,6 +263,7 @@ impl Supervisor {
                 tracing::warn!(server = %self.shared.name, changed, "tools of an MCP server changed, came or went");
             }
         }
+        self.logged = None;
         self.shared.publish(ServerState::Ready(catalogue), Some(connection.live.clone()));
     }
 
@@ -285,7 +289,7 @@ impl Supervisor {
     }
 
     /// Keeps a detail for the operator, with what the program said of it.
-    fn note(&self, detail: &str) {
+    fn note(&mut self, detail: &str) {
         let said = stderr::cause(&self.shared.stderr.last_lines(REPORT_LINES, &self.context.redactor));
         // Cut afterwards: a secret across the cut would not be found.
         let detail = self.context.redactor.scrub(detail);
@@ -294,7 +298,10 @@ impl Supervisor {
             Some(line) => format!("{}; on its standard error: {line}", Escaped(detail)),
             None => Escaped(detail).to_string(),
         };
-        tracing::warn!(server = %self.shared.name, %detail, "trouble with an MCP server");
+        if self.logged.as_ref() != Some(&detail) {
+            tracing::warn!(server = %self.shared.name, %detail, "trouble with an MCP server");
+            self.logged = Some(detail.clone());
+        }
         self.shared.keep(&detail);
         self.shared.facts().last_error = Some(detail);
     }

@@ -115,6 +115,11 @@ impl Asker {
         }
     }
 
+    /// Whether it is a request of a caller, and none of the connection's own.
+    pub(super) fn is_callers(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Puts the answer in, if somebody waits.
     pub(super) fn answer(&self, answer: Answer) {
         if let Some(pending) = &self.pending {

@@ -32,6 +32,7 @@ pub use start_folder::{StartFolder, StartFolders};
 
 use crate::file_plan::FilePlan;
 use crate::keeper::{Confinement, Kept, ProgramEnd, ProgramStream, SpawnError};
+use crate::refusal::{StartRefusal, Step};
 use footbridge_core::secret::Secret;
 
 /// A program to start.
@@ -204,7 +205,13 @@ fn plain(error: SpawnError) -> io::Error {
         SpawnError::Refused(refusal) => io::Error::from_raw_os_error(refusal.errno).kind(),
         _ => io::ErrorKind::Other,
     };
-    io::Error::new(kind, error)
+    match error {
+        // Whoever hears it names the program.
+        SpawnError::Refused(refusal @ StartRefusal { step: Step::Program(_), .. }) => {
+            io::Error::new(kind, refusal.reason())
+        }
+        error => io::Error::new(kind, error),
+    }
 }
 
 fn direct(spec: &ProgramSpec, folder: &Path) -> io::Result<Launched> {

@@ -120,10 +120,16 @@ impl StartRefusal {
         if missing && matches!(self.step, Step::Program(_)) { 127 } else { 126 }
     }
 
+    /// The kernel's reason and what to do next, for whoever names the step.
+    pub fn reason(&self) -> String {
+        let cause = self.cause().desc();
+        self.hint().map_or_else(|| cause.to_owned(), |hint| format!("{cause} ({hint})"))
+    }
+
     /// What to do next, where there is something.
     pub fn hint(&self) -> Option<String> {
         match (&self.step, self.cause()) {
-            (Step::Program(_), Errno::ENOENT) => Some("check the name and PATH".to_owned()),
+            (Step::Program(name), Errno::ENOENT) => Some(missing_hint(name).to_owned()),
             (Step::Program(_), Errno::EACCES) => Some("make the file executable (chmod +x) and reachable".to_owned()),
             (Step::Program(_), Errno::E2BIG) => Some("its arguments and environment are too long".to_owned()),
             (Step::Folder(_), _) => {
@@ -143,6 +149,16 @@ impl StartRefusal {
             }
             _ => None,
         }
+    }
+}
+
+fn missing_hint(program: &str) -> &'static str {
+    if program.contains(char::is_whitespace) {
+        "this is all taken for the name: write what follows the program as its arguments"
+    } else if program.contains('/') {
+        "check the path, and the interpreter if it is a script"
+    } else {
+        "check the name and PATH"
     }
 }
 
@@ -171,11 +187,7 @@ pub(crate) fn namespaces_hint() -> String {
 
 impl fmt::Display for StartRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.step, self.cause().desc())?;
-        match self.hint() {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
-        }
+        write!(f, "cannot {}: {}", self.step, self.reason())
     }
 }
 

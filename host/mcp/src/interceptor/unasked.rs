@@ -146,6 +146,7 @@ impl Interceptor {
                 let message = progress.message.as_deref().map(|message| redactor.scrub(message));
                 pending.progressed(progress.progress, progress.total, message.as_deref());
             }
+            None if progress.token().is_some_and(|token| self.waiting().is_late(token)) => {}
             None => self.ignored.ignore("progress of nothing that runs", text.as_bytes()),
         }
     }

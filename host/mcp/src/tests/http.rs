@@ -258,6 +258,15 @@ async fn a_server_that_wants_a_login_says_what_to_configure() {
 }
 
 #[tokio::test]
+async fn an_address_where_nothing_is_is_told_by_its_status_alone() {
+    let server = HttpServer::start(Trap::Nowhere).await;
+    let servers = Stage::with(http(&server.url())).start();
+    assert!(unavailable(&servers).await.contains("could not be reached or does not speak the protocol"));
+    assert_eq!(report(&servers).last_error.unwrap(), "the handshake failed: it answered HTTP 404");
+    end(server, servers).await;
+}
+
+#[tokio::test]
 async fn a_server_that_is_left_alone_still_says_why_it_did_not_start() {
     let change = |limits: &mut Limits| {
         limits.servers.first_pause = Duration::from_millis(1);
@@ -405,8 +414,10 @@ async fn a_server_that_names_other_revisions_is_not_taken_for_an_old_one() {
     let server = HttpServer::start(Trap::Later).await;
     let spec = ServerSpec { protocol: ProtocolChoice::Auto, ..http(&server.url()) };
     let servers = Stage::with(spec).start();
-    assert!(unavailable(&servers).await.contains("ask the operator"));
-    assert!(report(&servers).last_error.unwrap().contains("2031-01-01"));
+    let why = unavailable(&servers).await;
+    assert!(why.ends_with("it speaks a revision of the protocol that is not known here; ask the operator"), "{why}");
+    let detail = report(&servers).last_error.unwrap();
+    assert_eq!(detail, "it speaks revision 2031-01-01 of the protocol, and was asked for 2026-07-28");
     assert!(!server.seen().iter().any(|method| method == "initialize"), "{:?}", server.seen());
     end(server, servers).await;
 }

@@ -61,6 +61,8 @@ pub(super) enum Trap {
     Marked,
     /// Of a later revision of the stateless kind.
     Later,
+    /// Answers everything 404.
+    Nowhere,
     /// Wants a login for everything.
     Login,
     LoginByOAuth,
@@ -205,6 +207,9 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     if let Trap::Older | Trap::OlderForeign = state.trap {
         return Ok(older_server::answer(state, request).await);
     }
+    if state.trap == Trap::Nowhere {
+        return Ok(status(StatusCode::NOT_FOUND));
+    }
     if request.method() != Method::POST {
         state.seen.lock().unwrap().push(request.method().to_string());
         return Ok(status(StatusCode::METHOD_NOT_ALLOWED));
@@ -312,7 +317,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     };
     match state.trap {
-        Trap::Json | Trap::Marked | Trap::Older => json_body(good.to_string()),
+        Trap::Json | Trap::Marked | Trap::Older | Trap::Nowhere => json_body(good.to_string()),
         Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
         Trap::Lost404 | Trap::Lost400 | Trap::LostAlways if first || state.trap == Trap::LostAlways => {
             *state.lost.lock().unwrap() = true;

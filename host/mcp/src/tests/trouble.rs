@@ -134,6 +134,22 @@ async fn a_caller_that_leaves_cancels_upstream() {
 }
 
 #[tokio::test]
+async fn what_still_comes_of_a_call_that_took_too_long_is_no_fault_of_the_server() {
+    // Of three steps of 50 ms, each with progress, and then an answer.
+    let servers = Stage::with(stdio("x", &["slow-with-progress", "3"]))
+        .limit(|limits| limits.calls.total_time = Duration::from_millis(60))
+        .ready()
+        .await;
+    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
+    let handle = servers.handle("x").unwrap();
+    // It answers in order, so that all of the first call is read by the end of another.
+    let live = handle.shared.published.borrow().live.clone().unwrap();
+    live.peer.list_tools(None).await.unwrap();
+    assert_eq!(report(&servers).ignored, 0);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_line_without_end_holds_no_memory_and_its_caller_is_answered_in_time() {
     let servers = Stage::of("endless-line")
         .limit(|limits| {

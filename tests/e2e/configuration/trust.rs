@@ -77,6 +77,15 @@ fn a_person_sees_what_it_says_and_then_only_what_changed() {
 }
 
 #[test]
+fn what_is_misspelt_is_said_before_it_is_trusted() {
+    let host = newcomer();
+    write(&host.work().join(".mcp.json"), servers(&json!({"a": {"comand": "true"}})));
+    let said = types(&host, &["config", "trust", "--yes"]).well();
+    assert!(said.contains("key \"comand\" is not known here; did you mean \"command\"?"), "{said}");
+    assert!(said.contains("it has neither \"command\" nor \"url\""), "{said}");
+}
+
+#[test]
 fn programs_say_yes_and_nobody_says_nothing() {
     let host = newcomer();
     write(&host.work().join("mcp.json"), servers(&json!({"theirs": demo()})));

@@ -4,12 +4,14 @@
 //! wrong is collected, each at its place, so that one look shows all of it.
 
 mod cli;
+mod misspelt;
 mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::HeaderName;
 
+pub(super) use misspelt::misspelt;
 pub(super) use program::is_passed;
 
 use super::{

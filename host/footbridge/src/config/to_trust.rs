@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{
     ConfigError, Writable, WrittenServer,
     folders::Folders,
+    servers,
     sources::{self, is_looked_for},
     trusted::{TrustError, TrustedFiles},
     written,
@@ -81,6 +82,11 @@ impl FileToTrust {
     /// Trusts it as it was read.
     pub(crate) fn trust(&self, folders: &Folders) -> Result<(), TrustError> {
         TrustedFiles::of(&folders.state).trust(&self.path, &self.text)
+    }
+
+    /// What is misspelt or missing in it, as far as that shows without running anything.
+    pub(crate) fn notes(&self) -> Vec<Mistake> {
+        self.servers.iter().flat_map(servers::misspelt).collect()
     }
 
     /// The servers that are not what they were when it was trusted: all, if it never was.

@@ -1,6 +1,6 @@
 //! `footbridge config check` and `config reload`: all that is wrong or odd, in files or as the daemon reads them.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
@@ -83,8 +83,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));
         if ok && all_start {
-            let files: Vec<String> = read.iter().map(|path| path.display().to_string()).collect();
-            text.push_str(&format!("ok: {} from {}\n", count(&servers), files.join(", ")));
+            text.push_str(&verdict(&servers, &read, notes.len()));
         }
         report::out(&text)?;
     }
@@ -127,6 +126,13 @@ async fn started_of(config: Config) -> Vec<StartedServer> {
         StartedServer { name: report.name.to_string(), tools, error }
     };
     started(config).await.into_iter().map(one).collect()
+}
+
+/// That all is well, but for what was noted.
+fn verdict(servers: &[String], files: &[PathBuf], notes: usize) -> String {
+    let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let with = if notes == 0 { String::new() } else { format!(", with {}", report::counted(notes as u64, "note")) };
+    format!("ok{with}: {} from {}\n", count(servers), files.join(", "))
 }
 
 fn count(servers: &[String]) -> String {

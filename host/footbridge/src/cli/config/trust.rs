@@ -129,6 +129,9 @@ fn shown(file: &FileToTrust) -> String {
         }
         member(one.old.as_ref(), one.new.as_ref(), paint, &mut text);
     }
+    for note in file.notes() {
+        text.push_str(&format!("  note: {note}\n"));
+    }
     text
 }
 

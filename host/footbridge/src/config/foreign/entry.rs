@@ -5,7 +5,10 @@
 
 use std::path::PathBuf;
 
-use footbridge_core::{names::ServerName, settings_file::Mistake};
+use footbridge_core::{
+    names::ServerName,
+    settings_file::{Mistake, closest},
+};
 use serde_json::{Map, Value, json};
 
 use super::text::{Base, Dialect, NoCounterpart, Translated, translated};
@@ -261,7 +264,10 @@ impl<'n> Translation<'n> {
             } else {
                 "there is nothing like it here"
             };
-            self.note(at, format!("{name:?} was not taken: {why}"));
+            let unwritten = self.taken.iter().copied().filter(|known| !members.iter().any(|m| m.name == *known));
+            let meant =
+                closest(name, unwritten).map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
+            self.note(at, format!("{name:?} was not taken: {why}{meant}"));
         }
     }
 }

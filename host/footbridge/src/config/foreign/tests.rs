@@ -170,6 +170,17 @@ fn zed_and_opencode() {
 }
 
 #[test]
+fn a_member_that_is_misspelt_is_named_with_the_one_that_is_meant() {
+    let (_, said) = take("mcp.json", r#"{"mcpServers": {"a": {"comand": "x"}, "b": {"command": "x", "colour": 1}}}"#);
+    let has = |part: &str| said.iter().any(|note| note.contains(part));
+    assert!(has("\"comand\" was not taken: there is nothing like it here; did you mean \"command\"?"), "{said:?}");
+    assert!(
+        said.iter().any(|note| note.ends_with("\"colour\" was not taken: there is nothing like it here")),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn what_is_no_such_file_is_named() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("x.json");

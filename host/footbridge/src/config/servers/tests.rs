@@ -179,6 +179,15 @@ fn a_key_that_is_misspelt_is_named_with_the_one_that_is_meant() {
 }
 
 #[test]
+fn every_key_that_counts_as_ours_is_read() {
+    for key in misspelt::OURS {
+        let found = read_text(&format!("{{\"mcpServers\": {{\"a\": {{\"type\": \"cli\", {key:?}: null}}}}}}"));
+        let found: Vec<_> = found.mistakes.iter().chain(&found.notes).map(ToString::to_string).collect();
+        assert!(!found.iter().any(|what| what.contains("is not known here")), "{key}: {found:?}");
+    }
+}
+
+#[test]
 fn servers_of_vs_code_and_references_of_other_clients_are_understood() {
     let found = read_text(
         r#"{

@@ -10,6 +10,10 @@ use super::{trust, writable::Writable};
 /// What a file resolves to that says what is run, or what with. It must be the operator's alone, and no guest may be able
 /// to put another in its place.
 pub(super) fn obeyed(path: &Path, writable: &Writable) -> Result<PathBuf, String> {
+    // As of a shell's <(...): there is something, and no path leads to it.
+    if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err("it is a pipe or a device, and a file is expected: write it to one first".to_owned());
+    }
     let real = trust::check(path).map_err(|error| error.to_string())?;
     if let Some(what) = link_in_reach(path, writable) {
         return Err(format!("{what}. Name {} itself, or move the link out of there", real.display()));
@@ -32,4 +36,19 @@ pub(super) fn link_in_reach(path: &Path, writable: &Writable) -> Option<String> 
     let found = writable.holds_link(path)?;
     let (link, folder) = (found.place.display(), found.folder.display());
     Some(format!("{link}, on the way to it, is a link in {folder}, which the sandbox can write"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_told_from_what_is_not_there() {
+        let (read, _write) = nix::unistd::pipe().unwrap();
+        let said = |path: &str| obeyed(Path::new(path), &Writable::default()).unwrap_err();
+        assert!(said(&format!("/dev/fd/{}", read.as_raw_fd())).contains("a pipe or a device, and a file is expected"));
+        assert!(said("/nowhere/at/all").contains("No such file"));
+    }
 }

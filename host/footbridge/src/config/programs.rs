@@ -17,6 +17,10 @@ pub(super) fn not_found(command: &str, cwd: Option<&Path>, path: Option<&str>) -
     }
     match find(command, cwd, path) {
         Some(at) => (!is_program(&at)).then(|| format!("its command {} is no program that can be run", at.display())),
+        None if command.contains(char::is_whitespace) => Some(format!(
+            "its command \"{command}\" is not found on PATH: all of it is taken for the name, and the words after the \
+             program belong into \"args\""
+        )),
         None => Some(format!("its command \"{command}\" is not found on PATH")),
     }
 }
@@ -69,6 +73,7 @@ pub(super) mod tests {
             ("program", None, Some(path.as_str()), None),
             ("text", None, Some(path.as_str()), Some("\"text\" is not found on PATH")),
             ("text", None, None, None),
+            ("npx -y foo", None, Some(path.as_str()), Some("the words after the program belong into \"args\"")),
             ("./program", Some(here), None, None),
             ("./text", Some(here), None, Some("text is no program")),
             ("program", Some(Path::new("/nowhere")), Some(path.as_str()), Some("folder /nowhere is not there")),

@@ -14,6 +14,7 @@ mod jsonc;
 mod jsonc_errors;
 mod node;
 mod obeyed;
+mod origin;
 mod outline;
 mod programs;
 mod references;
@@ -71,7 +72,7 @@ use obeyed::link_in_reach;
 use secrets::Reader;
 use settings::Settings;
 use sources::TrustedText;
-use written::MergedServers;
+use written::{MergedServers, Replacement};
 
 /// All that the files say together.
 #[derive(Debug, Clone, Default)]
@@ -208,7 +209,7 @@ pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Resu
 fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config) -> Vec<Mistake> {
     let var = |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
     let mut mistakes = Vec::new();
-    config.notes.extend(merged.notes.iter().cloned());
+    config.notes.extend(merged.replaced.iter().map(Replacement::note));
     let written = merged.into_servers();
     let base = Path::new("/");
     let mut reader = Reader { var: &var, base, commands: &variables.commands, gathered: Gathered::default() };

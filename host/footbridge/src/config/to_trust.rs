@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{
     ConfigError, Writable, WrittenServer,
     folders::Folders,
-    servers,
+    references, servers,
     sources::{self, is_looked_for},
     trusted::{TrustError, TrustedFiles},
-    written,
+    written::{self, MergedServers, Replacement},
 };
 
 /// A file, read.
@@ -23,6 +23,7 @@ pub(crate) struct FileToTrust {
     servers: Vec<WrittenServer>,
     text: String,
     before: Option<String>,
+    replaced: Vec<Replacement>,
 }
 
 /// What is different in one server, as it may be shown.
@@ -61,7 +62,35 @@ impl FileToTrust {
         let mistakes = |found: Vec<Mistake>| NotToTrust::Mistakes(ConfigError(found));
         let servers = written::servers(&path, &text).map_err(mistakes)?;
         let before = TrustedFiles::of(&folders.state).text(&path)?;
-        Ok(Self { path, servers, text, before })
+        let mut file = Self { path, servers, text, before, replaced: Vec::new() };
+        file.replaced = file.replacing(folders)?;
+        Ok(file)
+    }
+
+    /// Which servers of other files it would replace once it is trusted, or be replaced by, and what of theirs it would
+    /// get.
+    fn replacing(&self, folders: &Folders) -> Result<Vec<Replacement>, TrustError> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let folders = Folders { working: Some(references::project(folder).to_owned()), ..folders.clone() };
+        let (looked, mut taken) = sources::look(&folders)?;
+        let (mut merged, mut is_added) = (MergedServers::default(), false);
+        for place in &looked.tried {
+            let is_this = place.canonicalize().is_ok_and(|real| real == self.path);
+            let other = taken.iter().position(|(path, _)| path == place).map(|index| taken.swap_remove(index));
+            let servers = match other {
+                _ if is_this && is_added => continue,
+                _ if is_this => self.servers.clone(),
+                Some((path, text)) if path.extension().is_none_or(|extension| extension != "toml") => {
+                    // What cannot be read is told when it is used.
+                    let read = sources::read(&path, text, &Writable::default()).ok();
+                    read.and_then(|(real, text)| written::servers(&real, &text).ok()).unwrap_or_default()
+                }
+                _ => continue,
+            };
+            is_added |= is_this;
+            servers.into_iter().for_each(|server| merged.add(server));
+        }
+        Ok(merged.replaced.into_iter().filter(|one| one.is_about(&self.path)).collect())
     }
 
     /// Whether it says what it said when it was trusted.
@@ -84,9 +113,11 @@ impl FileToTrust {
         TrustedFiles::of(&folders.state).trust(&self.path, &self.text)
     }
 
-    /// What is misspelt or missing in it, as far as that shows without running anything.
+    /// What is misspelt or missing in it, as far as that shows without running anything, and what becomes of servers of
+    /// the same name in other files, and of their values that may be secrets.
     pub(crate) fn notes(&self) -> Vec<Mistake> {
-        self.servers.iter().flat_map(servers::misspelt).collect()
+        let misspelt = self.servers.iter().flat_map(servers::misspelt);
+        misspelt.chain(self.replaced.iter().map(Replacement::note)).collect()
     }
 
     /// The servers that are not what they were when it was trusted: all, if it never was.

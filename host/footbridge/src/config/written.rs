@@ -9,12 +9,21 @@ use serde_json::Value;
 use super::{
     jsonc,
     node::{Member, Node, NodeValue, WrittenAt},
+    origin::{is_same_origin, is_same_program},
 };
 
 /// What the servers are under: of most programs, and of VS Code.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
-/// Members that are merged key by key, and what an entry needs for them to mean something.
-const MERGED: [(&str, &str); 2] = [("env", "command"), ("headers", "url")];
+/// Members that are merged key by key.
+const MERGED: [MergedMember; 2] = [
+    MergedMember {
+        list: "env",
+        needs: "command",
+        is_same: is_same_program,
+        otherwise: "it does not start the same program",
+    },
+    MergedMember { list: "headers", needs: "url", is_same: is_same_origin, otherwise: "it calls another origin" },
+];
 /// Members of files that only one program writes, and which.
 const FOREIGN: [(&str, &str); 3] = [("context_servers", "zed"), ("mcp", "opencode"), ("mcp_servers", "codex")];
 
@@ -86,28 +95,68 @@ fn instead(members: &[Member]) -> String {
     meant.unwrap_or_else(|| format!(", as in {SMALLEST}"))
 }
 
+/// A member whose own members an earlier entry's are added to.
+struct MergedMember {
+    list: &'static str,
+    /// What an entry needs for it to mean something.
+    needs: &'static str,
+    /// Whether what one entry has in it may go where the other's goes.
+    is_same: fn(&Node, &Node) -> bool,
+    /// Why not.
+    otherwise: &'static str,
+}
+
+/// A server that took the place of an earlier file's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Replacement {
+    at: WrittenAt,
+    name: String,
+    earlier: WrittenAt,
+    /// What it keeps of the earlier one.
+    keeps: Vec<String>,
+    /// What it does not keep, and why.
+    leaves: Vec<String>,
+}
+
+impl Replacement {
+    /// What became of the earlier one.
+    pub(super) fn note(&self) -> Mistake {
+        let Self { at, name, earlier, keeps, leaves } = self;
+        let mut what = format!("server {name:?} replaces the one of {}:{}", earlier.file.display(), earlier.line);
+        if !keeps.is_empty() {
+            what.push_str(&format!(", and keeps of that one {}", keeps.join(", ")));
+        }
+        if !leaves.is_empty() {
+            what.push_str(&format!("; not kept of that one: {}", leaves.join(", ")));
+        }
+        at.mistake(what)
+    }
+
+    /// Whether one of the two is of this file.
+    pub(super) fn is_about(&self, file: &Path) -> bool {
+        *self.at.file == *file || *self.earlier.file == *file
+    }
+}
+
 /// Servers of several files, later ones over earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct MergedServers {
     servers: BTreeMap<String, WrittenServer>,
     /// Who took whose place.
-    pub(super) notes: Vec<Mistake>,
+    pub(super) replaced: Vec<Replacement>,
 }
 
 impl MergedServers {
     /// Adds one of a later file: it replaces an earlier one of its name, but for what `env` and `headers` of that one
-    /// have and its own do not.
+    /// have and its own do not. Those stay only where they go to the same program or origin: they may be secrets.
     pub(super) fn add(&mut self, mut server: WrittenServer) {
         if let Some(earlier) = self.servers.remove(&server.name) {
-            let taken = MERGED.iter().flat_map(|(list, needs)| merge(&mut server.entry, &earlier.entry, list, needs));
-            let taken: Vec<String> = taken.collect();
-            let name = &server.name;
-            let mut what =
-                format!("server {name:?} replaces the one of {}:{}", earlier.at.file.display(), earlier.at.line);
-            if !taken.is_empty() {
-                what.push_str(&format!(", and keeps of that one {}", taken.join(", ")));
+            let (at, name) = (server.at.clone(), server.name.clone());
+            let mut replacement = Replacement { at, name, earlier: earlier.at, keeps: Vec::new(), leaves: Vec::new() };
+            for merged in &MERGED {
+                merged.merge(&mut server.entry, &earlier.entry, &mut replacement);
             }
-            self.notes.push(server.at.mistake(what));
+            self.replaced.push(replacement);
         }
         self.servers.insert(server.name.clone(), server);
     }
@@ -118,26 +167,37 @@ impl MergedServers {
     }
 }
 
-/// Adds to one of an entry's objects what an earlier entry has in its own and this one lacks; gives their names.
-fn merge(entry: &mut Node, earlier: &Node, list: &str, needs: &str) -> Vec<String> {
-    let means_something = entry.member(needs).is_some();
-    let (Some(old), NodeValue::Object(members)) = (earlier.member(list), &mut entry.value) else { return Vec::new() };
-    let Some(values) = old.node.members().filter(|values| means_something && !values.is_empty()) else {
-        return Vec::new();
-    };
-    let empty =
-        || Member { node: Node { at: old.node.at.clone(), value: NodeValue::Object(Vec::new()) }, ..old.clone() };
-    if !members.iter().any(|member| member.name == list) {
-        members.push(empty());
+impl MergedMember {
+    /// Adds to this member of an entry what an earlier entry has in its own and this one lacks.
+    fn merge(&self, entry: &mut Node, earlier: &Node, said: &mut Replacement) {
+        let (Some(old), Some(_)) = (earlier.member(self.list), entry.member(self.needs)) else { return };
+        let own = entry.member(self.list).map(|own| own.node.members());
+        // One that is no object is a mistake, which is told elsewhere.
+        let (Some(values), Some(own)) = (old.node.members(), own.unwrap_or(Some(&[]))) else { return };
+        // Names of headers are the same in either case.
+        let is_same = |a: &str, b: &str| if self.list == "headers" { a.eq_ignore_ascii_case(b) } else { a == b };
+        let lacks = values.iter().filter(|old| !own.iter().any(|new| is_same(&new.name, &old.name)));
+        let lacks: Vec<Member> = lacks.cloned().collect();
+        let names = lacks.iter().map(|member| format!("{}.{}", self.list, member.name));
+        if lacks.is_empty() {
+            return;
+        }
+        if !(self.is_same)(entry, earlier) {
+            let names: Vec<String> = names.collect();
+            said.leaves.push(format!("{}, since {}", names.join(", "), self.otherwise));
+            return;
+        }
+        said.keeps.extend(names);
+        let NodeValue::Object(members) = &mut entry.value else { return };
+        if !members.iter().any(|member| member.name == self.list) {
+            let node = Node { at: old.node.at.clone(), value: NodeValue::Object(Vec::new()) };
+            members.push(Member { node, ..old.clone() });
+        }
+        let own = members.iter_mut().find(|member| member.name == self.list);
+        if let Some(NodeValue::Object(own)) = own.map(|own| &mut own.node.value) {
+            own.extend(lacks);
+        }
     }
-    let Some(own) = members.iter_mut().find(|member| member.name == list) else { return Vec::new() };
-    let NodeValue::Object(own) = &mut own.node.value else { return Vec::new() };
-    // Names of headers are the same in either case.
-    let is_same = |a: &str, b: &str| if list == "headers" { a.eq_ignore_ascii_case(b) } else { a == b };
-    let lacks: Vec<&Member> =
-        values.iter().filter(|old| !own.iter().any(|new| is_same(&new.name, &old.name))).collect();
-    own.extend(lacks.iter().copied().cloned());
-    lacks.iter().map(|member| format!("{list}.{}", member.name)).collect()
 }
 
 #[cfg(test)]
@@ -150,6 +210,11 @@ mod tests {
         servers(Path::new(path), text).unwrap()
     }
 
+    fn all(servers: &[WrittenServer]) -> Value {
+        let members = servers.iter().map(|server| (server.name.clone(), server.to_json()));
+        Value::Object(members.collect())
+    }
+
     fn said(text: &str) -> Vec<String> {
         servers(Path::new("/s.json"), text).unwrap_err().iter().map(ToString::to_string).collect()
     }
@@ -158,31 +223,47 @@ mod tests {
     fn later_files_win_server_by_server_and_env_and_headers_key_by_key() {
         let mut merged = MergedServers::default();
         let first = r#"{"mcpServers": {"a": {"command": "x", "args": ["1"], "env": {"K": "1", "L": "1"}},
-            "b": {"url": "https://b", "headers": {"Authorization": "1", "X": "1"}}, "c": {"command": "c", "env": {"S": "1"}}}}"#;
-        let later = r#"{"servers": {"a": {"command": "y", "env": {"K": "2"}},
-            "b": {"url": "https://c", "headers": {"authorization": "2"}}, "c": {"url": "https://c"}, "d": {"command": "z"}}}"#;
+            "b": {"url": "https://b/1", "headers": {"Authorization": "1", "X": "1"}}, "c": {"command": "c", "env": {"S": "1"}}}}"#;
+        let later = r#"{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "2"}},
+            "b": {"url": "https://b/2", "headers": {"authorization": "2"}}, "c": {"url": "https://c"}, "d": {"command": "z"}}}"#;
         of("/1.json", first).into_iter().chain(of("/2.json", later)).for_each(|server| merged.add(server));
-        let notes: Vec<String> = merged.notes.iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = merged.replaced.iter().map(|one| one.note().to_string()).collect();
         assert!(
             notes[0]
                 .starts_with("/2.json:1:14: server \"a\" replaces the one of /1.json:1, and keeps of that one env.L"),
             "{notes:?}"
         );
         let found = merged.into_servers();
-        let all: Value = found
-            .iter()
-            .map(|server| (server.name.clone(), server.to_json()))
-            .collect::<serde_json::Map<_, _>>()
-            .into();
         assert_eq!(
-            all,
-            json!({"a": {"command": "y", "env": {"K": "2", "L": "1"}},
-                "b": {"url": "https://c", "headers": {"authorization": "2", "X": "1"}},
+            all(&found),
+            json!({"a": {"command": "x", "args": ["1"], "env": {"K": "2", "L": "1"}},
+                "b": {"url": "https://b/2", "headers": {"authorization": "2", "X": "1"}},
                 "c": {"url": "https://c"}, "d": {"command": "z"}})
         );
         let env = found[0].entry.member("env").unwrap().node.members().unwrap();
         let files: Vec<_> = env.iter().map(|member| member.at.file.to_str().unwrap()).collect();
         assert_eq!(files, ["/2.json", "/1.json"], "each value knows its file");
+    }
+
+    #[test]
+    fn keys_go_to_no_other_program_or_origin_than_the_one_they_were_written_for() {
+        let mut merged = MergedServers::default();
+        let first = r#"{"mcpServers": {"a": {"command": "x", "env": {"KEY": "1"}},
+            "b": {"url": "https://b", "headers": {"Authorization": "1"}}}}"#;
+        let later = r#"{"mcpServers": {"a": {"command": "y", "env": {"Z": "1"}}, "b": {"url": "https://evil/mcp"}}}"#;
+        of("/1.json", first).into_iter().chain(of("/2.json", later)).for_each(|server| merged.add(server));
+        let notes: Vec<String> = merged.replaced.iter().map(|one| one.note().what).collect();
+        assert_eq!(
+            notes,
+            [
+                "server \"a\" replaces the one of /1.json:1; not kept of that one: env.KEY, since it does not start the \
+                 same program",
+                "server \"b\" replaces the one of /1.json:2; not kept of that one: headers.Authorization, since it \
+                 calls another origin",
+            ]
+        );
+        let expected = json!({"a": {"command": "y", "env": {"Z": "1"}}, "b": {"url": "https://evil/mcp"}});
+        assert_eq!(all(&merged.into_servers()), expected);
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub(in crate::cli) struct TrustArgs {
 
 const HELP: &str = "Shows each server of a file, or what changed since the file was trusted, and asks on the terminal. \
 What is trusted is \nwhat was shown: a file that says anything else later is left out until it is trusted again. Values of \
-secrets do not show. \nThe programs that a file names are not looked at.
+secrets do not show. \nThe programs that a file names are not looked at. Where another file has a server of the same name, what is \
+kept of its \nenv and headers is said.
 
 Examples:
   footbridge config trust
@@ -98,7 +99,9 @@ fn trust(path: &Path, args: &TrustArgs, folders: &Folders) -> anyhow::Result<boo
     }
     if args.json {
         let digest = format!("sha256:{}", file.digest());
-        let line = json!({"file": file.path, "trusted": agreed, "changed": file.has_changed(), "digest": digest});
+        let notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
+        let line = json!({"file": file.path, "trusted": agreed, "changed": file.has_changed(), "digest": digest,
+            "notes": notes});
         report::out(&json_lines(&[line])?)?;
     } else if !was_trusted {
         let what = if agreed { "trusted" } else { "not trusted" };
@@ -129,8 +132,9 @@ fn shown(file: &FileToTrust) -> String {
         }
         member(one.old.as_ref(), one.new.as_ref(), paint, &mut text);
     }
+    // Keys of the user that would go along are no part of the file.
     for note in file.notes() {
-        text.push_str(&format!("  note: {note}\n"));
+        text.push_str(&paint.line("1", &format!("  note: {}", plain(&note.to_string()))));
     }
     text
 }

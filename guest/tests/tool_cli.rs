@@ -193,9 +193,10 @@ fn arguments_come_from_standard_input_too() {
 
 #[test]
 fn arguments_that_are_no_object_are_told_by_their_place() {
-    for arguments in ["[1]", "7", "", "{} {}", "\"x\""] {
+    for (arguments, kind) in [("[1]", "a list"), ("7", "a number"), ("", "empty"), ("\"x\"", "a text")] {
         let (code, _, stderr) = run(&mut bare(&["s", "t", arguments]));
-        assert_eq!((code, stderr), (Some(1), format!("Error: invalid JSON arguments: {arguments}\n")));
+        let said = format!("Error: invalid JSON arguments: an object is needed, in {{ and }}, and this is {kind}\n");
+        assert_eq!((code, stderr), (Some(1), said));
     }
     let long = format!("{{\"text\": \"{}\",\n \"n\" 1}}", "x".repeat(100_000));
     let (code, _, stderr) = run(bare(&["s", "t", &long]).arg("--exit-codes"));

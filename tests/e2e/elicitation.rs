@@ -65,7 +65,8 @@ fn a_question_is_answered_field_by_field_and_recorded_without_its_values() {
         (&["--field", "city=B"], "does not fit"),
         (&["--field", "city=Bern", "--field", "days=many"], "no number"),
         (&["--field", "town=Bern"], "there is no field"),
-        (&["--content", "[]"], "JSON object"),
+        (&["--content", "[]"], "--content: an object is needed, in { and }, and this is a list"),
+        (&["--content", "{\"city\": tomorrow}"], "--content: line 1, column 10: expected a value"),
         (&["--remember"], "not remembered"),
     ] {
         let words: Vec<&str> = ["allow", &id].iter().chain(fields).copied().collect();

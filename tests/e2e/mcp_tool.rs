@@ -136,7 +136,7 @@ fn what_does_not_fit_is_said_and_nothing_is_started() {
         (&["s__t", "--citty", "x"], ["unexpected argument '--citty'", "'--city'"]),
         (&["s__t", "--city", "x", "--days", "two"], ["invalid value 'two'", "whole number"]),
         (&["s__t", "--city", "x", "--filter", "x"], ["a JSON object", ""]),
-        (&["s__t", "--json", "[]"], ["invalid JSON arguments: []", ""]),
+        (&["s__t", "--json", "[]"], ["invalid JSON arguments: an object is needed", "a list"]),
         (&["s__t", "--json", r#"{"city":1,"city":2}"#], ["twice", ""]),
         (&["s__t", "--json", "{}", "--json-stdin"], ["cannot be used with", "--json-stdin"]),
         (&["s__t", "--json-file", "nowhere.json"], ["from nowhere.json", "No such file"]),

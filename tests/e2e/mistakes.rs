@@ -14,13 +14,18 @@ use serde_json::json;
 #[test]
 fn a_caller_s_mistake_is_named_and_has_its_own_status() {
     let bridge = Host::with(&Servers::demo()).opens();
-    let rows: [(&[&str], i32, &[&str]); 17] = [
+    let rows: [(&[&str], i32, &[&str]); 18] = [
         (&["nope"], 2, &["Server \"nope\" not found. Connected: demo"]),
         (&["DEMO", "now", "{}"], 2, &["Server \"DEMO\" not found. Connected: demo"]),
         (&["demo", "nope"], 2, &["Tool \"nope\" not found on server \"demo\""]),
         (&["demo", "nope", "{}"], 2, &["Tool \"nope\" not found on server \"demo\""]),
         (&["demo", "now", "{nope"], 2, &["invalid JSON arguments: {nope"]),
-        (&["demo", "now", "[]"], 2, &["invalid JSON arguments: []"]),
+        (
+            &["demo", "now", "{'d': 1}"],
+            2,
+            &["invalid JSON arguments: line 1, column 2: expected a name in double quotes"],
+        ),
+        (&["demo", "now", "[]"], 2, &["invalid JSON arguments: an object is needed, in { and }, and this is a list"]),
         (
             &["demo", "get_weather", "{\"town\":\"Bern\"}"],
             2,
@@ -116,7 +121,7 @@ fn a_configuration_that_cannot_be_used_is_named_with_file_line_and_remedy() {
         2,
         &["s.toml:2: limits.calls.burst", "s.toml:3: limits.calls.speed"],
     );
-    config_says("s.toml", "limits = \n", 2, &["s.toml:1: it does not parse"]);
+    config_says("s.toml", "limits = \n", 2, &["s.toml:1:10: it does not parse: expected a value"]);
     config_says("s.yaml", "servers: []", 2, &["s.yaml", "must end in .json (servers) or .toml (settings)"]);
 }
 

@@ -240,7 +240,7 @@ fn what_cannot_be_meant_is_named_with_what_can() {
     let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);
     fails(&["call", "dmeo", "now"], 2, &["no server \"dmeo\"", "did you mean \"demo\"?"]);
     fails(&["call", "demo", "noow"], 2, &["noow"]);
-    fails(&["call", "demo", "get_weather", "[]"], 2, &["invalid JSON arguments: []"]);
+    fails(&["call", "demo", "get_weather", "[]"], 2, &["invalid JSON arguments: an object is needed"]);
     fails(&["call", "demo", "get_weather", r#"{"city":1}"#], 2, &["do not match the input schema", "city"]);
     fails(&["call", "demo", "get_weather", r#"{"city":"a","city":"b"}"#], 2, &["twice"]);
     fails(&["tools", "demo", "get_wether"], 2, &["no tool \"get_wether\"", "did you mean \"get_weather\"?"]);

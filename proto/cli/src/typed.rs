@@ -11,8 +11,12 @@ use std::{
 use footbridge_proto::{vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
 use serde_json::{error::Category, value::RawValue};
 
-/// Characters of an argument that is given back: each shows where it is wrong.
-const SHOWN: usize = 8;
+/// Characters of an object without an end that is given back, as the public command does with each.
+const SHOWN: usize = 5;
+/// What may stand for a value.
+const VALUE: &str = "expected a value: a text in double quotes, a number, true, false, null, { or [";
+/// What may stand in no text.
+const CONTROL: &str = "a line break or another control character in a text: write \\n for a line break";
 /// Milliseconds of each unit of time; the longer one of two that end alike comes first.
 const UNITS: [(&str, f64); 4] = [("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0), ("", 1.0)];
 
@@ -43,7 +47,7 @@ pub enum BadTypedArguments {
 /// What is wrong with arguments.
 #[derive(Debug)]
 pub enum BadJson {
-    /// All of them, since they are short.
+    /// All of them: the few characters of an object without an end.
     Whole(String),
     /// The first mistake: its line and column, counted from 1 in characters, and what is wrong.
     At {
@@ -54,7 +58,7 @@ pub enum BadJson {
         /// What is wrong.
         what: String,
     },
-    /// They are JSON of another kind than an object.
+    /// They are of another kind than an object.
     NoObject(&'static str),
 }
 
@@ -149,41 +153,79 @@ pub fn timeout(text: &str) -> Result<Duration, BadTimeout> {
 }
 
 fn mistake(text: String, error: Option<serde_json::Error>) -> BadJson {
-    if text.chars().nth(SHOWN).is_none() && !text.contains('\n') {
+    let trimmed = text.trim();
+    let Some(error) = error.filter(|_| trimmed.starts_with('{')) else { return BadJson::NoObject(kind(trimmed)) };
+    if text.chars().nth(SHOWN).is_none() && !text.contains('\n') && !trimmed.ends_with('}') {
         return BadJson::Whole(text);
     }
-    let Some(error) = error else { return BadJson::NoObject(kind(text.trim_start())) };
-    // Lines and columns are of the text without the blanks around it, and columns are bytes.
-    let start = text.len() - text.trim_start().len();
-    let line_start = match error.line() {
-        0 | 1 => start,
-        line => text[start..].match_indices('\n').nth(line - 2).map_or(start, |(at, _)| start + at + 1),
-    };
-    let at = text.floor_char_boundary((line_start + error.column().saturating_sub(1)).min(text.len()));
-    let before = &text[..at];
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    BadJson::At { line: before.matches('\n').count() + 1, column, what: what(&error) }
+    BadJson::at(&text, &error)
 }
 
-/// What is wrong with JSON that was typed, without its place.
-#[must_use]
-pub fn what(error: &serde_json::Error) -> String {
+impl BadJson {
+    /// The first mistake of a text, of which the blanks around it were not read.
+    #[must_use]
+    pub fn at(text: &str, error: &serde_json::Error) -> Self {
+        // Lines and columns are of the text without the blanks around it, and columns are bytes.
+        let start = text.len() - text.trim_start().len();
+        let line_start = match error.line() {
+            0 | 1 => start,
+            line => text[start..].match_indices('\n').nth(line - 2).map_or(start, |(at, _)| start + at + 1),
+        };
+        let what = what(error);
+        // The library stops before a control character, and behind all else.
+        let behind = usize::from(what != CONTROL);
+        let at = (line_start + error.column()).saturating_sub(behind).clamp(start, text.len());
+        let mut before = &text[..text.floor_char_boundary(at)];
+        if what == VALUE {
+            before = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        }
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self::At { line: before.matches('\n').count() + 1, column, what }
+    }
+}
+
+/// What is wrong, without its place, in our own words: those of the library are for whoever writes programs.
+fn what(error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof {
         return "it ends before the object does".to_owned();
     }
     let text = error.to_string();
-    match text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what) {
-        "key must be a string" => "expected a name in double quotes".to_owned(),
-        what => what.to_owned(),
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    let name = |before: &str| text.strip_prefix(before)?.split('`').next();
+    if let Some(name) = name("missing field `") {
+        return format!("\"{name}\" is missing");
     }
+    if let Some(name) = name("duplicate field `") {
+        return format!("\"{name}\" is there twice");
+    }
+    match text {
+        "key must be a string" | "expected `\"`" => "expected a name in double quotes",
+        "expected value" | "expected ident" => VALUE,
+        "invalid escape" => "a backslash begins an escape: write \\\\ for a backslash itself",
+        "invalid number" => "expected a number, as in -1, 2.5 or 1e3",
+        "trailing characters" => "expected nothing more after the object",
+        "trailing comma" => "expected another value after the comma",
+        control if control.starts_with("control character") => CONTROL,
+        unicode if ["code point", "surrogate", "hex escape"].iter().any(|part| unicode.contains(part)) => {
+            "expected four hexadecimal digits after \\u, and two such for a character that takes a pair"
+        }
+        kind if kind.starts_with("invalid type") && kind.ends_with("expected a string") => {
+            "expected a text in double quotes"
+        }
+        kind if kind.starts_with("invalid type") => "expected an object, in { and }",
+        other => other,
+    }
+    .to_owned()
 }
 
 fn kind(text: &str) -> &'static str {
     match text.bytes().next() {
         Some(b'[') => "a list",
         Some(b'"') => "a text",
-        Some(b't' | b'f') => "true or false",
-        _ => "a number",
+        Some(b'-' | b'0'..=b'9') => "a number",
+        None => "empty",
+        _ if ["true", "false"].contains(&text) => "true or false",
+        _ => "another text",
     }
 }
 
@@ -230,24 +272,78 @@ mod tests {
 
     #[test]
     fn a_mistake_is_told_by_its_place() {
+        let value = "expected a value: a text in double quotes, a number, true, false, null, { or [";
         for (text, told) in [
             (r#"{"city": "Bern", "days" 3}"#, "line 1, column 25: expected `:`"),
             (r#"  {"city": "Zürich", days: 3}"#, "line 1, column 22: expected a name in double quotes"),
             ("{\n  \"city\": \"Zürich\",\n  \"days\": 3,\n}", "line 4, column 1: expected a name in double quotes"),
-            ("\n\n{\n\"a\": x\n}", "line 4, column 6: expected value"),
+            ("\n\n{\n\"a\": x\n}", &format!("line 4, column 6: {value}")),
+            (r#"{"d": tomorrow}"#, &format!("line 1, column 7: {value}")),
+            (r#"{"d": nö}"#, &format!("line 1, column 7: {value}")),
             ("{'city': 'Bern'}", "line 1, column 2: expected a name in double quotes"),
             (r#"{"city": "Bern""#, "line 1, column 15: it ends before the object does"),
-            (r#"{"city": "Bern"} x"#, "line 1, column 18: trailing characters"),
-            ("[1, 2, 3, 4, 5]", "an object is needed, in { and }, and this is a list"),
-            ("\"Bern in winter\"", "an object is needed, in { and }, and this is a text"),
+            (r#"{"city": "Bern"} x"#, "line 1, column 18: expected nothing more after the object"),
+            ("{d}", "line 1, column 2: expected a name in double quotes"),
+            ("{'d': 1}", "line 1, column 2: expected a name in double quotes"),
+            ("{} {}", "line 1, column 4: expected nothing more after the object"),
+            ("{\"a\": -}", "line 1, column 8: expected a number, as in -1, 2.5 or 1e3"),
         ] {
             assert_eq!(refused(text), told, "{text}");
+        }
+        for (text, place, word) in [
+            ("{\"a\": \"one\ntwo\"}", "line 1, column 11: ", "write \\n for a line break"),
+            ("{\"a\": \"one\ttwo\"}", "line 1, column 11: ", "control character"),
+            (r#"{"a": "C:\Users"}"#, "line 1, column ", "write \\\\ for a backslash itself"),
+            (r#"{"a": "\u12"}"#, "line 1, column ", "a backslash begins an escape"),
+        ] {
+            let told = refused(text);
+            assert!(told.starts_with(place) && told.contains(word), "{text}: {told}");
         }
     }
 
     #[test]
-    fn only_what_is_as_short_as_its_place_is_given_back() {
-        for text in ["{nope", "", "[1]", "{\"a\":1 x"] {
+    fn what_is_no_object_is_named_by_its_kind() {
+        for (text, kind) in [
+            ("[1, 2, 3, 4, 5]", "a list"),
+            ("[1", "a list"),
+            ("\"Bern in winter\"", "a text"),
+            ("-7", "a number"),
+            ("true", "true or false"),
+            ("nope", "another text"),
+            (" \n", "empty"),
+        ] {
+            assert_eq!(refused(text), format!("an object is needed, in {{ and }}, and this is {kind}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_word_of_the_library_is_in_what_is_told_of_a_line() {
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "what it has to hold is read alone")]
+        struct Line {
+            server: String,
+            tool: Option<String>,
+        }
+        for (text, told) in [
+            ("{}", "\"server\" is missing"),
+            (r#"{"server": 5}"#, "expected a text in double quotes"),
+            (r#"{"server": "a", "server": "b"}"#, "\"server\" is there twice"),
+            ("7", "expected an object, in { and }"),
+            (
+                r#"{"server": "\ud800"}"#,
+                "expected four hexadecimal digits after \\u, and two such for a character that takes a pair",
+            ),
+            (r#"{"server": "a",}"#, "expected another value after the comma"),
+        ] {
+            let error = serde_json::from_str::<Line>(text).unwrap_err();
+            let BadJson::At { what, .. } = BadJson::at(text, &error) else { panic!("{text}") };
+            assert_eq!(what, told, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_short_object_without_an_end_is_given_back() {
+        for text in ["{nope", "{", "{\"a\""] {
             assert_eq!(refused(text), text);
         }
         let long = format!("{{\"a\": \"{}\", b}}", "x".repeat(200_000));

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{layout, output};
+use footbridge_cli::{layout, output, typed::BadJson};
 use footbridge_guest::{
     ClientError, ClientSettings,
     answers::CallResult,
@@ -161,10 +161,12 @@ impl Batch {
                 self.waiting.push_back(number);
             }
             Err(error) => {
-                let what = footbridge_cli::typed::what(&error);
+                let what = match BadJson::at(&String::from_utf8_lossy(line), &error) {
+                    BadJson::At { column, what, .. } => format!("{what}, column {column}"),
+                    other => other.to_string(),
+                };
                 let why = format!(
-                    "this is no call: {what}, column {}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}",
-                    error.column()
+                    "this is no call: {what}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
                 );
                 let error = json!({"type": "Error", "message": why, "exitCode": ExitCode::Usage as u8});
                 self.finish(number, None, false, &format!("\"error\":{error}"));

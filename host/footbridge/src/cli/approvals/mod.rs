@@ -27,6 +27,7 @@ use crate::{
     report,
 };
 use footbridge_calls::approval::{ApprovalId, ApprovalInfo, ApprovalShown};
+use footbridge_cli::typed::{self, BadTypedArguments};
 use footbridge_processes::{sys, terminal::window};
 
 #[derive(Debug, Subcommand)]
@@ -57,8 +58,8 @@ pub(super) enum ApprovalsCommand {
         #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
         fields: Vec<(String, String)>,
         /// All fields of a server's question, as a JSON object
-        #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "fields")]
-        content: Option<serde_json::Value>,
+        #[arg(long, value_name = "JSON", conflicts_with = "fields")]
+        content: Option<String>,
         /// On a terminal: neither show the call nor ask for the word, since it was read elsewhere
         #[arg(long)]
         yes: bool,
@@ -127,6 +128,7 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
             Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns()) })?)
         }
         ApprovalsCommand::Allow { id, remember, fields, content, yes } => {
+            let content = content.map(object).transpose()?;
             let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };
             let mut clients = connect(runtime)?;
             if !yes && std::io::stdin().is_terminal() {
@@ -184,8 +186,13 @@ fn field(text: &str) -> Result<(String, String), &'static str> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn json(text: &str) -> serde_json::Result<serde_json::Value> {
-    serde_json::from_str(text)
+/// All fields of a question, as arguments of calls are typed.
+fn object(text: String) -> anyhow::Result<serde_json::Value> {
+    let raw = typed::arguments(text).map_err(|error| match error {
+        BadTypedArguments::NotAnObject(bad) => anyhow::anyhow!("--content: {bad}"),
+        other => other.into(),
+    })?;
+    Ok(serde_json::from_str(raw.get())?)
 }
 
 /// Nobody could answer.

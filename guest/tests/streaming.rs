@@ -179,7 +179,7 @@ fn a_terminal_shows_one_line_that_goes_away() {
     assert_eq!(shown, "\r\u{1b}[?7l50% half \\u{1b}[2J way\\n\u{1b}[K\u{1b}[?7h\r\u{1b}[K");
     let asked = "event: approval\ndata: {\"id\":\"a1\",\"state\":\"pending\",\"expiresAt\":\"2026-11-22T13:43:52Z\",\"summary\":\"s/t \\u202e\"}\n\n";
     let shown = on_terminal(&(PROGRESS.to_owned() + asked + &result("hi")), &[], "xterm");
-    assert!(shown.contains("waiting for a person, approval a1 until 2026-11-22T13:43:52Z: s/t \\u{202e}"), "{shown}");
+    assert!(shown.contains("2026-11-22T13:43:52Z (it waits on after Ctrl-C): s/t \\u{202e}"), "{shown}");
     for (events, flags, term) in [
         (result("hi"), [].as_slice(), "xterm"),
         (PROGRESS.to_owned() + &result("hi"), &["--json"], "xterm"),
@@ -200,7 +200,7 @@ fn off_a_terminal_a_held_call_says_so_once() {
     let bridge = stream(&(events.clone() + &result("hi")));
     let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &CALL));
     assert_eq!((code, stdout.as_str()), (Some(0), "hi\n"));
-    assert!(stderr.starts_with("Held: a person has to allow this call, approval a1, 4 min 58 s left"), "{stderr}");
+    assert!(stderr.starts_with("Held: a person has to allow this call, approval a1, 4 min 59 s left"), "{stderr}");
     assert!(stderr.contains("\"tool-cli wait a1\"") && stderr.lines().count() == 1, "{stderr}");
     // A second one is told of too: somebody else's identical call took the first.
     let both = stream(&(events.clone() + &asked("a2", "pending") + &result("hi")));
@@ -211,6 +211,26 @@ fn off_a_terminal_a_held_call_says_so_once() {
     assert_eq!((&told["approval"]["id"], &told["approval"]["summary"]), (&json!("a1"), &json!("s/t\u{1b}")));
     let quiet = stream(&(PROGRESS.to_owned() + &result("hi")));
     assert_eq!(run(&mut tool_cli(&quiet, &CALL)).2, "", "nothing else is told");
+}
+
+#[test]
+fn a_held_call_that_is_not_waited_for_any_longer_was_not_made() {
+    let event = |state: &str| format!("event: approval\ndata: {}\n\n", json!({"id": "a1", "state": state}));
+    let pending = event("pending");
+    for (events, status, says, is_held) in [
+        (pending.clone(), 6, "nothing was called: approval a1 waits on. \"tool-cli wait a1\"", true),
+        (pending + &event("granted"), 8, "it was cancelled, but may have taken effect", false),
+    ] {
+        let (port, server) = one_answer(move |stream| {
+            stream.write_all((HEAD.to_owned() + &events).as_bytes()).unwrap();
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the bridge sees that the client left");
+        });
+        let mut command = bare(&CALL);
+        let (code, _, stderr) = run(command.args(["--timeout", "200ms", "--exit-codes"]).env("TOOL_CLI_PORT", port));
+        assert_eq!((code, stderr.contains("may have taken effect")), (Some(status), !is_held), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+        server.join().unwrap();
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use footbridge_cli::{
     render::{Rendered, Shape},
     result,
 };
-use footbridge_guest::{Client, ClientError, answers::CallResult, client::parse_result};
+use footbridge_guest::{Client, Event, answers::CallResult, client::parse_result};
 use footbridge_proto::wire::method;
 use serde::{
     Deserialize, Serialize,
@@ -58,19 +58,26 @@ impl Asked {
         method: &'static str,
         params: &impl Serialize,
     ) -> Result<(Box<RawValue>, T), Failure> {
-        let raw = self.ask(method, params).map_err(|e| Failure::request(e, is_call(method)))?;
+        let raw = self.ask(method, params)?;
         let result = parse_result(method, &raw).map_err(|e| Failure::request(e, is_call(method)))?;
         Ok((raw, result))
     }
 
     /// Asks, and asks again where the bridge says that nothing was sent on and when to come back: a loop in a script, or
     /// many at once, need not know of rates and places. What may have happened is never asked again.
-    fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+    fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
         let mut pauses = Pauses::default();
         loop {
+            // The approval that is waited for at the end.
+            let mut held = None;
             let answer = if is_call(method) {
                 let mut line = Line::new(self.json, self.told_too);
-                self.client.request_watched(method, params, &mut |event| line.tell(&event))
+                self.client.request_watched(method, params, &mut |event| {
+                    if let Event::Approval(approval) = &event {
+                        held = (approval.state == "pending").then(|| approval.id.clone());
+                    }
+                    line.tell(&event);
+                })
             } else {
                 self.client.request(method, params)
             };
@@ -81,7 +88,7 @@ impl Asked {
             let left = self.deadline.saturating_duration_since(Instant::now());
             match error.come_back().and_then(|told| pauses.next(told, left, at_random())) {
                 Some(pause) => thread::sleep(pause),
-                None => return Err(error),
+                None => return Err(Failure::request(error, is_call(method)).held_by(held)),
             }
         }
     }

@@ -29,6 +29,14 @@ pub(crate) enum Failure {
         /// What may have been meant.
         hint: Option<String>,
     },
+    /// The wait is over, and a person has not answered.
+    #[error(
+        "nobody has answered yet, so nothing was called: approval {} waits on. \"tool-cli wait {}\" waits for it, and \
+         --timeout says how long to wait",
+        Escaped(id),
+        Escaped(id)
+    )]
+    Held { id: String, source: ClientError },
     /// What was typed behind a tool makes no arguments.
     #[error("{} Nothing was called: see tool-cli {command} --help", sentence(why))]
     Typed { why: NotTyped, command: String },
@@ -69,6 +77,17 @@ impl Failure {
         Self::Client { source, call, hint: None }
     }
 
+    /// The same, where this approval was waited for.
+    pub(crate) fn held_by(self, approval: Option<String>) -> Self {
+        match (self, approval) {
+            (
+                Self::Client { source: source @ (ClientError::TimedOut { .. } | ClientError::Silent { .. }), .. },
+                Some(id),
+            ) => Self::Held { id, source },
+            (other, _) => other,
+        }
+    }
+
     /// The detailed exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
@@ -77,6 +96,7 @@ impl Failure {
             Self::NoServer | Self::WhichServer(_) | Self::WhichTool(..) | Self::Typed { .. } => ExitCode::Usage,
             Self::Told(code) => *code,
             Self::Client { source, call, .. } => client_code(source, *call),
+            Self::Held { .. } => ExitCode::ApprovalPending,
             Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
             Self::Printed(_) | Self::Stdio(_) | Self::Tool => ExitCode::ToolError,
@@ -103,6 +123,7 @@ impl Failure {
     pub(crate) fn to_json(&self) -> Value {
         let (client, hint) = match self {
             Self::Client { source, hint, .. } => (Some(source), hint.as_ref()),
+            Self::Held { source, .. } => (Some(source), None),
             _ => (None, None),
         };
         let bridge = client.and_then(ClientError::object);

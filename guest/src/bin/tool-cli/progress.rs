@@ -162,9 +162,10 @@ fn held(approval: &Approval, json: bool) -> String {
     format!("{shown}\n")
 }
 
-/// A time as a person says it.
+/// A time as a person says it: what has begun counts, so that one that begins is said whole.
 fn left(ms: u64) -> String {
-    match (ms / 60_000, ms / 1000 % 60) {
+    let seconds = ms.div_ceil(1000);
+    match (seconds / 60, seconds % 60) {
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),
         (minutes, seconds) => format!("{minutes} min {seconds} s"),
@@ -185,7 +186,7 @@ fn text_of(event: &Event) -> Option<String> {
             let until = expires_at.as_ref().map_or_else(String::new, |time| format!(" until {time}"));
             let what = summary.as_ref().map_or_else(String::new, |text| format!(": {text}"));
             Some(match state.as_str() {
-                "pending" => format!("waiting for a person, approval {id}{until}{what}"),
+                "pending" => format!("waiting for a person, approval {id}{until} (it waits on after Ctrl-C){what}"),
                 _ => format!("approval {id} is {state}{until}{what}"),
             })
         }
@@ -220,14 +221,14 @@ mod tests {
             summary: Some("demo/delete\u{1b}[2J\nx".into()),
         };
         let text = held(&approval, false);
-        assert!(text.starts_with("Held: a person has to allow this call, approval a1, 4 min 58 s left, until 2026-"));
+        assert!(text.starts_with("Held: a person has to allow this call, approval a1, 4 min 59 s left, until 2026-"));
         assert!(
             text.contains(r"demo/delete\u{1b}[2J\nx. Leaving withdraws nothing") && text.lines().count() == 1,
             "{text}"
         );
         let told: serde_json::Value = serde_json::from_str(&held(&approval, true)).unwrap();
         assert_eq!((&told["approval"]["id"], &told["approval"]["expiresInMs"]), (&json!("a1"), &json!(298_400)));
-        assert_eq!([left(59_999), left(60_000), left(300_000)], ["59 s", "1 min", "5 min"]);
+        assert_eq!([left(3_999), left(59_000), left(60_000), left(300_000)], ["4 s", "59 s", "1 min", "5 min"]);
     }
 
     #[test]
@@ -242,7 +243,9 @@ mod tests {
             };
             text_of(&Event::Approval(event)).unwrap()
         };
-        assert_eq!(asked("pending"), "waiting for a person, approval a1 until 2026-11-22T13:43:52Z: demo/delete");
+        let waits =
+            "waiting for a person, approval a1 until 2026-11-22T13:43:52Z (it waits on after Ctrl-C): demo/delete";
+        assert_eq!(asked("pending"), waits);
         assert_eq!(asked("granted"), "approval a1 is granted until 2026-11-22T13:43:52Z: demo/delete");
     }
 }

@@ -46,6 +46,9 @@ pub(crate) struct LogLine {
     pub(crate) harness: String,
     /// Its process.
     pub(crate) pid: u32,
+    /// The folder that it was started in: each has servers of its own, and some have the same name.
+    #[serde(default)]
+    pub(crate) folder: String,
     /// `server` or `harness`: who wrote it.
     pub(crate) source: String,
     /// What was written. Not escaped.
@@ -57,6 +60,7 @@ pub(crate) struct LogLine {
 pub(crate) struct ServerLogs {
     folder: PathBuf,
     harness: &'static str,
+    started_in: String,
     /// Whether a failure was told.
     failed: AtomicBool,
 }
@@ -88,7 +92,8 @@ fn named(file: &str) -> Option<String> {
 impl ServerLogs {
     /// Those of a harness, in this state folder.
     pub(crate) fn new(state: &Path, harness: &'static str) -> Self {
-        Self { folder: folder(state), harness, failed: AtomicBool::new(false) }
+        let started_in = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default();
+        Self { folder: folder(state), harness, started_in, failed: AtomicBool::new(false) }
     }
 
     fn append(&self, server: &ServerName, lines: &[u8]) -> io::Result<()> {
@@ -127,6 +132,7 @@ impl ServerLog for ServerLogs {
             time: time.clone(),
             harness: self.harness.to_owned(),
             pid: std::process::id(),
+            folder: self.started_in.clone(),
             source: source.to_owned(),
             text: shapes::hide(&text[..text.floor_char_boundary(LINE_BYTES)]).into_owned(),
         };

@@ -32,8 +32,8 @@ pub(in crate::cli) struct LogsArgs {
 }
 
 const HELP: &str = "Shows what the server wrote to its standard error, and, marked with \"footbridge:\", what became of it. \
-The last 256 KiB \nand more are kept in the state folder, also when no harness runs any more. Values of configured secrets \
-are taken out.
+The last 256 KiB \nand more are kept in the state folder, also when no harness runs any more; where lines are of servers of \
+this name in \nseveral folders, each says the folder. Values of configured secrets are taken out.
 
 Examples:
   footbridge servers logs demo
@@ -56,14 +56,17 @@ pub(super) fn main(args: &LogsArgs, state: &Path) -> anyhow::Result<()> {
 
 /// Whether there is still a reader.
 fn show(lines: &[LogLine], json: bool) -> anyhow::Result<bool> {
-    let text = if json { json_lines(lines)? } else { lines.iter().map(for_people).collect() };
+    let several = lines.iter().any(|line| line.folder != lines[0].folder);
+    let text = if json { json_lines(lines)? } else { lines.iter().map(|line| for_people(line, several)).collect() };
     Ok(report::piece(&text)?)
 }
 
-fn for_people(line: &LogLine) -> String {
-    let LogLine { time, harness, pid, source, text } = line;
+/// The folder is said where there are several.
+fn for_people(line: &LogLine, several: bool) -> String {
+    let LogLine { time, harness, pid, folder, source, text } = line;
+    let place = if several { format!(" in {}", Escaped(folder)) } else { String::new() };
     let mark = if source == "server" { "" } else { "footbridge: " };
-    format!("{} {}[{pid}] {mark}{}\n", Escaped(time), Escaped(harness), Escaped(text))
+    format!("{} {}[{pid}{place}] {mark}{}\n", Escaped(time), Escaped(harness), Escaped(text))
 }
 
 #[cfg(test)]
@@ -71,15 +74,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_of_several_projects_say_whose_they_are() {
+        let line = LogLine {
+            time: "t".into(),
+            harness: "run".into(),
+            pid: 7,
+            folder: "/a\u{1b}".into(),
+            source: "server".into(),
+            text: "x".into(),
+        };
+        assert_eq!(for_people(&line, true), "t run[7 in /a\\u{1b}] x\n");
+    }
+
+    #[test]
     fn nothing_that_a_server_wrote_steers_a_terminal_or_passes_for_the_harness() {
         let line = |source: &str, text: &str| LogLine {
             time: "2026-01-01T00:00:00.000Z".into(),
             harness: "run".into(),
             pid: 7,
+            folder: "/work".into(),
             source: source.into(),
             text: text.into(),
         };
-        assert_eq!(for_people(&line("server", "\u{1b}[2J")), "2026-01-01T00:00:00.000Z run[7] \\u{1b}[2J\n");
-        assert_eq!(for_people(&line("harness", "it ended")), "2026-01-01T00:00:00.000Z run[7] footbridge: it ended\n");
+        let for_people = |line| for_people(&line, false);
+        assert_eq!(for_people(line("server", "\u{1b}[2J")), "2026-01-01T00:00:00.000Z run[7] \\u{1b}[2J\n");
+        assert_eq!(for_people(line("harness", "it ended")), "2026-01-01T00:00:00.000Z run[7] footbridge: it ended\n");
     }
 }

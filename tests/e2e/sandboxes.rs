@@ -64,7 +64,6 @@ fn works(recipe: &str, words: &[&str]) -> bool {
 /// A `podman` that finds the engine's own store, and what this machine needs, by itself.
 fn shim(engine: &Engine, folder: &Path) {
     let (global, run) = engine.words();
-    let _nothing_said = engine.says(&["tag", Engine::NOTHING, "my-image"]);
     let podman = Command::new("sh").args(["-c", "command -v podman"]).output().unwrap();
     let podman = String::from_utf8(podman.stdout).unwrap();
     let podman = podman.trim();

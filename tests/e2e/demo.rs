@@ -1,9 +1,9 @@
-//! The story that `scripts/demo` tells is true, goes on by itself, and leaves nothing behind.
+//! The story that `scripts/demo` tells is true, goes on by itself, and leaves nothing behind; how `scripts/test` begins.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{path::Path, process::Command};
 
-use footbridge_tests::{Person, Ran, Running, processes, programs};
+use footbridge_tests::{Person, Ran, Running, processes, programs, skipped};
 
 /// The demo over the programs that the tests use, with its own folder in this one.
 fn demo(folder: &Path) -> Command {
@@ -21,6 +21,27 @@ fn in_order(text: &str, parts: &[&str]) {
     parts.iter().fold(text, |rest, part| {
         rest.split_once(part).unwrap_or_else(|| panic!("{part:?} is not in {rest:?}, all is {text}")).1
     });
+}
+
+/// What `scripts/test` begins with, as nohup and cron start it: what is ignored then is not in what it starts.
+#[test]
+fn the_tests_are_started_with_signals_as_a_terminal_has_them() {
+    let can = Command::new("env").args(["--default-signal", "true"]).output();
+    if !can.is_ok_and(|ran| ran.status.success()) {
+        skipped("signals that scripts/test gives back", "env has no --default-signal here (coreutils 8.31)");
+        return;
+    }
+    let text = std::fs::read_to_string(programs::repository().join("scripts/test")).unwrap();
+    let begins = &text[..text.find("\nusage() {").unwrap()];
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("begins");
+    programs::writes(&script, &format!("{begins}\nsed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status\n"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP INT QUIT TERM; exec \"$0\""]).arg(&script);
+    let ignored = Running::start(&mut command).ends().well();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    let of_interest = [1, 2, 3, 15].map(|signal| 1_u64 << (signal - 1)).iter().sum::<u64>();
+    assert_eq!(ignored & of_interest, 0, "{ignored:x}");
 }
 
 #[test]

@@ -81,6 +81,11 @@ pub enum Cause {
         /// Method and path.
         request: String,
     },
+    /// The service takes no WebSockets.
+    NoWebSockets {
+        /// The service.
+        service: ServerName,
+    },
     /// The body of a request to a service is over a limit.
     BodyTooLarge {
         /// The limit, bytes.
@@ -293,7 +298,7 @@ impl Cause {
     pub fn reason(&self) -> Reason {
         match self {
             Self::UnknownServer { .. } | Self::UnknownService { .. } => Reason::UnknownServer,
-            Self::RequestNotAllowed { .. } => Reason::DeniedByPolicy,
+            Self::RequestNotAllowed { .. } | Self::NoWebSockets { .. } => Reason::DeniedByPolicy,
             Self::BodyTooLarge { .. } => Reason::TooLarge,
             Self::BodyBroken => Reason::BadRequest,
             Self::UnknownTool { .. } => Reason::UnknownTool,

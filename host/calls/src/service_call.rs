@@ -22,6 +22,8 @@ pub struct ServiceRequest {
     pub query: Option<String>,
     /// The length of the body that it says; none where it says none.
     pub length: Option<u64>,
+    /// Whether it is to become a WebSocket.
+    pub is_websocket: bool,
 }
 
 /// A body that was read before anybody was asked.
@@ -63,7 +65,8 @@ impl ServiceRequest {
             return self.path.as_written().trim_start_matches('/').to_owned();
         }
         let query = self.query.as_deref().map(|query| format!("?{}", without_credentials(query)));
-        format!("{} {}{}", self.method, self.path, query.unwrap_or_default())
+        let becomes = if self.is_websocket { " (websocket)" } else { "" };
+        format!("{} {}{}{becomes}", self.method, self.path, query.unwrap_or_default())
     }
 }
 
@@ -90,6 +93,12 @@ impl ServiceCall {
     #[must_use]
     pub fn is_tunnel(&self) -> bool {
         self.request.is_tunnel()
+    }
+
+    /// Whether it is to become a WebSocket.
+    #[must_use]
+    pub fn is_websocket(&self) -> bool {
+        self.request.is_websocket
     }
 
     /// The method.
@@ -154,6 +163,9 @@ fn described(request: &ServiceRequest, body: Option<&HeldBody>, is_whole: bool) 
         let query = if is_whole { query.clone() } else { without_credentials(query) };
         members.insert("query".to_owned(), json!(query));
     }
+    if request.is_websocket {
+        members.insert("websocket".to_owned(), json!(true));
+    }
     raw(&members)
 }
 
@@ -196,6 +208,7 @@ mod tests {
             path: RequestPath::read("/v1/x").unwrap(),
             query: query.map(str::to_owned),
             length: Some(7),
+            is_websocket: false,
         }
     }
 
@@ -225,5 +238,8 @@ mod tests {
             ServiceCall::new(request(Some("key=l"))).digest(),
             ServiceCall::new(request(Some("key=k"))).digest()
         );
+        let socket = ServiceCall::new(ServiceRequest { is_websocket: true, ..request(Some("key=k")) });
+        assert_eq!(socket.name(), "POST /v1/x?key=[redacted] (websocket)");
+        assert_ne!(socket.digest(), ServiceCall::new(request(Some("key=k"))).digest());
     }
 }

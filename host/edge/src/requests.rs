@@ -176,7 +176,7 @@ impl Requests {
         if asked.is_tunnel() {
             return front.open_tunnel(principal, head, upgrade).await;
         }
-        front.carry_out(principal, head, incoming, upgrade.phase).await
+        front.carry_out(principal, head, incoming, upgrade).await
     }
 
     fn route(&self, head: &Parts) -> Result<Route, Refusal> {

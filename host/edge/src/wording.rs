@@ -179,6 +179,10 @@ fn of_services(cause: &Cause) -> String {
              was sent",
             repeated(request)
         ),
+        Cause::NoWebSockets { service } => format!(
+            "Service \"{service}\" takes no WebSockets: the operator can set websocket = true for it in \
+             footbridge.toml. Nothing was sent"
+        ),
         Cause::BodyTooLarge { limit, asked: true } => format!(
             "The body is over {limit} bytes, and a person cannot be asked about more (limit services.asked_bytes). \
              Nothing was sent"
@@ -197,10 +201,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         Cause::ChangedOnTheWay => {
             "The tool changed while the call was on its way, and was not called: look at it again"
         }
-        Cause::Internal(Broken::Reading) => "The arguments could not be checked",
-        Cause::Internal(Broken::Searching) => "The tools could not be searched",
-        Cause::Internal(Broken::Writing) => "The arguments could not be written",
-        Cause::Internal(Broken::Randomness) => "The system has no random bytes",
+        Cause::Internal(broken) => of_broken(*broken),
         Cause::Cancelled => "The call was cancelled before it was sent",
         Cause::SessionReplaced => {
             "The call was not made: its session has ended, or its token or policy was replaced; try again"
@@ -220,10 +221,10 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::AnswersUnread
         | Cause::HarnessFailed => of_the_record(cause),
         // Those with data of their own have their words above. All are named, so that a new one is not said like this.
-        Cause::Internal(Broken::Result)
-        | Cause::UnknownServer { .. }
+        Cause::UnknownServer { .. }
         | Cause::UnknownService { .. }
         | Cause::RequestNotAllowed { .. }
+        | Cause::NoWebSockets { .. }
         | Cause::BodyTooLarge { .. }
         | Cause::UnknownTool { .. }
         | Cause::UnknownPrompt { .. }
@@ -244,6 +245,16 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::ResultTooLarge { .. }
         | Cause::ServerBusy(_)
         | Cause::NoAnswer { .. } => "The result could not be handed on",
+    }
+}
+
+fn of_broken(broken: Broken) -> &'static str {
+    match broken {
+        Broken::Reading => "The arguments could not be checked",
+        Broken::Searching => "The tools could not be searched",
+        Broken::Writing => "The arguments could not be written",
+        Broken::Randomness => "The system has no random bytes",
+        Broken::Result => "The result could not be handed on",
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     credential::has_credential,
     request::named_by_connection,
     spec::ServiceSpec,
+    websocket::WebSocket,
 };
 
 /// An answer of a service: its head as it crosses, and its body.
@@ -17,8 +18,17 @@ pub struct ServiceAnswer {
     pub status: StatusCode,
     /// What crosses of its headers.
     pub headers: HeaderMap,
+    /// What comes behind its head.
+    pub body: ServiceBody,
+}
+
+/// What comes behind the head of an answer.
+#[derive(Debug)]
+pub enum ServiceBody {
     /// Its body.
-    pub body: AnswerBody,
+    Passes(Box<AnswerBody>),
+    /// Messages both ways: it became a WebSocket.
+    WebSocket(WebSocket),
 }
 
 /// What of the headers of an answer crosses.

@@ -138,17 +138,36 @@ pub(crate) struct Connector {
     time: Duration,
 }
 
+/// What is spoken over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocols {
+    /// HTTP/2 where the origin offers it.
+    All,
+    /// HTTP/1.1 alone.
+    Http1,
+}
+
 impl Connector {
     /// For a service.
     ///
     /// # Errors
     /// Where the certificates of the machine cannot be read.
-    pub(crate) fn new(spec: &ServiceSpec, lookup: Arc<dyn Lookup>, time: Duration) -> Result<Self, rustls::Error> {
+    pub(crate) fn new(
+        spec: &ServiceSpec,
+        lookup: Arc<dyn Lookup>,
+        time: Duration,
+        protocols: Protocols,
+    ) -> Result<Self, rustls::Error> {
         let mut tcp = tcp(Resolver { lookup, allow_private: spec.allow_private });
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(time));
         let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(spec)?).https_or_http();
-        Ok(Self { inner: https.enable_http1().enable_http2().wrap_connector(tcp), time })
+        let https = https.enable_http1();
+        let inner = match protocols {
+            Protocols::All => https.enable_http2().wrap_connector(tcp),
+            Protocols::Http1 => https.wrap_connector(tcp),
+        };
+        Ok(Self { inner, time })
     }
 }
 

@@ -4,8 +4,9 @@
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
 //! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `client` how they are kept, `request` and `answer`
 //! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
-//! model's use, and `events` where one that has to end early may. `tunnel` carries
-//! bytes to allowed hosts, which are a service of the name [`TUNNELS`].
+//! model's use, and `events` where one that has to end early may. `tunnel` opens
+//! connections to allowed hosts, which are a service of the name [`TUNNELS`], `greeting` reads what has to come first in
+//! one, `websocket` has a request become one, and `carried` has the bytes of both pass.
 //!
 //! Failure paths, each an outcome: no address, a private one, a refused connection, no valid certificate (nothing was
 //! sent); silence, an end without an answer, a body over its limit (unknown). Nothing is sent twice: a request is given
@@ -15,11 +16,13 @@
 
 mod answer;
 mod answer_body;
+mod carried;
 mod client;
 mod connect;
 mod credential;
 mod environment;
 mod events;
+mod greeting;
 mod preset;
 mod request;
 mod services;
@@ -28,8 +31,9 @@ mod spec;
 mod tunnel;
 mod upload;
 mod usage;
+mod websocket;
 
-pub use answer::ServiceAnswer;
+pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use connect::{Lookup, NoConnection, SystemLookup};
 pub use credential::Credential;
@@ -42,3 +46,4 @@ pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, ServiceOrigin, ServiceSpec, authorities};
 pub use tunnel::{Tunnel, Tunnels};
 pub use upload::Upload;
+pub use websocket::WebSocket;

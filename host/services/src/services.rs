@@ -23,7 +23,7 @@ use footbridge_core::{
     service::{ServiceRules, TUNNELS},
 };
 use futures::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Request, Response};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::{
     body::{Body as _, Incoming},
     ext::on_informational,
@@ -37,14 +37,15 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::{
-    answer::{ServiceAnswer, crossing},
+    answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
     client::builder,
-    connect::{Connector, Lookup, NoConnection, Resolver, SystemLookup, connected},
+    connect::{Connector, Lookup, NoConnection, Protocols, Resolver, SystemLookup, connected},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
     upload::{Tally, UploadBounds, Uploaded},
+    websocket::{Handshake, WebSocket, say_upgrade},
 };
 
 /// All services. Clones share them.
@@ -63,6 +64,8 @@ struct Service {
     /// Finds what must not show of its credential.
     redactor: Redactor,
     client: Client<Connector, Uploaded>,
+    /// For requests that become WebSockets, each over a connection of its own.
+    websockets: Option<Client<Connector, Uploaded>>,
 }
 
 /// Whether something can be reached.
@@ -116,8 +119,11 @@ impl Services {
 
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
-        let connector = Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time)?;
-        Ok(Service { client: builder(limits).build(connector), redactor: Redactor::new(&spec.secrets), spec })
+        let connector = |protocols| Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time, protocols);
+        let client = builder(limits).build(connector(Protocols::All)?);
+        let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
+        let websockets = own.map(|connector| builder(limits).pool_max_idle_per_host(0).build(connector));
+        Ok(Service { client, websockets, redactor: Redactor::new(&spec.secrets), spec })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -146,7 +152,8 @@ impl Services {
 
     async fn check_one(&self, name: &str) -> Result<(), NoConnection> {
         let Some(service) = self.get(name) else { return Err(NoConnection::Name) };
-        let connector = Connector::new(&service.spec, Arc::clone(&self.0.lookup), self.0.limits.connect_time);
+        let (lookup, time) = (Arc::clone(&self.0.lookup), self.0.limits.connect_time);
+        let connector = Connector::new(&service.spec, lookup, time, Protocols::All);
         let mut connector = connector.map_err(|_| NoConnection::Certificate)?;
         let address = service.spec.origin.uri("/", None).map_err(|_| NoConnection::Name)?;
         connector.call(address).await.map(drop).map_err(|error| NoConnection::of(&*error))
@@ -237,12 +244,14 @@ impl Service {
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
         let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
         let (mut request, tally) = parcel.into_request(&self.spec, uri, bounds).ok_or_else(unusable)?;
+        let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
+        let client = self.websockets.as_ref().filter(|_| handshake.is_some()).unwrap_or(&self.client);
         let too_much = bounded(&mut request, limits.answer_head_bytes);
         let connection = capture_connection(&mut request);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
-            answered = self.client.request(request) => answered,
+            answered = client.request(request) => answered,
             () = too_much.cancelled() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
             () = tally.silent(limits.silence_time) => {
                 gives_no_more(&connection);
@@ -255,7 +264,15 @@ impl Service {
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
         let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
-        Ok(self.answer(response, begun))
+        if status != StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(self.answer(response, begun));
+        }
+        // Whoever did not ask, or was not understood, cannot know what comes now.
+        if handshake.is_some_and(|handshake| handshake.is_agreed(response.headers())) {
+            Ok(self.websocket(response, begun, limits))
+        } else {
+            Err(Outcome::Unknown(NoAnswer::Unusable))
+        }
     }
 
     /// What finds the credential in the answer, but for where its guest said it.
@@ -268,7 +285,16 @@ impl Service {
     fn answer(&self, response: Response<Incoming>, begun: Begun) -> ServiceAnswer {
         let (head, body) = response.into_parts();
         let headers = crossing(&head.headers, &self.spec, &begun.redactor);
-        ServiceAnswer { status: head.status, headers, body: AnswerBody::new(body, &head.headers, begun) }
+        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head.headers, begun)));
+        ServiceAnswer { status: head.status, headers, body }
+    }
+
+    fn websocket(&self, mut response: Response<Incoming>, begun: Begun, limits: &ServiceLimits) -> ServiceAnswer {
+        let connection = hyper::upgrade::on(&mut response);
+        let status = response.status();
+        let mut headers = crossing(response.headers(), &self.spec, &begun.redactor);
+        say_upgrade(&mut headers);
+        ServiceAnswer { status, headers, body: ServiceBody::WebSocket(WebSocket::new(connection, begun, limits)) }
     }
 
     /// What became of a request that has no answer.

@@ -145,7 +145,14 @@ fn resolve<F: Forward>(
         let cause = Cause::RequestNotAllowed { service: name, request: request.label() };
         return Err(unresolved(principal, &request, cause));
     }
-    let effects = rules.effects(&request.method, &request.path);
+    if request.is_websocket && !rules.websocket {
+        return Err(unresolved(principal, &request, Cause::NoWebSockets { service: name }));
+    }
+    let effects = if request.is_websocket {
+        rules.effects_of_websocket(&request.path)
+    } else {
+        rules.effects(&request.method, &request.path)
+    };
     match ResolvedCall::to_service(principal, name, ServiceCall::new(request), effects) {
         Ok(call) => Ok(call),
         // Hidden and unknown are one.

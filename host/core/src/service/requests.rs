@@ -82,6 +82,8 @@ pub struct ServiceRules {
     pub reads: Vec<RequestPattern>,
     /// Requests that change something, whatever their method.
     pub writes: Vec<RequestPattern>,
+    /// Whether a request may become a WebSocket.
+    pub websocket: bool,
 }
 
 impl ServiceRules {
@@ -94,13 +96,29 @@ impl ServiceRules {
     /// What a request can do: by its method, unless more is known of it. All of it reaches what is outside.
     #[must_use]
     pub fn effects(&self, method: &str, path: &RequestPath) -> Effects {
-        let is = |known: &[RequestPattern]| known.iter().any(|one| one.matches(method, path));
-        let reads = if is(&self.writes) { false } else { is(&self.reads) || reads_by_itself(method) };
+        let reads = !self.is_written(method, path) && (self.is_read(method, path) || reads_by_itself(method));
         match (reads, method) {
             (true, _) => Effects::of_reading(),
             (false, "DELETE") => Effects::of(&[Effect::Write, Effect::Destructive, Effect::Egress]),
             (false, _) => Effects::of(&[Effect::Write, Effect::Egress]),
         }
+    }
+}
+
+impl ServiceRules {
+    /// What a WebSocket can do, whose messages nobody looks at: it reads only where that is said of it.
+    #[must_use]
+    pub fn effects_of_websocket(&self, path: &RequestPath) -> Effects {
+        let reads = self.is_read("GET", path) && !self.is_written("GET", path);
+        if reads { Effects::of_reading() } else { Effects::of(&[Effect::Write, Effect::Egress]) }
+    }
+
+    fn is_read(&self, method: &str, path: &RequestPath) -> bool {
+        self.reads.iter().any(|one| one.matches(method, path))
+    }
+
+    fn is_written(&self, method: &str, path: &RequestPath) -> bool {
+        self.writes.iter().any(|one| one.matches(method, path))
     }
 }
 
@@ -161,6 +179,10 @@ mod tests {
             ("GET", "/trigger", "write egress"),
         ] {
             assert_eq!(rules.effects(method, &path(asked)).words().join(" "), effects, "{method} {asked}");
+        }
+        let rules = ServiceRules { reads: patterns(&["GET /ticker"]), ..ServiceRules::default() };
+        for (asked, effects) in [("/x", "write egress"), ("/ticker", "read egress")] {
+            assert_eq!(rules.effects_of_websocket(&path(asked)).words().join(" "), effects, "{asked}");
         }
     }
 

@@ -140,6 +140,7 @@ fn status_of(cause: &Cause) -> StatusCode {
     match cause {
         Cause::UnknownService { .. } | Cause::UnknownServer { .. } => StatusCode::NOT_FOUND,
         Cause::RequestNotAllowed { .. }
+        | Cause::NoWebSockets { .. }
         | Cause::Policy { .. }
         | Cause::DeniedBefore { .. }
         | Cause::DeniedByPerson

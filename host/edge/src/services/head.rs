@@ -94,7 +94,26 @@ impl<'a> ServiceHead<'a> {
             path: RequestPath::read(below).map_err(RefusedHead::Path)?,
             query: self.head.uri.query().map(str::to_owned),
             length,
+            is_websocket: self.is_websocket(),
         })
+    }
+
+    /// Whether it asks to become a WebSocket (RFC 6455, 4.1).
+    pub(crate) fn is_websocket(&self) -> bool {
+        let all = |name: HeaderName| self.head.headers.get_all(name).iter().collect::<Vec<_>>();
+        let names = |name: HeaderName, word: &[u8]| {
+            let words = all(name).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+            words.map(<[u8]>::trim_ascii).any(|one| one.eq_ignore_ascii_case(word))
+        };
+        let has_body = |name: HeaderName| all(name).iter().any(|value| value.as_bytes() != b"0");
+        self.head.method == Method::GET
+            && !is_of_proxy(self.head)
+            && self.head.version == http::Version::HTTP_11
+            && matches!(&all(header::UPGRADE)[..], [one] if one.as_bytes().eq_ignore_ascii_case(b"websocket"))
+            && names(header::CONNECTION, b"upgrade")
+            && all(header::SEC_WEBSOCKET_KEY).len() == 1
+            && !has_body(header::CONTENT_LENGTH)
+            && !has_body(header::TRANSFER_ENCODING)
     }
 }
 
@@ -222,6 +241,24 @@ mod tests {
         for codings in [&["gzip, chunked"][..], &["gzip", "chunked"], &["chunked", "chunked"], &["identity"]] {
             let headers: Vec<(&str, &str)> = codings.iter().map(|coding| ("transfer-encoding", *coding)).collect();
             assert_eq!(why("POST", "/s/git/a", &headers), 400, "{codings:?}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_is_asked_for_in_full() {
+        let whole = [("upgrade", "WebSocket"), ("connection", "keep-alive, Upgrade"), ("sec-websocket-key", "k")];
+        let asks = |method: &str, headers: &[(&str, &str)]| {
+            ServiceHead::of(&head(method, "/s/a/x", headers)).request(10).unwrap().is_websocket
+        };
+        assert!(asks("GET", &whole));
+        assert!(!asks("POST", &whole));
+        for left in 0..3 {
+            let mut part = whole.to_vec();
+            part.remove(left);
+            assert!(!asks("GET", &part), "{part:?}");
+        }
+        for more in [("content-length", "1"), ("upgrade", "h2c"), ("sec-websocket-key", "l")] {
+            assert!(!asks("GET", &[&whole[..], &[more]].concat()), "{more:?}");
         }
     }
 

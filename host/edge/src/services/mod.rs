@@ -3,10 +3,11 @@
 //!
 //! `head` reads what is asked, `errors` says why it is refused in the shape that the service's client prints, and here
 //! it is carried out: in a task of its own, whose cancellation goes as far as the connection to the origin when the
-//! client leaves. A tunnel's connection is handed on by hyper once its answer is written. It refuses to know what the stages decide, and how a request gets to its service.
+//! client leaves. A tunnel's connection, and a WebSocket's, is handed on by hyper once its answer is written. It refuses to
+//! know what the stages decide, and how a request gets to its service.
 //!
-//! Failure paths: a refused head reads past the body within limits, but where its client waits to be asked for it; an answer that breaks off cuts its connection, so
-//! that nobody takes it for whole.
+//! Failure paths: a refused head reads past the body within limits, but where its client waits to be asked for it; an
+//! answer that breaks off cuts its connection, so that nobody takes it for whole.
 
 mod errors;
 mod head;
@@ -30,13 +31,21 @@ use crate::http::{
     response::{self, Next, Pieces, Source},
     stream::Phase,
 };
-use footbridge_calls::{auth::Principal, call::Stages, cause::Cause, service::Forwarded, session::Session};
-use footbridge_services::{AnswerBody, AnswerPart, ErrorShape, Parcel, ServiceAnswer, Services, Tunnel, Tunnels};
+use footbridge_calls::{
+    auth::Principal,
+    call::Stages,
+    cause::Cause,
+    service::{Forwarded, OpenExchange},
+    session::Session,
+};
+use footbridge_services::{
+    AnswerBody, AnswerPart, ErrorShape, Parcel, ServiceAnswer, ServiceBody, Services, Tunnel, Tunnels, WebSocket,
+};
 
 pub(crate) use errors::RefusedHead;
 pub(crate) use head::{ServiceHead, is_of_proxy, is_service_path};
 
-/// A connection that is to become a tunnel.
+/// A connection that may become a tunnel, or a WebSocket.
 pub(crate) struct Upgrade {
     pub(crate) connection: OnUpgrade,
     pub(crate) phase: Phase,
@@ -69,7 +78,7 @@ impl ServiceFront<'_> {
         principal: Principal,
         head: Parts,
         incoming: Incoming,
-        phase: Phase,
+        upgrade: Upgrade,
     ) -> Response<Pieces> {
         let asked = ServiceHead::of(&head);
         let shape = self.services.shape(asked.service);
@@ -82,7 +91,7 @@ impl ServiceFront<'_> {
         let guard = cancel.clone().drop_guard();
         let parcel = Parcel::new(head.method, head.headers, incoming);
         let upload = parcel.body.clone();
-        let (stages, services) = (Arc::clone(self.stages), self.services.clone());
+        let (stages, services, ends) = (Arc::clone(self.stages), self.services.clone(), cancel.clone());
         let task =
             self.tasks.spawn(async move { stages.forward(principal, request, (&services, parcel), &cancel).await });
         let forwarded = task.await.unwrap_or_else(|error| {
@@ -90,7 +99,7 @@ impl ServiceFront<'_> {
             Err(Cause::HarnessFailed.into())
         });
         match forwarded {
-            Ok(forwarded) => answer(forwarded, shape, phase, guard),
+            Ok(forwarded) => self.answer(forwarded, shape, upgrade, Ends { cancel: ends, _guard: guard }),
             Err(failure) => {
                 let mut response = errors::failed(shape, &failure);
                 match upload.unread() {
@@ -104,6 +113,36 @@ impl ServiceFront<'_> {
                 response
             }
         }
+    }
+
+    /// The answer, while it comes.
+    fn answer(
+        &self,
+        forwarded: Forwarded<ServiceAnswer>,
+        shape: ErrorShape,
+        upgrade: Upgrade,
+        ends: Ends,
+    ) -> Response<Pieces> {
+        let Forwarded { answer: ServiceAnswer { status, headers, body }, exchange } = forwarded;
+        let record = exchange.record().to_owned();
+        let pieces = match body {
+            ServiceBody::WebSocket(websocket) => {
+                upgrade.phase.becomes_tunnel();
+                self.tasks.spawn(carry(Far::WebSocket(websocket), exchange, upgrade, ends));
+                Pieces::default()
+            }
+            ServiceBody::Passes(body) => {
+                let body = body.recorded_by(exchange);
+                match body.is_over() {
+                    true => Pieces::default(),
+                    false => response::live(Passing { body, shape, record, phase: upgrade.phase, _ends: ends }),
+                }
+            }
+        };
+        let mut response = Response::new(pieces);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
     }
 
     /// Opens a tunnel, and answers once it is open. Dropping this future cancels it.
@@ -125,7 +164,9 @@ impl ServiceFront<'_> {
         match opened {
             Ok(opened) => {
                 upgrade.phase.becomes_tunnel();
-                self.tasks.spawn(carry(opened, upgrade, ends, guard));
+                let Forwarded { answer: tunnel, exchange } = opened;
+                let far = Far::Tunnel(tunnel);
+                self.tasks.spawn(carry(far, exchange, upgrade, Ends { cancel: ends, _guard: guard }));
                 Response::new(Pieces::default())
             }
             Err(failure) => errors::failed(shape, &failure),
@@ -133,38 +174,33 @@ impl ServiceFront<'_> {
     }
 }
 
-/// Carries a tunnel to its end.
-async fn carry(opened: Forwarded<Tunnel>, upgrade: Upgrade, ends: CancellationToken, _guard: DropGuard) {
-    let Forwarded { answer: tunnel, exchange } = opened;
+/// What a connection is handed on to.
+enum Far {
+    Tunnel(Tunnel),
+    WebSocket(WebSocket),
+}
+
+/// The end of a request: what says it, and what makes it when this is dropped.
+struct Ends {
+    cancel: CancellationToken,
+    _guard: DropGuard,
+}
+
+/// Carries what passes over a connection to its end.
+async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, ends: Ends) {
     let Upgrade { connection, place: _place, shutdown, .. } = upgrade;
     let over = async {
         tokio::select! {
-            () = ends.cancelled() => {}
+            () = ends.cancel.cancelled() => {}
             () = shutdown.cancelled() => {}
         }
     };
-    match connection.await {
-        Ok(client) => tunnel.carry(TokioIo::new(client), exchange, over).await,
+    match (connection.await, far) {
+        (Ok(client), Far::Tunnel(tunnel)) => tunnel.carry(TokioIo::new(client), exchange, over).await,
+        (Ok(client), Far::WebSocket(websocket)) => websocket.carry(TokioIo::new(client), exchange, over).await,
         // Its client left before it was told; the exchange says so as it is dropped.
-        Err(error) => tracing::debug!(%error, "a tunnel that nobody waited for"),
+        (Err(error), _) => tracing::debug!(%error, "a connection that nobody waited for"),
     }
-}
-
-/// The answer, while it comes.
-fn answer(forwarded: Forwarded<ServiceAnswer>, shape: ErrorShape, phase: Phase, guard: DropGuard) -> Response<Pieces> {
-    let Forwarded { answer, exchange } = forwarded;
-    let ServiceAnswer { status, headers, body } = answer;
-    let record = exchange.record().to_owned();
-    let body = body.recorded_by(exchange);
-    let pieces = if body.is_over() {
-        Pieces::default()
-    } else {
-        response::live(Passing { body, shape, record, phase, _guard: guard })
-    };
-    let mut response = Response::new(pieces);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response
 }
 
 /// A body that passes. Each part of it has the time of an answer to be read.
@@ -174,7 +210,7 @@ struct Passing {
     shape: ErrorShape,
     record: String,
     phase: Phase,
-    _guard: DropGuard,
+    _ends: Ends,
 }
 
 impl Source for Passing {

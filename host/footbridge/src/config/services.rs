@@ -40,6 +40,7 @@ pub(super) struct Service {
     environment: Option<BTreeMap<String, String>>,
     ca_file: Option<PathBuf>,
     allow_private: bool,
+    websocket: bool,
     shape: Option<ErrorShape>,
 }
 
@@ -185,7 +186,7 @@ impl Meaning<'_> {
             secrets,
             authorities,
             allow_private: written.allow_private,
-            rules: Arc::new(ServiceRules { requests, reads, writes }),
+            rules: Arc::new(ServiceRules { requests, reads, writes, websocket: written.websocket }),
             shape: written.shape.unwrap_or(preset.shape),
             usage: preset.usage,
             environment: written.environment.unwrap_or(preset.environment),

@@ -6,6 +6,7 @@ mod heads;
 mod http2;
 mod origin;
 mod tunnels;
+mod websockets;
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, io::Read as _};
 
@@ -43,12 +44,17 @@ const LIMITS: &str = "[limits.services]\nsilence_time = \"2s\"\nrequest_bytes = 
 
 impl Services {
     fn start(policy: &str, more: &str) -> Self {
+        Self::start_with(policy, |_, _| more.to_owned())
+    }
+
+    /// The same; what the configuration says more may name the origin and the file of its authority.
+    fn start_with(policy: &str, more: impl FnOnce(&TlsOrigin, &str) -> String) -> Self {
         let origin = TlsOrigin::start();
         let folder = tempfile::tempdir().unwrap();
         let (authority, other) = (folder.path().join("ca.pem"), folder.path().join("other.pem"));
         fs::write(&authority, &origin.authority).unwrap();
         fs::write(&other, tls(&[]).0).unwrap();
-        let mut text = format!("{LIMITS}{more}\n");
+        let mut text = format!("{LIMITS}{}\n", more(&origin, &authority.display().to_string()));
         for (name, ca, rest) in [
             ("tracker", &authority, "requests = [\"* /**\"]"),
             ("narrow", &authority, "requests = [\"GET /v2/**\", \"POST /v2/issues\"]"),

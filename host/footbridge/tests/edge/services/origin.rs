@@ -142,6 +142,16 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
                 "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-said: {note}\r\ncontent-length: {length}\r\n\r\n{text}"
             ))
         }
+        // The key is that of RFC 6455's example.
+        "/api/websocket" => {
+            let accept = if target.ends_with("?wrong") { "other" } else { "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" };
+            let _begun = say(&format!(
+                "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
+                 sec-websocket-accept: {accept}\r\nsec-websocket-protocol: chat\r\n\r\n"
+            ));
+            while repeats_message(tls).is_ok() {}
+            false
+        }
         // Only who asks for what stands behind a body gets it.
         "/api/trailers" if echo.contains("te: trailers\r\n") => say(&format!(
             "HTTP/1.1 200 OK\r\ntrailer: x-check, x-key, alt-svc\r\ntransfer-encoding: chunked\r\n\r\n\
@@ -227,6 +237,18 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
         }
         _ => say("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"),
     }
+}
+
+/// Says the next short message again; the key where it is asked for.
+fn repeats_message(tls: &mut Tls) -> std::io::Result<()> {
+    let mut head = [0; 6];
+    tls.read_exact(&mut head)?;
+    let mut text = vec![0; usize::from(head[1] & 0x7f)];
+    tls.read_exact(&mut text)?;
+    text.iter_mut().zip(head[2..].iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+    let answer = if text == b"key?" { KEY.as_bytes() } else { &text };
+    tls.write_all(&[&[0x81, u8::try_from(answer.len()).unwrap()], answer].concat())?;
+    tls.flush()
 }
 
 fn wait_until_left(tls: &mut Tls, shared: &Shared) -> bool {

@@ -1,0 +1,144 @@
+//! Requests that become WebSockets: where a service says so, with the real key, and as a call like any other.
+
+use std::io::Read as _;
+
+use serde_json::{Value, json};
+
+use super::{
+    Services,
+    origin::{KEY, TlsOrigin},
+};
+use crate::{
+    bridge::eventually,
+    client::{Answer, Client, head},
+};
+
+/// The key of RFC 6455's example; the origin knows what goes with it.
+const ASKS: [&str; 5] = [
+    "Upgrade: websocket",
+    "Connection: keep-alive, Upgrade",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Extensions: permessage-deflate",
+];
+
+/// A service `second` that takes WebSockets.
+fn services(policy: &str, more: &str) -> Services {
+    let service = |origin: &TlsOrigin, ca: &str| {
+        format!(
+            "[services.second]\nurl = \"https://localhost:{}/api\"\nheader = \"x-api-key\"\ncredential = \"{KEY}\"\n\
+             ca_file = \"{ca}\"\nwebsocket = true\n{more}",
+            origin.port
+        )
+    };
+    Services::start_with(policy, service)
+}
+
+fn begin(services: &Services, path: &str) -> Client {
+    let mut client = services.connect();
+    let key = services.key();
+    let headers: Vec<&str> = ASKS.into_iter().chain([&*key, "Sec-WebSocket-Protocol: chat"]).collect();
+    client.send(head(&format!("GET /s/{path} HTTP/1.1"), &headers));
+    client
+}
+
+fn refused(services: &Services, path: &str) -> Answer {
+    begin(services, path).answer()
+}
+
+/// One that is open.
+fn opened(services: &Services) -> Client {
+    let mut client = begin(services, "second/websocket");
+    let answer = client.head().unwrap().to_ascii_lowercase();
+    assert!(answer.starts_with("http/1.1 101 "), "{answer}");
+    for part in ["upgrade: websocket", "sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=", "-protocol: chat"] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    client
+}
+
+/// A frame of a client, whose mask changes nothing.
+fn say(client: &mut Client, text: &str) {
+    let length = 0x80 | u8::try_from(text.len()).unwrap();
+    client.send([&[0x81, length, 0, 0, 0, 0], text.as_bytes()].concat());
+}
+
+/// The next message.
+fn hear(client: &Client) -> String {
+    let mut head = [0; 2];
+    client.stream().read_exact(&mut head).unwrap();
+    let mut text = vec![0; head[1].into()];
+    client.stream().read_exact(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn outcome(services: &Services) -> Value {
+    eventually(|| services.records.lines().into_iter().find(|line| line["type"] == "outcome"))
+}
+
+#[test]
+fn a_websocket_passes_both_ways_and_is_recorded() {
+    let services = services("open", "");
+    let mut client = opened(&services);
+    let asked = services.origin.received().remove(0).head.to_ascii_lowercase();
+    assert!(asked.contains(&format!("x-api-key: {KEY}")) && asked.contains("sec-websocket-protocol: chat"), "{asked}");
+    assert!(!asked.contains("extensions") && !asked.contains("fbt_"), "{asked}");
+    for text in ["hello", "again"] {
+        say(&mut client, text);
+        assert_eq!(hear(&client), text);
+    }
+    say(&mut client, "key?");
+    assert_eq!(hear(&client), "[redacted]****************");
+    say(&mut client, KEY);
+    assert_eq!(hear(&client), KEY, "an echo tells nothing");
+    client.finish();
+    client.must_end();
+    let intent = services.records.lines().into_iter().find(|line| line["type"] == "intent").unwrap();
+    assert_eq!((&intent["kind"], &intent["name"]), (&json!("http"), &json!("GET /websocket (websocket)")));
+    assert_eq!(intent["effects"], json!(["write", "egress"]));
+    let outcome = outcome(&services);
+    assert_eq!((&outcome["outcome"], &outcome["status"], &outcome["redacted"]), (&json!("ok"), &json!(101), &json!(1)));
+    assert!(outcome["sent"].as_u64() > Some(50) && outcome["received"].as_u64() > Some(50), "{outcome}");
+}
+
+#[test]
+fn who_takes_none_who_does_not_agree_and_who_is_denied_open_none() {
+    let services = services("open", "reads = [\"GET /ticker\"]\n");
+    let none = refused(&services, "tracker/websocket");
+    assert!(none.status == 403 && none.body.contains("websocket = true"), "{none:?}");
+    let other = refused(&services, "second/websocket?wrong");
+    assert!(other.status == 502 && other.json()["error"]["record"].is_string(), "{other:?}");
+    let plain = refused(&services, "second/plain");
+    assert_eq!((plain.status, &*plain.body), (200, "ok"), "an ordinary answer is one");
+    assert_eq!(services.origin.received().len(), 2);
+    let careful = Services::start_with("ask", |origin, ca| {
+        format!(
+            "[services.second]\nurl = \"https://localhost:{}/api\"\nca_file = \"{ca}\"\nwebsocket = true\n",
+            origin.port
+        )
+    });
+    // A GET may be made, and what it would become may not.
+    assert_eq!(careful.ask("GET /s/second/plain", &[], "").status, 200);
+    assert_eq!(refused(&careful, "second/websocket").status, 403);
+    assert_eq!(careful.origin.received().len(), 1);
+}
+
+#[test]
+fn silence_budgets_and_the_end_of_the_harness_end_a_websocket() {
+    let silent = services("open", "");
+    let mut client = opened(&silent);
+    client.must_end();
+    let outcome_of = outcome(&silent);
+    assert!(outcome_of["detail"].as_str().unwrap().contains("nothing passed"), "{outcome_of}");
+    let poor = services("open", "[limits.budget]\nservice_bytes = 40\n");
+    let mut client = opened(&poor);
+    say(&mut client, &"x".repeat(100));
+    client.must_end();
+    assert_eq!(outcome(&poor)["outcome"], "budget_spent");
+    let ended = services("open", "");
+    let mut client = opened(&ended);
+    say(&mut client, "hi");
+    assert_eq!(hear(&client), "hi");
+    drop(ended);
+    client.must_end();
+}

@@ -1,0 +1,213 @@
+//! Bytes that pass both ways until both sides are done: those of a tunnel, and of a request that became a WebSocket.
+//!
+//! States: begun; where a greeting has to come first, greeted; passing, where either side may end its own half first; over.
+//! Each end is an outcome: both sides ended (`ok`), the greeting was another (`refused`), a budget (`budget_spent`), silence,
+//! the end of its time, a broken connection, or the session's end (`unknown`).
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use footbridge_audit::ExchangeRecord;
+use footbridge_calls::{service::OpenExchange, session::Spending};
+use footbridge_core::{limits::ServiceLimits, redact::Redactor};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::greeting::{NotGreeted, greeting};
+
+/// Parts of the time of silence in which it is looked whether anything moved.
+const LOOKS: u32 = 4;
+
+/// The other side of what passes, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Carried<S> {
+    pub(crate) stream: S,
+    /// The host that a greeting has to name, where one has to come first.
+    pub(crate) greets: Option<String>,
+    /// What the client was answered.
+    pub(crate) status: u16,
+    pub(crate) first_byte_ms: u64,
+    pub(crate) limits: ServiceLimits,
+    /// When it ends whatever passes.
+    pub(crate) until: Option<Instant>,
+    pub(crate) spending: Option<Spending>,
+    /// What counts the values that were taken out.
+    pub(crate) redactor: Redactor,
+}
+
+/// Why it ended before both sides were done.
+#[derive(Debug, thiserror::Error)]
+enum CarryEnd {
+    #[error(transparent)]
+    NotGreeted(NotGreeted),
+    #[error("nothing passed for {0:?}")]
+    Silent(Duration),
+    #[error("over the session's budget ({0})")]
+    Spent(&'static str),
+    #[error("it took longer than services.total_time")]
+    TooLong,
+    #[error("a connection broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error("its session, or the harness, ended")]
+    Ended,
+}
+
+impl From<NotGreeted> for CarryEnd {
+    fn from(why: NotGreeted) -> Self {
+        match why {
+            NotGreeted::Broken(error) => Self::Broken(error),
+            other => Self::NotGreeted(other),
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
+    /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
+    pub(crate) async fn carry<C>(mut self, client: C, exchange: OpenExchange, over: impl Future<Output = ()>)
+    where
+        C: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (silence, until) = (self.limits.silence_time, self.until);
+        let mut client = Counted {
+            inner: client,
+            read: Arc::clone(&sent),
+            written: Arc::clone(&received),
+            spending: self.spending.clone(),
+            is_spent: false,
+        };
+        let ended = tokio::select! {
+            ended = self.pass(&mut client) => ended,
+            why = silent(&sent, &received, silence) => Err(why),
+            () = at(until) => Err(CarryEnd::TooLong),
+            () = over => Err(CarryEnd::Ended),
+        };
+        let budget = if self.greets.is_some() { "budget.tunnel_bytes" } else { "budget.service_bytes" };
+        let ended = if client.is_spent { Err(CarryEnd::Spent(budget)) } else { ended };
+        let (word, detail) = match ended {
+            Ok(()) => ("ok", None),
+            Err(why @ CarryEnd::Spent(_)) => ("budget_spent", Some(why.to_string())),
+            Err(why @ CarryEnd::NotGreeted(_)) => ("refused", Some(why.to_string())),
+            Err(why) => ("unknown", Some(why.to_string())),
+        };
+        let passed = ExchangeRecord {
+            status: self.status,
+            sent: sent.load(Ordering::Relaxed),
+            received: received.load(Ordering::Relaxed),
+            first_byte_ms: self.first_byte_ms,
+            redacted: self.redactor.replaced(),
+            ..ExchangeRecord::default()
+        };
+        exchange.close(word, detail, passed);
+    }
+
+    async fn pass<C: AsyncRead + AsyncWrite + Unpin>(&mut self, client: &mut C) -> Result<(), CarryEnd> {
+        if let Some(host) = &self.greets {
+            let greeting = timeout(self.limits.connect_time, greeting(client, host)).await;
+            let greeting = greeting.map_err(|_| CarryEnd::Silent(self.limits.connect_time))??;
+            self.stream.write_all(&greeting).await?;
+        }
+        copy_bidirectional(client, &mut self.stream).await?;
+        Ok(())
+    }
+}
+
+async fn at(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends once nothing has moved for so long.
+async fn silent(sent: &AtomicU64, received: &AtomicU64, silence: Duration) -> CarryEnd {
+    let moved = || (sent.load(Ordering::Relaxed), received.load(Ordering::Relaxed));
+    let (mut before, mut quiet) = (moved(), 0);
+    while quiet < LOOKS {
+        sleep(silence / LOOKS).await;
+        let now = moved();
+        quiet = if now == before { quiet + 1 } else { 0 };
+        before = now;
+    }
+    CarryEnd::Silent(silence)
+}
+
+/// A client's connection, and what was read of it and written to it.
+struct Counted<C> {
+    inner: C,
+    read: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
+    spending: Option<Spending>,
+    /// Whether what passed is more than a budget has.
+    is_spent: bool,
+}
+
+impl<C> Counted<C> {
+    fn spend(&mut self, bytes: usize) -> io::Result<()> {
+        let counted = self.spending.as_ref().map_or(Ok(()), |spending| spending.bytes(bytes));
+        self.is_spent |= counted.is_err();
+        counted.map_err(|_| io::Error::other("over the session's budget"))
+    }
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for Counted<C> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let done = ready!(Pin::new(&mut this.inner).poll_read(cx, buffer));
+        let count = buffer.filled().len() - before;
+        this.read.fetch_add(count as u64, Ordering::Relaxed);
+        Poll::Ready(done.and_then(|()| this.spend(count)))
+    }
+}
+
+impl<C: AsyncWrite + Unpin> AsyncWrite for Counted<C> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let count = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
+        this.written.fetch_add(count as u64, Ordering::Relaxed);
+        this.spend(count)?;
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_counted_from_the_last_byte() {
+        let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (start, silence) = (Instant::now(), Duration::from_secs(40));
+        let talks = async {
+            for _ in 0..10 {
+                sleep(Duration::from_secs(15)).await;
+                received.fetch_add(1, Ordering::Relaxed);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = silent(&sent, &received, silence) => {}
+            () = talks => {}
+        }
+        assert!((190..=210).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    }
+}

@@ -84,6 +84,7 @@ mod tests {
             secrets: Vec::new(),
             authorities: Vec::new(),
             allow_private: false,
+            proxy: None,
             rules: Arc::new(ServiceRules::default()),
             shape: ErrorShape::Plain,
             usage: false,

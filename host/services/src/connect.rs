@@ -1,6 +1,6 @@
 //! Where connections to a service may lead: names are resolved here, and what they lead to is looked at before it is
 //! dialled. A name that answers differently a moment later gains nothing, since the addresses that were looked at are
-//! those that are dialled.
+//! those that are dialled. Where the operator names a proxy, that alone is dialled.
 
 use std::{
     error::Error,
@@ -13,11 +13,11 @@ use std::{
 };
 
 use footbridge_core::public_address::is_public;
-use futures::future::BoxFuture;
+use futures::{TryFutureExt as _, future::BoxFuture};
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
-    client::legacy::connect::{HttpConnector, dns::Name},
+    client::legacy::connect::{HttpConnector, dns::Name, proxy::Tunnel},
     rt::TokioIo,
 };
 use rustls::{ClientConfig, RootCertStore};
@@ -58,6 +58,9 @@ pub enum NoConnection {
     /// Who answered could not prove that it is the service.
     #[error("its certificate is not valid")]
     Certificate,
+    /// The proxy in front of it did not let it through.
+    #[error("the proxy in front of it refused, or does not answer")]
+    Proxy,
     /// Nobody answered there.
     #[error("it does not take connections")]
     Refused,
@@ -134,7 +137,7 @@ impl Service<Name> for Resolver {
 /// Connects to one service: resolved, checked, dialled and, but for loopback, encrypted within a time.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: HttpsConnector<HttpConnector<Resolver>>,
+    inner: HttpsConnector<Way>,
     time: Duration,
 }
 
@@ -158,14 +161,12 @@ impl Connector {
         time: Duration,
         protocols: Protocols,
     ) -> Result<Self, rustls::Error> {
-        let mut tcp = tcp(Resolver { lookup, allow_private: spec.allow_private });
-        tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(time));
+        let way = Way::to(spec, lookup, time);
         let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(spec)?).https_or_http();
         let https = https.enable_http1();
         let inner = match protocols {
-            Protocols::All => https.enable_http2().wrap_connector(tcp),
-            Protocols::Http1 => https.wrap_connector(tcp),
+            Protocols::All => https.enable_http2().wrap_connector(way),
+            Protocols::Http1 => https.wrap_connector(way),
         };
         Ok(Self { inner, time })
     }
@@ -176,9 +177,56 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const ASKED_AGAIN: Duration = Duration::from_secs(10);
 const ASKED: u32 = 3;
 
+/// The way to one origin, or to the hosts of tunnels.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// It is dialled.
+    Direct(HttpConnector<Resolver>),
+    /// A proxy is dialled, and asked for it.
+    Proxy(Tunnel<HttpConnector<Resolver>>),
+}
+
+impl Way {
+    pub(crate) fn to(spec: &ServiceSpec, lookup: Arc<dyn Lookup>, time: Duration) -> Self {
+        let Some(proxy) = &spec.proxy else {
+            return Self::Direct(tcp(Resolver { lookup, allow_private: spec.allow_private }, time));
+        };
+        let tunnel = Tunnel::new(proxy.address.clone(), tcp(Resolver { lookup, allow_private: true }, time));
+        Self::Proxy(match &proxy.credential {
+            Some(credential) => tunnel.with_auth(credential.clone()),
+            None => tunnel,
+        })
+    }
+}
+
+impl Service<Uri> for Way {
+    type Response = TokioIo<TcpStream>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        match self {
+            Self::Direct(tcp) => tcp.poll_ready(cx).map_err(Into::into),
+            Self::Proxy(tunnel) => tunnel.poll_ready(cx).map_err(Into::into),
+        }
+    }
+
+    fn call(&mut self, address: Uri) -> Self::Future {
+        match self {
+            Self::Direct(tcp) => Box::pin(tcp.call(address).map_err(Into::into)),
+            Self::Proxy(tunnel) => Box::pin(tunnel.call(address).map_err(|error| {
+                tracing::debug!(%error, "a proxy");
+                NoConnection::Proxy.into()
+            })),
+        }
+    }
+}
+
 /// Connections of TCP, which are noticed to be gone where nobody says so.
-fn tcp(resolver: Resolver) -> HttpConnector<Resolver> {
+fn tcp(resolver: Resolver, time: Duration) -> HttpConnector<Resolver> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(time));
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
     tcp.set_keepalive_interval(Some(ASKED_AGAIN));
@@ -187,10 +235,10 @@ fn tcp(resolver: Resolver) -> HttpConnector<Resolver> {
 }
 
 /// A connection to a host and port, whose address was looked at.
-pub(crate) async fn connected(resolver: Resolver, authority: &str, time: Duration) -> Result<TcpStream, NoConnection> {
+pub(crate) async fn connected(mut way: Way, authority: &str, time: Duration) -> Result<TcpStream, NoConnection> {
     let address = format!("http://{authority}").parse().map_err(|_| NoConnection::Name)?;
-    let connected = timeout(time, tcp(resolver).call(address)).await.map_err(|_| NoConnection::TooSlow)?;
-    Ok(connected.map_err(|error| NoConnection::of(&error))?.into_inner())
+    let connected = timeout(time, way.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
+    Ok(connected.map_err(|error| NoConnection::of(&*error))?.into_inner())
 }
 
 /// What is trusted: one's own authority where one is named, and else the system's.

@@ -2,7 +2,7 @@
 //!
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
-//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `client` how they are kept, `request` and `answer`
+//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `proxy` what may be on the way, `client` how they are kept, `request` and `answer`
 //! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
 //! model's use, and `events` where one that has to end early may. `tunnel` opens
 //! connections to allowed hosts, which are a service of the name [`TUNNELS`], `greeting` reads what has to come first in
@@ -24,6 +24,7 @@ mod environment;
 mod events;
 mod greeting;
 mod preset;
+mod proxy;
 mod request;
 mod services;
 mod shape;
@@ -40,6 +41,7 @@ pub use credential::Credential;
 pub use environment::environment;
 pub use footbridge_core::service::TUNNELS;
 pub use preset::{PRESETS, Preset};
+pub use proxy::{BadProxy, ServiceProxy};
 pub use request::{Parcel, credentials};
 pub use services::{HostCheck, Services};
 pub use shape::{ErrorShape, Said};

@@ -40,7 +40,7 @@ use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
     client::builder,
-    connect::{Connector, Lookup, NoConnection, Protocols, Resolver, SystemLookup, connected},
+    connect::{Connector, Lookup, NoConnection, Protocols, SystemLookup, Way, connected},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
@@ -79,8 +79,8 @@ pub struct HostCheck {
 
 /// Whether a host of tunnels takes connections.
 async fn reachable(services: &Services, authority: &str) -> Result<(), NoConnection> {
-    let resolver = services.resolver(TUNNELS).ok_or(NoConnection::Name)?;
-    connected(resolver, authority, services.0.limits.connect_time).await.map(drop)
+    let way = services.way(TUNNELS).ok_or(NoConnection::Name)?;
+    connected(way, authority, services.0.limits.connect_time).await.map(drop)
 }
 
 impl Services {
@@ -159,10 +159,10 @@ impl Services {
         connector.call(address).await.map(drop).map_err(|error| NoConnection::of(&*error))
     }
 
-    /// What resolves the names that a service leads to.
-    pub(crate) fn resolver(&self, name: &str) -> Option<Resolver> {
-        let allow_private = self.get(name)?.spec.allow_private;
-        Some(Resolver { lookup: Arc::clone(&self.0.lookup), allow_private })
+    /// The way to what a service leads to.
+    pub(crate) fn way(&self, name: &str) -> Option<Way> {
+        let service = self.get(name)?;
+        Some(Way::to(&service.spec, Arc::clone(&self.0.lookup), self.0.limits.connect_time))
     }
 
     /// The shape of errors that clients of a service expect.

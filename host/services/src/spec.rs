@@ -6,7 +6,7 @@ use footbridge_core::{names::ServerName, public_address::is_public, secret::Secr
 use http::{HeaderName, HeaderValue, Uri, uri::PathAndQuery};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-use crate::shape::ErrorShape;
+use crate::{proxy::ServiceProxy, shape::ErrorShape};
 
 /// A service.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub struct ServiceSpec {
     pub authorities: Vec<CertificateDer<'static>>,
     /// Whether its name may lead to a private address.
     pub allow_private: bool,
+    /// The proxy that connections to it go through.
+    pub proxy: Option<ServiceProxy>,
     /// What may be asked of it.
     pub rules: Arc<ServiceRules>,
     /// The shape of errors that its clients expect.
@@ -50,6 +52,7 @@ impl PartialEq for ServiceSpec {
             && self.credential == other.credential
             && self.authorities == other.authorities
             && self.allow_private == other.allow_private
+            && self.proxy == other.proxy
             && format!("{:?}", self.rules) == format!("{:?}", other.rules)
             && (self.shape, self.usage) == (other.shape, other.usage)
             && (&self.environment, &self.git) == (&other.environment, &other.git)

@@ -27,7 +27,7 @@ use tokio::{
 
 use crate::{
     carried::Carried,
-    connect::{NoConnection, Resolver, connected},
+    connect::{NoConnection, Way, connected},
     services::Services,
 };
 
@@ -55,13 +55,13 @@ impl Forward for Tunnels {
     fn send(&self, outgoing: Outgoing, (): ()) -> BoxFuture<'_, Result<Tunnel, Outcome>> {
         Box::pin(async move {
             let gone = Outcome::not_offered(outgoing.server());
-            let Some(resolver) = self.0.resolver(outgoing.server().as_str()) else { return Err(gone) };
+            let Some(way) = self.0.way(outgoing.server().as_str()) else { return Err(gone) };
             let limits: Arc<Limits> = outgoing.limits();
             let spending = outgoing.spending().cloned();
             let (_, request) = outgoing.into_parts();
             let OutgoingRequest::Service(call) = request else { return Err(gone) };
             let authority = call.path().as_written().trim_start_matches('/').to_owned();
-            let tunnel = opened(resolver, &authority, &limits.services).await;
+            let tunnel = opened(way, &authority, &limits.services).await;
             tunnel.map(|carried| Tunnel(Carried { spending, ..carried })).map_err(|why| {
                 tracing::warn!(%authority, %why, "no tunnel");
                 Outcome::NotSent(NotSent::Unavailable(format!(
@@ -72,13 +72,9 @@ impl Forward for Tunnels {
     }
 }
 
-async fn opened(
-    resolver: Resolver,
-    authority: &str,
-    limits: &ServiceLimits,
-) -> Result<Carried<TcpStream>, NoConnection> {
+async fn opened(way: Way, authority: &str, limits: &ServiceLimits) -> Result<Carried<TcpStream>, NoConnection> {
     let since = Instant::now();
-    let stream = connected(resolver, authority, limits.connect_time).await?;
+    let stream = connected(way, authority, limits.connect_time).await?;
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).to_owned();
     Ok(Carried {
         stream,

@@ -16,7 +16,9 @@ use footbridge_core::{
     service::{RequestPattern, ServiceRules},
     settings_file::{File, Mistake},
 };
-use footbridge_services::{Credential, ErrorShape, Preset, ServiceOrigin, ServiceSpec, TUNNELS, authorities};
+use footbridge_services::{
+    Credential, ErrorShape, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS, authorities,
+};
 use serde::Deserialize;
 
 use super::{
@@ -39,6 +41,7 @@ pub(super) struct Service {
     writes: Vec<String>,
     environment: Option<BTreeMap<String, String>>,
     ca_file: Option<PathBuf>,
+    proxy: Option<String>,
     allow_private: bool,
     websocket: bool,
     shape: Option<ErrorShape>,
@@ -51,6 +54,7 @@ pub(super) struct WrittenTunnels {
     allow: Vec<String>,
     plain: Vec<String>,
     allow_private: bool,
+    proxy: Option<String>,
 }
 
 /// What the files say of services.
@@ -174,6 +178,13 @@ impl Meaning<'_> {
         let reads = self.patterns("reads", &written.reads).into_iter().chain(preset.reads).collect();
         let writes = self.patterns("writes", &written.writes);
         let authorities = self.authorities(written.ca_file.as_deref());
+        let proxy = self.proxy(&["services", &self.name.clone(), "proxy"], written.proxy.as_deref());
+        if proxy.is_some() && origin.as_ref().is_some_and(|origin| origin.root().starts_with("http:")) {
+            self.wrong(
+                "proxy",
+                "an origin without TLS is at a loopback address, which no proxy leads to: leave it out",
+            );
+        }
         if self.mistakes.len() > before {
             return None;
         }
@@ -186,6 +197,7 @@ impl Meaning<'_> {
             secrets,
             authorities,
             allow_private: written.allow_private,
+            proxy,
             rules: Arc::new(ServiceRules { requests, reads, writes, websocket: written.websocket }),
             shape: written.shape.unwrap_or(preset.shape),
             usage: preset.usage,
@@ -207,6 +219,7 @@ impl Meaning<'_> {
                 }
             }
         }
+        let through = self.proxy(&["tunnels", "proxy"], written.proxy.as_deref());
         let proxy = |name: &str| [(name.to_owned(), PROXY.to_owned()), (name.to_lowercase(), PROXY.to_owned())];
         let used = [("HTTPS_PROXY", &written.allow), ("HTTP_PROXY", &written.plain)];
         let mut environment: BTreeMap<String, String> =
@@ -221,6 +234,7 @@ impl Meaning<'_> {
             secrets: Vec::new(),
             authorities: Vec::new(),
             allow_private: written.allow_private,
+            proxy: through,
             rules: Arc::new(ServiceRules { requests: Some(requests), ..ServiceRules::default() }),
             shape: ErrorShape::default(),
             usage: false,
@@ -256,6 +270,14 @@ impl Meaning<'_> {
         };
         let url = self.reader.text(url).map_err(|error| self.wrong("url", error)).ok()?;
         ServiceOrigin::read(url.expose(), allow_private).map_err(|error| self.wrong("url", error)).ok()
+    }
+
+    /// A proxy, whose address may hold a secret.
+    fn proxy(&mut self, keys: &[&str], written: Option<&str>) -> Option<ServiceProxy> {
+        let text = self.reader.text(written?).map_err(|error| error.to_string());
+        let read = text.and_then(|text| ServiceProxy::read(text.expose()).map_err(|error| error.to_string()));
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        read.map_err(|what| self.mistakes.push(self.file.mistake(&keys, what))).ok()
     }
 
     fn credential(&mut self, written: &Service, preset: &Preset) -> Option<Credential> {
@@ -389,6 +411,12 @@ mod tests {
                 "[services.a]\nurl = \"https://a.test\"\nrequests = [\"/v1\"]",
                 "services.a.requests: \"/v1\" is no pattern",
             ),
+            ("[services.a]\nurl = \"https://a.test\"\nproxy = \"p.test:1\"", "services.a.proxy: not an http: address"),
+            (
+                "[services.a]\nurl = \"http://127.0.0.1:1\"\nproxy = \"http://p.test:1\"",
+                "services.a.proxy: an origin without TLS",
+            ),
+            ("[tunnels]\nproxy = \"https://p.test\"", "tunnels.proxy: not an http: address"),
             ("[services.a]\nurl = \"https://a.test\"\nca_file = \"/none.pem\"", "services.a.ca_file: /none.pem"),
         ] {
             let all: Vec<String> = found(text).mistakes.iter().map(ToString::to_string).collect();

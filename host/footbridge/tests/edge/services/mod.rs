@@ -5,6 +5,7 @@ mod guesses;
 mod heads;
 mod http2;
 mod origin;
+mod proxies;
 mod tunnels;
 mod websockets;
 
@@ -54,7 +55,8 @@ impl Services {
         let (authority, other) = (folder.path().join("ca.pem"), folder.path().join("other.pem"));
         fs::write(&authority, &origin.authority).unwrap();
         fs::write(&other, tls(&[]).0).unwrap();
-        let mut text = format!("{LIMITS}{}\n", more(&origin, &authority.display().to_string()));
+        let more = more(&origin, &authority.display().to_string());
+        let mut text = format!("{LIMITS}{more}\n");
         for (name, ca, rest) in [
             ("tracker", &authority, "requests = [\"* /**\"]"),
             ("narrow", &authority, "requests = [\"GET /v2/**\", \"POST /v2/issues\"]"),
@@ -69,11 +71,10 @@ impl Services {
             .unwrap();
         }
         let (port, ca, plain) = (origin.port, authority.display(), tunnels::plain_origin());
-        writeln!(
-            text,
-            "[tunnels]\nallow = [\"localhost:{port}\"]\nplain = [\"localhost:{plain}\"]\nallow_private = true"
-        )
-        .unwrap();
+        if !more.contains("[tunnels]") {
+            let allowed = format!("allow = [\"localhost:{port}\"]\nplain = [\"localhost:{plain}\"]");
+            writeln!(text, "[tunnels]\n{allowed}\nallow_private = true").unwrap();
+        }
         writeln!(
             text,
             "[services.model]\npreset = \"anthropic\"\nurl = \"https://localhost:{port}/api\"\ncredential = \"{KEY}\"\n\

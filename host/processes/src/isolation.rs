@@ -28,7 +28,7 @@ use crate::refusal::{StartRefusal, Step};
 use crate::sys;
 use filter::Nesting;
 pub(crate) use identity::map as map_identity;
-pub(crate) use mounts::{can_cover, cover};
+pub(crate) use mounts::{can_cover, cover, of_the_machine};
 
 /// What is to be done, as the keeper is told.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,10 +7,10 @@
 //! What this process may not reach, with its capabilities still in hand, the command may not reach either: it is
 //! passed over.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, read_dir};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -25,8 +25,19 @@ use crate::sys;
 /// The devices of a private /dev.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Parts of /proc that act on the whole machine. They can be written where the user is root outside.
-const OF_THE_MACHINE: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
+/// What of /proc is no process and might be written: it is of the whole machine. Who is root outside may write to it
+/// without any capability, and ordinary users to some of it. Whatever a kernel has more of is among it.
+pub(crate) fn of_the_machine() -> Vec<PathBuf> {
+    let may_be_written = |path: &PathBuf| {
+        let is_process = path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
+        let found = path.symlink_metadata().ok().filter(|_| !is_process);
+        found.is_some_and(|meta| meta.is_dir() || (meta.is_file() && meta.mode() & 0o222 != 0))
+    };
+    let mut all: Vec<PathBuf> = read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    all.retain(may_be_written);
+    all.sort();
+    all
+}
 
 /// Keeps mounts made here from showing outside.
 pub(super) fn cut_off() -> Result<(), StartRefusal> {
@@ -157,7 +168,7 @@ fn made(path: &Path, folder: bool) -> Result<Held, StartRefusal> {
 /// /proc shows only the sandbox's processes, and what acts on the machine only to be read.
 fn mount_own_proc() -> Result<(), StartRefusal> {
     mount_plain(Some("proc"), Path::new("/proc"), None, closed()).map_err(StartRefusal::at(Step::Proc))?;
-    for held in OF_THE_MACHINE.iter().filter_map(|path| try_open(Path::new(path)).ok()) {
+    for held in of_the_machine().iter().filter_map(|path| try_open(path).ok()) {
         let copy = sys::copy_of_mount(&held.fd).map_err(StartRefusal::at(Step::Proc))?;
         sys::make_read_only(&copy, true).map_err(StartRefusal::at(Step::Proc))?;
         sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Proc))?;

@@ -11,11 +11,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::files::is_kernels;
 use super::{FilterError, Nesting, filter_bytes};
 use crate::file_plan::{FileAccess, FilePlan, FileStep};
+use crate::isolation::of_the_machine;
 use crate::keeper::{Kept, KeptCommand};
 use crate::refusal::namespaces_hint;
 
@@ -73,7 +74,7 @@ pub fn command(
     let mut args = Words::default();
     args.add(["--unshare-all", "--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--seccomp"]);
     args.add([filter_number.to_string()]);
-    files(&mut args, plan, place.layer);
+    files(&mut args, plan, place.layer, &of_the_machine());
     args.add(["--chdir".as_ref(), place.folder.as_os_str()]);
     args.add(["--".as_ref(), plan.program.as_os_str(), "--ready-fd".as_ref()]);
     args.add([ready_number.to_string()]);
@@ -86,8 +87,12 @@ pub fn command(
 }
 
 /// Later mounts cover earlier ones, so the order is the meaning.
-fn files(args: &mut Words, plan: &FilePlan, layer: &Path) {
+fn files(args: &mut Words, plan: &FilePlan, layer: &Path, machine: &[PathBuf]) {
     args.add(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    // Its own rules for these leave root what has no capability in its way.
+    for path in machine {
+        args.mount("--ro-bind", path.as_os_str(), path.as_os_str());
+    }
     for FileStep { path, access, from } in &plan.steps {
         match access {
             FileAccess::Empty | FileAccess::Private => args.add(["--tmpfs".as_ref(), path.as_os_str()]),
@@ -148,12 +153,12 @@ mod tests {
             Vec::new(),
         );
         let mut args = Words::default();
-        files(&mut args, &plan, Path::new("/layer"));
+        files(&mut args, &plan, Path::new("/layer"), &["/proc/sys".into()]);
         let words: Vec<&str> = args.0.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(
             words.join(" "),
-            "--ro-bind / / --dev /dev --proc /proc --dev-bind /dev/dri /dev/dri --bind /layer /h \
-             --ro-bind /empty /proc/version --bind /h/work /h/work --tmpfs /run --ro-bind /run/s /run/s --tmpfs /tmp \
+            "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys --dev-bind /dev/dri /dev/dri \
+             --bind /layer /h --ro-bind /empty /proc/version --bind /h/work /h/work --tmpfs /run --ro-bind /run/s /run/s --tmpfs /tmp \
              --remount-ro /run"
         );
     }

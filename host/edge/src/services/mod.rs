@@ -133,9 +133,10 @@ impl ServiceFront<'_> {
             }
             ServiceBody::Passes(body) => {
                 let body = body.recorded_by(exchange);
-                match body.is_over() {
-                    true => Pieces::default(),
-                    false => response::live(Passing { body, shape, record, phase: upgrade.phase, _ends: ends }),
+                if body.is_over() {
+                    Pieces::default()
+                } else {
+                    response::live(Passing { body, shape, record, phase: upgrade.phase, _ends: ends })
                 }
             }
         };

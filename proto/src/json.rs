@@ -20,7 +20,7 @@ use std::{
 
 use serde_json::Value;
 
-pub use tokens::{Part, Scanner, Tokens};
+pub use tokens::{Part, Scanner, Tokens, value_bytes};
 
 /// Deepest nesting of a request body.
 pub const MAX_BODY_DEPTH: usize = 128;

@@ -18,6 +18,7 @@ pub mod cause;
 mod close;
 pub mod decide;
 pub mod events;
+pub mod low_threads;
 pub mod operator;
 pub mod pause;
 pub mod pins;

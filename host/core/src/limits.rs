@@ -84,7 +84,7 @@ pub struct EdgeLimits {
     /// Bytes held for bodies, lines and results, in all.
     #[serde(deserialize_with = "size")]
     pub held_bytes: usize,
-    /// Bytes of arguments parsed into values at a time: a value costs up to 35 times its text.
+    /// Bytes of arguments parsed into values at a time, which then may take 36 times as much; what takes more counts more.
     #[serde(deserialize_with = "size")]
     pub parsed_bytes: usize,
     /// How long a wrong token waits for its answer.

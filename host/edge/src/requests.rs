@@ -212,7 +212,7 @@ impl Requests {
         }
     }
 
-    /// Reads a body. A large one is read beside the workers, so that it keeps nobody else waiting.
+    /// Reads a body. A large one is read beside the workers and behind them, so that it keeps nobody else waiting.
     ///
     /// The turns and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
     async fn read(
@@ -230,11 +230,11 @@ impl Requests {
         // Never closed; and without a turn it would only be slower.
         let turn = Arc::clone(&self.shared.large_bodies).acquire_owned().await;
         let (dialect, session) = (Arc::clone(dialect), Arc::clone(&self.session));
-        let read = tokio::task::spawn_blocking(move || {
+        let read = move || {
             let _turns = (own, turn);
             (dialect.read(Asked { head: &head, body: &body, depth, session: &session }), held)
-        });
-        read.await.map_err(|_| Refusal::Unreadable)
+        };
+        self.shared.stages.resolver.threads().run(read).await.ok_or(Refusal::Unreadable)
     }
 
     async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {

@@ -48,26 +48,35 @@ pub(crate) async fn within(
     Ok(join_all(asked).await.into_iter().flatten().collect())
 }
 
-/// The tools that have any of the words. It is looked for beside the workers, and one search of a session at a time:
-/// there may be megabytes of descriptions.
+/// What is looked for.
+pub(crate) struct Sought {
+    pub(crate) query: String,
+    /// The most tools.
+    pub(crate) limit: usize,
+    /// Whether each comes with its definition.
+    pub(crate) full: bool,
+}
+
+/// The tools that have any of the words. It is looked for beside the workers and behind them, and one search of a session at a
+/// time: there may be megabytes of descriptions.
 pub(crate) async fn tools(
+    stages: &Stages,
     principal: &Principal,
-    query: String,
     within: Vec<Visible>,
-    limit: usize,
-    full: bool,
+    sought: Sought,
 ) -> Result<Vec<FoundTool>, Failure> {
+    let Sought { query, limit, full } = sought;
     let turn = principal.session().turn().await;
     let rules = principal.session().rules();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = move || {
         let _turn = turn;
         let mut found = best(&query, &within, limit);
         if full {
             found.iter_mut().for_each(|tool| add_definition(tool, &within, &rules));
         }
         found
-    });
-    work.await.map_err(|_| Cause::Internal(Broken::Searching).into())
+    };
+    stages.resolver.threads().run(work).await.ok_or_else(|| Cause::Internal(Broken::Searching).into())
 }
 
 /// What stands for the description of a tool that is not what was pinned: nobody read the one that it has now.

@@ -301,7 +301,11 @@ fn bad_arguments(label: &str, why: &BadArguments) -> String {
         BadArguments::TooCostly => {
             format!("Checking these arguments for \"{label}\" against its schema would cost too much")
         }
-        BadArguments::TooLarge => format!("Arguments for \"{label}\" are over the limit"),
+        BadArguments::TooLarge => {
+            format!(
+                "Arguments for \"{label}\" are over the limit: as values they take too much memory; send fewer at a time"
+            )
+        }
     }
 }
 

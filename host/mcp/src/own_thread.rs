@@ -6,11 +6,10 @@
 
 use std::{io, sync::Arc};
 
+use footbridge_processes::priority::give_way;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How much later than others it gets a processor, where others want it too: 19 would be last of all.
-const NICE: i32 = 10;
 /// Threads that look names up.
 const LOOKUPS: usize = 2;
 
@@ -29,10 +28,7 @@ impl OwnThread {
     pub(super) fn start() -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).max_blocking_threads(LOOKUPS).thread_name("http").enable_all();
-        // Without it, it is one thread among others.
-        builder.on_thread_start(|| {
-            let _last = rustix::process::setpriority_process(None, NICE);
-        });
+        builder.on_thread_start(give_way);
         Ok(Self(Arc::new(Running(Some(builder.build()?)))))
     }
 

@@ -11,6 +11,7 @@ mod file_plan;
 mod isolation;
 pub mod keeper;
 pub mod launch;
+pub mod priority;
 pub mod process;
 pub mod pty;
 mod refusal;

@@ -82,6 +82,33 @@ impl Scanner {
     }
 }
 
+/// What a value takes besides its text, wherever it is: 72 bytes.
+const VALUE: usize = 72;
+/// What the first item of a list takes besides: room for four of them.
+const LIST: usize = 250;
+/// What the first member of an object takes besides: room for three of them, and a table of their names.
+const OBJECT: usize = 320;
+/// What the name of a member takes besides its text.
+const MEMBER: usize = 40;
+/// What a string takes besides its text.
+const STRING: usize = 32;
+
+/// How many bytes a text takes as a [`serde_json::Value`], about: from twice its length, where it is one long string, to a
+/// hundred times that, where it is lists with one item each.
+#[must_use]
+pub fn value_bytes(text: &str) -> usize {
+    let mut scanner = Scanner::default();
+    let of = |byte: &u8| match (scanner.step(*byte), byte) {
+        (Part::Open, b'[') => LIST,
+        (Part::Open, _) => OBJECT,
+        (Part::Comma, _) => VALUE,
+        (Part::Colon, _) => MEMBER,
+        (Part::StringStart, _) => STRING,
+        _ => 0,
+    };
+    2 * text.len() + VALUE + text.as_bytes().iter().map(of).sum::<usize>()
+}
+
 /// The tokens of a text one after the other: what kind each is of, and where it is. A string is one token, with its
 /// quotes, and its kind is [`Part::StringStart`].
 #[derive(Debug, Clone)]
@@ -150,6 +177,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// What the lists of a value and all in them take, by the room that they have.
+    fn in_lists(value: &serde_json::Value) -> usize {
+        match value {
+            serde_json::Value::Array(items) => items.capacity() * VALUE + items.iter().map(in_lists).sum::<usize>(),
+            serde_json::Value::String(text) => text.capacity(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn what_a_text_takes_as_a_value_is_told_by_its_tokens() {
+        assert_eq!(size_of::<serde_json::Value>(), VALUE);
+        let lists = |of: &str| format!("[{}]", vec![of; 1 << 13].join(","));
+        for text in [lists("[0]"), lists("0"), lists("[12.5,47.1]"), lists(r#"[["a"],["b"]]"#)] {
+            let (taken, told) = (in_lists(&serde_json::from_str(&text).unwrap()), value_bytes(&text));
+            assert!(told * 5 / 4 >= taken && told < 2 * taken + 8 * text.len(), "{}: {taken} {told}", &text[..20]);
+        }
+        assert!(value_bytes(&format!("[\"{}\"]", "[{:,".repeat(1000))) < 2 * 4000 + 1000, "a text is no tokens");
+        assert!(value_bytes(&lists(r#"{"a":1}"#)) > (1 << 13) * 400);
+    }
 
     #[test]
     fn tokens_are_whole_and_spaces_are_none() {

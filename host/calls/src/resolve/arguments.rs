@@ -26,8 +26,8 @@ use footbridge_core::{
 const MAX_NUMBER: usize = 60;
 
 impl Resolver {
-    /// Reads the arguments of a call: what may take long beside the workers, one of a session at a time, and no more
-    /// of them at a time than leave a processor to others.
+    /// Reads the arguments of a call: what may take long beside the workers and behind them, one of a session at a time,
+    /// no more of them at a time than leave a processor to others, and none that would take too much as values.
     pub(super) async fn read_arguments(
         &self,
         principal: &Principal,
@@ -40,17 +40,20 @@ impl Resolver {
             return read(text);
         }
         let own = principal.session().turn().await;
-        let too_large = |_| Cause::Arguments { server, name: name.to_owned(), why: BadArguments::TooLarge };
-        let parsed = self.parsing.wait(text.len()).await.map_err(too_large)?;
         // Never closed; and without a place it would only be slower.
         let place = Arc::clone(&self.at_once).acquire_owned().await;
-        let text = text.to_owned();
+        let text: Arc<str> = text.into();
+        let counted = Arc::clone(&text);
         // The turn and the bytes go with the work: it goes on when the client leaves, and so does what it takes.
-        let work = tokio::task::spawn_blocking(move || {
+        let count = move || (json::value_bytes(&counted), own, place);
+        let (bytes, own, place) = self.threads.run(count).await.ok_or(Cause::Internal(Broken::Reading))?;
+        let too_large = |_| Cause::Arguments { server, name: name.to_owned(), why: BadArguments::TooLarge };
+        let parsed = self.parsing.wait(bytes).await.map_err(too_large)?;
+        let work = move || {
             let _taken = (own, parsed, place);
             read(&text)
-        });
-        work.await.unwrap_or(Err(Cause::Internal(Broken::Reading)))
+        };
+        self.threads.run(work).await.unwrap_or(Err(Cause::Internal(Broken::Reading)))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
     auth::Principal,
     catalogue::{Visible, no_such_resource},
     catalogues::Catalogues,
+    low_threads::LowThreads,
     request::OutgoingRequest,
     session::{OverLimit, Place},
 };
@@ -155,12 +156,16 @@ impl Unresolved {
     }
 }
 
+/// How many times as much as its text a value is reckoned to take in the limit of what is parsed at a time.
+const AS_VALUE: usize = 36;
+
 /// What this stage looks things up in, and by which limits.
 #[derive(Debug, Clone)]
 pub struct Resolver {
     catalogues: Catalogues,
     limits: CallLimits,
     parsing: Budget,
+    threads: LowThreads,
     /// Compiled schemas of all servers.
     schemas: Arc<KeptSchemas>,
     /// Places for what may take long.
@@ -168,7 +173,8 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver over these catalogues; `parsed_bytes` is how many bytes of arguments are values at a time.
+    /// A resolver over these catalogues; `parsed_bytes` is how many bytes of arguments are values at a time, where a value
+    /// takes [`AS_VALUE`] times its text.
     #[must_use]
     pub fn new(catalogues: Catalogues, limits: CallLimits, parsed_bytes: usize) -> Self {
         // One processor is left for whatever is quick.
@@ -176,10 +182,17 @@ impl Resolver {
         Self {
             catalogues,
             limits,
-            parsing: Budget::new(parsed_bytes),
+            parsing: Budget::new(parsed_bytes.saturating_mul(AS_VALUE)),
+            threads: LowThreads::new(),
             schemas: Arc::default(),
             at_once: Arc::new(Semaphore::new(places)),
         }
+    }
+
+    /// Where what guests can make take long is done.
+    #[must_use]
+    pub fn threads(&self) -> &LowThreads {
+        &self.threads
     }
 
     /// Finds what a request names, and checks its arguments.

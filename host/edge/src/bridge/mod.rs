@@ -23,7 +23,7 @@ use crate::{
         response::{self, Pieces},
     },
     json_rpc::RpcAnswer,
-    search,
+    search::{self, Sought},
 };
 use answers::RpcEncoder;
 use footbridge_calls::{auth::Principal, call::Stages};
@@ -78,7 +78,8 @@ async fn list(stages: Arc<Stages>, principal: Principal, listing: Listing, wait:
         Listing::Resources { server } => listings::resources(stages, principal, &server).await,
         Listing::Search { query, server, limit, full } => {
             let within = search::within(stages, principal, server.as_deref(), wait).await?;
-            Ok(raw(&FoundTools { tools: search::tools(principal, query, within, limit, full).await? }))
+            let tools = search::tools(stages, principal, within, Sought { query, limit, full }).await?;
+            Ok(raw(&FoundTools { tools }))
         }
         Listing::Prompts { server } => listings::prompts(stages, principal, &server).await,
         Listing::Templates { server } => listings::templates(stages, principal, &server).await,

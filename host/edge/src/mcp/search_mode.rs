@@ -12,7 +12,7 @@ use super::{endpoint::Endpoint, names, request::McpCall, route};
 use crate::{
     dialect::{Found, Lookup},
     json_rpc::required,
-    search,
+    search::{self, Sought},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -122,7 +122,7 @@ async fn found(
     wait: Duration,
 ) -> Found {
     let within = endpoint.seen(stages, principal, wait).await?;
-    let found = search::tools(principal, query, within, limit, false).await?;
+    let found = search::tools(stages, principal, within, Sought { query, limit, full: false }).await?;
     let joined = endpoint.server.is_none();
     let tools = found.into_iter().map(|found| {
         let server = found.server.parse().ok().filter(|_| joined);

@@ -1,0 +1,72 @@
+//! Threads for what guests can make take long: reading what is large, checking it, searching. They get a processor
+//! behind all others, and there are few of them: whoever waits for a worker of the runtime does not wait for what
+//! another guest sent, on a machine with two processors neither.
+
+use std::{sync::Arc, thread::available_parallelism};
+
+use footbridge_processes::priority::give_way;
+use tokio::runtime::{Builder, Runtime};
+
+/// The threads. Clones are the same; they end with the last of them.
+#[derive(Debug, Clone)]
+pub struct LowThreads(Arc<Running>);
+
+/// None where there is no runtime to be had: then it is done beside the workers, by threads like others.
+#[derive(Debug)]
+struct Running(Option<Runtime>);
+
+impl LowThreads {
+    /// None of them is started before there is work.
+    #[must_use]
+    pub fn new() -> Self {
+        let count = available_parallelism().map_or(2, std::num::NonZero::get) + 2;
+        let mut builder = Builder::new_current_thread();
+        builder.max_blocking_threads(count).thread_name("low").on_thread_start(give_way);
+        Self(Arc::new(Running(builder.build().ok())))
+    }
+
+    /// Carries work out there, after what came before it. It goes on when nobody waits for it any more. None if it
+    /// panicked.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let running = match &self.0.0 {
+            Some(runtime) => runtime.spawn_blocking(work),
+            None => tokio::task::spawn_blocking(work),
+        };
+        running.await.ok()
+    }
+}
+
+impl Default for LowThreads {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Nobody waits for what still runs there.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How nice this thread is: the 19th field of its line, behind a name that ends with a bracket.
+    fn nice() -> String {
+        let line = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        line.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn work_is_done_behind_all_others_and_a_panic_ends_only_itself() {
+        let (threads, own) = (LowThreads::new(), nice());
+        let there = threads.run(nice).await.unwrap();
+        assert!(there.parse::<i32>().unwrap() > own.parse().unwrap() && nice() == own, "{there} {own}");
+        assert_eq!(threads.run(|| -> usize { panic!("on purpose") }).await, None);
+        assert_eq!(threads.run(|| 7).await, Some(7));
+    }
+}

@@ -1,5 +1,7 @@
 //! The many spellings of a URI or path, and the one in which those that servers take for the same are compared.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// Characters of a pattern that do not stand for themselves.
 pub(super) const META: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
@@ -109,6 +111,54 @@ pub(crate) fn with_lower_authority(text: &str) -> String {
         None => colon,
     };
     text[..end].to_ascii_lowercase() + &text[end..]
+}
+
+/// Whether a URI begins so that every reader takes the same scheme and host from it. What has no scheme is a path.
+pub(super) fn has_plain_start(text: &str) -> bool {
+    let text = text.trim();
+    let first = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((scheme, _)) = first.split_once(':') else { return !first.starts_with(['<', '"', '\'', '(']) };
+    if scheme.is_empty() || !scheme.bytes().all(is_scheme) || scheme.eq_ignore_ascii_case("url") {
+        return false;
+    }
+    let rest = &text[scheme.len() + 1..];
+    let web = ["http", "https", "ws", "wss", "ftp"].iter().any(|one| scheme.eq_ignore_ascii_case(one));
+    // Those of the web have a host whatever slashes they have in front of it.
+    let authority = match rest.strip_prefix("//") {
+        Some(rest) if !web => rest,
+        None if !web => return true,
+        _ => rest.trim_start_matches('/'),
+    };
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    // A scheme that only its server knows has hosts as it likes.
+    if web { is_plain_host(host) } else { !scheme.eq_ignore_ascii_case("file") || host.is_ascii() }
+}
+
+/// Whether a host of the web and its port are written as all readers read them: in ASCII, without a part that is
+/// missing, as an address in its usual form or as a name that is none, and with a port that has no zero in front.
+fn is_plain_host(host: &str) -> bool {
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, rest)) => (is_usual_ipv6(address), rest),
+        None => {
+            let (name, _) = host.split_once(':').unwrap_or((host, ""));
+            let is_plain = name.is_ascii() && !name.contains(' ') && !name.starts_with('.') && !name.ends_with("..");
+            (is_plain && !is_odd_number(name), &host[name.len()..])
+        }
+    };
+    let port = port.strip_prefix(':').unwrap_or(port);
+    name && port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0')
+}
+
+fn is_usual_ipv6(address: &str) -> bool {
+    address.parse::<Ipv6Addr>().is_ok_and(|ip| ip.to_string() == address && ip.to_ipv4_mapped().is_none())
+}
+
+/// Whether a host is a number to some reader, and no address as all write it.
+fn is_odd_number(host: &str) -> bool {
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.to_ascii_lowercase().starts_with("0x");
+    is_number && !last.is_empty() && host.parse::<Ipv4Addr>().is_err()
 }
 
 fn is_scheme(byte: u8) -> bool {

@@ -5,13 +5,14 @@
 //! stops one needs only one, and takes every spelling of it that some server takes for the same: with more slashes or
 //! fewer, a host that says nothing, blanks around it, something behind `?`, `#` or `;`, and a path for a `file:` URI. One
 //! with `..`, a backslash, or more than one layer of encoding is not plain: it lets nothing through by a pattern, and
-//! every pattern stops it.
+//! every pattern stops it. Neither is one whose scheme or host lenient readers take for another: in quotes or brackets,
+//! behind `url:`, a host that is not ASCII or a number, a port with a zero in front.
 
 use std::sync::OnceLock;
 
 use super::{
     globs::Glob,
-    spelling::{decode, one_spelling, readings, with_lower_authority, without_file_host},
+    spelling::{decode, has_plain_start, one_spelling, readings, with_lower_authority, without_file_host},
 };
 
 /// A URI, read in both ways.
@@ -39,7 +40,12 @@ impl Uri {
             (None, true)
         };
         let seen = decoded.as_deref().unwrap_or(&written);
-        let plain = whole && !seen.contains('\\') && !seen.contains('%') && !has_dots(seen) && !has_controls(seen);
+        let plain = whole
+            && !seen.contains('\\')
+            && !seen.contains('%')
+            && !has_dots(seen)
+            && !has_controls(seen)
+            && has_plain_start(seen);
         Self { written, decoded, plain, spellings: OnceLock::new() }
     }
 
@@ -125,9 +131,59 @@ mod tests {
             "file:///srv/%ff",
             "file:///srv/a%00b",
             "file:///srv/a\u{202e}b",
+            "<file:///other/x>",
+            "<URL:file:///srv/x>",
+            "url:file:///srv/x",
+            "URL:srv",
+            "\"file:///srv/x\"",
+            "'file:///srv/x'",
+            "%3Cfile:///srv/x%3E",
+            "file :///srv/x",
+            "fi\u{ff4c}e:///srv/x",
+            "(file:///srv/x)",
+            "https://example.org:0443/x",
+            "https://example.org:00/x",
+            "https://example.org:4_43/x",
+            "https://example.org:\u{661}/x",
+            "https://\u{ff45}xample.org/x",
+            "https://example\u{3002}org/x",
+            "https://ex\u{e4}mple.org/x",
+            "https://ex%61mple.org\u{ff0f}/x",
+            "https://example.org..//x",
+            "https://.example.org/x",
+            "http://2130706433/x",
+            "http://0x7f.1/x",
+            "http://127.1/x",
+            "http://127.0.0.1./x",
+            "http://0177.0.0.1/x",
+            "http://127.0.0.256/x",
+            "http://[::ffff:127.0.0.1]/x",
+            "http://[0:0:0:0:0:0:0:1]/x",
+            "http://a@127.1:80/x",
+            "http:///127.1/x",
+            "http:127.1/x",
+            "https://exa mple.org/x",
         ] {
             assert_eq!(both(uri, "file:///srv/**"), (false, true), "{uri}");
             assert_eq!(both(uri, "file:///other/**"), (false, true), "{uri}");
+        }
+        for uri in [
+            "http://127.0.0.1/x",
+            "http://127.0.0.1:8080/x",
+            "http://[::1]:80/x",
+            "https://1.example.org/x",
+            "note:ä",
+            "note://1/x",
+            "postgres://a@db/x",
+            "C:/x",
+            "notes/a: b",
+            "notes://\u{4e16}\u{754c}/x",
+            "http://3com/x",
+            "/x:y/<z>",
+            "\u{e4}/b",
+            "https://a_b.example.org/x",
+        ] {
+            assert!(!both(uri, "other:///srv/**").1 && both(uri, "**").0, "{uri}");
         }
         for (uri, pattern) in [
             ("file:///a b", "file:///a%20b"),

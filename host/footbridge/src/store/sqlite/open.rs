@@ -1,10 +1,10 @@
 //! Opening the store: the file and who may touch it, its health, its version.
 
 use std::{
-    fs::{File, OpenOptions},
-    io,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use crate::store::Problem;
 use footbridge_audit::private_folder::make_private;
 
 /// Marks the file as ours: "fbrg".
-const APPLICATION: i64 = 0x6662_7267;
+const APPLICATION: u32 = 0x6662_7267;
 
 /// How often a file is looked at that looks like another program's, and the time between.
 const LOOKS: u32 = 10;
@@ -55,8 +55,14 @@ pub(super) async fn open(state: &Path, path: &Path) -> Result<SharedConnection, 
     }
 }
 
+/// Bytes of a database with a log beside it that are copied to find out whose it is: ours is small.
+const MAX_COPIED: u64 = 64 * 1024 * 1024;
+/// Where a database says whose it is.
+const APPLICATION_AT: usize = 68;
+
 /// Refuses another program's database before anything of it is touched: it is read as if it never changed, without
-/// locks and the files beside it. What cannot be told in this way is found out when it is opened.
+/// locks and the files beside it, or, where it may be all in its log, as a copy. What cannot be told in this way is
+/// found out when it is opened.
 ///
 /// A new store looks foreign for the moment in which another process makes it, half of it read before that and half
 /// after. So only what goes on looking so is.
@@ -71,10 +77,51 @@ async fn refuse_foreign(path: &Path) -> Result<(), Problem> {
 }
 
 async fn looks_foreign(path: &Path) -> bool {
-    let options = SqliteConnectOptions::new().filename(path).create_if_missing(false).read_only(true).immutable(true);
-    let Ok(mut connection) = SqliteConnection::connect_with(&options).await else { return false };
+    let log = beside(path, "-wal");
+    if log.metadata().is_ok_and(|log| log.len() > 0) {
+        return looks_foreign_with(path, &log).await;
+    }
+    is_foreign(SqliteConnectOptions::new().filename(path).read_only(true).immutable(true)).await
+}
+
+/// The same of one with a log beside it, in which all that says whose it is may stand: opening it would put that into
+/// the database, and end with the log gone.
+async fn looks_foreign_with(path: &Path, log: &Path) -> bool {
+    if is_marked(path) {
+        return false;
+    }
+    let length = |path: &Path| path.metadata().map_or(u64::MAX, |file| file.len());
+    if length(path).saturating_add(length(log)) > MAX_COPIED {
+        return true;
+    }
+    let Ok(folder) = tempfile::tempdir() else { return false };
+    let copy = folder.path().join("copy");
+    if fs::copy(path, &copy).and_then(|_| fs::copy(log, beside(&copy, "-wal"))).is_err() {
+        return false;
+    }
+    is_foreign(SqliteConnectOptions::new().filename(copy)).await
+}
+
+/// Whether the file itself says that it is ours.
+fn is_marked(path: &Path) -> bool {
+    let mut head = [0; APPLICATION_AT + 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.ends_with(&APPLICATION.to_be_bytes())
+}
+
+/// A file that SQLite has beside a database.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(ending);
+    beside.into()
+}
+
+async fn is_foreign(options: SqliteConnectOptions) -> bool {
+    let Ok(mut connection) = SqliteConnection::connect_with(&options.create_if_missing(false)).await else {
+        return false;
+    };
     let found = version(&mut connection).await;
-    // Nothing was written.
+    // Nothing was written that anybody reads.
     let _ = connection.close().await;
     matches!(found, Err(Problem::Foreign))
 }
@@ -87,12 +134,10 @@ fn make_file(state: &Path, path: &Path) -> Result<(), Problem> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_to_write(path)?,
         Err(error) => return Err(of_io(error)),
     }
-    for beside in ["-wal", "-shm", "-journal"] {
-        let mut beside_path = path.as_os_str().to_owned();
-        beside_path.push(beside);
-        let beside_path = Path::new(&beside_path);
-        if beside_path.symlink_metadata().is_ok() {
-            check_to_write(beside_path)?;
+    for ending in ["-wal", "-shm", "-journal"] {
+        let beside = beside(path, ending);
+        if beside.symlink_metadata().is_ok() {
+            check_to_write(&beside)?;
         }
     }
     Ok(())
@@ -163,7 +208,7 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, Problem> {
                  FROM pragma_user_version v, pragma_application_id a";
     let row: (i64, i64, i64) = sqlx::query_as(marks).fetch_one(connection).await?;
     match row {
-        (version, APPLICATION, _) => Ok(version),
+        (version, application, _) if application == i64::from(APPLICATION) => Ok(version),
         (0, 0, 0) => Ok(0),
         _ => Err(Problem::Foreign),
     }

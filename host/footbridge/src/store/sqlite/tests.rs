@@ -3,11 +3,15 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
     time::{Duration, UNIX_EPOCH},
 };
 
 use futures::FutureExt as _;
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{
+    Connection as _, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -174,6 +178,36 @@ async fn another_programs_database_is_not_touched() {
         assert_eq!((fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap()), before, "{mark}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{mark}: nothing is beside it");
     }
+}
+
+#[tokio::test]
+async fn another_programs_database_is_not_touched_while_all_of_it_is_in_its_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut connection = SqliteConnection::connect_with(&options.journal_mode(SqliteJournalMode::Wal)).await.unwrap();
+    sqlx::raw_sql("CREATE TABLE notes (text); INSERT INTO notes VALUES ('x')").execute(&mut connection).await.unwrap();
+    let all = || ["", "-wal", "-shm"].map(|ending| PathBuf::from(format!("{}{ending}", path.display())));
+    for file in all() {
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    // As a program that was killed leaves it: the log is there, and nobody has it open.
+    let left = tempfile::tempdir().unwrap();
+    for file in all() {
+        fs::copy(&file, left.path().join(file.file_name().unwrap())).unwrap();
+    }
+    connection.close().await.unwrap();
+    fs::set_permissions(left.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let as_they_are = || {
+        let mut files: Vec<_> = fs::read_dir(left.path()).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|file| (fs::read(&file).unwrap(), file)).collect::<Vec<_>>()
+    };
+    let before = as_they_are();
+    assert!(before.len() == 3 && before.iter().all(|(content, _)| !content.is_empty()), "all of it is in the log");
+    let text = refusal(&left).await;
+    assert!(text.contains("another program's"), "{text}");
+    assert_eq!(as_they_are(), before);
 }
 
 #[tokio::test]

@@ -82,7 +82,10 @@ impl ChainWriter {
     /// outcomes stays untouched, a full file is followed by the next one, and a head goes with them where it is due.
     pub(super) fn commit(&mut self, records: &[&Record], open: Option<u64>) -> io::Result<()> {
         let room = open.map(|open| open * self.each);
-        self.take_turn()?;
+        if let Err(error) = self.take_turn() {
+            self.heads.iter_mut().for_each(Heads::put_off);
+            return Err(error);
+        }
         if let Some(room) = room {
             self.rotate(room);
         }

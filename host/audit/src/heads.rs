@@ -105,6 +105,11 @@ impl Heads {
         Some(self.key.sign(chain.id(), end.seq, end.hash?, now()))
     }
 
+    /// Nothing can be written now: what is due is not tried again at once.
+    pub(super) fn put_off(&mut self) {
+        self.tried = Instant::now();
+    }
+
     /// Hands a head on. What it says is durable, and so is everything up to `covered`.
     pub(super) fn publish(&mut self, head: SignedHead, covered: u64) {
         self.covered = covered;

@@ -24,6 +24,11 @@ impl Sparingly {
         self.said = Some(now);
         Some(std::mem::take(&mut self.count))
     }
+
+    /// Where there is nothing more to say for now: the count of what was left out, if anything was.
+    pub(super) fn rest(&mut self) -> Option<u64> {
+        Some(std::mem::take(&mut self.count)).filter(|count| *count > 0)
+    }
 }
 
 #[cfg(test)]
@@ -37,5 +42,6 @@ mod tests {
         assert_eq!(sparingly.may_say(2, start + EVERY / 2), None);
         assert_eq!(sparingly.may_say(3, start + EVERY), Some(5));
         assert_eq!(sparingly.may_say(4, start + EVERY), None);
+        assert_eq!((sparingly.rest(), sparingly.rest()), (Some(4), None));
     }
 }

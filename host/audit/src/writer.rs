@@ -74,6 +74,7 @@ impl Writer {
                 stalled: None,
                 not_written: Sparingly::default(),
                 not_counted: Sparingly::default(),
+                no_head: Sparingly::default(),
             }),
         });
         let theirs = Arc::clone(&writing);
@@ -210,6 +211,7 @@ struct RecordWriter {
     /// What is wrong with the disk is wrong for each call: it is not said for each.
     not_written: Sparingly,
     not_counted: Sparingly,
+    no_head: Sparingly,
 }
 
 impl RecordWriter {
@@ -250,8 +252,9 @@ impl RecordWriter {
     fn sign_if_due(&mut self) {
         if self.chain_writer.head_is_due()
             && let Err(error) = self.chain_writer.commit(&[], Some(self.open))
+            && let Some(count) = self.no_head.may_say(1, Instant::now())
         {
-            tracing::error!(%error, "a head cannot be recorded");
+            tracing::error!(%error, count, "a head cannot be recorded");
         }
     }
 
@@ -335,6 +338,9 @@ impl RecordWriter {
                 tracing::error!(%error, calls, "calls are refused: they cannot be recorded");
             }
             return;
+        }
+        if let Some(calls) = self.not_written.rest() {
+            tracing::warn!(calls, "records can be written again; these calls were refused meanwhile");
         }
         self.refusable_are_durable(queue, entries);
     }

@@ -1,15 +1,20 @@
 //! Signed heads: where they go, and what they show that a chain alone does not.
 
 use std::{
-    fs,
+    fs, io,
     sync::mpsc::{Sender, channel},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::chain::{Chain, record};
 use crate::{
-    AuditSettings, HeadSink, JournalError, KeyError, NotKept, Recorder, SignedHead, Trail,
+    AuditSettings, HeadSink, Journal, JournalError, KeyError, NotKept, Recorder, SignedHead, Trail,
+    chain_writer::ChainWriter,
+    head::HeadKey,
+    heads::{Heads, Schedule},
+    journal::ChainEnd,
     read::{KnownHeads, ProblemKind, parse_heads, verify},
+    record::Record,
 };
 use footbridge_core::limits::AuditLimits;
 use futures::future::BoxFuture;
@@ -89,4 +94,41 @@ fn without_its_key_nothing_is_recorded_and_no_chain_begun() {
     assert!(matches!(opened.err(), Some(JournalError::Key(KeyError::Gone(_)))));
     assert_eq!(crate::read::chains(&chain.audit()).unwrap().len(), 1);
     assert!(!chain.audit().join("key").exists());
+}
+
+/// A place that gives this many turns.
+struct FewTurns(usize);
+
+impl Journal for FewTurns {
+    fn reserve(&mut self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn take_turn(&mut self) -> io::Result<Option<ChainEnd>> {
+        self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::ResourceBusy)?;
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_head_that_there_is_no_turn_for_is_not_tried_again_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let schedule = Schedule { records: 1, time: Duration::from_millis(500) };
+    let heads = Heads::start(HeadKey::open(folder.path()).unwrap(), schedule, Vec::new()).unwrap();
+    let chain = crate::chain::Chain::new("c".to_owned());
+    let mut writer = ChainWriter::new(Box::new(FewTurns(2)), chain, Some(heads), 0);
+    writer.begin(true).unwrap();
+    writer.commit(&[&Record::limited("s", "rate", 1)], Some(0)).unwrap();
+    let deadline = Instant::now() + LONG;
+    while !writer.head_is_due() {
+        assert!(Instant::now() < deadline, "it is never due");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(writer.commit(&[], Some(0)).is_err());
+    assert!(!writer.head_is_due(), "whoever writes would try without a pause");
+    assert!(writer.head_wait().is_some_and(|wait| !wait.is_zero()));
 }

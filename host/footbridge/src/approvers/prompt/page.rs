@@ -26,11 +26,13 @@ pub(super) struct Pages {
     pages: Vec<Vec<String>>,
     seen: Vec<bool>,
     at: usize,
+    /// The page on which all of it begins.
+    begins_at: usize,
 }
 
 impl Pages {
-    /// Lays it out for so many rows and columns, unless it is already. Several pages are the one with both ends, and
-    /// then all of it from the beginning.
+    /// Lays it out for so many rows and columns, unless it is already. Several pages are the one with both ends, where
+    /// what counts is more than a page, and then all of it from the beginning.
     pub(super) fn lay(&mut self, lines: impl FnOnce() -> ApprovalLines, rows: usize, columns: usize) {
         if self.size == (rows, columns) && !self.pages.is_empty() {
             return;
@@ -38,8 +40,9 @@ impl Pages {
         let lines = lines();
         let wrapped: Vec<String> = lines.all().flat_map(|line| wrap(line, columns)).collect();
         let first = if wrapped.len() > rows { lines.first_page(rows, columns) } else { None };
+        let begins_at = usize::from(first.is_some());
         let pages: Vec<_> = first.into_iter().chain(wrapped.chunks(rows.max(1)).map(<[String]>::to_vec)).collect();
-        *self = Self { size: (rows, columns), seen: vec![false; pages.len()], pages, at: 0 };
+        *self = Self { size: (rows, columns), seen: vec![false; pages.len()], pages, at: 0, begins_at };
     }
 
     /// What is on the screen, and which page of how many that is, from 1.
@@ -73,7 +76,7 @@ impl Pages {
 
     /// Where all of it begins.
     pub(super) fn turn_to_all(&mut self) {
-        self.at = usize::from(self.pages.len() > 1);
+        self.at = self.begins_at;
     }
 }
 
@@ -186,6 +189,19 @@ mod tests {
         pages.drawn();
         pages.turn();
         assert_eq!(pages.shown().1, 2);
+    }
+
+    #[test]
+    fn what_is_whole_on_the_first_page_is_not_shown_twice() {
+        let mut pages = laid(&"x".repeat(340), 14);
+        let (first, _, count) = pages.shown();
+        assert!(count == 2 && first.iter().any(|line| line.starts_with("effects:")), "{first:#?}");
+        let first = first.to_vec();
+        pages.drawn();
+        pages.turn();
+        assert!(pages.shown().0.iter().all(|line| !first.contains(line)), "{:#?}", pages.shown().0);
+        pages.turn_to_all();
+        assert_eq!(pages.shown().1, 1);
     }
 
     #[test]

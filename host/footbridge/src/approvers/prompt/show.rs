@@ -98,9 +98,12 @@ impl ApprovalLines {
     }
 
     /// The first page of several, of so many rows: what is asked, both ends of the arguments, and what is said of it.
-    /// None where there are too few rows for that.
+    /// None where there are too few rows for that, or where all of that is on the first page anyway.
     pub(crate) fn first_page(&self, rows: usize, columns: usize) -> Option<Vec<String>> {
         let wrapped = |lines: &[String]| lines.iter().flat_map(|line| wrap(line, columns)).collect::<Vec<_>>();
+        if [&self.what, &self.arguments, &self.said].map(|lines| wrapped(lines).len()).iter().sum::<usize>() <= rows {
+            return None;
+        }
         let part = (rows / 4).max(3);
         let (what, said) = (fit(wrapped(&self.what), part, columns), fit(wrapped(&self.said), part, columns));
         let left = rows.checked_sub(what.len() + said.len()).filter(|left| *left >= 3)?;

@@ -264,6 +264,26 @@ fn a_budget_of_bytes_is_held() {
 }
 
 #[test]
+fn a_result_that_a_budget_keeps_back_ends_the_stream_of_a_client_that_takes_events() {
+    let settings = format!(
+        "[policies.test]\nresult_bytes = {}\n[[policies.test.rules]]\ndecision='allow'\n",
+        ANSWER.len() + ANSWER.len() / 2
+    );
+    let world = World::with(&[("s", &[("t", READS)], &[])], &settings, "test");
+    let params = json!({"server": "s", "tool": "t", "arguments": {}});
+    assert!(world.call("s", "t", &json!({}))["result"].is_object());
+    let (head, text) = world.events("callTool", &params);
+    assert!(head.contains("content-type: text/event-stream"), "the call was made: {head}");
+    let last = text.strip_suffix("\n\n").and_then(|text| text.rsplit("\n\n").next()).expect("an event that ends");
+    let answer: Value = serde_json::from_str(last.strip_prefix("event: result\ndata: ").unwrap()).unwrap();
+    assert_eq!(answer["error"]["data"]["reason"], "budget_spent");
+    assert_eq!(world.called(), 2, "it was made, and its result kept back");
+    // What is over the budget before it leaves was not made: that is one answer.
+    let (head, _) = world.events("callTool", &json!({"server": "s", "tool": "nope", "arguments": {}}));
+    assert!(head.contains("content-type: application/json"), "{head}");
+}
+
+#[test]
 fn a_session_gets_the_new_rules_of_its_policy_and_keeps_the_old_ones_where_there_are_none() {
     let has: crate::world::Has<'_> = &[("s", &[("one", READS), ("two", READS)], &[])];
     let settings = |word: &str| format!("[[policies.test.rules]]\ndecision='{word}'\ntool='one'\n");

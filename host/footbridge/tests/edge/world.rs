@@ -143,6 +143,18 @@ impl World {
         answer.body
     }
 
+    /// The whole answer to a request whose client takes events alone: its head and its text.
+    pub(crate) fn events(&self, method: &str, params: &Value) -> (String, String) {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let mut client = Client::connect(self.door.address);
+        let headers = [&*self.door.authorization(), "Content-Type: application/json", "Accept: text/event-stream"];
+        client.send(post(&headers, &body));
+        let head = client.head().expect("a head").to_ascii_lowercase();
+        let is_stream = head.contains("\r\ntransfer-encoding: chunked\r\n");
+        let text = if is_stream { std::iter::from_fn(|| client.chunk()).collect() } else { String::new() };
+        (head, text)
+    }
+
     pub(crate) fn asks(&self, method: &str, params: &Value) -> Value {
         serde_json::from_str(&self.answer(method, params)).unwrap()
     }

@@ -12,7 +12,7 @@ fn each_value_says_where_it_is_written_and_no_secret_shows() {
     let (first, later) = (home(&host).join(".mcp.json"), host.path().join("later.json"));
     write(
         &first,
-        "// mine\n{\"mcpServers\": {\"a\": {\"command\": \"x\",\n  \"env\": {\"A_KEY\": \"hunter2\", \"B\": \"1\"}}}}",
+        "// mine\n{\"mcpServers\": {\"a\": {\"command\": \"y\", \"args\": [\"--token\", \"hunter2\"],\n  \"env\": {\"A_KEY\": \"hunter2\", \"B\": \"1\"}}}}",
     );
     write(
         &later,

@@ -251,7 +251,7 @@ fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
         })
     };
     let of_variable = || {
-        let is_loading = |name: &str| has_script(program) || LOADING.contains(&name.to_uppercase().as_str());
+        let is_loading = |name: &str| has_script(program) || is_loading(name);
         let loading = program.variables.iter().filter(|(name, _)| is_loading(name));
         let mut paths = loading.flat_map(|(name, value)| {
             let is_path = |part: &&str| part.contains('/') || (program.cwd.is_some() && !part.is_empty());
@@ -323,6 +323,11 @@ fn has_script(program: Starting<'_>) -> bool {
 
 fn file_name(path: &str) -> &str {
     Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Whether a variable may have a program load other code.
+pub(super) fn is_loading(variable: &str) -> bool {
+    LOADING.contains(&variable.to_uppercase().as_str())
 }
 
 fn is_runner(command: &str) -> bool {

@@ -5,16 +5,22 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::node::{Node, NodeValue};
+use super::{
+    exposed::is_loading,
+    node::{Node, NodeValue},
+};
 
 /// What says which program is started: the values of `env` go there.
 const OF_PROGRAMS: [&str; 3] = ["command", "args", "cwd"];
 /// What says it besides where programs are wrapped.
 const OF_WRAPPED: [&str; 2] = ["allowedPrograms", "tools"];
 
-/// Whether both entries start the same program, so that one's `env` may be the other's.
-pub(super) fn is_same_program(one: &Node, other: &Node) -> bool {
-    program(one) == program(other)
+/// Whether an entry starts the same program as an earlier one, so that it may have that one's `env`. A variable of its
+/// own by which the program may load other code has to be the earlier one's, too.
+pub(super) fn is_same_program(entry: &Node, earlier: &Node) -> bool {
+    let loading = loading(earlier);
+    program(entry) == program(earlier)
+        && self::loading(entry).iter().all(|(name, value)| loading.get(name) == Some(value))
 }
 
 /// Whether both entries call the same origin, so that one's `headers` may be the other's.
@@ -34,7 +40,16 @@ fn program(entry: &Node) -> Value {
     let is_wrapped = entry.member("type").is_some_and(|kind| kind.node.text() == Some("cli"));
     let keys = OF_PROGRAMS.iter().chain(OF_WRAPPED.iter().filter(|_| is_wrapped));
     let members = keys.filter_map(|key| Some(((*key).to_owned(), placed(&entry.member(key)?.node, key))));
+    // An empty list is as good as none.
+    let members = members.filter(|(_, value)| !value.is_null() && *value != json!([]));
     json!([is_wrapped, members.collect::<Map<_, _>>()])
+}
+
+/// The variables by which a program may load other code.
+fn loading(entry: &Node) -> Map<String, Value> {
+    let variables = entry.member("env").and_then(|env| env.node.members()).unwrap_or_default();
+    let loading = variables.iter().filter(|member| is_loading(&member.name));
+    loading.map(|member| (member.name.clone(), placed(&member.node, "env"))).collect()
 }
 
 /// A value with the folder of its file where it depends on that.
@@ -93,11 +108,18 @@ mod tests {
             &npx,
             &json!({"type": "stdio", "command": "npx", "args": ["-y", "@scope/pkg"], "disabledTools": []})
         ));
+        let loads = json!({"command": "node", "env": {"NODE_OPTIONS": "--require ./x.js", "A": "1"}});
+        assert!(same(&json!({"command": "node"}), &loads), "it has none of its own");
+        assert!(same(&json!({"command": "node", "args": []}), &json!({"command": "node", "cwd": null})));
         let git = json!({"type": "cli", "command": "git", "allowedPrograms": ["git"], "tools": [{"name": "log"}]});
         assert!(same(&git, &git));
         for (one, other) in [
             (&npx, json!({"command": "npx", "args": ["-y", "evil"]})),
             (&npx, json!({"command": "npx"})),
+            (
+                &npx,
+                json!({"command": "npx", "args": ["-y", "@scope/pkg"], "env": {"NODE_OPTIONS": "--require /repo/x.js"}}),
+            ),
             (&npx, json!({"command": "npx", "args": ["-y", "@scope/pkg"], "cwd": "/repo"})),
             (&json!({"command": "./server"}), json!({"command": "./server"})),
             (&json!({"command": "node", "args": ["./s.js"]}), json!({"command": "node", "args": ["./s.js"]})),

@@ -6,6 +6,7 @@
 //! - [`schema`], [`signature`], [`help`]: what a tool takes; a tool as one line, and how to call it.
 //! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant.
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
+//! - [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
 //! - [`result`]: a result on its way to one of these; [`report`]: one object that says what became of a call.
 //!
@@ -19,6 +20,7 @@ pub mod flags;
 pub mod help;
 pub mod laid_out;
 pub mod layout;
+pub mod man;
 pub mod output;
 pub mod pick;
 pub mod render;

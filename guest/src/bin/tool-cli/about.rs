@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use footbridge_cli::signature::signature;
+use footbridge_cli::{man::ManPage, signature::signature};
 use footbridge_guest::answers::{FullTools, ServerSummary, ToolDescription};
 use footbridge_proto::text::Escaped;
 use serde_json::json;
@@ -15,34 +15,24 @@ const MOST_SIGNATURES: usize = 8_000;
 
 /// The usage as a page for `man`.
 pub(crate) fn man_page(usage: &str) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut out = format!(".TH TOOL\\-CLI 1 \"\" \"tool\\-cli {version}\" \"User Commands\"\n.SH NAME\n");
-    for (at, line) in usage.lines().enumerate() {
+    let (first, rest) = usage.split_once('\n').unwrap_or((usage, ""));
+    let mut page = ManPage::of("tool-cli", env!("CARGO_PKG_VERSION"), &first.replacen(": ", " - ", 1));
+    for line in rest.lines() {
         let section = line.split_once(':').filter(|(name, _)| {
             let is_word = |c: char| c.is_ascii_alphabetic() || c == ' ';
-            at > 0 && line.starts_with(|c: char| c.is_ascii_uppercase()) && name.len() < 16 && name.chars().all(is_word)
+            line.starts_with(|c: char| c.is_ascii_uppercase()) && name.len() < 16 && name.chars().all(is_word)
         });
         match section {
-            _ if at == 0 => out.push_str(&format!("{}\n", roff(&line.replacen(": ", " - ", 1)))),
             Some((name, rest)) => {
-                let end = if out.contains(".nf\n") { ".fi\n" } else { "" };
-                let _ = writeln!(out, "{end}.SH {}\n.nf", name.to_uppercase());
+                page.section(&name.to_uppercase());
                 if !rest.trim().is_empty() {
-                    let _ = writeln!(out, "{}", roff(rest.trim()));
+                    page.line(rest.trim());
                 }
             }
-            None => {
-                let _ = writeln!(out, "{}", roff(line));
-            }
+            None => page.line(line),
         }
     }
-    out + ".fi\n"
-}
-
-/// A line as text alone.
-fn roff(line: &str) -> String {
-    let line = line.replace('\\', "\\e").replace('-', "\\-");
-    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
+    page.finish()
 }
 
 /// A skill: how the command is used, and what there is.

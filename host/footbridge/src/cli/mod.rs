@@ -1,5 +1,6 @@
 //! The command line of `footbridge`: arguments as typed, then arguments as meant, then one file a command.
 
+mod about;
 mod approvals;
 mod audit;
 mod call;
@@ -20,7 +21,10 @@ mod step;
 mod table;
 mod tools;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -110,6 +114,14 @@ enum Command {
         #[arg(value_enum)]
         agent: Agent,
     },
+    /// Print what a shell is to read so that it completes commands and options
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: about::CompletedShell,
+    },
+    /// Print the help of all commands as a page for man
+    Man,
     /// A small MCP server on standard input and output, to try things with
     DemoServer,
 }
@@ -146,8 +158,12 @@ pub fn main() -> i32 {
     keep_little_free_memory();
     let mut words = std::env::args_os();
     let own = words.next().unwrap_or_default();
+    let words: Vec<OsString> = words.collect();
     if Path::new(&own).file_name().is_some_and(|name| name == mcp_tool::NAME) {
-        return mcp_tool::main(&words.collect::<Vec<_>>());
+        return mcp_tool::main(&words);
+    }
+    if words.first().is_some_and(|word| word == about::COMPLETE) {
+        return about::complete(&words[1..]);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -168,6 +184,8 @@ pub fn main() -> i32 {
         Command::Servers(command) => servers::main(command),
         Command::Services(command) => services::main(command),
         Command::Config(command) => config::main(command),
+        Command::Completions { shell } => about::completions(shell),
+        Command::Man => about::man(),
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
         Command::Doctor(args) => doctor::main(&args),

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
+use crate::layout::one_line;
+
 /// The shape that is written.
 const SCHEMA: &str = "mcp-client/1";
 /// Most characters of an error, which a tool may have written.
@@ -43,9 +45,13 @@ impl StepReport {
         let Ok(given) = serde_json::from_str::<Given>(result.get()) else {
             return Self::failed("its result is none of MCP: an object with \"content\" is expected");
         };
-        let content = given.content.filter(|content| content.get().starts_with('[')).unwrap_or_else(nothing);
+        // Whoever printed it may have laid it out in several lines.
+        let in_line = |raw: Box<RawValue>| RawValue::from_string(one_line(&raw)).unwrap_or(raw);
+        let content = given.content.filter(|content| content.get().starts_with('[')).map(in_line);
+        let content = content.unwrap_or_else(nothing);
         let error = given.is_error.then(|| said(&content));
-        let data = Data { content, structured_content: given.structured_content, steps: None };
+        let structured_content = given.structured_content.map(in_line);
+        let data = Data { content, structured_content, steps: None };
         Self { schema: SCHEMA, success: !given.is_error, error, data }
     }
 
@@ -134,7 +140,12 @@ mod tests {
         let steps = [("good".to_owned(), good.clone()), ("bad".to_owned(), bad.clone())];
         let all = StepReport::of_all(&steps);
         let odd = [of(r#"{"isError":1}"#), of(r#"{"isError":true}"#), StepReport::failed("why\n\u{1b}[31m")];
-        let lines: String = [&good, &bad, &all].into_iter().chain(&odd).map(StepReport::line).collect();
+        let pretty = of(
+            "{\n  \"content\": [\n    {\"type\": \"text\",\n     \"text\": \"a\\nb\"}\n  ],\n  \"structuredContent\": {\n    \
+             \"n\": 1.0\n  }\n}",
+        );
+        let lines: String =
+            [&good, &bad, &all].into_iter().chain(&odd).chain([&pretty]).map(StepReport::line).collect();
         assert_eq!(lines, include_str!("report.jsonl"));
     }
 

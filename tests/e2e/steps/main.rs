@@ -140,6 +140,13 @@ fn what_cannot_begin_is_a_report_too() {
         assert!(said.contains(says), "{step}: {said}");
     }
     let host = host("command = \"cat\"");
+    for (words, says) in [(&["step"][..], "<FILE>"), (&["step", "s.toml", "--bogus"], "'--bogus'")] {
+        let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+        let ran = Running::start(&mut host.footbridge(&words)).ends();
+        let said: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        assert!(ran.status == 2 && said["error"].as_str().unwrap().contains(says), "{ran:?}");
+        assert_eq!((&said["schema"], &said["success"]), (&"mcp-client/1".into(), &false.into()), "{ran:?}");
+    }
     fs::set_permissions(host.path().join("step.toml"), fs::Permissions::from_mode(0o666)).unwrap();
     let said = report(&host, &[], 2);
     assert!(said["error"].as_str().unwrap().contains("chmod go-w"), "{said}");

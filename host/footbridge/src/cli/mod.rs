@@ -167,11 +167,7 @@ pub fn main() -> i32 {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Nowhere to print it: the status says it.
-            let _ = error.print();
-            return error.exit_code();
-        }
+        Err(error) => return not_understood(&error, &words),
     };
     let done = match cli.command {
         Command::Run(args) => run::main(args),
@@ -184,12 +180,12 @@ pub fn main() -> i32 {
         Command::Servers(command) => servers::main(command),
         Command::Services(command) => services::main(command),
         Command::Config(command) => config::main(command),
-        Command::Completions { shell } => about::completions(shell),
-        Command::Man => about::man(),
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::AgentConfig { agent } => agent_config(agent),
+        Command::Completions { shell } => about::completions(shell),
+        Command::Man => about::man(),
         Command::DemoServer => demo_server(),
     };
     match done {
@@ -212,6 +208,16 @@ pub fn main() -> i32 {
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }
+}
+
+/// Says what is wrong with words, or the help that they ask for.
+fn not_understood(error: &clap::Error, words: &[OsString]) -> i32 {
+    if error.use_stderr() && words.first().is_some_and(|word| word == step::NAME) {
+        step::not_understood(error);
+    }
+    // Nowhere to print it: the status says it.
+    let _ = error.print();
+    error.exit_code()
 }
 
 /// The folders and the configuration of this user, where guests write what this says.

@@ -17,6 +17,9 @@ use crate::{
 
 use super::USAGE;
 
+/// The command's name.
+pub(super) const NAME: &str = "step";
+
 /// Status of a step that failed.
 const FAILED: i32 = 1;
 
@@ -59,6 +62,13 @@ Examples:
 Exit status: 0 if it went well, 1 if a step failed, 2 for a wrong file or policy, 125 if the harness failed, \
 130 or 143 after SIGINT or SIGTERM. What failed is
 in \"error\" of the report, in each case.";
+
+/// Reports words that cannot be meant: whoever reads reports gets one in this case, too.
+pub(super) fn not_understood(error: &clap::Error) {
+    let why = error.to_string();
+    // Nowhere to print it: the status says it.
+    let _ = report::out(&StepReport::failed(why.trim_end()).line());
+}
 
 pub(super) fn main(args: &StepArgs) -> anyhow::Result<i32> {
     let (report, status) = match run(args) {

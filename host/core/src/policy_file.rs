@@ -157,15 +157,20 @@ impl Reader<'_> {
 
     /// A policy, and what is odd about its rules.
     fn policy(&self, name: &str, written: Value) -> Result<(Arc<Policy>, Vec<Mistake>), Vec<Mistake>> {
-        let written: WrittenPolicy = self.file.read(&self.at, self.table(written)?)?;
-        let mut mistakes = Vec::new();
+        let table = self.table(written)?;
+        // Read by themselves, so that a mistake elsewhere leaves none of theirs unsaid.
+        let all_rules = table.get("rules").and_then(Value::as_array).cloned().unwrap_or_default();
+        let (written, mut mistakes) = match self.file.read::<WrittenPolicy>(&self.at, table) {
+            Ok(written) => (written, Vec::new()),
+            Err(mistakes) => (WrittenPolicy::default(), mistakes),
+        };
         if BUILT_IN.contains(&name) {
             mistakes.push(self.wrong("this policy is built in: choose another name"));
         } else if !is_name(name) {
             mistakes.push(self.wrong("a policy's name is 1 to 64 of a-z, A-Z, 0-9, \"-\" and \"_\""));
         }
         let mut rules = Vec::new();
-        for (index, rule) in written.rules.into_iter().enumerate() {
+        for (index, rule) in all_rules.into_iter().enumerate() {
             match self.below(&["rules", &index.to_string()]).rule(index, rule) {
                 Ok(rule) => rules.push(rule),
                 Err(found) => mistakes.extend(found),

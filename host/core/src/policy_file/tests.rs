@@ -62,6 +62,15 @@ are = ["read"]
 }
 
 #[test]
+fn a_key_that_is_not_known_hides_no_rule() {
+    let found = mistakes("[policies.p]\nrulez = 1\n[[policies.p.rules]]\ndecision = \"alow\"\nserver = 5\n");
+    for part in ["policies.p.rulez", "decision", "server"] {
+        assert!(found.iter().any(|mistake| mistake.contains(part)), "{part}: {found:#?}");
+    }
+    assert_eq!(found.len(), 3, "{found:#?}");
+}
+
+#[test]
 fn every_mistake_is_named_at_once_with_its_line() {
     let text = r#"[policies.a]
 colour = 1

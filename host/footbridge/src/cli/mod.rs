@@ -227,16 +227,22 @@ fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Fol
 
 /// As [`load_config`]; of these servers alone, where that is all that is wanted.
 fn load_config_of(files: &Files, writable: Writable, servers: Option<&[String]>) -> anyhow::Result<(Config, Folders)> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
-    folders.check_links(&writable)?;
-    let commands = Commands::kept(folders.for_programs(&writable));
-    let variables = Variables::of_this_process().commands(commands, writable).only(servers);
+    let (folders, variables) = folders_and_variables(writable)?;
+    let variables = variables.only(servers);
     let config = load(&files.config, &folders, &variables)?;
     if !config.left_out_of_path.is_empty() {
         let folders = config.left_out_of_path.join(":");
         tracing::warn!(%folders, "left out of PATH for programs outside of the sandbox: a guest could write there");
     }
     Ok((config, folders))
+}
+
+/// The folders of this user, and what a configuration is read with, where guests write what this says.
+fn folders_and_variables(writable: Writable) -> anyhow::Result<(Folders, Variables)> {
+    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    folders.check_links(&writable)?;
+    let commands = Commands::kept(folders.for_programs(&writable));
+    Ok((folders, Variables::of_this_process().commands(commands, writable)))
 }
 
 /// No file was named, and none is where they are looked for.

@@ -34,6 +34,14 @@ impl<'n> Fields<'n> {
         self.mistakes.push(at.mistake(format!("{}: {what}", self.label)));
     }
 
+    /// The same, unless it was said of another place.
+    pub(crate) fn wrong_once(&mut self, at: &WrittenAt, what: impl std::fmt::Display) {
+        let mistake = at.mistake(format!("{}: {what}", self.label));
+        if !self.mistakes.iter().any(|said| said.what == mistake.what) {
+            self.mistakes.push(mistake);
+        }
+    }
+
     /// Something odd at a place.
     pub(crate) fn note(&self, at: &WrittenAt, what: impl std::fmt::Display) -> Mistake {
         at.mistake(format!("{}: {what}", self.label))

@@ -167,9 +167,17 @@ impl Variables {
 /// # Errors
 /// [`ConfigError`], with every mistake of every file.
 pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Result<Config, ConfigError> {
+    let (config, mistakes) = look_over(given, folders, variables);
+    if mistakes.is_empty() { Ok(config) } else { Err(ConfigError(mistakes)) }
+}
+
+/// As [`load`], with what can be told of the configuration besides its mistakes.
+pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variables) -> (Config, Vec<Mistake>) {
     let (looked, files) = if given.is_empty() {
-        sources::look(folders)
-            .map_err(|error| ConfigError(vec![Mistake::of_file(&folders.state, error.to_string())]))?
+        match sources::look(folders) {
+            Ok(found) => found,
+            Err(error) => return (Config::default(), vec![Mistake::of_file(&folders.state, error.to_string())]),
+        }
     } else {
         (Looked::default(), given.iter().map(|path| (path.clone(), None)).collect())
     };
@@ -187,22 +195,18 @@ pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Resu
         .collect();
     let mut parts = Parts::default();
     for (path, text) in files {
-        match add_file(&path, text, variables, &mut config, &mut parts) {
-            Ok(()) => {}
-            Err(mut found) => {
-                found.sort_by_key(|mistake| (mistake.line, mistake.column));
-                mistakes.extend(found);
-            }
+        if let Err(mut found) = add_file(&path, text, variables, &mut config, &mut parts) {
+            found.sort_by_key(|mistake| (mistake.line, mistake.column));
+            mistakes.extend(found);
         }
     }
     mistakes.extend(add_servers(std::mem::take(&mut parts.servers), variables, &mut config));
-    if !mistakes.is_empty() {
-        return Err(ConfigError(mistakes));
-    }
     config.services = parts.services.into_values().collect();
     config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
-    config.notes.extend(unmatched(&config));
-    Ok(config)
+    if mistakes.is_empty() {
+        config.notes.extend(unmatched(&config));
+    }
+    (config, mistakes)
 }
 
 /// Takes what the merged servers mean.
@@ -280,37 +284,47 @@ fn add_file(
             written::servers(&real, &text)?.into_iter().for_each(|server| parts.servers.add(server));
             Ok(())
         }
-        Some("toml") => {
-            let file = File::new(&real, &text);
-            let (settings, found) = read_settings(file)?;
-            let written = (settings.services.clone(), settings.tunnels.clone());
-            take_settings(settings, &file, variables, config)?;
-            let services = self::services::meant(written, &file, &variables.all, &variables.commands);
-            if !services.mistakes.is_empty() {
-                return Err(services.mistakes);
-            }
-            config.gathered.add(services.gathered);
-            for spec in services.services {
-                let name = spec.name.to_string();
-                if parts.services.insert(name.clone(), spec).is_some() {
-                    let what = format!("service \"{name}\" replaces the one of an earlier file");
-                    config.notes.push(Mistake::of_file(path, what));
-                }
-            }
-            config.notes.extend(found.notes);
-            for policy in found.policies {
-                let name = policy.name().to_owned();
-                if parts.policies.insert(name.clone(), policy).is_some() {
-                    let what = format!("policy \"{name}\" replaces the one of an earlier file");
-                    config.notes.push(Mistake::of_file(path, what));
-                }
-            }
-            // Of a later file first: the first that is about a tool holds.
-            parts.labelled.splice(0..0, found.labelled);
-            Ok(())
-        }
+        Some("toml") => add_settings(&File::new(&real, &text), variables, config, parts),
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+/// Adds a settings file. Its services and policies are read by themselves, so that a mistake elsewhere leaves none of
+/// theirs unsaid, and the other way round.
+fn add_settings(
+    file: &File<'_>,
+    variables: &Variables,
+    config: &mut Config,
+    parts: &mut Parts,
+) -> Result<(), Vec<Mistake>> {
+    let table = file.parse().map_err(|mistake| vec![mistake])?;
+    let found = policy_file::read(*file, &table);
+    let services = self::services::meant(&table, file, &variables.all, &variables.commands);
+    let settings = settings::read(*file, table);
+    let settings = settings.and_then(|settings| take_settings(settings, file, variables, config));
+    let mut mistakes = settings.err().unwrap_or_default();
+    mistakes.extend(services.mistakes.into_iter().chain(found.mistakes));
+    config.gathered.add(services.gathered);
+    let mut replaces = |what: &str, name: &str| {
+        let what = format!("{what} \"{name}\" replaces the one of an earlier file");
+        config.notes.push(Mistake::of_file(file.path(), what));
+    };
+    for spec in services.services {
+        let name = spec.name.to_string();
+        if parts.services.insert(name.clone(), spec).is_some() {
+            replaces("service", &name);
+        }
+    }
+    for policy in found.policies {
+        let name = policy.name().to_owned();
+        if parts.policies.insert(name.clone(), policy).is_some() {
+            replaces("policy", &name);
+        }
+    }
+    config.notes.extend(found.notes);
+    // Of a later file first: the first that is about a tool holds.
+    parts.labelled.splice(0..0, found.labelled);
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
 /// Takes what a settings file says over what earlier ones said.
@@ -327,19 +341,24 @@ fn take_settings(
     if let Some(program) = config.audit.head_command.first_mut() {
         *program = programs::in_full(file.path().parent().unwrap_or(Path::new("/")), program);
     }
-    let meant = settings.approval.meant(file, &variables.all, &variables.commands);
-    let (approval, gathered) = meant.map_err(|one| vec![one])?;
-    let command = approval.command.as_ref();
-    let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
-    let at = ["approval", "command"].map(str::to_owned);
-    config.notes.extend(missing.map(|what| file.mistake(&at, what)));
-    config.approval = approval;
-    config.gathered.add(gathered);
-    own_programs_out_of_reach(config, file, &variables.commands)
+    let mut mistakes = Vec::new();
+    match settings.approval.meant(file, &variables.all, &variables.commands) {
+        Ok((approval, gathered)) => {
+            let command = approval.command.as_ref();
+            let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
+            let at = ["approval", "command"].map(str::to_owned);
+            config.notes.extend(missing.map(|what| file.mistake(&at, what)));
+            config.approval = approval;
+            config.gathered.add(gathered);
+        }
+        Err(mistake) => mistakes.push(mistake),
+    }
+    mistakes.extend(own_programs_in_reach(config, file, &variables.commands));
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
 /// Refuses commands of the settings that a guest could have run something.
-fn own_programs_out_of_reach(config: &Config, file: &File<'_>, commands: &Commands) -> Result<(), Vec<Mistake>> {
+fn own_programs_in_reach(config: &Config, file: &File<'_>, commands: &Commands) -> Vec<Mistake> {
     let approval =
         config.approval.command.as_ref().map(|spec| (["approval", "command"], &spec.program, &spec.args[..]));
     let head =
@@ -348,8 +367,7 @@ fn own_programs_out_of_reach(config: &Config, file: &File<'_>, commands: &Comman
         let exposed = commands.check(program, args).err()?;
         Some(file.mistake(&at.map(str::to_owned), format!("{exposed}Move it out of there")))
     });
-    let exposed: Vec<Mistake> = exposed.collect();
-    if exposed.is_empty() { Ok(()) } else { Err(exposed) }
+    exposed.collect()
 }
 
 /// PATH among variables.
@@ -357,15 +375,5 @@ fn path_in(variables: &[(String, String)]) -> Option<&str> {
     variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str())
 }
 
-/// Reads a settings file. Its policies are read by themselves, so that a mistake elsewhere leaves none of theirs
-/// unsaid, and the other way round.
-fn read_settings(file: File<'_>) -> Result<(Settings, policy_file::WrittenPolicies), Vec<Mistake>> {
-    let table = file.parse().map_err(|mistake| vec![mistake])?;
-    let mut found = policy_file::read(file, &table);
-    let mistakes = std::mem::take(&mut found.mistakes);
-    match settings::read(file, table) {
-        Ok(settings) if mistakes.is_empty() => Ok((settings, found)),
-        Ok(_) => Err(mistakes),
-        Err(others) => Err(others.into_iter().chain(mistakes).collect()),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use http::HeaderName;
 
 pub(super) use misspelt::misspelt;
-pub(super) use program::is_passed;
+pub(super) use program::{NoVariable, is_passed};
 
 use super::{
     exposed::Exposed,
@@ -71,6 +71,8 @@ pub(super) enum EntryError {
     PlainHttp,
     #[error("\"{0}\" is not the name of a header")]
     Header(String),
+    #[error("{0}")]
+    Variable(#[from] program::NoVariable),
     #[error("\"{0}\": {1}")]
     Secret(String, SecretError),
     #[error("\"{0}\": {1}")]

@@ -19,7 +19,8 @@ use footbridge_core::{
 use footbridge_services::{
     Credential, ErrorShape, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS, authorities,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
+use toml::{Table, Value};
 
 use super::{
     Config,
@@ -31,7 +32,7 @@ use super::{
 /// A service as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Service {
+struct Service {
     preset: Option<String>,
     url: Option<String>,
     header: Option<String>,
@@ -50,7 +51,7 @@ pub(super) struct Service {
 /// Tunnels as they are written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct WrittenTunnels {
+struct WrittenTunnels {
     allow: Vec<String>,
     plain: Vec<String>,
     allow_private: bool,
@@ -65,9 +66,10 @@ pub(super) struct FoundServices {
     pub(super) mistakes: Vec<Mistake>,
 }
 
-/// Makes sense of all services of a file; every mistake at once.
+/// Makes sense of all services of a file, whatever else it says; every mistake at once. What is not even a table of them
+/// is for whoever reads the rest of it to refuse.
 pub(super) fn meant(
-    (written, tunnels): (BTreeMap<String, Service>, Option<WrittenTunnels>),
+    table: &Table,
     file: &File<'_>,
     variables: &[(String, String)],
     commands: &Commands,
@@ -78,10 +80,13 @@ pub(super) fn meant(
     let reader = Reader { var: &var, base, commands, gathered: Gathered::default() };
     let mut meaning = Meaning { file, reader, name: String::new(), mistakes: Vec::new() };
     let mut services = Vec::new();
-    for (name, service) in written {
-        meaning.name = name;
-        services.extend(meaning.of(service));
+    for (name, written) in table.get("services").and_then(Value::as_table).into_iter().flatten() {
+        meaning.name = name.clone();
+        let service = meaning.read(&["services", name], written);
+        services.extend(service.and_then(|service| meaning.of(service)));
     }
+    let tunnels = table.get("tunnels").filter(|written| written.is_table());
+    let tunnels = tunnels.and_then(|written| meaning.read(&["tunnels"], written));
     services.extend(tunnels.and_then(|tunnels| meaning.of_tunnels(tunnels)));
     FoundServices { services, gathered: meaning.reader.gathered, mistakes: meaning.mistakes }
 }
@@ -160,6 +165,17 @@ struct Meaning<'a> {
 }
 
 impl Meaning<'_> {
+    /// The table at these keys.
+    fn read<T: DeserializeOwned>(&mut self, keys: &[&str], written: &Value) -> Option<T> {
+        let at: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let Value::Table(table) = written else {
+            let what = format!("it is a {}, and must be a table", written.type_str());
+            self.mistakes.push(self.file.mistake(&at, what));
+            return None;
+        };
+        self.file.read(&at, table.clone()).map_err(|found| self.mistakes.extend(found)).ok()
+    }
+
     fn wrong(&mut self, key: &str, what: impl std::fmt::Display) {
         let keys = ["services", &self.name, key].map(str::to_owned);
         let keys = if key.is_empty() { &keys[..2] } else { &keys[..] };
@@ -323,13 +339,12 @@ mod tests {
     use footbridge_core::service::RequestPath;
 
     use super::*;
-    use crate::config::settings::Settings;
 
     fn found(text: &str) -> FoundServices {
         let file = File::new(Path::new("/etc/f.toml"), text);
-        let settings: Settings = file.read(&[], file.parse().unwrap()).unwrap();
+        let table = file.parse().unwrap();
         let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
-        meant((settings.services, settings.tunnels), &file, &variables, &Commands::default())
+        meant(&table, &file, &variables, &Commands::default())
     }
 
     #[test]
@@ -417,6 +432,8 @@ mod tests {
                 "services.a.proxy: an origin without TLS",
             ),
             ("[tunnels]\nproxy = \"https://p.test\"", "tunnels.proxy: not an http: address"),
+            ("services.a = 5", "services.a: it is a integer, and must be a table"),
+            ("[services.a]\nurll = \"https://a.test\"", "did you mean \"url\"?"),
             ("[services.a]\nurl = \"https://a.test\"\nca_file = \"/none.pem\"", "services.a.ca_file: /none.pem"),
         ] {
             let all: Vec<String> = found(text).mistakes.iter().map(ToString::to_string).collect();

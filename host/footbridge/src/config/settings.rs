@@ -3,15 +3,12 @@
 //! Reading goes on after a mistake: the key it names is left out and the rest is read again, so that one look shows
 //! all of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{
-    approval::Approval,
-    services::{Service, WrittenTunnels},
-};
+use super::approval::Approval;
 use footbridge_audit::AuditSettings;
 use footbridge_core::limits::{
     Limits,
@@ -30,9 +27,13 @@ pub(super) struct Settings {
     pub(super) edge: Edge,
     pub(super) audit: AuditSettings,
     pub(super) approval: Approval,
-    pub(super) services: BTreeMap<String, Service>,
-    pub(super) tunnels: Option<WrittenTunnels>,
     /// Read by itself: see [`crate::config`]. Here it is only known that it may be there.
+    #[serde(rename = "services")]
+    _services: Table,
+    /// The same.
+    #[serde(rename = "tunnels")]
+    _tunnels: Option<Table>,
+    /// The same.
     #[serde(rename = "policies")]
     _policies: Table,
     /// The same.
@@ -48,7 +49,7 @@ pub(super) struct Edge {
     pub(super) allow_hosts: Vec<String>,
 }
 
-/// Reads a settings file, but for its policies.
+/// Reads a settings file, but for its services and policies.
 pub(super) fn read(file: File<'_>, table: Table) -> Result<Settings, Vec<Mistake>> {
     let limits = table.get("limits").and_then(Value::as_table).map(beyond_bounds).unwrap_or_default();
     let beyond = limits.iter().map(|(name, what)| {

@@ -17,7 +17,7 @@ use super::{
     folders::Folders,
     load, path_in, programs,
     secrets::{Gathered, Reader, SecretError, Written},
-    servers::is_passed,
+    servers::{NoVariable, is_passed},
     sources,
 };
 use footbridge_core::{
@@ -93,12 +93,26 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
 /// What is wrong with a value of a step.
 #[derive(Debug, thiserror::Error)]
 enum BadStep {
-    #[error("\"{0}\": {1}")]
-    Secret(String, SecretError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Variable(#[from] NoVariable),
     #[error("a step is called like its server: {0}")]
     Name(#[from] footbridge_core::names::BadServerName),
-    #[error("params: JSON has no number like {0}")]
+    #[error("JSON has no number like {0}")]
     Number(f64),
+}
+
+/// What is wrong with the values of one step, each by its keys.
+#[derive(Debug, Default)]
+struct WrongValues(Vec<(Vec<String>, BadStep)>);
+
+impl WrongValues {
+    /// What was found at these keys, unless it is wrong.
+    fn take<T>(&mut self, keys: &[&str], found: Result<T, impl Into<BadStep>>) -> Option<T> {
+        let keys = || keys.iter().map(|key| (*key).to_owned()).collect();
+        found.map_err(|bad| self.0.push((keys(), bad.into()))).ok()
+    }
 }
 
 /// Reads a file: its own step, or those of a routine.
@@ -152,12 +166,13 @@ fn meant(file: &File<'_>, tables: Vec<(Vec<String>, Table)>, variables: &Variabl
     let mut reader = Reader { var: &var, base, commands: &variables.commands, gathered: Gathered::default() };
     let (mut steps, mut mistakes) = (Vec::new(), Vec::new());
     for (at, table) in tables {
-        let place = || if at.is_empty() { vec!["command".to_owned()] } else { at.clone() };
         match file.read::<WrittenStep>(&at, table) {
-            Ok(written) => match written.meant(&path, &mut reader, &variables.all) {
-                Ok(step) => steps.push(step),
-                Err(bad) => mistakes.push(file.mistake(&place(), bad.to_string())),
-            },
+            Ok(written) => {
+                let mut wrong = WrongValues::default();
+                steps.extend(written.meant(&path, &mut reader, &variables.all, &mut wrong));
+                let place = |keys: Vec<String>| [at.clone(), keys].concat();
+                mistakes.extend(wrong.0.into_iter().map(|(keys, bad)| file.mistake(&place(keys), bad.to_string())));
+            }
             Err(found) => mistakes.extend(found),
         }
     }
@@ -200,30 +215,43 @@ fn of_routine(file: &File<'_>, routines: Option<Value>, name: &str) -> Result<Ve
 }
 
 impl WrittenStep {
-    fn meant(self, file: &Path, reader: &mut Reader<'_>, vars: &[(String, String)]) -> Result<StepSpec, BadStep> {
-        let at = |what: &str| {
-            let what = what.to_owned();
-            move |error| BadStep::Secret(what, error)
-        };
+    /// The step, unless a value of it is wrong; all that is wrong is said.
+    fn meant(
+        self,
+        file: &Path,
+        reader: &mut Reader<'_>,
+        vars: &[(String, String)],
+        wrong: &mut WrongValues,
+    ) -> Option<StepSpec> {
+        let key = if self.name.is_some() { "name" } else { "command" };
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name: ServerName = self.name.or(stem).unwrap_or_default().parse()?;
-        let args = self.args.iter().map(|arg| reader.read_path(arg).map_err(at("args"))).collect::<Result<_, _>>()?;
+        let name = wrong.take(&[key], self.name.or(stem).unwrap_or_default().parse::<ServerName>());
+        let args = self.args.iter().enumerate();
+        let args: Vec<Option<Secret>> =
+            args.map(|(index, arg)| wrong.take(&["args", &index.to_string()], reader.read_path(arg))).collect();
         let passed = vars.iter().filter(|(name, _)| is_passed(name));
         let mut env: BTreeMap<String, Secret> =
             passed.map(|(name, value)| (name.clone(), Secret::new(value))).collect();
         for (name, written) in &self.env {
-            env.insert(name.clone(), reader.read_path(written).map_err(at(name))?);
+            wrong.take(&["env", name], NoVariable::check(name));
+            env.extend(wrong.take(&["env", name], reader.read_path(written)).map(|value| (name.clone(), value)));
         }
-        let cwd = self.cwd.as_ref().map(|cwd| reader.path(cwd).map_err(at("cwd"))).transpose()?;
+        let cwd = self.cwd.as_ref().and_then(|cwd| wrong.take(&["cwd"], reader.path(cwd)));
         let cwd = cwd.map(|cwd| reader.base.join(cwd.expose()));
-        let command = reader.path(&self.command).map_err(at("command"))?;
+        let command = wrong.take(&["command"], reader.path(&self.command));
+        let params = Value::Table(self.params);
+        no_numbers(&params, &["params".to_owned()], wrong);
+        let (name, args, command) = (name?, args.into_iter().collect::<Option<Vec<_>>>()?, command?);
+        if !wrong.0.is_empty() {
+            return None;
+        }
         let command = programs::in_full(reader.base, command.expose());
         let path = env.get("PATH").map(|path| path.expose().to_owned());
         let place = programs::find(&command, None, path.as_deref()).filter(|place| programs::is_program(place));
         let missing = place.is_none().then(|| command.clone());
         let command = place.map_or(command, |place: PathBuf| place.to_string_lossy().into_owned());
         let program = ProgramSpec { command, args, env: env.into_iter().collect(), cwd, confine: true };
-        let arguments = to_json(Value::Table(self.params))?;
+        let arguments = to_json(params);
         let takes = arguments.as_object().is_some_and(|members| !members.is_empty()).then(Word::all);
         let (tool, transport) = match self.tool {
             Some(tool) => (tool, TransportSpec::Stdio(program)),
@@ -234,23 +262,34 @@ impl WrittenStep {
         };
         let server =
             ServerSpec { name, transport, protocol: ProtocolChoice::Initialize, disabled_tools: BTreeSet::new() };
-        Ok(StepSpec { server, tool, arguments: arguments.to_string(), time: self.timeout, missing })
+        Some(StepSpec { server, tool, arguments: arguments.to_string(), time: self.timeout, missing })
+    }
+}
+
+/// Finds numbers that JSON does not have.
+fn no_numbers(value: &Value, keys: &[String], wrong: &mut WrongValues) {
+    let mut below = |key: &str, value: &Value| no_numbers(value, &[keys, &[key.to_owned()]].concat(), wrong);
+    match value {
+        Value::Float(number) if !number.is_finite() => wrong.0.push((keys.to_vec(), BadStep::Number(*number))),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| below(&index.to_string(), item));
+        }
+        Value::Table(table) => table.iter().for_each(|(key, value)| below(key, value)),
+        _ => {}
     }
 }
 
 /// As JSON has it; dates are texts.
-fn to_json(value: Value) -> Result<Json, BadStep> {
-    Ok(match value {
+fn to_json(value: Value) -> Json {
+    match value {
         Value::String(text) => Json::String(text),
         Value::Integer(number) => number.into(),
-        Value::Float(number) => serde_json::Number::from_f64(number).ok_or(BadStep::Number(number))?.into(),
+        Value::Float(number) => serde_json::Number::from_f64(number).map_or(Json::Null, Json::Number),
         Value::Boolean(value) => value.into(),
         Value::Datetime(date) => date.to_string().into(),
-        Value::Array(items) => Json::Array(items.into_iter().map(to_json).collect::<Result<_, _>>()?),
-        Value::Table(table) => Json::Object(
-            table.into_iter().map(|(key, value)| Ok((key, to_json(value)?))).collect::<Result<_, BadStep>>()?,
-        ),
-    })
+        Value::Array(items) => Json::Array(items.into_iter().map(to_json).collect()),
+        Value::Table(table) => Json::Object(table.into_iter().map(|(key, value)| (key, to_json(value))).collect()),
+    }
 }
 
 /// What a step runs with besides its file: these settings files, or else `footbridge.toml` of the configuration folder,
@@ -329,15 +368,25 @@ mod tests {
             ("[[step]]\ncommand = \"cat\"", "/fetch.toml: \"command\" is missing"),
             ("command = \"cat\"\ntimeout = \"soon\"", ":2: timeout: it is no duration"),
             ("command = \"cat\"\nargz = []", ":2: argz"),
-            ("command = \"cat\"\nenv = { A = { file = \"none\" } }", "\"A\": cannot read the secret file"),
-            ("command = \"cat\"\nargs = [\"${NO_SUCH_VARIABLE}\"]", "NO_SUCH_VARIABLE is not set"),
-            ("command = \"cat\"\nparams = { n = inf }", "no number like inf"),
-            ("command = \"cat\"\nname = \"-a\"", "does not start with"),
+            ("command = \"cat\"\nenv = { A = { file = \"none\" } }", ":2: env.A: cannot read the secret file"),
+            ("command = \"cat\"\n\n[env]\n\"B=C\" = \"x\"", ":4: env.B=C: \"B=C\" in \"env\" cannot be"),
+            (
+                "command = \"cat\"\nargs = [\"${NO_SUCH_VARIABLE}\"]",
+                ":2: args[1]: the variable NO_SUCH_VARIABLE is not set",
+            ),
+            ("command = \"cat\"\nparams = { n = [1, inf] }", ":2: params.n[2]: JSON has no number like inf"),
+            ("command = \"cat\"\nname = \"-a\"", ":2: name: a step is called like its server"),
+            ("args = []\ncommand = \"${NO_SUCH_VARIABLE}\"", ":2: command: the variable"),
+            ("command = \"cat\"\n\ncwd = \"${NO_SUCH_VARIABLE}\"", ":3: cwd: the variable"),
             ("command = ", ":1:11: it does not parse: expected a value"),
         ] {
             let said = read_text(text, None).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");
         }
+        let several = "command = \"cat\"\nenv = { A = { file = \"none\" } }\nargs = [\"${NONE_A}\", \"${NONE_B}\"]\n\
+                       params = { n = nan }\n";
+        let said = read_text(several, None).unwrap_err();
+        assert_eq!(said.lines().count(), 4, "all of them at once: {said}");
         let both = "[[routines.r.steps]]\nname = \"a\"\n[[routines.r.steps]]\ncommand = 5\n";
         let said = read_text(both, Some("r")).unwrap_err();
         assert!(said.contains("routines.r.steps[1]") && said.contains("routines.r.steps[2]"), "{said}");

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::{
     catalogues::started,
-    cli::{Files, NoConfiguration, USAGE, load_config, runtime, session},
-    config::{Config, ConfigError, LeftOut, Writable, folders::Folders},
+    cli::{Files, NoConfiguration, USAGE, folders_and_variables, runtime, session},
+    config::{Config, LeftOut, Writable, folders::Folders, look_over},
     control::{self, wire::ReloadConfig},
     report,
 };
@@ -42,24 +42,21 @@ pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
 pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (mut started, mut nothing) = (None, None);
-    let (read, servers, mistakes, notes) = match load_config(files, Writable::here()) {
-        Ok((config, folders)) => {
-            let names: Vec<String> = config.servers.iter().map(|spec| spec.name.to_string()).collect();
-            nothing = NoConfiguration::check(&config).err();
-            let mistakes = nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string()));
-            let mistakes: Vec<Mistake> = mistakes.collect();
-            if start {
-                started = Some(runtime()?.block_on(started_of(config.clone())));
-            }
-            let left_out = config.looked.left_out.iter().map(LeftOut::note);
-            let notes = left_out.chain(config.notes).collect();
-            (config.files, names, mistakes, notes)
+    let writable = Writable::here();
+    let (folders, variables) = folders_and_variables(writable)?;
+    let (config, mut mistakes) = look_over(&files.config, &folders, &variables);
+    let mut servers: Vec<String> = Vec::new();
+    if mistakes.is_empty() {
+        servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
+        nothing = NoConfiguration::check(&config).err();
+        mistakes.extend(nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string())));
+        if start {
+            started = Some(runtime()?.block_on(started_of(config.clone())));
         }
-        Err(error) => match error.downcast::<ConfigError>() {
-            Ok(ConfigError(mistakes)) => (Vec::new(), Vec::new(), mistakes, Vec::new()),
-            Err(error) => return Err(error),
-        },
-    };
+    }
+    let left_out = config.looked.left_out.iter().map(LeftOut::note);
+    let notes: Vec<Mistake> = left_out.chain(config.notes).collect();
+    let read = config.files;
     let ok = mistakes.is_empty();
     let all_start = started.iter().flatten().all(|server| server.error.is_none());
     let gap = Confinement::here().gap();

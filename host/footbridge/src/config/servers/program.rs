@@ -29,6 +29,18 @@ const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTI
 /// Programs that gain privileges, or that are nothing without one that does.
 const GAINING: [&str; 5] = ["podman", "buildah", "sudo", "su", "pkexec"];
 
+/// A name that no variable can have: the program would find another one, or none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} in \"env\" cannot be the name of a variable, which has at least a letter and no \"=\"")]
+pub(in super::super) struct NoVariable(String);
+
+impl NoVariable {
+    /// Refuses such a name.
+    pub(in super::super) fn check(name: &str) -> Result<(), Self> {
+        if name.is_empty() || name.contains(['=', '\0']) { Err(Self(name.to_owned())) } else { Ok(()) }
+    }
+}
+
 impl<'n> Entry<'n, '_> {
     /// The program of an entry, with every mistake of its parts.
     pub(super) fn program(&mut self, command: (&str, &'n WrittenAt), more: &Rest<'n>) -> Option<ProgramSpec> {
@@ -83,6 +95,7 @@ impl<'n> Entry<'n, '_> {
         let mut is_whole = true;
         for Member { name, node, .. } in written {
             let found = self.part(&node.at, |reader| {
+                NoVariable::check(name)?;
                 let value = reader.read_path(&value(name, node)?).map_err(at(name))?;
                 let name_tells = SECRET_WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
                 Ok(if name_tells { reader.keep(value.expose()) } else { value })

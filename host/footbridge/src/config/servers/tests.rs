@@ -128,6 +128,14 @@ fn no_entry_vanishes_without_a_word_whatever_its_type_and_members() {
 }
 
 #[test]
+fn names_that_no_variable_can_have_are_refused() {
+    let found = mistakes(r#"{"mcpServers": {"a": {"command": "x", "env": {"A=B": "c", "": "d", "E": "f"}}}}"#);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found.iter().all(|one| one.contains("in \"env\" cannot be the name of a variable")), "{found:#?}");
+    assert!(found[0].contains("\"A=B\""), "{found:#?}");
+}
+
+#[test]
 fn all_that_is_wrong_with_one_entry_is_said_at_once() {
     let found = mistakes(
         r#"{"mcpServers": {"a": {"command": "${A}", "args": ["${B}", {"file": 1}, null], "cwd": "${C}", "confine": "no",

@@ -111,7 +111,11 @@ impl<'n> Tool<'n, '_> {
         let mut program = ProgramSpec { command: command?, args: literals, env, cwd, confine: around.confine };
         if !around.trust_folder {
             let named: Vec<Member> = around.named.iter().chain(own).cloned().collect();
-            entry.part(self.at, |reader| keep_out_of_reach(&mut program, &named, reader))?;
+            // What all tools share is in reach of guests for each of them alike.
+            if let Err(exposed) = keep_out_of_reach(&mut program, &named, entry.reader) {
+                entry.fields.wrong_once(self.at, exposed);
+                return None;
+            }
         }
         let program = ProgramSpec { args: Vec::new(), ..program };
         let (definition, prints) = (definition?, prints?);

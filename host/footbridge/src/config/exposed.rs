@@ -330,6 +330,12 @@ pub(super) fn is_loading(variable: &str) -> bool {
     LOADING.contains(&variable.to_uppercase().as_str())
 }
 
+/// Whether it only starts the program that its arguments name.
+pub(super) fn is_starter(command: &str) -> bool {
+    let name = file_name(command);
+    name == "env" || STARTERS.contains(&name)
+}
+
 fn is_runner(command: &str) -> bool {
     let name = file_name(command);
     RUNNERS.contains(&name) || RUNNERS_WITH_VERSIONS.iter().any(|start| name.starts_with(start))

@@ -1,8 +1,9 @@
 //! Entries of type `cli`: programs that are wrapped as tools.
 //!
 //! Programs are resolved here, once, and only those of `allowedPrograms`; none is a shell. `tool` has one tool, `words`
-//! its templates.
+//! its templates, `code` what a caller's text must not become in them.
 
+mod code;
 mod tool;
 mod words;
 
@@ -24,7 +25,8 @@ use super::{
 };
 
 /// Programs that run what they are given as a script: with one of them, a value would be code.
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"];
+const SHELLS: [&str; 14] =
+    ["ash", "bash", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "sh", "tcsh", "zsh"];
 
 /// What is wrong with an entry of this type.
 #[derive(Debug, thiserror::Error)]

@@ -5,11 +5,15 @@ use std::{ffi::OsString, path::Path};
 use serde_json::{Value, json};
 
 use super::super::{Meaning, Reader, meant};
-use crate::config::{Commands, Gathered, written};
+use crate::config::{Commands, Gathered, Writable, written};
 use footbridge_mcp::{TransportSpec, wrapped::CliSpec};
 
 /// What an entry means, and how many secrets it has.
 fn read_entry(entry: &Value) -> (Meaning, usize) {
+    read_entry_beside(entry, Commands::default())
+}
+
+fn read_entry_beside(entry: &Value, commands: Commands) -> (Meaning, usize) {
     let file = json!({"mcpServers": {"w": entry}}).to_string();
     let vars = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/x")].map(|(n, v)| (n.to_owned(), v.to_owned()));
     let var = |name: &str| match name {
@@ -18,7 +22,6 @@ fn read_entry(entry: &Value) -> (Meaning, usize) {
         _ => None,
     };
     let servers = written::servers(Path::new("/etc/x/servers.json"), &file).unwrap();
-    let commands = Commands::default();
     let mut reader = Reader { var: &var, base: Path::new("/"), commands: &commands, gathered: Gathered::default() };
     let meaning = meant(&servers[0], &mut reader, &vars);
     (meaning, reader.gathered.secrets.len())
@@ -48,7 +51,7 @@ fn a_tool_is_a_program_with_places_for_arguments() {
             {"name": "show", "command": "cat", "description": "Shows", "args": ["--", "{file}", ["-n", "{n}"]],
              "inputSchema": {"type": "object", "properties": {"file": {"type": "string"}, "n": {"type": "integer"}}},
              "annotations": {"readOnlyHint": true}, "timeout": "5s", "output": "json", "exitCodes": [0, 1]},
-            {"name": "plain", "command": "env", "args": ["{a}", "{b}"], "stdin": "{*}", "env": {"A": "2"},
+            {"name": "plain", "command": "env", "args": ["cat", "{a}", "{b}"], "stdin": "{*}", "env": {"A": "2"},
              "allowOptions": ["a"]},
         ],
     });
@@ -60,8 +63,11 @@ fn a_tool_is_a_program_with_places_for_arguments() {
     assert_eq!((show.args.len(), show.args[2].len(), show.ends_well.as_slice()), (3, 2, &[0, 1][..]));
     assert_eq!(show.definition["annotations"], json!({"readOnlyHint": true}));
     let schema = &plain.definition["inputSchema"];
-    assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["a", "b"]), &json!(false)));
-    assert_eq!([plain.args[0][0].may_be_option, plain.args[1][0].may_be_option], [true, false]);
+    let is_open = &json!(true);
+    assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["a", "b"]), is_open), "by {{*}}");
+    let (found, _) = read_entry(&with_tool(json!({"name": "a", "args": ["{x}"]})));
+    assert_eq!(spec(&found).tools[0].definition["inputSchema"]["additionalProperties"], json!(false));
+    assert_eq!([plain.args[1][0].may_be_option, plain.args[2][0].may_be_option], [true, false]);
     let value = |name: &str| plain.program.env.iter().find(|(n, _)| n == name).unwrap().1.expose().to_owned();
     assert_eq!([value("A"), value("API_KEY"), value("HOME")], ["2", "s3cret-value", "/home/x"]);
     assert!(secrets >= 1);
@@ -109,6 +115,46 @@ fn no_shell_is_a_program_of_a_tool() {
     for program in ["sh", "/bin/bash", link.to_str().unwrap()] {
         let entry = json!({"type": "cli", "allowedPrograms": [program], "tools": [{"name": "a"}]});
         assert!(mistakes(&entry).contains("is a shell"), "{program}: {}", mistakes(&entry));
+    }
+}
+
+#[test]
+fn what_all_tools_share_is_refused_once() {
+    let guests = tempfile::tempdir().unwrap();
+    let tools: Vec<Value> = (0..5).map(|n| json!({"name": format!("t{n}")})).collect();
+    let entry = json!({"type": "cli", "allowedPrograms": ["cat"], "cwd": guests.path(), "tools": tools});
+    let writable = Writable::folders([guests.path().to_owned()]);
+    let (found, _) = read_entry_beside(&entry, Commands::default().out_of_reach(writable, None));
+    assert!(matches!(found.mistakes.as_slice(), [one] if one.what.contains("its folder")), "{:#?}", found.mistakes);
+}
+
+#[test]
+fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
+    let entry = |args: &Value| {
+        let programs: Vec<&str> = args[0].as_str().into_iter().collect();
+        let words = args.as_array().unwrap()[1..].to_vec();
+        json!({"type": "cli", "allowedPrograms": programs, "tools": [{"name": "a", "args": words}]})
+    };
+    for (args, says) in [
+        (json!(["env", "sh", "-c", "{a}"]), "it starts \"sh\", which is a shell"),
+        (json!(["env", "-S", "bash -c {a}"]), "it starts \"bash\""),
+        (json!(["timeout", "5", "/bin/dash", "-c", "{a}"]), "it starts \"/bin/dash\""),
+        (json!(["env", "X=1", "{a}"]), "would be the program that"),
+        (json!(["nice", "-n", "5", "{a}", "{b}"]), "would be the program that"),
+        (json!(["python3", "-c", "{a}"]), "would be code behind \"-c\""),
+        (json!(["perl", "-e{a}"]), "would be code behind \"-e\""),
+        (json!(["env", "node", ["--eval", "{a}"]]), "would be code behind \"--eval\""),
+    ] {
+        let said = mistakes(&entry(&args));
+        assert!(said.contains(says), "{args}: {said}");
+    }
+    for args in [
+        json!(["env", "X={a}", "cat", "{b}"]),
+        json!(["timeout", "{seconds}", "cat", "{b}"]),
+        json!(["python3", "-c", "import sys; print(sys.argv[1])", "{a}"]),
+        json!(["python3", "script.py", "-c", "x", "{a}"]),
+    ] {
+        assert_eq!(mistakes(&entry(&args)), "", "{args}");
     }
 }
 

@@ -9,7 +9,7 @@ use footbridge_core::{
     schema::BadSchema,
     secret::Secret,
 };
-use footbridge_mcp::wrapped::{CliTool, Prints, Word};
+use footbridge_mcp::wrapped::{CliTool, Piece, Prints, Word};
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -23,6 +23,7 @@ use super::{
         program::keep_out_of_reach,
     },
     Around,
+    code::{CallersCode, of_callers},
     words::{self, BadWord},
 };
 
@@ -49,6 +50,8 @@ enum BadTool {
     Unknown(String, String),
     #[error("{0}")]
     Word(#[from] BadWord),
+    #[error("{0}")]
+    Code(#[from] CallersCode),
     #[error("it cannot be served: {0}")]
     Entry(#[from] BadEntry),
     #[error("its \"inputSchema\" cannot be used: {0}")]
@@ -103,6 +106,9 @@ impl<'n> Tool<'n, '_> {
         let own = self.fields.object("env");
         let variables = entry.variables(own);
         let (args, input) = (args?, input?);
+        if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args)) {
+            self.wrong::<()>(self.at, code);
+        }
         let definition = self.definition(name.as_deref()?, &args, (input.as_ref(), &allowed));
         let mut env = around.env.clone();
         env.extend(variables?.into_iter().filter(|(name, _)| own.iter().any(|member| member.name == *name)));
@@ -216,7 +222,9 @@ impl<'n> Tool<'n, '_> {
         let names: BTreeSet<&str> = args.iter().flatten().chain(input).flat_map(Word::names).collect();
         let written = self.fields.member("inputSchema");
         let at = written.map_or(self.at, |member| &member.node.at);
-        let schema = written.map_or_else(|| schema_of(&names), |member| member.node.to_json());
+        let mut words = args.iter().flatten().chain(input);
+        let takes_all = words.any(|word| word.pieces.iter().any(|piece| matches!(piece, Piece::All)));
+        let schema = written.map_or_else(|| schema_of(&names, takes_all), |member| member.node.to_json());
         let places = self.check_names(&names, allowed, &schema);
         let mut definition = Map::from_iter([("name".to_owned(), json!(name))]);
         for key in ["title", "description"] {
@@ -261,9 +269,9 @@ fn served(definition: &Value, name: &str) -> Result<(), BadTool> {
     }
 }
 
-/// For a tool that says nothing of its arguments: a text for each place.
-fn schema_of(names: &BTreeSet<&str>) -> Value {
+/// For a tool that says nothing of its arguments: a text for each place, and others too where there is a place for all.
+fn schema_of(names: &BTreeSet<&str>, takes_all: bool) -> Value {
     let properties: Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
-    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": takes_all})
 }

@@ -119,6 +119,8 @@ pub(super) enum SecretError {
     File { path: PathBuf, why: String },
     #[error("the secret file {} can be read by others: run chmod go-rwx on it", .0.display())]
     Open(PathBuf),
+    #[error("the first line of the secret file {} is empty: write the value there", .0.display())]
+    Empty(PathBuf),
     #[error("the secret command {program} failed: {why}")]
     Command { program: String, why: String },
     #[error("a secret command needs at least a program")]
@@ -201,7 +203,7 @@ impl Reader<'_> {
         if mode & 0o044 != 0 {
             return Err(SecretError::Open(path));
         }
-        Ok(self.keep(first_line(&text)))
+        self.keep_first_line(&text, path)
     }
 
     /// What the service manager passed to this unit. Who else may read it is up to the manager: the folder is the unit's
@@ -212,8 +214,9 @@ impl Reader<'_> {
         }
         let folder = (self.var)("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|folder| folder.is_absolute());
         let folder = folder.ok_or_else(|| SecretError::NoCredentials(name.to_owned()))?;
-        let (text, _) = self.read_file(&folder.join(name))?;
-        Ok(self.keep(first_line(&text)))
+        let path = folder.join(name);
+        let (text, _) = self.read_file(&path)?;
+        self.keep_first_line(&text, path)
     }
 
     /// The text and mode of a file with a secret.
@@ -242,6 +245,13 @@ impl Reader<'_> {
         Ok(self.keep(value))
     }
 
+    fn keep_first_line(&mut self, text: &str, path: PathBuf) -> Result<Secret, SecretError> {
+        match first_line(text) {
+            "" => Err(SecretError::Empty(path)),
+            line => Ok(self.keep(line)),
+        }
+    }
+
     /// Remembers a value as one to take out of what servers say.
     pub(super) fn keep(&mut self, value: impl Into<String>) -> Secret {
         let secret = Secret::new(value);
@@ -250,8 +260,9 @@ impl Reader<'_> {
     }
 }
 
+/// Without the mark that some editors begin a file with, which is no part of a value.
 fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+    text.strip_prefix('\u{feff}').unwrap_or(text).lines().next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -306,6 +317,25 @@ mod tests {
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
             assert_eq!(reader.file("key"), Err(SecretError::Open(file)));
             assert!(matches!(reader.file("none"), Err(SecretError::File { .. })));
+        });
+    }
+
+    #[test]
+    fn a_file_with_an_empty_first_line_is_no_secret_and_a_mark_of_editors_is_no_part_of_one() {
+        with_reader(|reader| {
+            let file = reader.base.join("key");
+            for (text, value) in
+                [("\u{feff}value\r\n", Some("value")), ("", None), ("\nvalue\n", None), ("\u{feff}\n", None)]
+            {
+                fs::write(&file, text).unwrap();
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+                let found = reader.file("key");
+                let found = found.as_ref().map(Secret::expose).map_err(ToString::to_string);
+                match value {
+                    Some(value) => assert_eq!(found, Ok(value), "{text:?}"),
+                    None => assert!(found.unwrap_err().contains("key is empty: write the value there"), "{text:?}"),
+                }
+            }
         });
     }
 

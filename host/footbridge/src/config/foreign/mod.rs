@@ -46,6 +46,8 @@ const UNDER: [&[&str]; 6] =
 pub(crate) enum NotForeign {
     #[error("{0:?} is neither a file nor one of {names}", names = names())]
     Unknown(String),
+    #[error("HOME is not set, so nobody knows where {0} has its file: set it, or name the file that you mean")]
+    NoHome(&'static str),
     #[error("{client} has no file here: looked for {tried}; name the file that you mean")]
     Nowhere { client: &'static str, tried: String },
     #[error("{}: {why}", path.display())]
@@ -78,7 +80,8 @@ pub(crate) fn find(named: &str, home: Option<&Path>) -> Result<PathBuf, NotForei
         let path = PathBuf::from(named);
         return if path.exists() { Ok(path) } else { Err(NotForeign::Unknown(named.to_owned())) };
     };
-    let tried: Vec<PathBuf> = home.iter().flat_map(|home| places.iter().map(|place| home.join(place))).collect();
+    let Some(home) = home else { return Err(NotForeign::NoHome(client)) };
+    let tried: Vec<PathBuf> = places.iter().map(|place| home.join(place)).collect();
     tried.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
         let tried = tried.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         NotForeign::Nowhere { client, tried }
@@ -133,13 +136,20 @@ fn lists(whole: &Node) -> Option<&[Member]> {
     let at = |names: &&[&str]| {
         let node = names.iter().try_fold(whole, |node, name| Some(&node.member(name)?.node))?;
         let members = node.members()?;
-        members.iter().all(|member| member.node.members().is_some()).then_some(members)
+        // Other settings may be under such a name, too: lists and texts, none of which is a server.
+        let are_servers = members.is_empty() || members.iter().any(|member| member.node.members().is_some());
+        are_servers.then_some(members)
     };
     UNDER.iter().find_map(at)
 }
 
 impl ForeignFile {
     fn take(&mut self, server: &Member, base: Base<'_>, inputs: &[Node]) {
+        if server.node.members().is_none() {
+            let (name, kind) = (&server.name, server.node.kind());
+            let what = format!("{name:?} was not taken: it is {kind}, and an object in braces is expected");
+            return self.notes.push(server.node.at.mistake(what));
+        }
         let mut translation = Translation::of(server, base, inputs);
         let entry = translation.entry();
         self.notes.append(&mut translation.notes);

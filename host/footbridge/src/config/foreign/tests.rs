@@ -97,6 +97,14 @@ fn vscode_asks_for_inputs() {
 }
 
 #[test]
+fn an_entry_that_is_none_hides_no_other() {
+    let text = r#"{"mcpServers": {"a": {"command": "a"}, "broken": null, "list": ["x"]}}"#;
+    let (servers, said) = take("claude_desktop_config.json", text);
+    assert_eq!(servers, json!({"a": {"command": "a"}}));
+    notes(&said, &["\"broken\" was not taken: it is null, and an object", "\"list\" was not taken: it is a list"]);
+}
+
+#[test]
 fn windsurf_and_gemini() {
     let (servers, said) = take(
         ".codeium/windsurf/mcp_config.json",

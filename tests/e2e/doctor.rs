@@ -3,7 +3,7 @@
 
 use std::{ffi::OsStr, fs};
 
-use footbridge_tests::{Guest, Host, Ran, Running, Servers};
+use footbridge_tests::{Guest, Host, NOBODY, Ran, Running, Servers};
 use serde_json::{Value, json};
 
 fn doctor(host: &Host, words: &[&str]) -> (Ran, Vec<Value>) {
@@ -50,17 +50,33 @@ fn a_host_that_is_well_and_one_that_is_not() {
     assert_eq!(ran.status, 1);
     for (check, says) in [
         ("gone: program", "not found on PATH"),
-        ("gone: start", "no-such-program"),
+        ("ends: start", "footbridge servers logs ends, and mend its entry"),
         ("ends: start", "whatever is wrong"),
         ("step steps", "not found"),
     ] {
         let one = of(&found, check);
         assert!(one["status"] == "problem" && one["mend"].is_string() && one.to_string().contains(says), "{one}");
     }
+    assert_eq!(of(&found, "gone: start")["status"], "skipped", "one cause is one problem");
     assert_eq!((&of(&found, "demo: start")["status"], &of(&found, "step y")["status"]), (&json!("ok"), &json!("ok")));
+    let (_, found) = doctor(&host, &["--no-start", "--step", "none.toml"]);
+    let step = of(&found, "step none.toml");
+    assert!(step["status"] == "problem" && step["means"].is_string() && step["mend"].is_string(), "{step}");
     fs::write(host.servers_file(), "{\"mcpServers\": ").unwrap();
     let (_, found) = doctor(&host, &["--no-start"]);
     assert!(of(&found, "configuration")["found"].as_str().unwrap().contains("servers.json:1:"), "{found:#?}");
+}
+
+#[test]
+fn without_a_home_folder_that_is_what_is_found() {
+    if !nix::unistd::geteuid().is_root() {
+        return footbridge_tests::skipped("a user without a home folder", "this is not root");
+    }
+    let host = Host::with(&Servers::demo()).as_user(NOBODY).env("HOME", "");
+    let (ran, found) = doctor(&host.env("XDG_CONFIG_HOME", ""), &[]);
+    let folders = of(&found, "folders");
+    assert!(ran.status == 1 && folders["status"] == "problem", "{ran:?}");
+    assert!(folders["found"].as_str().unwrap().contains("HOME"), "{folders}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use footbridge_guest::{
     BridgeAddress, Client, ClientError, ClientSettings, SettingsError,
     answers::{ListedServers, ListedTools},
 };
-use footbridge_proto::{exit::ExitCode, vars, wire::method};
+use footbridge_proto::{exit::ExitCode, text::Escaped, vars, wire::method};
 use serde_json::{Value, json};
 
 use crate::{args::Style, failure::Failure, words::Options};
@@ -151,7 +151,26 @@ fn services(settings: &ClientSettings, around: &Around) -> Vec<Finding> {
                 .means("programs that use it reach another port than tool-cli")
         })
     });
-    leads.collect()
+    leads.chain(tunnels(settings, around)).collect()
+}
+
+/// Variables by which programs find the way out of the sandbox, where it leads through a bridge: the password is a token.
+fn tunnels(settings: &ClientSettings, around: &Around) -> Vec<Finding> {
+    let here = settings.target.to_string();
+    let one = |name: &str| {
+        let (user, place) = around.var(name)?.strip_prefix("http://")?.rsplit_once('@')?;
+        let place = place.trim_end_matches('/');
+        user.starts_with("session:").then(|| {
+            let check = format!("tunnels: {name}");
+            if place == here {
+                Finding::ok(&check, "it leads to the bridge")
+            } else {
+                Finding::note(&check, format!("it leads to {}, and the bridge is at {here}", Escaped(place)))
+                    .means("programs that use it reach another port than tool-cli")
+            }
+        })
+    };
+    ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].into_iter().filter_map(one).collect()
 }
 
 #[cfg(test)]

@@ -87,3 +87,19 @@ fn vsock_has_a_filter_a_kernel_and_a_device() {
     write(root, "dev/vsock", "");
     assert_eq!(vsock_found(root, None).status, Health::Ok);
 }
+
+#[test]
+fn the_way_out_by_tunnels_is_looked_at_where_it_leads_through_a_bridge() {
+    let read = |name: &'static str| Ok((name == vars::PORT).then(|| "7179".to_owned()));
+    let settings = ClientSettings::read(&read).unwrap();
+    let of = |value: &str| tunnels(&settings, &Around::of(Path::new("/none"), &[("https_proxy", value)]));
+    let token = "fbt_0123456789";
+    for (place, status) in [("127.0.0.1:7179", Health::Ok), ("127.0.0.1:7180", Health::Note)] {
+        let found = of(&format!("http://session:{token}@{place}"));
+        assert!(matches!(found.as_slice(), [one] if one.status == status), "{found:?}");
+        assert!(!format!("{found:?}").contains(token), "{found:?}");
+    }
+    for other in ["http://proxy.example:3128", "http://user:word@proxy.example:3128", ""] {
+        assert_eq!(of(other), [], "a proxy of somebody else is nobody's business here");
+    }
+}

@@ -51,7 +51,16 @@ Exit status: 0 all is well; 1 there is a problem; 2 a wrong command line.";
 
 pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
     crate::log::start("off")?;
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = match Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name)) {
+        Ok(folders) => folders,
+        Err(error) => {
+            let none = Finding::problem("folders", error.to_string());
+            let none = none.means("there is no place for the configuration and the record, so nothing starts");
+            let none = [none.mend("set HOME to the whole path of your home folder")];
+            report::out(&if args.json { json(&none) } else { text(&none) })?;
+            return Ok(REFUSED);
+        }
+    };
     // First: a daemon has to see which namespaces this process is in, before it is closed to others.
     let of_daemon = session::look(&folders, args.session.as_ref());
     sys::harden().context("cannot protect this process from others of the same user")?;
@@ -108,7 +117,14 @@ fn programs_of_steps(file: &std::path::Path, folders: &Folders) -> Vec<Finding> 
     let variables = Variables::of_this_process().commands(commands, writable);
     let steps = match steps::all(file, &variables) {
         Ok(steps) => steps.steps,
-        Err(error) => return vec![Finding::problem("step", error.to_string())],
+        Err(error) => {
+            let check = format!("step {}", file.display());
+            return vec![
+                Finding::problem(&check, error.to_string())
+                    .means("footbridge step would run nothing of it")
+                    .mend("mend the file, or name another with --step"),
+            ];
+        }
     };
     let one = |step: &steps::StepSpec| {
         let check = format!("step {}", step.server.name);

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use footbridge_cli::findings::Finding;
+use footbridge_cli::findings::{Finding, Health};
+use footbridge_core::names::ServerName;
 
 use crate::{
     catalogues::started,
@@ -15,11 +16,22 @@ use footbridge_services::{HostCheck, Services, TUNNELS};
 
 /// Looks at all servers and services of a configuration.
 pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Finding> {
-    let mut all: Vec<Finding> =
-        config.servers.iter().filter_map(|spec| program(spec, config.search_path.as_deref())).collect();
+    let path = config.search_path.as_deref();
+    let programs = config.servers.iter().filter_map(|spec| Some((spec.name.clone(), program(spec, path)?)));
+    let programs: Vec<(ServerName, Finding)> = programs.collect();
+    let missing = programs.iter().filter(|(_, found)| found.status == Health::Problem);
+    let missing: Vec<ServerName> = missing.map(|(name, _)| name.clone()).collect();
+    let mut all: Vec<Finding> = programs.into_iter().map(|(_, found)| found).collect();
     let (services, limits) = (config.services.clone(), config.limits.services.clone());
     if start {
-        all.extend(started(config).await.into_iter().map(started_one));
+        let one = |report: ServerReport| {
+            if missing.contains(&report.name) {
+                Finding::skipped(&format!("{}: start", report.name), "its program is not there")
+            } else {
+                started_one(report)
+            }
+        };
+        all.extend(started(config).await.into_iter().map(one));
     } else {
         all.push(Finding::skipped("servers", "not started"));
     }
@@ -63,8 +75,8 @@ fn program(spec: &ServerSpec, path: Option<&str>) -> Option<Finding> {
 fn started_one(report: ServerReport) -> Finding {
     let check = format!("{}: start", report.name);
     let failed = |why: String| {
-        let finding =
-            Finding::problem(&check, why).mend(format!("footbridge tools {} --refresh, once mended", report.name));
+        let mend = format!("look at footbridge servers logs {}, and mend its entry", report.name);
+        let finding = Finding::problem(&check, why).mend(mend);
         let last = report.stderr.last().map(|line| format!("it last wrote: {line}"));
         last.into_iter().fold(finding, Finding::means)
     };

@@ -94,8 +94,7 @@ impl Local {
     pub fn can_ask(&self) -> bool {
         let kind = fstat(io::stdout()).map(|to| SFlag::from_bits_truncate(to.st_mode) & SFlag::S_IFMT);
         let piped = kind.is_ok_and(|kind| kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK);
-        let draws = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        self.forwards_keys && self.is_terminal[2] && !piped && draws
+        self.forwards_keys && self.is_terminal[2] && !piped && window::draws()
     }
 
     /// The command's streams: its own terminal where there is one here, the rest as they are.

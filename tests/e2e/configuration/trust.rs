@@ -86,11 +86,24 @@ fn what_is_misspelt_is_said_before_it_is_trusted() {
 }
 
 #[test]
+fn a_terminal_that_draws_nothing_gets_plain_text() {
+    let host = newcomer().env("TERM", "dumb");
+    write(&host.work().join(".mcp.json"), servers(&json!({"theirs": demo()})));
+    let (mut person, mut running) = asked(&host, &[]);
+    person.sees("server theirs:");
+    person.sees("Type yes: ");
+    person.types("no\n");
+    assert_eq!(running.status().code(), Some(1));
+    assert!(!person.saw("\u{1b}["), "{person:?}");
+}
+
+#[test]
 fn programs_say_yes_and_nobody_says_nothing() {
     let host = newcomer();
     write(&host.work().join("mcp.json"), servers(&json!({"theirs": demo()})));
     let ran = types(&host, &["config", "trust"]);
     ran.fails(1, &["there is no terminal", "--yes", "not trusted:"]);
+    assert!(ran.stdout.contains("server theirs:"), "what there would be to agree to: {ran:?}");
     let ran = types(&host, &["config", "trust", "--yes"]);
     assert!(ran.status == 0 && ran.stdout.contains("server theirs:"), "{ran:?}");
     let said: Value = serde_json::from_str(&types(&host, &["config", "trust", "--yes", "--json"]).well()).unwrap();

@@ -39,8 +39,11 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Person(File);
 
 impl Person {
-    /// The person, if there is a terminal.
+    /// The person, if there is a terminal that draws.
     pub(crate) fn find() -> Option<Self> {
+        if !window::draws() {
+            return None;
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC);
         options.open(TERMINAL).ok().map(Self)

@@ -1,8 +1,14 @@
-//! The size of a terminal's window.
+//! A terminal's window: its size, and whether anything can be drawn there.
 
 use std::os::fd::AsFd;
 
 use crate::sys::{set_window, window};
+
+/// Whether the terminal of this process understands what moves its cursor and colours its text.
+#[must_use]
+pub fn draws() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
 
 /// Rows and columns; none if it is no terminal, or has no size.
 pub fn size(terminal: impl AsFd) -> Option<(u16, u16)> {

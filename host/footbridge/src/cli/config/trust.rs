@@ -89,10 +89,16 @@ fn trust(path: &Path, args: &TrustArgs, folders: &Folders) -> anyhow::Result<boo
     } else if !was_trusted {
         let question = "Trust this file as it is? Its servers run with your rights.";
         let asked = Asked::find().map(|mut person| person.agrees(&shown(&file), question, "yes")).transpose();
-        agreed = asked.context("cannot ask on the terminal")?.unwrap_or_else(|| {
-            report::note("there is no terminal to ask on: use one, or say --yes if you know what the file says");
-            false
-        });
+        agreed = match asked.context("cannot ask on the terminal")? {
+            Some(agreed) => agreed,
+            None => {
+                if !args.json {
+                    report::piece(&shown(&file))?;
+                }
+                report::note("there is no terminal to ask on: use one, or say --yes if you know what the file says");
+                false
+            }
+        };
     }
     if agreed && !was_trusted {
         file.trust(folders)?;

@@ -16,6 +16,7 @@ use crate::{
     store::{StoredDefinition, StoredPin},
 };
 use footbridge_core::catalogue::{SERVER, TOOL, VERBATIM};
+use footbridge_processes::terminal::window;
 
 /// Unchanged lines that are shown around changed ones.
 const AROUND: usize = 3;
@@ -31,7 +32,7 @@ impl Colours {
     /// For standard output.
     pub(in crate::cli) fn of_output() -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self(std::io::stdout().is_terminal() && !no_colour)
+        Self(std::io::stdout().is_terminal() && window::draws() && !no_colour)
     }
 
     pub(in crate::cli) fn line(self, colour: &str, text: &str) -> String {

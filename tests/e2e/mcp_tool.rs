@@ -35,6 +35,7 @@ fn rich() -> Value {
             "tags": {"type": "array", "items": {"type": "string"}},
             "filter": {"type": "object"},
             "json": {"type": "string"},
+            "json_file": {"type": "string"},
         },
         "required": ["city"],
     })
@@ -62,6 +63,8 @@ fn help_lists_all_tools_by_untouched_names_and_one_in_full() {
         "--tags <TEXT>",
         "--filter <JSON>",
         "--arg.json <TEXT>",
+        "--json_file <TEXT>",
+        "--json-file <FILE>",
         "Input schema:",
         "\"$defs\"",
         "Example:\n  mcp-tool odd name__Say-It.now_v2 --city text",
@@ -110,10 +113,16 @@ fn flags_and_json_become_the_arguments() {
     assert_eq!(said, "--city beats \"city\" of the JSON\n");
     let file = folder.path().join("arguments.json");
     fs::write(&file, given).unwrap();
-    assert_eq!(called(&["--json-file", file.to_str().unwrap()]).0["city"], "Bern");
+    // The option is the option, whatever a tool's argument is called.
+    let (arguments, _) = called(&["--json-file", file.to_str().unwrap(), "--json_file", "theirs", "--no-dry-run"]);
+    assert_eq!(arguments["city"], "Bern");
+    assert_eq!((&arguments["json_file"], &arguments["dry_run"]), (&json!("theirs"), &json!(false)));
     let mut piped = Running::start(&mut host.mcp_tool_of(&["s__t", "--json-stdin", "--days", "2"]));
     piped.hears(given);
     assert_eq!(json_of(&piped.ends().well())["days"], 2);
+    let mut silent = Running::start(&mut host.mcp_tool_of(&["s__t", "--json-stdin"]));
+    silent.hears("");
+    silent.ends().fails(2, &["nothing came in on standard input: --json-stdin takes a JSON object"]);
     // Options come before the name, too.
     assert_eq!(host.mcp_tool(&["--policy", "readonly", "s__t", "--city", "x"]).status, 5);
     host.leaves_nothing_behind();
@@ -123,8 +132,9 @@ fn flags_and_json_become_the_arguments() {
 fn what_does_not_fit_is_said_and_nothing_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("heard");
-    let mut entry =
-        listing(folder.path(), "s", &json!([tool("t", &rich()), tool("other", &json!({"type": "object"}))]));
+    let odd = json!({"type": "object", "properties": {"x y": {"type": "string"}}, "required": ["x y"]});
+    let tools = json!([tool("t", &rich()), tool("other", &json!({"type": "object"})), tool("odd", &odd)]);
+    let mut entry = listing(folder.path(), "s", &tools);
     entry["env"]["MISBEHAVING_RECORD"] = json!(tape);
     let host = Host::with(&Servers::none().and("s", entry));
     let _known = host.mcp_tool(&["--help"]).well();
@@ -139,15 +149,22 @@ fn what_does_not_fit_is_said_and_nothing_is_started() {
         (&["s__t", "--json", "[]"], ["invalid JSON arguments: an object is needed", "a list"]),
         (&["s__t", "--json", r#"{"city":1,"city":2}"#], ["twice", ""]),
         (&["s__t", "--json", "{}", "--json-stdin"], ["cannot be used with", "--json-stdin"]),
+        (&["s__t", "--city", "x", "--dry_run", "true"], ["unexpected argument 'true'", "write --dry_run=true"]),
+        (&["s__t", "--city", "-x"], ["--city", "write --city=-x"]),
+        (&["s__t", "--days", "-.5", "--city", "x"], ["--days", "write --days=-.5"]),
+        (&["s__t", "--city", "x", "--no-city"], ["unexpected argument '--no-city'", ""]),
+        (&["s__odd", "--x y", "1"], ["unexpected argument '--x y'", "\"x y\" has no flag: give it by --json"]),
         (&["s__t", "--json-file", "nowhere.json"], ["from nowhere.json", "No such file"]),
         (&["s__tt"], ["no tool \"tt\"", "--refresh asks again"]),
         (&["s__othr"], ["no tool \"othr\"", "did you mean \"other\"?"]),
-        (&["t"], ["there is no tool \"t\"", "there are s__other, s__t"]),
+        (&["t"], ["there is no tool \"t\"", "there are s__odd, s__other, s__t"]),
         (&["x__t"], ["there is no tool \"x__t\"", "did you mean \"s__t\"?"]),
         (&["--nope"], ["unexpected argument '--nope'", ""]),
     ] {
         host.mcp_tool(words).fails(2, &says);
     }
+    let help = host.mcp_tool(&["s__odd", "--help"]).well();
+    assert!(help.contains("Example:\n  mcp-tool s__odd --json '{\"x y\":\"text\"}'\n"), "{help}");
     let said = host.mcp_tool(&["s__t", "--unit", "x", "--output", "json"]);
     assert_eq!(json_of(&said.stderr)["exitCode"], 2, "{said:?}");
     assert_eq!(heard(), before, "no server was asked anything");
@@ -290,6 +307,19 @@ fn without_files_that_are_named_it_works_in_a_folder_its_parent_and_an_empty_one
     assert!(help.status == 0 && help.stdout.contains("demo__now") && !help.stdout.contains("theirs"), "{help:?}");
     for says in ["/.mcp.json: it is not trusted", "/mcp.json: it is not trusted", "footbridge config trust "] {
         assert!(help.stderr.contains(says), "{says}: {help:?}");
+    }
+    // One that is trusted, and one of the home folder, with an entry that is wrong: the others work all the same.
+    let wrong = json!({"command": "x", "env": {"KEY": "${SET_NOWHERE}"}});
+    let trusted = Servers::none().and("half", json!({"command": 5})).and("wrong", wrong);
+    fs::write(empty.join(".mcp.json"), trusted.text(host.path())).unwrap();
+    let trust = ["config", "trust", "--yes"].map(std::ffi::OsStr::new);
+    assert_eq!(Running::start(host.footbridge(&trust).current_dir(&empty)).ends().status, 0);
+    let mut call = host.only_mcp_tool(&["demo__get_weather", "--city", "Bern"]);
+    assert_eq!(json_of(&Running::start(call.current_dir(&empty)).ends().well())["city"], "Bern");
+    let help = Running::start(host.only_mcp_tool(&["--help"]).current_dir(&empty)).ends();
+    for says in ["  demo__now ", "  half__... is not available", "  wrong__... is not available", "SET_NOWHERE is not"]
+    {
+        assert!(help.status == 0 && help.stdout.contains(says), "{says}: {help:?}");
     }
     let stranger = Running::start(host.only_mcp_tool(&["theirs__x"]).current_dir(&project)).ends();
     stranger.fails(2, &["no tool \"theirs__x\""]);

@@ -111,6 +111,33 @@ fn all_servers_are_listed_and_one_that_does_not_start_hides_no_other() {
 }
 
 #[test]
+fn all_servers_are_listed_and_one_that_cannot_be_used_hides_no_other() {
+    let broken = || {
+        Servers::none()
+            .and("gh", json!({"command": "x", "env": {"KEY": "${SET_NOWHERE}"}}))
+            .and("odd", json!({"command": 5}))
+            .and("text", json!("x"))
+    };
+    let host = Host::with(&broken().and("demo", json!({"command": programs::footbridge(), "args": ["demo-server"]})));
+    // The first time none is known; then one is, and the others are asked for alone.
+    for _ in 0..2 {
+        let ran = host.one_shot(&["tools"]);
+        assert!(ran.status == 0 && ran.stdout.contains("  demo "), "{ran:?}");
+        for says in
+            ["Server \"gh\" cannot be used", "SET_NOWHERE is not set", "\"odd\" cannot be used", "\"command\" is"]
+        {
+            assert!(ran.stderr.contains(says), "{says}: {ran:?}");
+        }
+        let help = host.mcp_tool(&["--help"]).well();
+        assert!(help.contains("  demo__now ") && help.contains("  gh__... is not available: "), "{help}");
+        assert!(help.contains("  text__... is not available: "), "{help}");
+    }
+    host.one_shot(&["tools", "gh"]).fails(2, &["SET_NOWHERE is not set"]);
+    Host::with(&broken()).one_shot(&["tools"]).fails(2, &["SET_NOWHERE is not set", "\"command\" is a number"]);
+    host.leaves_nothing_behind();
+}
+
+#[test]
 fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
     for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let mut tape = Tape::new();
@@ -154,6 +181,24 @@ fn no_answer_in_time_is_said_and_the_call_is_cancelled() {
     let _id = tape.hears("notifications/cancelled");
     host.one_shot(&["call", "x", "echo", "{}", "--timeout", "soon"]).fails(2, &["\"soon\" is no timeout"]);
     host.leaves_nothing_behind();
+}
+
+#[test]
+fn what_is_too_large_and_who_cannot_be_asked_is_said_as_there_is_no_session() {
+    let host = Host::with(&Servers::none().misbehaving("x", &["ok"]));
+    let host = host.settings("[limits.calls]\nresult_bytes = \"1 KiB\"\n");
+    let says = ["is over 1024 bytes", "result_bytes in [limits.calls] of footbridge.toml"];
+    let ran = host.one_shot(&["call", "x", "echo", &json!({"text": "x".repeat(2000)}).to_string()]);
+    ran.fails(7, &says);
+    assert!(!ran.stderr.contains("--limit"), "{ran:?}");
+    // A terminal that draws nothing is none to ask on.
+    let host = Host::with(&Servers::demo()).env("TERM", "dumb");
+    let mut person = Person::new();
+    let add = ["call", "demo", "add_note", r#"{"text":"one"}"#, "--policy", "ask"];
+    let mut call = person.starts(&host.one_shot_of(&add));
+    person.sees("no terminal to ask on");
+    assert_eq!(call.status().code(), Some(5));
+    assert!(!person.saw("\u{1b}["), "{person:?}");
 }
 
 #[test]
@@ -281,6 +326,8 @@ fn another_user_has_calls_lists_and_a_chain_of_their_own() {
     std::os::unix::fs::chown(host.cache(), Some(NOBODY), Some(NOBODY)).unwrap();
     let ran: Ran = host.one_shot(&["call", "demo", "get_weather", BERN]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    assert_eq!((host.one_shot_chains().len(), host.recorded("intent").len()), (1, 1));
+    let ran = host.mcp_tool(&["demo__get_weather", "--city", "Bern"]);
+    assert!(ran.status == 0 && json_of(&ran.stdout)["city"] == "Bern", "{ran:?}");
+    assert_eq!((host.one_shot_chains().len(), host.recorded("intent").len()), (1, 2));
     host.leaves_nothing_behind();
 }

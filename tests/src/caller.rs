@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::{
     host::Host,
-    programs,
     running::{Ran, Running},
 };
 
@@ -56,13 +55,14 @@ impl Host {
     pub fn only_mcp_tool(&self, words: &[&str]) -> Command {
         let program = self.path().join("mcp-tool");
         if program.symlink_metadata().is_err() {
-            symlink(programs::footbridge(), &program).unwrap();
+            symlink(self.footbridge(&[]).get_program(), &program).unwrap();
         }
         let own = self.footbridge(&[]);
         let mut command = Command::new(program);
         command.args(words).env_clear().current_dir(own.get_current_dir().unwrap_or(Path::new("/")));
         command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env("XDG_CACHE_HOME", self.cache());
+        self.as_its_user(&mut command);
         command
     }
 

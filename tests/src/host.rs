@@ -196,10 +196,15 @@ impl Host {
         command.args(words).env_clear().current_dir(self.work.clone().unwrap_or_else(|| self.work()));
         command.env("FOOTBRIDGE_STATE", self.state()).env("FOOTBRIDGE_RUNTIME", self.runtime());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        self.as_its_user(&mut command);
+        command
+    }
+
+    /// As the user who does all of it, where that is another one.
+    pub(crate) fn as_its_user(&self, command: &mut Command) {
         if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
-        command
     }
 
     /// `footbridge run` of this command.

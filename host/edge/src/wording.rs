@@ -37,6 +37,19 @@ pub fn error_of(refusal: &Failure) -> ErrorObject {
     }
 }
 
+/// The same for an operator whose own call it was, without a session: what they can do is theirs to do.
+#[must_use]
+pub fn error_of_own_call(refusal: &Failure) -> ErrorObject {
+    let error = error_of(refusal);
+    let Cause::ResultTooLarge { server, limit, setting } = &*refusal.cause else { return error };
+    let message = format!(
+        "The result of server \"{server}\" is over {limit} bytes (limit {setting}): ask for less at a time, or set more, up to \
+         {} MiB: result_bytes in [limits.calls] of footbridge.toml",
+        MAX_RESULT_BYTES >> 20
+    );
+    ErrorObject { message, ..error }
+}
+
 fn of_cause(cause: &Cause) -> ErrorObject {
     let error = ErrorObject::new(cause.reason(), message_of(cause));
     match cause {

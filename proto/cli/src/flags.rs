@@ -6,8 +6,8 @@
 //! JSON, and everything shown is escaped. It checks only what makes a word into JSON; whether the arguments fit is the
 //! bridge's to say.
 
-use footbridge_proto::text::{Escaped, needs_escape};
-use serde_json::{Value, value::RawValue};
+use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     schema::{kind, meant, properties, required, sample},
@@ -78,6 +78,8 @@ pub struct ToolFlags {
     /// Arguments that are said in JSON alone, since no flag can have their names.
     pub in_json: Vec<String>,
     required: Vec<String>,
+    /// Those that a call needs and no flag can say, with a value for an example.
+    needed_json: Map<String, Value>,
 }
 
 /// An argument as it was typed: where it is, and its JSON.
@@ -143,6 +145,9 @@ impl ToolFlags {
             let is_required = path.len() == 1 && self.required.contains(&path[0]);
             self.flags.push(flag(name, path, property, schema, is_required));
         } else if let [own] = path {
+            if self.required.contains(own) {
+                self.needed_json.insert(own.clone(), sample(property, schema));
+            }
             self.in_json.push(own.clone());
         }
     }
@@ -219,12 +224,20 @@ impl ToolFlags {
         missing.map(as_given).collect()
     }
 
-    /// The words of an example, without the tool's name: all that a call needs.
+    /// The words of an example, without the tool's name: all that a call needs. `before_json` is what is typed before the
+    /// JSON of what no flag can say.
     #[must_use]
-    pub fn example(&self) -> String {
+    pub fn example(&self, before_json: &[&str]) -> String {
         let needed: Vec<&Flag> = self.flags.iter().filter(|flag| flag.is_required).collect();
-        let shown = if needed.is_empty() { self.flags.iter().take(1).collect() } else { needed };
-        shown.iter().map(|flag| flag.example()).collect::<Vec<_>>().join(" ")
+        let is_none = needed.is_empty() && self.needed_json.is_empty();
+        let shown = if is_none { self.flags.iter().take(1).collect() } else { needed };
+        let mut words: Vec<String> = shown.iter().map(|flag| flag.example()).collect();
+        if !self.needed_json.is_empty() {
+            let json = Value::Object(self.needed_json.clone()).to_string();
+            words.extend(before_json.iter().map(|word| (*word).to_owned()));
+            words.push(quoted(&SafeJson(&json).to_string()));
+        }
+        words.join(" ")
     }
 
     /// What a flag takes, where that is one of a few words.
@@ -510,7 +523,12 @@ mod tests {
         assert_eq!(flags.in_json, ["a b", "-x"]);
         assert_eq!(flags.missing(|_| false), ["--city", "--filter"]);
         assert_eq!(flags.missing(|name| name == "city"), ["--filter"]);
-        assert_eq!(flags.example(), r#"--city Bern --filter '{"owner":{}}'"#);
+        assert_eq!(flags.example(&["--json"]), r#"--city Bern --filter '{"owner":{}}'"#);
+        let odd = json!({"properties": {"weird name": {"type": "string"}, "n": {"type": "integer"}},
+            "required": ["weird name"]});
+        let odd = ToolFlags::of(&odd, &[]);
+        assert_eq!(odd.example(&["--json"]), r#"--json '{"weird name":"text"}'"#);
+        assert_eq!(odd.example(&[]), r#"'{"weird name":"text"}'"#);
     }
 
     #[test]
@@ -535,7 +553,7 @@ mod tests {
             let flags = ToolFlags::of(&odd, &[]);
             let words: Vec<&FlagValue> = flags.flags.iter().map(|flag| &flag.word).collect();
             assert!(!words.iter().any(|word| matches!(word, FlagValue::OneOf(_))), "{odd}: {words:?}");
-            let _ = (flags.example(), flags.missing(|_| false));
+            let _ = (flags.example(&[]), flags.missing(|_| false));
         }
     }
 }

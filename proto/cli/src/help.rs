@@ -55,7 +55,7 @@ pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> St
     let json = SafeJson(&sample(&tool.input_schema, &tool.input_schema).to_string()).to_string();
     let _ = write!(out, "\nExamples:\n");
     if !flags.flags.is_empty() {
-        let _ = writeln!(out, "  {command} {}", flags.example());
+        let _ = writeln!(out, "  {command} {}", flags.example(&[]));
     }
     let _ = writeln!(out, "  {command} {}", quoted(&if json.starts_with('{') { json } else { "{}".to_owned() }));
     out.push_str(&of_result(tool));

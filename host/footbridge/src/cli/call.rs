@@ -52,7 +52,7 @@ pub(super) struct HowToCall {
     /// Call through the harness that has this session, by its policy; it is recorded there
     #[arg(long, value_name = "SESSION", conflicts_with = "policy")]
     pub(super) via: Option<String>,
-    /// How long to wait for the answer: 5s, 500ms or a number of seconds. Default: as the limits say
+    /// How long to wait for the answer: 5s, 500ms or a number of milliseconds. Default: as the limits say
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
     /// Write the result to this file; a single image, audio or blob as its bytes

@@ -331,6 +331,14 @@ mod tests {
     }
 
     #[test]
+    fn the_help_of_a_timeout_says_what_a_number_is() {
+        assert_eq!(footbridge_cli::typed::timeout("7").unwrap(), std::time::Duration::from_millis(7));
+        let mut cli = Cli::command();
+        let help = cli.find_subcommand_mut("call").unwrap().render_long_help().to_string();
+        assert!(help.contains("5s, 500ms or a number of milliseconds"), "{help}");
+    }
+
+    #[test]
     fn the_command_line_holds_together() {
         Cli::command().debug_assert();
     }

@@ -13,7 +13,7 @@ use footbridge_proto::{
 
 use super::{Files, load_config_of};
 use crate::{
-    config::{Config, Writable, folders::Folders},
+    config::{Config, ConfigError, Writable, folders::Folders},
     oneshot::{
         entries::Entries,
         failure::OneShotFailure,
@@ -70,6 +70,10 @@ impl OneShotPlace {
     /// Says what was left out of a list, which is no reason to show none.
     pub(super) fn note_problems(&self) {
         self.entries.problems.iter().for_each(|why| report::note(&format!("left out: {why}")));
+    }
+
+    /// Says which files are not trusted.
+    pub(super) fn note_not_trusted(&self) {
         let not_trusted = self.entries.looked.left_out.iter();
         not_trusted.for_each(|one| report::note(&format!("left out: {}", one.note())));
     }
@@ -106,8 +110,39 @@ impl OneShotPlace {
                 None => unknown.push(server.clone()),
             }
         }
-        let listed = self.list(&unknown)?;
+        let listed = match self.list(&unknown) {
+            Err(OneShotFailure::Harness(error)) if error.is::<ConfigError>() => {
+                self.list_usable(&unknown, !known.is_empty(), error)?
+            }
+            listed => listed?,
+        };
         known.extend(listed.into_iter().map(|(server, list)| (server, list.map(|list| list.names))));
+        Ok(known)
+    }
+
+    /// As [`Self::list`], where the configuration of all of them is wrong: the servers whose own part of it is not, and
+    /// why the others cannot be used. With none that can be, here or beside them, there is nothing but the mistake.
+    fn list_usable(
+        &self,
+        servers: &[String],
+        are_others: bool,
+        wrong: anyhow::Error,
+    ) -> Result<Known<ToolsList>, OneShotFailure> {
+        let (mut usable, mut known) = (Vec::new(), BTreeMap::new());
+        for server in servers {
+            match self.config_of(std::slice::from_ref(server)) {
+                Ok(_) => usable.push(server.clone()),
+                Err(failure) => {
+                    let why = format!("Server \"{}\" cannot be used", Escaped(server));
+                    let mistakes = failure.to_string().replace('\n', "; ");
+                    drop(known.insert(server.clone(), Err(Unlisted { why, because: Some(mistakes) })));
+                }
+            }
+        }
+        if usable.is_empty() && !are_others {
+            return Err(OneShotFailure::Harness(wrong));
+        }
+        known.extend(self.list(&usable)?);
         Ok(known)
     }
 

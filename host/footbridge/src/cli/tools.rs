@@ -79,7 +79,7 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
 }
 
 fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
-    place.note_problems();
+    place.note_not_trusted();
     if place.entries.servers.is_empty() {
         return Err(match place.entries.problems.as_slice() {
             [] => OneShotFailure::Usage(place.where_from()),
@@ -87,6 +87,8 @@ fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFai
         });
     }
     let known = place.names(refresh)?;
+    // What keeps all of it from being listed has been said by then.
+    place.note_problems();
     let mut servers = Vec::new();
     for (name, names) in known {
         // Why one cannot be used is told beside the list.

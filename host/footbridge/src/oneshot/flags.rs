@@ -6,10 +6,12 @@ use footbridge_cli::flags::{BadFlag, Flag, FlagValue, MOST_LISTED, ToolFlags, Ty
 /// Under which heading they stand.
 const HEADING: &str = "Arguments of the tool";
 
-/// The flags, for a command line.
-pub(crate) fn args(flags: &ToolFlags) -> Vec<Arg> {
-    let names: Vec<&str> = flags.flags.iter().map(|flag| flag.name.as_str()).collect();
-    flags.flags.iter().enumerate().map(|(at, flag)| arg(flag, at, &names)).collect()
+/// The flags, for a command line that has options of these names itself.
+pub(crate) fn args(flags: &ToolFlags, taken: &[String]) -> Vec<Arg> {
+    let names = flags.flags.iter().map(|flag| flag.name.as_str()).chain(taken.iter().map(String::as_str));
+    let names: Vec<&str> = names.collect();
+    let each = flags.flags.iter().enumerate();
+    each.flat_map(|(at, flag)| std::iter::once(arg(flag, at, &names)).chain(no(flag, at, &names))).collect()
 }
 
 /// What was typed of them.
@@ -18,6 +20,10 @@ pub(crate) fn args(flags: &ToolFlags) -> Vec<Arg> {
 /// [`BadFlag`], of lists alone: single words were checked by then.
 pub(crate) fn typed(flags: &ToolFlags, matches: &ArgMatches) -> Result<Vec<TypedFlag>, BadFlag> {
     let of = |(at, flag): (usize, &Flag)| {
+        let is_no = is_switch(flag) && matches.try_get_one::<bool>(&no_id(at)).is_ok_and(|no| no == Some(&true));
+        if is_no {
+            return Some(flag.typed(&["false".to_owned()]));
+        }
         let words: Vec<String> = matches.get_many::<String>(&id(at))?.cloned().collect();
         Some(flag.typed(&words))
     };
@@ -27,6 +33,25 @@ pub(crate) fn typed(flags: &ToolFlags, matches: &ArgMatches) -> Result<Vec<Typed
 /// Where a flag's matches are; its own name could be that of an option.
 fn id(at: usize) -> String {
     format!("argument {at}")
+}
+
+/// The same of the flag that says no to it.
+fn no_id(at: usize) -> String {
+    format!("no argument {at}")
+}
+
+fn is_switch(flag: &Flag) -> bool {
+    flag.word == FlagValue::Boolean && !flag.is_list
+}
+
+/// `--no-NAME` for what is yes or no, where nothing else is called so.
+fn no(flag: &Flag, at: usize, names: &[&str]) -> Option<Arg> {
+    let name = format!("no-{}", flag.name);
+    let is_free = |name: &str| !names.contains(&name);
+    let arg = Arg::new(no_id(at)).long(name.clone()).action(ArgAction::SetTrue).hide(true).conflicts_with(id(at));
+    let dashed = name.replace('_', "-");
+    let arg = if dashed != name && is_free(&dashed) { arg.alias(dashed) } else { arg };
+    (is_switch(flag) && is_free(&name)).then_some(arg)
 }
 
 fn arg(flag: &Flag, at: usize, names: &[&str]) -> Arg {
@@ -44,7 +69,7 @@ fn arg(flag: &Flag, at: usize, names: &[&str]) -> Arg {
     let dashed = flag.name.replace('_', "-");
     let arg = if dashed != flag.name && !names.contains(&dashed.as_str()) { arg.alias(dashed) } else { arg };
     match &flag.word {
-        FlagValue::Boolean if !flag.is_list => {
+        FlagValue::Boolean if is_switch(flag) => {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
             arg.value_parser(PossibleValuesParser::new(["true", "false"]))
         }

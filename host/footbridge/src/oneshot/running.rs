@@ -21,7 +21,7 @@ use crate::{
 use footbridge_audit::Recorder;
 use footbridge_calls::{operator::Operator, pins::Pins, watcher::Watcher};
 use footbridge_core::{gate::Policy, names::ServerName};
-use footbridge_edge::error_of;
+use footbridge_edge::error_of_own_call;
 use footbridge_mcp::Servers;
 use footbridge_processes::launch::Launcher;
 
@@ -135,7 +135,7 @@ impl OneServer {
     fn refused(&self, why: NotCalled) -> OneShotFailure {
         match why {
             NotCalled::Failed(failure) => {
-                let error = error_of(&failure);
+                let error = error_of_own_call(&failure);
                 let lost = matches!(error.reason(), Some(Reason::ServerUnavailable | Reason::OutcomeUnknown));
                 let because = if lost { self.detail() } else { None };
                 OneShotFailure::Refused(Box::new(error), because)

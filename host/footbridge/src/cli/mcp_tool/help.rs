@@ -26,8 +26,9 @@ const MOST_SCHEMA: usize = 8_000;
 pub(super) fn all(options: Options) -> Result<(), OneShotFailure> {
     let json = options.is_json();
     let place = OneShotPlace::find(options.files)?;
-    place.note_problems();
+    place.note_not_trusted();
     let known = place.names(options.refresh)?;
+    place.note_problems();
     let (mut tools, mut unavailable) = (Vec::new(), Vec::new());
     for (server, names) in known {
         match names {
@@ -124,7 +125,8 @@ fn text(named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -
         let _ = layout::write_indented(raw, &mut schema);
     }
     out.push_str(&format!("\n\nInput schema:\n{}\n", EscapedLines(&cut(&schema, MOST_SCHEMA))));
-    out.push_str(&format!("\nExample:\n  {NAME} {name} {}\n", flags.example()));
+    let example = format!("{NAME} {name} {}", flags.example(&["--json"]));
+    out.push_str(&format!("\nExample:\n  {}\n", example.trim_end()));
     if let Ok(tool) = serde_json::from_str::<ToolDescription>(definition.get()) {
         out.push_str(&help::of_result(&tool));
     }

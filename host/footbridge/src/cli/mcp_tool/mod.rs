@@ -5,6 +5,7 @@
 
 mod complete;
 mod help;
+mod tips;
 mod which;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -133,6 +134,11 @@ impl Options {
                 ));
             }
         };
+        if text.trim().is_empty() && self.json_stdin {
+            let what =
+                "nothing came in on standard input: --json-stdin takes a JSON object, such as {\"city\": \"Bern\"}";
+            return Err(OneShotFailure::Usage(what.to_owned()));
+        }
         if text.trim() == "-" {
             return Err(OneShotFailure::Usage("for arguments on standard input there is --json-stdin".to_owned()));
         }
@@ -175,7 +181,7 @@ fn taken() -> Vec<String> {
 /// What was typed for one tool, once its flags are known.
 fn command(name: &str, flags: &ToolFlags) -> Command {
     let command = Command::new(format!("{NAME} {}", Escaped(name))).no_binary_name(true).disable_help_flag(true);
-    Options::augment_args(command.args(flags::args(flags)).next_help_heading("Options")).max_term_width(100)
+    Options::augment_args(command.args(flags::args(flags, &taken())).next_help_heading("Options")).max_term_width(100)
 }
 
 fn tool(options: Options, words: Vec<OsString>) -> i32 {
@@ -272,7 +278,7 @@ impl Named {
         let flags = self.flags(list)?;
         let matches = match command(&self.name(), &flags).try_get_matches_from(words) {
             Ok(matches) => matches,
-            Err(unfit) => return Ok(Err(unfit)),
+            Err(unfit) => return Ok(Err(tips::with_tip(unfit, &flags, words))),
         };
         let options = match Options::from_arg_matches(&matches) {
             Ok(options) => options,

@@ -80,7 +80,9 @@ fn a_person_sees_what_it_says_and_then_only_what_changed() {
 fn what_is_misspelt_is_said_before_it_is_trusted() {
     let host = newcomer();
     write(&host.work().join(".mcp.json"), servers(&json!({"a": {"comand": "true"}})));
-    let said = types(&host, &["config", "trust", "--yes"]).well();
+    let ran = types(&host, &["config", "trust", "--yes"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let said = ran.stdout;
     assert!(said.contains("key \"comand\" is not known here; did you mean \"command\"?"), "{said}");
     assert!(said.contains("it has neither \"command\" nor \"url\""), "{said}");
 }

@@ -12,7 +12,7 @@ use super::{trust, writable::Writable};
 pub(super) fn obeyed(path: &Path, writable: &Writable) -> Result<PathBuf, String> {
     // As of a shell's <(...): there is something, and no path leads to it.
     if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return Err("it is a pipe or a device, and a file is expected: write it to one first".to_owned());
+        return Err("it is no regular file (<(...) of a shell is a pipe): write it to one first".to_owned());
     }
     let real = trust::check(path).map_err(|error| error.to_string())?;
     if let Some(what) = link_in_reach(path, writable) {
@@ -48,7 +48,7 @@ mod tests {
     fn a_pipe_is_told_from_what_is_not_there() {
         let (read, _write) = nix::unistd::pipe().unwrap();
         let said = |path: &str| obeyed(Path::new(path), &Writable::default()).unwrap_err();
-        assert!(said(&format!("/dev/fd/{}", read.as_raw_fd())).contains("a pipe or a device, and a file is expected"));
+        assert!(said(&format!("/dev/fd/{}", read.as_raw_fd())).starts_with("it is no regular file"));
         assert!(said("/nowhere/at/all").contains("No such file"));
     }
 }

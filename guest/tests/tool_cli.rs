@@ -204,6 +204,21 @@ fn arguments_that_are_no_object_are_told_by_their_place() {
 }
 
 #[test]
+fn a_word_in_place_of_arguments_is_told_what_the_words_before_it_are_not() {
+    let bridge = Bridge::raw(|got| {
+        let error =
+            json!({"code": -32601, "message": "Server \"read\" not found", "data": {"reason": "unknown_server"}});
+        http(200, &json!({"jsonrpc": "2.0", "id": id_of(got), "error": error}).to_string())
+    });
+    let (_, _, stderr) = run(tool_cli(&bridge, &["read", "t", "file:///x"]).env("TOOL_CLI_STYLE", "agent"));
+    assert!(stderr.starts_with("Error: Server \"read\" not found"), "{stderr}");
+    assert!(stderr.contains("tool-cli resource read SERVER URI") && !stderr.contains("JSON"), "{stderr}");
+    let bridge = Bridge::of_generation(0);
+    let (_, _, stderr) = run(&mut tool_cli(&bridge, &["weather", "check_weather", "Bern"]));
+    assert!(stderr.starts_with("Error: invalid JSON arguments: Bern"), "{stderr}");
+}
+
+#[test]
 fn json_is_the_raw_result_on_one_line() {
     let bridge = Bridge::raw(|got| {
         let body = format!(

@@ -12,7 +12,11 @@ use footbridge_cli::{
     render::{Rendered, Shape},
     result,
 };
-use footbridge_guest::{Client, Event, answers::CallResult, client::parse_result};
+use footbridge_guest::{
+    Client, ClientError, Event,
+    answers::{CallResult, ToolDescription},
+    client::parse_result,
+};
 use footbridge_proto::wire::method;
 use serde::{
     Deserialize, Serialize,
@@ -34,6 +38,15 @@ fn is_call(method: &str) -> bool {
 /// Bits that no other process has: the standard library takes its keys from the system.
 pub(crate) fn at_random() -> u64 {
     RandomState::new().hash_one(())
+}
+
+/// A tool, and all that is known of it.
+pub(crate) fn described(
+    asked: &mut Asked,
+    server: &str,
+    tool: &str,
+) -> Result<(Box<RawValue>, ToolDescription), Failure> {
+    asked.get::<ToolDescription>(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
 }
 
 /// The client, and how results are printed.

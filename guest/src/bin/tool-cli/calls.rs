@@ -11,6 +11,7 @@ use footbridge_guest::{
 };
 use footbridge_proto::{
     exit::ExitCode,
+    rpc::Reason,
     text::Escaped,
     wire::{CheckedCall, method},
 };
@@ -18,15 +19,30 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     args::{self, About, Step, TypedCall},
-    asked::Asked,
+    asked::{Asked, described},
     failure::Failure,
+    hints::hinted,
     words::{BETWEEN, NotTyped, OPTIONS},
 };
 
 /// The arguments of a call.
 pub(crate) fn arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
     let (server, tool) = (call.server.clone(), call.tool.clone());
-    typed_arguments(asked, call, |asked| Ok(flags(&described(asked, &server, &tool)?.1)))
+    let is_word = call.json.as_deref().is_some_and(|json| json.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let read = typed_arguments(asked, call, |asked| Ok(flags(&described(asked, &server, &tool)?.1)));
+    match read {
+        // Who types a word there may mean something else by those before it: whether they are names says more.
+        Err(bad @ Failure::Arguments(_)) if is_word => Err(no_names(asked, &server, &tool).unwrap_or(bad)),
+        read => read,
+    }
+}
+
+/// What is said of a server and a tool of these names, where there are none.
+fn no_names(asked: &mut Asked, server: &str, tool: &str) -> Option<Failure> {
+    let failure = described(asked, server, tool).err()?;
+    let Failure::Client { source, .. } = &failure else { return None };
+    let is_unknown = matches!(source.object()?.reason()?, Reason::UnknownServer | Reason::UnknownTool);
+    is_unknown.then(|| hinted(asked, server, Some(tool), failure))
 }
 
 /// What was typed; which flags there are is asked for where there is one.
@@ -65,15 +81,6 @@ pub(crate) fn prompt_arguments(asked: &mut Asked, call: TypedCall) -> Result<Box
         let properties: Map<String, Value> = all.iter().map(|one| (one.name.clone(), text(one))).collect();
         Ok(ToolFlags::of(&json!({"properties": properties, "required": required}), &OPTIONS))
     })
-}
-
-/// A tool, and all that is known of it.
-pub(crate) fn described(
-    asked: &mut Asked,
-    server: &str,
-    tool: &str,
-) -> Result<(Box<RawValue>, ToolDescription), Failure> {
-    asked.get::<ToolDescription>(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
 }
 
 fn flags(tool: &ToolDescription) -> ToolFlags {

@@ -10,7 +10,10 @@ use footbridge_guest::answers::ListedServers;
 use footbridge_proto::{rpc::Reason, text::Escaped, wire::method};
 use serde_json::{Value, json};
 
-use crate::{asked::Asked, calls::described, failure::Failure};
+use crate::{
+    asked::{Asked, described},
+    failure::Failure,
+};
 
 /// Adds what there is to say to a failure that is about a server, and perhaps a tool of it.
 pub(crate) fn hinted(asked: &mut Asked, server: &str, tool: Option<&str>, failure: Failure) -> Failure {
@@ -32,6 +35,12 @@ pub(crate) fn hinted(asked: &mut Asked, server: &str, tool: Option<&str>, failur
 }
 
 fn of_server(asked: &mut Asked, server: &str) -> Option<String> {
+    if matches!(server, "read" | "resources") {
+        return Some(
+            "resources are listed by: tool-cli resource list SERVER, and read by: tool-cli resource read SERVER URI"
+                .to_owned(),
+        );
+    }
     let (_, list) = asked.get::<ListedServers>(method::LIST_SERVERS, &json!({})).ok()?;
     let names: Vec<&str> = list.servers.iter().map(|server| server.name.as_str()).collect();
     Some(format!("No server has this name{}", instead(server, &names, "none is connected")))

@@ -1,13 +1,19 @@
 //! Calls over a journal in a real file: its modes, folders of others, and a disk that is full.
 
 use std::{
-    fs,
+    fmt, fs,
     os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
+    sync::{Arc, Mutex},
 };
 
 use footbridge_proto::rpc::Reason;
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
 
 use super::{Fault, Ledger, World};
 use crate::record::Audit;
@@ -79,12 +85,12 @@ fn a_commit_that_fails_half_way_leaves_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let limited = "trap '' XFSZ; ulimit -f 64; exec \"$PART\" --ignored --exact \"$0\" --nocapture";
     let part = Command::new("sh")
-        .args(["-c", limited, "audit::tests::disk::over_a_file_size_limit"])
+        .args(["-c", limited, &whole_name("over_a_file_size_limit")])
         .env("DISK", folder.path())
         .env("PART", std::env::current_exe().unwrap())
         .output()
         .unwrap();
-    assert!(part.status.success(), "{}", String::from_utf8_lossy(&part.stdout));
+    assert!(part.status.success() && has_run(&part), "{}", String::from_utf8_lossy(&part.stdout));
 }
 
 #[test]
@@ -106,17 +112,28 @@ fn over_a_file_size_limit() {
 }
 
 /// Runs a test of this file with a small disk of its own, which the variable `DISK` names.
+/// The name of a part, as the program of these tests has it.
+fn whole_name(part: &str) -> String {
+    format!("{}::{part}", module_path!().split_once("::").unwrap().1)
+}
+
+/// Whether the program of these tests ran a part: of a name that is none it runs nothing, and ends well.
+fn has_run(output: &Output) -> bool {
+    String::from_utf8_lossy(&output.stdout).contains("\nrunning 1 test\n")
+}
+
 fn on_a_small_disk(test: &str, part: &str) {
+    let part = whole_name(part);
     let disk = tempfile::tempdir().unwrap();
     let mount =
         "mount -t tmpfs -o size=96k none \"$DISK\" || exit 77; exec \"$PART\" --ignored --exact \"$0\" --nocapture";
     let ran = Command::new("unshare")
-        .args(["-Urm", "sh", "-c", mount, part])
+        .args(["-Urm", "sh", "-c", mount, &part])
         .env("DISK", disk.path())
         .env("PART", std::env::current_exe().unwrap())
         .output();
     match ran {
-        Ok(output) if output.status.success() => {}
+        Ok(output) if output.status.success() => assert!(has_run(&output), "{part}"),
         Ok(output) => {
             let (status, errors) = (output.status, String::from_utf8_lossy(&output.stderr));
             let no_disk = status.code() == Some(77) || errors.starts_with("unshare:");
@@ -163,16 +180,62 @@ impl Disk {
     }
 }
 
+/// What is logged as a warning or an error, a line each: what it says, then its other fields.
+#[derive(Debug, Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?} "),
+            "error" => {}
+            name => self.fields += &format!("{name}={value:?} "),
+        }
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.message + &line.fields);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
 #[test]
 fn on_a_full_disk_no_call_leaves_and_room_is_all_it_takes_to_go_on() {
     let test = "on_a_full_disk_no_call_leaves_and_room_is_all_it_takes_to_go_on";
-    on_a_small_disk(test, "audit::tests::disk::on_a_full_disk");
+    on_a_small_disk(test, "on_a_full_disk");
 }
 
 #[tokio::test]
 #[ignore = "a part that another test starts"]
 async fn on_a_full_disk() {
-    let (disk, world) = (Disk::find(), World::start());
+    let (disk, world, log) = (Disk::find(), World::start(), Log::default());
+    // The writer has a thread of its own; this process has no other test.
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
     let (audit, path) = disk.record(&world);
     assert!(world.call(&audit, "before").await.is_ok());
     disk.fill();
@@ -183,13 +246,18 @@ async fn on_a_full_disk() {
         assert!(tries < 500);
     }
     let left = world.left_tags();
-    for tag in ["still-full", "full-for-ever"] {
+    for tag in ["still-full", "full-for-long", "full-for-ever"] {
         let error = world.call(&audit, tag).await.unwrap_err();
         assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
     }
     assert_eq!(world.left_tags(), left);
     disk.empty();
     assert!(world.call(&audit, "after").await.is_ok());
+    // One line while it is full, and one with the rest once it is not.
+    let lines = log.0.lock().unwrap().clone();
+    let [first, last] = lines.as_slice() else { panic!("{lines:#?}") };
+    assert!(first.contains("calls are refused: they cannot be recorded calls=1 "), "{first}");
+    assert!(last.contains("records can be written again") && last.ends_with("calls=3 "), "{last}");
     audit.close();
     Ledger::read(fs::read_to_string(path).unwrap()).must_account_for(&world.left());
     assert_eq!(world.left_tags().len(), left.len() + 1);
@@ -199,7 +267,7 @@ async fn on_a_full_disk() {
 #[test]
 fn an_outcome_fits_on_a_disk_that_filled_up_after_its_intent() {
     let test = "an_outcome_fits_on_a_disk_that_filled_up_after_its_intent";
-    on_a_small_disk(test, "audit::tests::disk::filled_up_after_the_intent");
+    on_a_small_disk(test, "filled_up_after_the_intent");
 }
 
 #[tokio::test]

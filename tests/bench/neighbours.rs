@@ -3,9 +3,12 @@
 //! Guests have processors of their own, and so have servers over HTTP: here they are a process that gives way to all
 //! others, so that what is measured is what they make the daemon do.
 //!
-//! Attackers: bodies that are announced and do not come; connections without a request; a server's heavy patterns; a
-//! server over HTTP that sends `100 Continue`, or a JSON answer, without end; bodies as large as may be. At the end, the
-//! memory that all of it took.
+//! Attackers: bodies that are announced and do not come; connections without a request; arguments whose check costs as
+//! much as it may, by heavy patterns and by items that must differ; arguments that cost much as values; a server over
+//! HTTP that sends `100 Continue`, a JSON answer or events without end, or cuts its events off; results that are deep;
+//! bodies as large as may be. At the end, the memory that all of it took.
+//!
+//! What misses its goal is named again at the end, and the exit status is 1.
 
 use std::{
     env, fs,
@@ -34,11 +37,53 @@ const WEATHER: &str = r#"{"jsonrpc":"2.0","method":"callTool","params":{"server"
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["--patterns"] => patterns_server(),
+        ["--server", kind] => server(kind),
         ["--attackers"] => attackers(),
         [footbridge] => measure(Path::new(footbridge)),
         _ => Err("usage: neighbours FILE, the program footbridge".into()),
     }
+}
+
+/// How many times as long a neighbour's calls may take.
+const GOAL: f64 = 2.0;
+/// What the daemon may take, MiB.
+const MEMORY_GOAL: f64 = 128.0;
+
+/// What each attacking session does, on so many connections.
+struct Attacking {
+    name: &'static str,
+    connections: usize,
+    body: String,
+    /// Whether the body is announced as larger than it is, or there is no request at all.
+    is_held: bool,
+    /// Whether it takes its answer as a stream of events alone.
+    takes_events: bool,
+}
+
+fn call(server: &str, arguments: &Value) -> String {
+    let params = json!({"server": server, "tool": "x", "arguments": arguments});
+    json!({"jsonrpc": "2.0", "method": "callTool", "params": params, "id": 1}).to_string()
+}
+
+/// All attacks. `text` is as long as the patterns let it be.
+fn attacks(text: &str) -> Vec<Attacking> {
+    let of = |name, connections, body| Attacking { name, connections, body, is_held: false, takes_events: false };
+    let held = |name, connections, body: &str| Attacking { is_held: true, ..of(name, connections, body.to_owned()) };
+    let differ = (0..80_000).map(|n| json!([n])).chain([json!([0])]).collect::<Vec<_>>();
+    let nothing = json!({});
+    vec![
+        held("announced bodies", 40, " "),
+        held("connections without a request", 62, ""),
+        of("heavy patterns", 2, call("patterns", &json!({ "text": text }))),
+        of("items that must differ", 2, call("unique", &json!({ "items": differ }))),
+        of("lists with one item each", 2, call("unique", &json!({"items": [vec![json!([0]); 80_000]]}))),
+        of("100 Continue without end", 1, call("continues", &nothing)),
+        of("JSON without end", 1, call("endless", &nothing)),
+        Attacking { takes_events: true, ..of("events without end", 1, call("events", &nothing)) },
+        Attacking { takes_events: true, ..of("events that are cut off", 1, call("cut", &nothing)) },
+        of("deep results", 1, call("deep", &nothing)),
+        of("bodies of 900 KiB", 8, WEATHER.replace("Bern", &"x".repeat(900 * 1024))),
+    ]
 }
 
 fn measure(footbridge: &Path) -> Result<(), Failure> {
@@ -47,25 +92,16 @@ fn measure(footbridge: &Path) -> Result<(), Failure> {
     let neighbour = daemon.session("neighbour", &["calls.per_second=100000", "calls.burst=100000"])?;
     let attackers = (0..ATTACKERS).map(|n| daemon.session(&format!("a{n}"), &[])).collect::<Result<Vec<_>, _>>()?;
     let attackers: Vec<Value> = attackers.iter().map(|session| json!([session.path, session.token])).collect();
-    let call = |server: &str, argument: &str| {
-        let params = json!({"server": server, "tool": "x", "arguments": {"text": argument}});
-        json!({"jsonrpc": "2.0", "method": "callTool", "params": params, "id": 1}).to_string()
-    };
-    let large = WEATHER.replace("Bern", &"x".repeat(900 * 1024));
-    let attacks: [(&str, usize, String, bool); 6] = [
-        ("announced bodies", 40, " ".to_owned(), true),
-        ("connections without a request", 62, String::new(), true),
-        ("heavy patterns", 2, call("patterns", &"a".repeat(12 * 1024)), false),
-        ("100 Continue without end", 1, call("continues", ""), false),
-        ("JSON without end", 1, call("endless", ""), false),
-        ("bodies of 900 KiB", 8, large, false),
-    ];
-    for (name, connections, body, is_held) in &attacks {
+    let mut missed = Vec::new();
+    for attack in attacks(&longest_text(&neighbour)?) {
         let (mut quiet, mut attacked, mut refused) = (Vec::new(), Vec::new(), 0);
         for _ in 0..ROUNDS {
             quiet.push(neighbour.round()?.0);
-            others
-                .tell(&json!({"sessions": attackers, "connections": connections, "body": body, "is_held": is_held}))?;
+            let Attacking { connections, body, is_held, takes_events, .. } = &attack;
+            others.tell(&json!({
+                "sessions": attackers, "connections": connections, "body": body, "is_held": is_held,
+                "takes_events": takes_events,
+            }))?;
             let (p99, failed) = neighbour.round()?;
             attacked.push(p99);
             refused += failed;
@@ -73,15 +109,42 @@ fn measure(footbridge: &Path) -> Result<(), Failure> {
         }
         let (quiet, attacked) = (median(quiet), median(attacked));
         let ratio = attacked.as_secs_f64() / quiet.as_secs_f64();
-        let text = format!("{name}: p99 {quiet:.2?}, attacked {attacked:.2?}, {ratio:.2} times (goal: under 2)");
+        let name = attack.name;
+        let text = format!("{name}: p99 {quiet:.2?}, attacked {attacked:.2?}, {ratio:.2} times (goal: under {GOAL})");
         writeln!(std::io::stdout(), "{text}; {refused} of {} calls refused (goal: 0)", ROUNDS * CALLS)?;
+        if ratio >= GOAL || refused > 0 {
+            missed.push(name);
+        }
     }
     let (most, last) = (daemon.memory("VmHWM:")?, daemon.memory("VmRSS:")?);
     writeln!(
         std::io::stdout(),
-        "memory of the daemon: at most {most:.0} MiB (goal: under 128), at the end {last:.0} MiB"
+        "memory of the daemon: at most {most:.0} MiB (goal: under {MEMORY_GOAL}), at the end {last:.0} MiB"
     )?;
-    Ok(())
+    if most >= MEMORY_GOAL {
+        missed.push("memory");
+    }
+    if missed.is_empty() { Ok(()) } else { Err(format!("goals that were missed: {}", missed.join(", ")).into()) }
+}
+
+/// The longest text, within a tenth, whose check against the patterns may cost what it costs.
+fn longest_text(session: &Session) -> Result<String, Failure> {
+    let mut length = 256 * 1024;
+    while length > 1024 {
+        let text = "a".repeat(length);
+        let body = call("patterns", &json!({ "text": text }));
+        let mut reader = BufReader::new(UnixStream::connect(&session.path)?);
+        reader.get_mut().write_all((session.head(body.len(), false) + &body).as_bytes())?;
+        let answer = answer(&mut reader)?;
+        if !answer.contains("invalid_arguments") {
+            return Err(format!("the patterns are not what they should be: {answer}").into());
+        }
+        if !answer.contains("would cost too much") {
+            return Ok(text);
+        }
+        length = length / 10 * 9;
+    }
+    Err("no text is short enough for the patterns".into())
 }
 
 /// The process of the attackers, and of the server over HTTP. Dropping it ends it.
@@ -148,18 +211,19 @@ struct Session {
 }
 
 impl Session {
-    fn head(&self, length: usize) -> String {
+    fn head(&self, length: usize, takes_events: bool) -> String {
         let token = &self.token;
+        let accept = if takes_events { "text/event-stream" } else { "application/json" };
         format!(
             "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer {token}\r\n\
-             Content-Length: {length}\r\n\r\n"
+             Accept: {accept}\r\nContent-Length: {length}\r\n\r\n"
         )
     }
 
     /// Calls one after the other: the 99th percentile, and how many were refused.
     fn round(&self) -> Result<(Duration, usize), Failure> {
         let mut reader = BufReader::new(UnixStream::connect(&self.path)?);
-        let request = self.head(WEATHER.len()) + WEATHER;
+        let request = self.head(WEATHER.len(), false) + WEATHER;
         let (mut times, mut refused) = (Vec::with_capacity(CALLS), 0);
         for _ in 0..CALLS {
             let start = Instant::now();
@@ -204,18 +268,26 @@ impl Attack {
         let session = |told: &Value| Some(Session { path: told[0].as_str()?.into(), token: told[1].as_str()?.into() });
         let sessions: Option<Vec<Session>> = order["sessions"].as_array()?.iter().map(session).collect();
         let connections = usize::try_from(order["connections"].as_u64()?).ok()?;
-        Some(Self::start(&sessions?, connections, order["body"].as_str()?, order["is_held"].as_bool()?))
+        let (body, is_held) = (order["body"].as_str()?, order["is_held"].as_bool()?);
+        let length = if is_held { 1024 * 1024 } else { body.len() };
+        let takes_events = order["takes_events"].as_bool()?;
+        let request = |session: &Session| {
+            if body.is_empty() { String::new() } else { session.head(length, takes_events) + body }
+        };
+        let requests: Vec<_> = sessions?.into_iter().map(|session| (Arc::from(request(&session)), session)).collect();
+        Some(Self::start(&requests, connections, is_held))
     }
 
-    fn start(sessions: &[Session], connections: usize, body: &str, is_held: bool) -> Self {
+    /// What each session sends, and where.
+    fn start(requests: &[(Arc<str>, Session)], connections: usize, is_held: bool) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let attackers = sessions.iter().flat_map(|session| std::iter::repeat_n(session.clone(), connections));
-        let begin = |session: Session| {
-            let (over, body) = (Arc::clone(&over), body.to_owned());
+        let attackers = requests.iter().flat_map(|request| std::iter::repeat_n(request.clone(), connections));
+        let begin = |(request, session): (Arc<str>, Session)| {
+            let over = Arc::clone(&over);
             let attacks = move || {
                 while !over.load(Ordering::Relaxed) {
                     // One that is cut off begins again.
-                    let _cut = attack(&session, &body, is_held, &over);
+                    let _cut = attack(&session, &request, is_held, &over);
                     thread::sleep(Duration::from_millis(5));
                 }
             };
@@ -233,13 +305,10 @@ impl Attack {
     }
 }
 
-fn attack(session: &Session, body: &str, is_held: bool, over: &AtomicBool) -> Result<(), Failure> {
+fn attack(session: &Session, request: &str, is_held: bool, over: &AtomicBool) -> Result<(), Failure> {
     let mut stream = UnixStream::connect(&session.path)?;
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;
-    if !body.is_empty() {
-        let length = if is_held { 1024 * 1024 } else { body.len() };
-        stream.write_all((session.head(length) + body).as_bytes())?;
-    }
+    stream.write_all(request.as_bytes())?;
     let mut chunk = [0; 4096];
     while !over.load(Ordering::Relaxed) {
         match stream.read(&mut chunk) {
@@ -263,10 +332,13 @@ impl Daemon {
         let folder = tempfile::tempdir()?;
         let (servers, settings) = (folder.path().join("servers.json"), folder.path().join("footbridge.toml"));
         let of_http = |path: &str| json!({"url": format!("http://127.0.0.1:{port}/{path}")});
+        let this = env::current_exe()?;
+        let of_stdio = |kind: &str| json!({"command": this, "args": ["--server", kind]});
         let all = json!({"mcpServers": {
             "demo": {"command": footbridge, "args": ["demo-server"]},
-            "patterns": {"command": env::current_exe()?, "args": ["--patterns"]},
+            "patterns": of_stdio("patterns"), "unique": of_stdio("unique"), "deep": of_stdio("deep"),
             "continues": of_http("continues"), "endless": of_http("endless"),
+            "events": of_http("events"), "cut": of_http("cut"),
         }});
         fs::write(&servers, all.to_string())?;
         fs::write(&settings, "[limits.calls]\nidle_time = \"5s\"\n")?;
@@ -342,12 +414,23 @@ fn told(message: &Value, schema: &Value) -> Option<String> {
     Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
 }
 
-/// An MCP server over stdio whose tool has 300 patterns, each heavy.
-fn patterns_server() -> Result<(), Failure> {
-    let all: Vec<Value> = (0..300).map(|n| json!({"pattern": format!("^(a?){{100}}x{{{n}}}$")})).collect();
-    let schema = json!({"type": "object", "additionalProperties": {"anyOf": all}});
+/// An MCP server over stdio whose tool has heavy patterns, takes items that must differ, or has deep results.
+fn server(kind: &str) -> Result<(), Failure> {
+    let patterns: Vec<Value> = (0..20).map(|n| json!({"pattern": format!("^(a?){{150}}x{{{n}}}$")})).collect();
+    let schema = match kind {
+        "patterns" => json!({"type": "object", "additionalProperties": {"anyOf": patterns}}),
+        "unique" => json!({"type": "object", "additionalProperties": {"uniqueItems": true}}),
+        _ => json!({"type": "object"}),
+    };
+    let deep = format!("{{\"content\":[],\"deep\":{}{}}}", "[".repeat(50_000), "]".repeat(50_000));
     for line in std::io::stdin().lines() {
-        if let Some(answer) = told(&serde_json::from_str(&line?)?, &schema) {
+        let message: Value = serde_json::from_str(&line?)?;
+        let answer = told(&message, &schema);
+        let deep = || {
+            let is_call = message["method"] == "tools/call";
+            is_call.then(|| format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{deep}}}", message["id"]))
+        };
+        if let Some(answer) = answer.or_else(deep) {
             writeln!(std::io::stdout(), "{answer}")?;
         }
     }
@@ -386,20 +469,8 @@ fn serve_http(stream: TcpStream) -> Result<(), Failure> {
         reader.read_exact(&mut body)?;
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
         let stream = reader.get_mut();
-        if message["method"] == "tools/call" && path.contains("/continues") {
-            let flood = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);
-            loop {
-                stream.write_all(flood.as_bytes())?;
-            }
-        }
         if message["method"] == "tools/call" {
-            stream.write_all(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"x\":\"",
-            )?;
-            let flood = "x".repeat(64 * 1024);
-            loop {
-                stream.write_all(flood.as_bytes())?;
-            }
+            return attack_by_answer(stream, &path);
         }
         match told(&message, &json!({"type": "object"})) {
             Some(answer) => write!(
@@ -409,6 +480,22 @@ fn serve_http(stream: TcpStream) -> Result<(), Failure> {
             )?,
             None => stream.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?,
         }
+    }
+}
+
+/// Answers a call as the path says; most go on until the connection is gone.
+fn attack_by_answer(stream: &mut TcpStream, path: &str) -> Result<(), Failure> {
+    const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"x\":\"";
+    let (head, flood) = match path.split(' ').nth(1) {
+        Some("/continues") => ("", "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000)),
+        Some("/events") => (EVENTS, ": nothing\n\n".repeat(1000)),
+        Some("/cut") => return Ok(stream.write_all(format!("{EVENTS}: nothing\n\n").as_bytes())?),
+        _ => (JSON, "x".repeat(64 * 1024)),
+    };
+    stream.write_all(head.as_bytes())?;
+    loop {
+        stream.write_all(flood.as_bytes())?;
     }
 }
 

@@ -71,6 +71,33 @@ fn a_service_manager_hears_when_it_is_ready_and_when_it_ends() {
 }
 
 #[test]
+fn a_service_manager_hears_that_a_configuration_was_not_read_until_one_is() {
+    let host = Host::with(&Servers::none());
+    let path = host.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut daemon = host.env("NOTIFY_SOCKET", &path).serves();
+    let hears = || {
+        let mut buffer = [0; 256];
+        let count = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    assert_eq!(hears(), "READY=1");
+    let file = daemon.host.servers_file();
+    let whole = fs::read_to_string(&file).unwrap();
+    for (text, status) in [
+        ("{", "STATUS=the configuration was not read again: 1 mistake; everything is as it was before"),
+        (whole.as_str(), "STATUS="),
+    ] {
+        fs::write(&file, text).unwrap();
+        daemon.process().signal(Signal::SIGHUP);
+        assert_eq!(hears(), status);
+    }
+    assert_eq!(daemon.ends().status, 0);
+    assert_eq!(hears(), "STOPPING=1");
+}
+
+#[test]
 fn a_service_manager_that_watches_hears_of_work_until_commands_are_not_answered() {
     let host = Host::with(&Servers::none());
     let path = host.path().join("notify");

@@ -164,3 +164,33 @@ fn a_session_may_have_results_that_are_larger_than_those_of_all_others() {
         daemon.host.record().iter().filter_map(|line| Some(line["outcome"].as_str()?.to_owned())).collect();
     assert_eq!(kinds, ["ok", "ok", "too_large"]);
 }
+
+/// A figure of the daemon's memory, MiB.
+fn memory(pid: i32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+#[test]
+fn arguments_of_many_small_values_take_no_more_memory_than_is_promised() {
+    let mut daemon = Host::with(&servers()).serves();
+    let pid = daemon.process().pid();
+    let guests: Vec<_> = (0..4).map(|n| daemon.opens(&format!("g{n}"), &[])).collect();
+    assert!(echo(&guests[0], 1)["result"].is_object());
+    let before = memory(pid, "VmRSS:");
+    let lists = |count: usize| json!({"lists": vec![json!([0]); count]});
+    let (many, more) = (&lists(70_000), &lists(200_000));
+    std::thread::scope(|scope| {
+        for guest in guests.iter().cycle().take(16) {
+            scope.spawn(move || {
+                let answer = guest.calls("ok", "echo", many.clone());
+                assert!(answer["result"].is_object() || reason(&answer) == "busy", "{answer}");
+                let answer = guest.calls("ok", "echo", more.clone());
+                assert!(["too_large", "busy"].contains(&reason(&answer)), "{answer}");
+            });
+        }
+    });
+    let more = memory(pid, "VmHWM:") - before;
+    assert!(more < 100, "{more} MiB more than {before}");
+}

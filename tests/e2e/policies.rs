@@ -221,3 +221,20 @@ fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
     let found = check(&host);
     assert!(found.status == 1 && found.stdout.contains("cannot be reached: it does not take connections"), "{found:?}");
 }
+
+#[test]
+fn a_credential_that_is_not_there_or_hangs_is_the_matter_of_its_service_alone() {
+    let settings = "[services.good]\nurl = \"http://localhost:9\"\n\
+                    [services.hangs]\npreset = \"openai\"\ncredential = { command = [\"sleep\", \"1000\"] }\n\
+                    [services.lacks]\npreset = \"openai\"\ncredential = \"${FOOTBRIDGE_TESTS_NEVER_SET_THIS}\"\n";
+    let host = Host::with(&Servers::none()).settings(settings);
+    let host = ["--service", "good", "--service", "lacks"].into_iter().fold(host, Host::option);
+    let ran = host.runs_script("echo ran");
+    assert_eq!((ran.status, &*ran.stdout), (0, "ran\n"), "{ran:?}");
+    let note = "service \"lacks\" cannot be used: the variable FOOTBRIDGE_TESTS_NEVER_SET_THIS is not set";
+    assert!(ran.stderr.contains(note) && !ran.stderr.contains("hangs"), "{ran:?}");
+    assert!(footbridge(&host, &["services", "list"]).well().contains("hangs"));
+    let decided = footbridge(&host, &["policy", "test", "--policy", "ask", "--http", "GET /v1/models", "hangs"]);
+    assert!(decided.well().starts_with("allow"));
+    footbridge(&host, &["services", "check", "lacks"]).fails(1, &[]);
+}

@@ -82,6 +82,7 @@ mod tests {
             origin: ServiceOrigin::read(url, false).unwrap(),
             credential: None,
             secrets: Vec::new(),
+            lacks_credential: None,
             authorities: Vec::new(),
             allow_private: false,
             proxy: None,

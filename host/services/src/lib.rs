@@ -8,7 +8,7 @@
 //! connections to allowed hosts, which are a service of the name [`TUNNELS`], `greeting` reads what has to come first in
 //! one, `websocket` has a request become one, and `carried` has the bytes of both pass.
 //!
-//! Failure paths, each an outcome: no address, a private one, a refused connection, no valid certificate (nothing was
+//! Failure paths, each an outcome: no credential, no address, a private one, a refused connection, no valid certificate (nothing was
 //! sent); silence, an end without an answer, a body over its limit (unknown). Nothing is sent twice: a request is given
 //! another connection only where not one byte of it was written.
 //!
@@ -45,7 +45,7 @@ pub use proxy::{BadProxy, ServiceProxy};
 pub use request::{Parcel, credentials};
 pub use services::{HostCheck, Services};
 pub use shape::{ErrorShape, Said};
-pub use spec::{Authority, BadService, GuestAddress, ServiceOrigin, ServiceSpec, authorities};
+pub use spec::{Authority, BadService, GuestAddress, NoCredential, ServiceOrigin, ServiceSpec, authorities};
 pub use tunnel::{Tunnel, Tunnels};
 pub use upload::Upload;
 pub use websocket::WebSocket;

@@ -40,6 +40,8 @@ pub struct Preset {
     pub value: Option<String>,
     /// The user that goes with the credential in Basic authentication.
     pub user: Option<String>,
+    /// Whether nothing of it works without a credential.
+    pub needs_credential: bool,
     /// What may be asked.
     #[serde(deserialize_with = "some_patterns")]
     pub requests: Option<Vec<RequestPattern>>,

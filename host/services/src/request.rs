@@ -178,6 +178,7 @@ mod tests {
             origin: ServiceOrigin::read("https://a.test", false).unwrap(),
             credential: Some((HeaderName::from_static("x-api-key"), value)),
             secrets: Vec::new(),
+            lacks_credential: None,
             authorities: Vec::new(),
             allow_private: false,
             proxy: None,

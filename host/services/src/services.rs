@@ -98,20 +98,26 @@ impl Services {
         services
     }
 
-    /// Takes these instead. Those that are as they were keep their connections; requests that run go on.
+    /// Takes these instead. Those that are as they were keep their connections; requests that run go on. One whose
+    /// credential cannot be read any more keeps the one that it had.
     pub fn replace(&self, specs: Vec<ServiceSpec>) {
         let mut all = self.0.all.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = |spec: ServiceSpec| match all.get(spec.name.as_str()) {
-            Some(same) if same.spec == spec => Some((spec.name.to_string(), Arc::clone(same))),
-            _ => {
-                let name = spec.name.to_string();
-                match self.connected(spec) {
+        let kept = |spec: ServiceSpec| {
+            let before = all.get(spec.name.as_str());
+            let spec = match before {
+                Some(before) => spec.with_credential_of(&before.spec),
+                None => spec,
+            };
+            let name = spec.name.to_string();
+            match before {
+                Some(same) if same.spec == spec => Some((name, Arc::clone(same))),
+                _ => match self.connected(spec) {
                     Ok(service) => Some((name, Arc::new(service))),
                     Err(error) => {
                         tracing::error!(service = %name, %error, "this service cannot be used: its certificates cannot be read");
                         None
                     }
-                }
+                },
             }
         };
         *all = specs.into_iter().filter_map(kept).collect();
@@ -234,6 +240,7 @@ fn covered(response: &Response<Incoming>, spending: Option<&Spending>) -> Result
 
 impl Service {
     async fn send(&self, outgoing: Outgoing, parcel: Parcel) -> Result<ServiceAnswer, Outcome> {
+        self.has_credential()?;
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
         let spending = outgoing.spending().cloned();
@@ -280,6 +287,18 @@ impl Service {
         let headers: Vec<Cow<'_, str>> = parcel.said().collect();
         let said = outgoing.request().texts().chain(headers.iter().map(|value| &**value));
         self.redactor.sparing(said).counting_anew()
+    }
+
+    /// What there is to send with is there.
+    fn has_credential(&self) -> Result<(), Outcome> {
+        let Some(why) = &self.spec.lacks_credential else { return Ok(()) };
+        let name = &self.spec.name;
+        tracing::warn!(service = %name, %why, "a request to a service without its credential was refused");
+        let text = format!(
+            "Service \"{name}\" has no credential: \"footbridge services check {name}\" says why to the operator. \
+             Nothing was sent"
+        );
+        Err(Outcome::NotSent(NotSent::Unavailable(text)))
     }
 
     fn answer(&self, response: Response<Incoming>, begun: Begun) -> ServiceAnswer {

@@ -19,6 +19,8 @@ pub struct ServiceSpec {
     pub credential: Option<(HeaderName, HeaderValue)>,
     /// What must not show of the credential, in any answer.
     pub secrets: Vec<Secret>,
+    /// Why the credential that it needs is not there. Nothing is sent then.
+    pub lacks_credential: Option<NoCredential>,
     /// Certificates of one's own authority, in place of those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
     /// Whether its name may lead to a private address.
@@ -50,6 +52,7 @@ impl PartialEq for ServiceSpec {
         self.name == other.name
             && self.origin == other.origin
             && self.credential == other.credential
+            && self.lacks_credential == other.lacks_credential
             && self.authorities == other.authorities
             && self.allow_private == other.allow_private
             && self.proxy == other.proxy
@@ -57,6 +60,17 @@ impl PartialEq for ServiceSpec {
             && (self.shape, self.usage) == (other.shape, other.usage)
             && (&self.environment, &self.git) == (&other.environment, &other.git)
     }
+}
+
+/// Why a service has no credential, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoCredential {
+    /// None is written.
+    #[error("it needs one, and none is written: write credential = ...")]
+    NotWritten,
+    /// It could not be had.
+    #[error("{0}")]
+    NotRead(String),
 }
 
 /// A certificate that is trusted.
@@ -197,6 +211,17 @@ pub struct GuestAddress<'a> {
 type Settings = Vec<(String, String)>;
 
 impl ServiceSpec {
+    /// The same with the credential of `before`, which leads to the same origin, where its own could not be read.
+    #[must_use]
+    pub(crate) fn with_credential_of(self, before: &Self) -> Self {
+        let is_unread = matches!(self.lacks_credential, Some(NoCredential::NotRead(_)));
+        if !is_unread || before.lacks_credential.is_some() || self.origin != before.origin {
+            return self;
+        }
+        let (credential, secrets) = (before.credential.clone(), before.secrets.clone());
+        Self { credential, secrets, lacks_credential: None, ..self }
+    }
+
     /// The variables that a guest gets for it, and the settings of git.
     #[must_use]
     pub(crate) fn guest_environment(&self, guest: GuestAddress<'_>) -> (Settings, Settings) {

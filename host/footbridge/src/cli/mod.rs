@@ -30,7 +30,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     config::{
-        Commands, Config, ConfigError, NoService, Variables, Writable,
+        Commands, Config, ConfigError, NoService, Variables, WantedServices, Writable,
         folders::{Folders, LinkInReach},
         load,
     },
@@ -220,15 +220,36 @@ fn not_understood(error: &clap::Error, words: &[OsString]) -> i32 {
     error.exit_code()
 }
 
-/// The folders and the configuration of this user, where guests write what this says.
-fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Folders)> {
-    load_config_of(files, writable, None)
+/// What of a configuration is wanted: no command of a secret of anything else is run.
+#[derive(Debug, Default)]
+struct WantedParts<'a> {
+    /// The servers, if it is not all.
+    servers: Option<&'a [String]>,
+    /// The services.
+    services: WantedServices,
 }
 
-/// As [`load_config`]; of these servers alone, where that is all that is wanted.
-fn load_config_of(files: &Files, writable: Writable, servers: Option<&[String]>) -> anyhow::Result<(Config, Folders)> {
+impl WantedParts<'_> {
+    /// Nothing but what is written.
+    fn none() -> Self {
+        Self { servers: Some(&[]), services: WantedServices::Named(Vec::new()) }
+    }
+
+    /// All servers, and what is written of services.
+    fn servers() -> Self {
+        Self { servers: None, services: WantedServices::Named(Vec::new()) }
+    }
+}
+
+/// The folders and the configuration of this user, where guests write what this says.
+fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Folders)> {
+    load_config_of(files, writable, WantedParts::default())
+}
+
+/// As [`load_config`]; of these parts alone.
+fn load_config_of(files: &Files, writable: Writable, wanted: WantedParts<'_>) -> anyhow::Result<(Config, Folders)> {
     let (folders, variables) = folders_and_variables(writable)?;
-    let variables = variables.only(servers);
+    let variables = variables.only(wanted.servers).services(wanted.services);
     let config = load(&files.config, &folders, &variables)?;
     if !config.left_out_of_path.is_empty() {
         let folders = config.left_out_of_path.join(":");

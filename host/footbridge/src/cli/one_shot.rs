@@ -11,7 +11,7 @@ use footbridge_proto::{
     text::Escaped,
 };
 
-use super::{Files, load_config_of};
+use super::{Files, WantedParts, load_config_of};
 use crate::{
     config::{Config, ConfigError, Writable, folders::Folders},
     oneshot::{
@@ -97,7 +97,8 @@ impl OneShotPlace {
             crate::log::start("warn,footbridge_mcp=error,rmcp=off").context("cannot log")?;
         }
         sys::harden().context("cannot protect this process from others of the same user")?;
-        Ok(load_config_of(&self.files, Writable::default(), Some(servers))?.0)
+        let wanted = WantedParts { servers: Some(servers), ..WantedParts::none() };
+        Ok(load_config_of(&self.files, Writable::default(), wanted)?.0)
     }
 
     /// Names and descriptions of all servers' tools. Those whose list is not kept are started, all with `refresh`.

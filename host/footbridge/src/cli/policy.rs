@@ -10,7 +10,7 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, NoConfiguration, egress, label, load_config};
+use super::{Files, NoConfiguration, WantedParts, egress, label, load_config_of};
 use crate::{
     catalogues::catalogues,
     config::{Config, Writable, known, of_names},
@@ -101,7 +101,11 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match command {
         PolicyCommand::Test { which, server, tool, http, arguments } => {
-            let (config, rules) = read(&which)?;
+            let wanted = match &http {
+                Some(_) => WantedParts::none(),
+                None => WantedParts::servers(),
+            };
+            let (config, rules) = read(&which, wanted)?;
             let answer = match http {
                 Some(request) => request_to_service(&config, &rules, &server, &request)?,
                 None => {
@@ -113,7 +117,7 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
             Ok(if answer.decision == Word::Decided(Decision::Allow) { 0 } else { NO })
         }
         PolicyCommand::Egress { which } => {
-            let (config, rules) = read(&which)?;
+            let (config, rules) = read(&which, WantedParts::servers())?;
             let seen = runtime.block_on(egress::look(config, rules));
             report::out(&if which.json { seen.json() } else { seen.text() })?;
             Ok(if seen.is_whole() { 0 } else { NO })
@@ -121,8 +125,8 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
     }
 }
 
-fn read(which: &WhichPolicy) -> anyhow::Result<(Config, SessionRules)> {
-    let (config, _) = load_config(&which.files, Writable::here())?;
+fn read(which: &WhichPolicy, wanted: WantedParts<'_>) -> anyhow::Result<(Config, SessionRules)> {
+    let (config, _) = load_config_of(&which.files, Writable::here(), wanted)?;
     NoConfiguration::check(&config)?;
     let policy = config.policies.get(&which.policy)?;
     let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 
 use clap::Args;
 
-use super::{Files, NoConfiguration, label, load_config, sources};
+use super::{Files, NoConfiguration, WantedParts, label, load_config_of, sources};
 use crate::{
-    config::known,
+    config::{WantedServices, known, of_names},
     harness::descriptors::needed,
     report,
     run::{Agent, Run, Sandbox, run},
@@ -92,11 +92,18 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     }
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (config, folders) = load_config(&args.files, args.sandbox.writable(&args.engine_args, &args.write))?;
+    let wanted = WantedParts { servers: None, services: WantedServices::Named(args.services.clone()) };
+    let writable = args.sandbox.writable(&args.engine_args, &args.write);
+    let (config, folders) = load_config_of(&args.files, writable, wanted)?;
     NoConfiguration::check(&config)?;
     let services = known(&config, &args.services)?;
     let said = sources::said(&config.looked);
     said.iter().for_each(|line| report::note(line));
+    for service in of_names(&config, &services)? {
+        if let Some(why) = &service.lacks_credential {
+            report::note(&format!("service \"{}\" cannot be used: {why}", service.name));
+        }
+    }
     if config.servers.is_empty() && services.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }

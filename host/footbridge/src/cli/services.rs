@@ -7,9 +7,9 @@ use clap::Subcommand;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{Files, load_config};
+use super::{Files, WantedParts, load_config_of};
 use crate::{
-    config::{Config, Writable, known},
+    config::{Config, WantedServices, Writable, known},
     report,
 };
 use footbridge_processes::sys;
@@ -53,23 +53,33 @@ pub(super) fn main(command: ServicesCommand) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
     match command {
         ServicesCommand::List { files, json } => {
-            let (config, _) = load_config(&files, Writable::here())?;
+            let config = load(&files, Vec::new())?;
             report::out(&if json { lines(&config.services) } else { table(&config.services) })?;
             Ok(0)
         }
         ServicesCommand::Check { name, files, json } => {
-            let (config, _) = load_config(&files, Writable::here())?;
+            let config = load(&files, vec![name.clone()])?;
             check(config, &name, json)
         }
     }
 }
 
+/// The configuration, with the credentials of these services alone.
+fn load(files: &Files, services: Vec<String>) -> anyhow::Result<Config> {
+    let wanted = WantedParts { services: WantedServices::Named(services), ..WantedParts::none() };
+    Ok(load_config_of(files, Writable::here(), wanted)?.0)
+}
+
 fn check(config: Config, name: &str, json: bool) -> anyhow::Result<i32> {
     known(&config, std::slice::from_ref(&name.to_owned()))?;
+    let lacks = config.services.iter().find(|spec| spec.name.as_str() == name);
+    let lacks = lacks.and_then(|spec| spec.lacks_credential.as_ref()).map(ToString::to_string);
     let services = Services::new(config.services, &config.limits.services);
     let checked = super::runtime()?.block_on(services.check(name));
-    let is_ok = checked.iter().all(|one| !matches!(one.found, Some(Err(_))));
-    report::out(&if json { checked_json(name, is_ok, &checked) } else { checked.iter().map(shown).collect() })?;
+    let is_ok = lacks.is_none() && checked.iter().all(|one| !matches!(one.found, Some(Err(_))));
+    let missing = lacks.as_ref().map(|why| format!("{name} has no credential: {}\n", Escaped(why)));
+    let text = checked.iter().map(shown).chain(missing).collect();
+    report::out(&if json { checked_json(name, is_ok, lacks, &checked) } else { text })?;
     Ok(if is_ok { 0 } else { UNREACHABLE })
 }
 
@@ -82,9 +92,9 @@ fn shown(checked: &HostCheck) -> String {
     }
 }
 
-fn checked_json(name: &str, is_ok: bool, all: &[HostCheck]) -> String {
+fn checked_json(name: &str, is_ok: bool, lacks: Option<String>, all: &[HostCheck]) -> String {
     let problem = |one: &HostCheck| one.found.as_ref().and_then(|found| found.as_ref().err()).map(ToString::to_string);
-    let first = all.iter().find_map(problem);
+    let first = all.iter().find_map(problem).or(lacks);
     let mut value = json!({"service": name, "ok": is_ok, "problem": first});
     if name == TUNNELS {
         let host = |one: &HostCheck| json!({"host": one.what, "tried": one.found.is_some(), "problem": problem(one)});
@@ -121,10 +131,14 @@ fn table(services: &[ServiceSpec]) -> String {
             .into();
     }
     let one = |service: &ServiceSpec| {
-        let header = service.credential.as_ref().map_or("(no credential)", |(name, _)| name.as_str());
+        let header = match (&service.credential, &service.lacks_credential) {
+            (Some((header, _)), _) => format!("in {header}"),
+            (None, Some(why)) => format!("missing: {why}"),
+            (None, None) => "none".to_owned(),
+        };
         let asked = requests(service).map_or_else(|| "(anything)".to_owned(), |all| all.join(", "));
         format!(
-            "{}\n  url:         {}\n  credential:  in {header}\n  requests:    {}\n  environment: {}\n",
+            "{}\n  url:         {}\n  credential:  {header}\n  requests:    {}\n  environment: {}\n",
             service.name,
             Escaped(&service.origin.to_string()),
             Escaped(&asked),

@@ -9,7 +9,7 @@ use footbridge_processes::sys;
 use nix::sys::signal::Signal;
 
 use crate::{
-    config::{Commands, ConfigError, Variables, Writable, folders::Folders, steps},
+    config::{Commands, ConfigError, Variables, WantedServices, Writable, folders::Folders, steps},
     report,
     run::HARNESS_FAILED,
     step::{StepReport, StepRunner},
@@ -95,6 +95,7 @@ fn run(args: &StepArgs) -> anyhow::Result<(StepReport, Option<Signal>)> {
     let writable = Writable::default();
     let commands = Commands::kept(folders.for_programs(&writable));
     let variables = Variables::of_this_process().commands(commands, writable);
+    let variables = variables.services(WantedServices::Named(Vec::new()));
     let config = steps::settings(&args.config, &folders, &variables)?;
     let policy = config.policies.get(&args.policy)?;
     let steps = steps::read(&args.file, args.routine.as_deref(), &variables)?;

@@ -48,7 +48,7 @@ pub use node::WrittenAt;
 pub(crate) use outline::Outline;
 pub(crate) use programs::program_of;
 pub use secrets::Gathered;
-pub use services::{NoService, known, of_names};
+pub use services::{NoService, WantedServices, known, of_names};
 pub(crate) use sources::trust_it;
 pub use sources::{LeftOut, Looked, of_working_folder};
 pub(crate) use to_trust::{FileToTrust, NotToTrust};
@@ -129,6 +129,7 @@ impl std::error::Error for ConfigError {}
 pub struct Variables {
     all: Vec<(String, String)>,
     commands: Commands,
+    services: WantedServices,
     left_out_of_path: Vec<String>,
 }
 
@@ -138,7 +139,7 @@ impl Variables {
     pub fn of_this_process() -> Self {
         let utf8 = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         let all = std::env::vars_os().filter_map(utf8).collect();
-        Self { all, commands: Commands::default(), left_out_of_path: Vec::new() }
+        Self { all, commands: Commands::default(), services: WantedServices::All, left_out_of_path: Vec::new() }
     }
 
     /// Of these servers alone, where it is not all: what others refer to is not looked at.
@@ -146,6 +147,12 @@ impl Variables {
     pub(crate) fn only(mut self, servers: Option<&[String]>) -> Self {
         self.commands = self.commands.only(servers);
         self
+    }
+
+    /// For these services: no command of another one's credential is run.
+    #[must_use]
+    pub(crate) fn services(self, services: WantedServices) -> Self {
+        Self { services, ..self }
     }
 
     /// With this way to run commands, where guests write what this says: what they could replace is not on PATH, and
@@ -299,12 +306,13 @@ fn add_settings(
 ) -> Result<(), Vec<Mistake>> {
     let table = file.parse().map_err(|mistake| vec![mistake])?;
     let found = policy_file::read(*file, &table);
-    let services = self::services::meant(&table, file, &variables.all, &variables.commands);
+    let services = self::services::meant(&table, file, &variables.all, &variables.commands, &variables.services);
     let settings = settings::read(*file, table);
     let settings = settings.and_then(|settings| take_settings(settings, file, variables, config));
     let mut mistakes = settings.err().unwrap_or_default();
     mistakes.extend(services.mistakes.into_iter().chain(found.mistakes));
     config.gathered.add(services.gathered);
+    config.notes.extend(services.notes);
     let mut replaces = |what: &str, name: &str| {
         let what = format!("{what} \"{name}\" replaces the one of an earlier file");
         config.notes.push(Mistake::of_file(file.path(), what));

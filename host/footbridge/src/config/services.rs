@@ -17,8 +17,10 @@ use footbridge_core::{
     settings_file::{File, Mistake},
 };
 use footbridge_services::{
-    Credential, ErrorShape, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS, authorities,
+    BadService, Credential, ErrorShape, NoCredential, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS,
+    authorities,
 };
+use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
@@ -64,6 +66,8 @@ pub(super) struct FoundServices {
     pub(super) services: Vec<ServiceSpec>,
     pub(super) gathered: Gathered,
     pub(super) mistakes: Vec<Mistake>,
+    /// Of services that are wanted and lack their credential.
+    pub(super) notes: Vec<Mistake>,
 }
 
 /// Makes sense of all services of a file, whatever else it says; every mistake at once. What is not even a table of them
@@ -73,12 +77,14 @@ pub(super) fn meant(
     file: &File<'_>,
     variables: &[(String, String)],
     commands: &Commands,
+    wanted: &WantedServices,
 ) -> FoundServices {
     let path = file.path();
     let var = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
     let base = path.parent().unwrap_or(Path::new("/"));
     let reader = Reader { var: &var, base, commands, gathered: Gathered::default() };
-    let mut meaning = Meaning { file, reader, name: String::new(), mistakes: Vec::new() };
+    let name = String::new();
+    let mut meaning = Meaning { file, reader, wanted, name, mistakes: Vec::new(), notes: Vec::new() };
     let mut services = Vec::new();
     for (name, written) in table.get("services").and_then(Value::as_table).into_iter().flatten() {
         meaning.name = name.clone();
@@ -88,7 +94,27 @@ pub(super) fn meant(
     let tunnels = table.get("tunnels").filter(|written| written.is_table());
     let tunnels = tunnels.and_then(|written| meaning.read(&["tunnels"], written));
     services.extend(tunnels.and_then(|tunnels| meaning.of_tunnels(tunnels)));
-    FoundServices { services, gathered: meaning.reader.gathered, mistakes: meaning.mistakes }
+    let Meaning { reader, mistakes, notes, .. } = meaning;
+    FoundServices { services, gathered: reader.gathered, mistakes, notes }
+}
+
+/// The services whose commands of credentials are run. What others lack is not said, and they are not asked.
+#[derive(Debug, Clone, Default)]
+pub enum WantedServices {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+impl WantedServices {
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.iter().any(|one| one == name),
+        }
+    }
 }
 
 /// The services of these names.
@@ -159,9 +185,19 @@ fn host_pattern(text: &str, allow_private: bool) -> Result<(), String> {
 struct Meaning<'a> {
     file: &'a File<'a>,
     reader: Reader<'a>,
+    wanted: &'a WantedServices,
     /// Of the service that is read.
     name: String,
     mistakes: Vec<Mistake>,
+    notes: Vec<Mistake>,
+}
+
+/// What is known of a service's credential.
+#[derive(Default)]
+struct FoundCredential {
+    header: Option<(HeaderName, HeaderValue)>,
+    secrets: Vec<Secret>,
+    lacks: Option<NoCredential>,
 }
 
 impl Meaning<'_> {
@@ -204,13 +240,14 @@ impl Meaning<'_> {
         if self.mistakes.len() > before {
             return None;
         }
-        let (credential, secrets) = credential.map_or((None, Vec::new()), |one| (Some(one.header), one.secrets));
+        let FoundCredential { header: credential, secrets, lacks: lacks_credential } = credential;
         self.reader.gathered.secrets.extend(secrets.iter().cloned());
         Some(ServiceSpec {
             name: name?,
             origin: origin?,
             credential,
             secrets,
+            lacks_credential,
             authorities,
             allow_private: written.allow_private,
             proxy,
@@ -248,6 +285,7 @@ impl Meaning<'_> {
             origin: ServiceOrigin::of_tunnels(),
             credential: None,
             secrets: Vec::new(),
+            lacks_credential: None,
             authorities: Vec::new(),
             allow_private: written.allow_private,
             proxy: through,
@@ -296,27 +334,66 @@ impl Meaning<'_> {
         read.map_err(|what| self.mistakes.push(self.file.mistake(&keys, what))).ok()
     }
 
-    fn credential(&mut self, written: &Service, preset: &Preset) -> Option<Credential> {
+    /// The credential. That it is not there is the matter of this service alone, and no mistake.
+    fn credential(&mut self, written: &Service, preset: &Preset) -> FoundCredential {
         let header = written.header.as_deref().or(preset.header.as_deref());
         let (Some(given), Some(header)) = (&written.credential, header) else {
             match (&written.credential, header) {
                 (Some(_), None) => {
-                    self.wrong("", "a credential needs the header that it goes into: write header = \"...\"")
+                    self.wrong("", "a credential needs the header that it goes into: write header = \"...\"");
                 }
                 (None, Some(_)) if written.header.is_some() => {
                     self.wrong("header", "a header needs what it holds: write credential = ...");
                 }
+                // Elsewhere may be what speaks the same and needs none.
+                (None, _) if preset.needs_credential && (written.url.is_none() || preset.url.is_none()) => {
+                    return self.lacks("", NoCredential::NotWritten);
+                }
                 _ => {}
             }
-            return None;
+            return FoundCredential::default();
         };
-        let secret: Secret = self.reader.read(given).map_err(|error| self.wrong("credential", error)).ok()?;
+        let secret = match self.secret(given) {
+            Ok(secret) => secret,
+            Err(why) => return self.lacks("credential", NoCredential::NotRead(why)),
+        };
         // Where the operator names the header, its value is what they wrote.
         let (value, user) = match written.header {
             Some(_) => ("{credential}", None),
             None => (preset.value.as_deref().unwrap_or("{credential}"), preset.user.as_deref()),
         };
-        Credential::new(header, value, user, &secret).map_err(|error| self.wrong("credential", error)).ok()
+        match Credential::new(header, value, user, &secret) {
+            Ok(Credential { header, secrets }) => FoundCredential { header: Some(header), secrets, lacks: None },
+            Err(bad @ BadService::Credential) => self.lacks("credential", NoCredential::NotRead(bad.to_string())),
+            Err(error) => {
+                self.wrong("header", error);
+                FoundCredential::default()
+            }
+        }
+    }
+
+    /// What a credential is. Of a service that is not wanted no command is run, and what it names is kept from guests
+    /// all the same.
+    fn secret(&mut self, given: &Written) -> Result<Secret, String> {
+        if self.wanted.has(&self.name) {
+            return self.reader.read(given).map_err(|error| error.to_string());
+        }
+        let Reader { var, base, .. } = self.reader;
+        let commands = self.reader.commands.clone().not_run();
+        let mut reader = Reader { var, base, commands: &commands, gathered: Gathered::default() };
+        let secret = reader.read(given).unwrap_or_else(|_| Secret::new(""));
+        self.reader.gathered.add(reader.gathered);
+        Ok(secret)
+    }
+
+    fn lacks(&mut self, key: &str, why: NoCredential) -> FoundCredential {
+        if self.wanted.has(&self.name) {
+            let what = format!("{why}; requests to this service are refused until then");
+            let keys = ["services", &self.name, key].map(str::to_owned);
+            let keys = if key.is_empty() { &keys[..2] } else { &keys[..] };
+            self.notes.push(self.file.mistake(keys, what));
+        }
+        FoundCredential { lacks: Some(why), ..FoundCredential::default() }
     }
 
     fn patterns(&mut self, key: &str, texts: &[String]) -> Vec<RequestPattern> {
@@ -341,10 +418,14 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> FoundServices {
+        found_of(text, &WantedServices::All)
+    }
+
+    fn found_of(text: &str, wanted: &WantedServices) -> FoundServices {
         let file = File::new(Path::new("/etc/f.toml"), text);
         let table = file.parse().unwrap();
         let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
-        meant(&table, &file, &variables, &Commands::default())
+        meant(&table, &file, &variables, &Commands::default(), wanted)
     }
 
     #[test]
@@ -366,6 +447,45 @@ mod tests {
         assert_eq!(header(tracker), "authorization: Bearer s3cret-value");
         assert_eq!(tracker.environment["U"], "{url}");
         assert!(found.gathered.names.contains("KEY") && !format!("{:?}", found.services).contains("s3cret"));
+    }
+
+    #[test]
+    fn a_credential_that_is_not_there_is_noted_and_no_mistake() {
+        let lacks = |found: &FoundServices| {
+            found.services[0].lacks_credential.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        for (text, why) in [
+            ("[services.a]\npreset = \"openai\"\ncredential = \"${NONE}\"", "NONE is not set"),
+            ("[services.a]\npreset = \"openai\"\ncredential = { command = [\"false\"] }", "false failed"),
+            ("[services.a]\npreset = \"openai\"\n", "none is written"),
+            ("[services.a]\npreset = \"azure-openai\"\nurl = \"https://a.test\"\n", "none is written"),
+        ] {
+            let all = found(text);
+            assert!(all.mistakes.is_empty() && lacks(&all).contains(why), "{text}: {:?}", all.mistakes);
+            let note = all.notes[0].to_string();
+            assert!(note.contains("services.a") && note.contains(why) && note.contains("refused until then"), "{note}");
+        }
+        for text in
+            ["preset = \"openai\"\nurl = \"http://localhost:9\"", "preset = \"github\"", "url = \"https://a.test\""]
+        {
+            assert_eq!(lacks(&found(&format!("[services.a]\n{text}\n"))), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn no_command_of_a_service_that_is_not_wanted_is_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = folder.path().join("ran");
+        let text = format!(
+            "[services.a]\npreset = \"openai\"\ncredential = {{ command = [\"touch\", {ran:?}] }}\n\
+             [services.b]\npreset = \"openai\"\ncredential = \"${{NONE}}\"\n[services.c]\npreset = \"openai\"\ncredential = \"${{KEY}}\"\n"
+        );
+        let all = found_of(&text, &WantedServices::Named(vec!["c".to_owned()]));
+        assert!(!ran.exists() && all.notes.is_empty() && all.mistakes.is_empty());
+        // What they name is kept from guests.
+        assert!(["NONE", "KEY"].iter().all(|name| all.gathered.names.contains(*name)));
+        assert_eq!(found(&text).notes.len(), 2);
+        assert!(ran.exists());
     }
 
     #[test]
@@ -421,7 +541,6 @@ mod tests {
                 "[services.a]\nurl = \"https://a.test\"\nheader = \"x\"",
                 "services.a.header: a header needs what it holds",
             ),
-            ("[services.a]\npreset = \"openai\"\ncredential = \"${NONE}\"", "NONE is not set"),
             (
                 "[services.a]\nurl = \"https://a.test\"\nrequests = [\"/v1\"]",
                 "services.a.requests: \"/v1\" is no pattern",

@@ -8,7 +8,11 @@ use footbridge_proto::text::Escaped;
 use serde_json::{Value, json};
 
 use super::{super::approvals, BAD, Place, Printer, Which};
-use crate::{config::Writable, report};
+use crate::{
+    cli::{WantedParts, load_config_of},
+    config::Writable,
+    report,
+};
 use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
 use footbridge_calls::replay::{Again, Missing, PastCall};
 use footbridge_core::{
@@ -62,7 +66,7 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     crate::log::start("warn,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (config, _) = super::super::load_config(&args.files, Writable::here())?;
+    let (config, _) = load_config_of(&args.files, Writable::here(), WantedParts::none())?;
     let policies = config.policies;
     let fixed = args.policy.as_deref().map(|name| policies.get(name)).transpose()?;
     let chains = place.named(args.which.chain.as_deref())?;

@@ -6,6 +6,7 @@ mod heads;
 mod http2;
 mod origin;
 mod proxies;
+mod refusals;
 mod tunnels;
 mod websockets;
 

@@ -106,7 +106,7 @@ impl Default for EdgeLimits {
             write_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(120),
             heartbeat_time: Duration::from_secs(15),
-            connections_per_session: 64,
+            connections_per_session: 128,
             connections: 1024,
             connections_reserved: 4,
             held_bytes: 32 * MIB,

@@ -129,7 +129,7 @@ impl ResolvedCall {
     pub(crate) async fn enter_again(&self) -> Result<Place, OverLimit> {
         let session = self.principal.session();
         match &self.request {
-            OutgoingRequest::Service(_) => session.enter_service_again().await,
+            OutgoingRequest::Service(call) => session.enter_service_again(call.is_tunnel()).await,
             _ => session.enter_again(Some(&self.server)).await,
         }
     }

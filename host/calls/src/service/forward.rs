@@ -71,7 +71,7 @@ impl Stages {
         (carrier, parcel): (&F, F::Parcel),
         cancel: &CancellationToken,
     ) -> Result<Forwarded<F::Answer>, Failure> {
-        let place = match principal.session().enter_service().await {
+        let place = match principal.session().enter_service(request.is_tunnel()).await {
             Ok(place) => place,
             Err(over) => return Err(self.audit.over_limit(&principal, over)),
         };

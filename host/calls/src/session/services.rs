@@ -21,6 +21,7 @@ use super::{
 pub(super) struct ServiceUse {
     rate: DefaultDirectRateLimiter,
     in_flight: Arc<Semaphore>,
+    tunnels: Arc<Semaphore>,
     budget: Arc<Budget>,
 }
 
@@ -45,7 +46,9 @@ impl ServiceUse {
     pub(super) fn new(limits: &Limits) -> Self {
         let Limits { services, budget, .. } = limits;
         let rate = RateLimiter::direct(quota(services.per_second, services.burst));
-        Self { rate, in_flight: Arc::new(Semaphore::new(services.in_flight)), budget: Arc::new(Budget::new(budget)) }
+        let places = |count| Arc::new(Semaphore::new(count));
+        let (in_flight, tunnels) = (places(services.in_flight), places(services.tunnels));
+        Self { rate, in_flight, tunnels, budget: Arc::new(Budget::new(budget)) }
     }
 }
 
@@ -129,22 +132,23 @@ impl Spending {
 }
 
 impl Session {
-    /// Takes a place for a request to a service.
+    /// Takes a place for a request to a service, or one for a tunnel, which are others.
     ///
     /// # Errors
     /// [`OverLimit`], at once for the rate, within [`footbridge_core::limits::CallLimits::busy_after`] for those in
     /// flight.
-    pub async fn enter_service(&self) -> Result<Place, OverLimit> {
+    pub async fn enter_service(&self, is_tunnel: bool) -> Result<Place, OverLimit> {
         within(&self.services.rate)?;
-        self.enter_service_again().await
+        self.enter_service_again(is_tunnel).await
     }
 
     /// Takes a place for a request that gave its place away while it waited for a person. It was counted before.
     ///
     /// # Errors
     /// [`OverLimit::Busy`].
-    pub async fn enter_service_again(&self) -> Result<Place, OverLimit> {
-        let place = timeout(self.limits.calls.busy_after, Arc::clone(&self.services.in_flight).acquire_owned()).await;
+    pub async fn enter_service_again(&self, is_tunnel: bool) -> Result<Place, OverLimit> {
+        let places = if is_tunnel { &self.services.tunnels } else { &self.services.in_flight };
+        let place = timeout(self.limits.calls.busy_after, Arc::clone(places).acquire_owned()).await;
         match place {
             Ok(Ok(session)) => Ok(Place { _session: session, _server: None }),
             _ => Err(OverLimit::Busy),

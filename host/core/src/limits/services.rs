@@ -28,6 +28,8 @@ pub struct ServiceLimits {
     pub total_time: Duration,
     /// Requests in flight of one session.
     pub in_flight: usize,
+    /// Tunnels of one session at once: clients keep them open while nothing passes.
+    pub tunnels: usize,
     /// Requests a second of one session, in the long run.
     pub per_second: u32,
     /// Requests of one session at once.
@@ -46,6 +48,7 @@ impl Default for ServiceLimits {
             silence_time: Duration::from_secs(300),
             total_time: Duration::from_secs(3600),
             in_flight: 32,
+            tunnels: 64,
             per_second: 50,
             burst: 200,
             answer_head_bytes: 64 * KIB,

@@ -198,6 +198,7 @@ pub const LIMITS: &[Limit] = limits! {
     services.silence_time: Time Time 1..=DAY, session;
     services.total_time: Time Time 1..=7 * DAY, session;
     services.in_flight: Count Number 1..=10_000, session;
+    services.tunnels: Count Number 1..=10_000, session;
     services.per_second: Count Rate 1..=1_000_000, session;
     services.burst: Count Rate 1..=1_000_000, session;
     services.answer_head_bytes: Size Number 4 * KIB..=MIB, all;

@@ -184,3 +184,14 @@ pub(super) fn plain_origin() -> u16 {
     });
     port
 }
+
+#[test]
+fn tunnels_and_requests_have_places_of_their_own() {
+    let services = Services::start("open", "in_flight = 1\ntunnels = 2\n[limits.calls]\nbusy_after = \"50ms\"\n");
+    let open = [opens(&services), opens(&services)];
+    let line = format!("CONNECT localhost:{}", services.origin.port);
+    let third = asks(&services, &line, &[&proxy(&services)]);
+    assert_eq!(third.status, 429, "{third:?}");
+    assert_eq!(services.get("/plain").status, 200);
+    drop(open);
+}

@@ -39,7 +39,7 @@ use footbridge_calls::{events::CallEvent, provider::RawResult};
 use footbridge_core::budget::Held;
 
 /// Whatever the settings say: a stream of signs of life only is no stream.
-const LEAST_HEARTBEAT: Duration = Duration::from_millis(50);
+pub(crate) const LEAST_HEARTBEAT: Duration = Duration::from_millis(50);
 
 /// Who waits for a call, and how it wants its answer.
 pub(crate) struct Client {

@@ -151,8 +151,9 @@ impl Requests {
 
     /// Answers a request to a service, or to a proxy.
     async fn service(&self, head: Parts, incoming: Incoming, upgrade: Upgrade) -> Response<Pieces> {
-        let Shared { stages, services, tasks, .. } = &*self.shared;
-        let front = ServiceFront { stages, services, tasks, session: &self.session };
+        let Shared { stages, services, tasks, limits, .. } = &*self.shared;
+        let heartbeat = limits.heartbeat_time;
+        let front = ServiceFront { stages, services, tasks, session: &self.session, heartbeat };
         let asked = ServiceHead::of(&head);
         // What a proxy is asked for has the name of another host, and comes from pages as well.
         let of_proxy = services::is_of_proxy(&head);

@@ -70,6 +70,12 @@ impl ErrorShape {
         format!("{name}data: {value}\n\n")
     }
 
+    /// Whether clients of it pass over the comments of a stream of events. Those of Google take them for events.
+    #[must_use]
+    pub fn takes_comments(self) -> bool {
+        matches!(self, Self::Anthropic | Self::OpenAi)
+    }
+
     fn json(self, said: Said<'_>, message: &str) -> Option<Value> {
         let Said { status, reason, record, .. } = said;
         Some(match self {

@@ -74,6 +74,21 @@ impl Upload {
         }
     }
 
+    /// Whether it was read whole, and says as JSON that its answer is to be a stream.
+    #[must_use]
+    pub fn asks_for_stream(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Asked {
+            #[serde(default)]
+            stream: bool,
+        }
+        let bytes = match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Source::Whole(bytes, _) => bytes.clone(),
+            _ => return false,
+        };
+        serde_json::from_slice::<Asked>(&bytes).is_ok_and(|asked| asked.stream)
+    }
+
     /// Reads all of it.
     pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldBody, Cause> {
         let Some(body) = self.unread() else { return Err(Cause::BodyBroken) };

@@ -50,6 +50,15 @@ pub trait Forward: Send + Sync {
     fn send(&self, outgoing: Outgoing, parcel: Self::Parcel) -> BoxFuture<'_, Result<Self::Answer, Outcome>>;
 }
 
+/// Whoever waits for a request to a service.
+#[derive(Debug, Clone)]
+pub struct Waiter {
+    /// Cancelled when it leaves: that ends the request wherever it is.
+    pub cancel: CancellationToken,
+    /// Hears that a person is asked.
+    pub watcher: Watcher,
+}
+
 /// An answer that has begun.
 #[derive(Debug)]
 pub struct Forwarded<A> {
@@ -60,7 +69,7 @@ pub struct Forwarded<A> {
 }
 
 impl Stages {
-    /// Takes a request to a service from its head to the head of its answer. `cancel` ends it wherever it is.
+    /// Takes a request to a service from its head to the head of its answer.
     ///
     /// # Errors
     /// Why there is no answer; that is recorded.
@@ -69,8 +78,9 @@ impl Stages {
         principal: Principal,
         request: ServiceRequest,
         (carrier, parcel): (&F, F::Parcel),
-        cancel: &CancellationToken,
+        waiter: Waiter,
     ) -> Result<Forwarded<F::Answer>, Failure> {
+        let Waiter { cancel, watcher } = waiter;
         let place = match principal.session().enter_service(request.is_tunnel()).await {
             Ok(place) => place,
             Err(over) => return Err(self.audit.over_limit(&principal, over)),
@@ -85,8 +95,8 @@ impl Stages {
             Clear::Denied(denied) => return Err(self.audit.turn_down(*denied).await),
             Clear::Ask(question) => {
                 drop(place);
-                let patience = Patience { answer_after: None, watcher: Watcher::silent() };
-                match self.approved(*question, cancel, &patience).await {
+                let patience = Patience { answer_after: None, watcher };
+                match self.approved(*question, &cancel, &patience).await {
                     Ok(approved) => approved,
                     Err(not_cleared) => return Err(self.audit.turn_down(*not_cleared).await),
                 }

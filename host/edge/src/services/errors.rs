@@ -11,6 +11,7 @@ use footbridge_core::service::BadPath;
 use footbridge_proto::rpc::Reason;
 use footbridge_services::{ErrorShape, Said};
 use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::Value;
 
 use crate::{
     http::{
@@ -121,6 +122,25 @@ pub(super) fn failed(shape: ErrorShape, failure: &Failure) -> Response<Pieces> {
         headers.insert("footbridge-record", record);
     }
     response
+}
+
+/// The event for a request that the stages refused, or that failed, where a stream has begun.
+pub(super) fn failed_event(shape: ErrorShape, failure: &Failure) -> Bytes {
+    let status = status_of(&failure.cause).as_u16();
+    let (message, reason) = (error_of(failure).message, failure.cause.reason().as_str());
+    let said = Said { status, message: &message, reason, record: failure.record.as_deref() };
+    shape.event(said).into()
+}
+
+/// The event for an answer of a service that is no stream, where one has begun. JSON is what its clients read.
+pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8]) -> Bytes {
+    let name = if status.is_success() { "" } else { "event: error\n" };
+    if let Ok(value @ Value::Object(_)) = serde_json::from_slice(body) {
+        return format!("{name}data: {value}\n\n").into();
+    }
+    let message = format!("the service answered {status}: {}", String::from_utf8_lossy(body));
+    let said = Said { status: status.as_u16(), message: &message, reason: "http_error", record: None };
+    shape.event(said).into()
 }
 
 /// The event that ends a stream whose budget is spent.

@@ -3,21 +3,24 @@
 //!
 //! `head` reads what is asked, `errors` says why it is refused in the shape that the service's client prints, and here
 //! it is carried out: in a task of its own, whose cancellation goes as far as the connection to the origin when the
-//! client leaves. A tunnel's connection, and a WebSocket's, is handed on by hyper once its answer is written. It refuses to
-//! know what the stages decide, and how a request gets to its service.
+//! client leaves; what that hears while a person is asked is in `waiting`. A tunnel's connection, and a WebSocket's, is
+//! handed on by hyper once its answer is written. It refuses to know what the stages decide, and how a request gets to its
+//! service.
 //!
 //! Failure paths: a refused head reads past the body within limits, but where its client waits to be asked for it; an
 //! answer that breaks off cuts its connection, so that nobody takes it for whole.
 
 mod errors;
 mod head;
+mod waiting;
 
 use std::{
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
-use http::{HeaderValue, Response, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
 use tokio_util::{
@@ -25,18 +28,22 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-use crate::http::{
-    body,
-    connections::ConnectionPlace,
-    response::{self, Next, Pieces, Source},
-    stream::Phase,
+use crate::{
+    http::{
+        body,
+        connections::ConnectionPlace,
+        response::{self, Next, Pieces, Source},
+        stream::Phase,
+    },
+    live::LEAST_HEARTBEAT,
 };
 use footbridge_calls::{
     auth::Principal,
     call::Stages,
     cause::Cause,
-    service::{Forwarded, OpenExchange},
+    service::{Forwarded, OpenExchange, Waiter},
     session::Session,
+    watcher::Watcher,
 };
 use footbridge_services::{
     AnswerBody, AnswerPart, ErrorShape, Parcel, ServiceAnswer, ServiceBody, Services, Tunnel, Tunnels, WebSocket,
@@ -44,6 +51,7 @@ use footbridge_services::{
 
 pub(crate) use errors::RefusedHead;
 pub(crate) use head::{ServiceHead, is_of_proxy, is_service_path};
+use waiting::{Begun, RequestTask, Telling, Waiting};
 
 /// A connection that may become a tunnel, or a WebSocket.
 pub(crate) struct Upgrade {
@@ -61,6 +69,8 @@ pub(crate) struct ServiceFront<'a> {
     pub(crate) services: &'a Services,
     pub(crate) tasks: &'a TaskTracker,
     pub(crate) session: &'a Session,
+    /// How long a stream of events may be quiet.
+    pub(crate) heartbeat: Duration,
 }
 
 impl ServiceFront<'_> {
@@ -89,17 +99,30 @@ impl ServiceFront<'_> {
         let waits = asked.waits_to_send();
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
+        let accepts_events = waiting::accepts_events(&head.headers);
         let parcel = Parcel::new(head.method, head.headers, incoming);
         let upload = parcel.body.clone();
-        let (stages, services, ends) = (Arc::clone(self.stages), self.services.clone(), cancel.clone());
-        let task =
-            self.tasks.spawn(async move { stages.forward(principal, request, (&services, parcel), &cancel).await });
-        let forwarded = task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the task of a request to a service failed");
-            Err(Cause::HarnessFailed.into())
-        });
+        let ends = Ends { cancel: cancel.clone(), _guard: guard };
+        let (watcher, mut events) = Watcher::listening();
+        let (stages, services) = (Arc::clone(self.stages), self.services.clone());
+        let waiter = Waiter { cancel, watcher };
+        let mut task = RequestTask(
+            self.tasks.spawn(async move { stages.forward(principal, request, (&services, parcel), waiter).await }),
+        );
+        let every = self.heartbeat.max(LEAST_HEARTBEAT);
+        let forwarded = tokio::select! {
+            biased;
+            forwarded = &mut task => forwarded,
+            asked = waiting::asked_for_long(&mut events, every) => {
+                if shape.takes_comments() && (accepts_events || upload.asks_for_stream()) {
+                    let telling = Telling { shape, phase: upgrade.phase, ends };
+                    return response::events(Waiting::new(task, &asked, every, telling, begun));
+                }
+                task.await
+            }
+        };
         match forwarded {
-            Ok(forwarded) => self.answer(forwarded, shape, upgrade, Ends { cancel: ends, _guard: guard }),
+            Ok(forwarded) => self.answer(forwarded, shape, upgrade, ends),
             Err(failure) => {
                 let mut response = errors::failed(shape, &failure);
                 match upload.unread() {
@@ -157,7 +180,8 @@ impl ServiceFront<'_> {
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
         let (stages, tunnels, ends) = (Arc::clone(self.stages), Tunnels(self.services.clone()), cancel.clone());
-        let task = self.tasks.spawn(async move { stages.forward(principal, request, (&tunnels, ()), &cancel).await });
+        let waiter = Waiter { cancel, watcher: Watcher::silent() };
+        let task = self.tasks.spawn(async move { stages.forward(principal, request, (&tunnels, ()), waiter).await });
         let opened = task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "the task of a tunnel failed");
             Err(Cause::HarnessFailed.into())
@@ -201,6 +225,20 @@ async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, ends: Ends) {
         (Ok(client), Far::WebSocket(websocket)) => websocket.carry(TokioIo::new(client), exchange, over).await,
         // Its client left before it was told; the exchange says so as it is dropped.
         (Err(error), _) => tracing::debug!(%error, "a connection that nobody waited for"),
+    }
+}
+
+/// An answer that is to be handed on behind something else; no WebSocket, which cannot be opened any more then.
+fn begun(forwarded: Forwarded<ServiceAnswer>, telling: Telling) -> Option<Begun> {
+    let Forwarded { answer: ServiceAnswer { status, headers, body }, exchange } = forwarded;
+    let Telling { shape, phase, ends } = telling;
+    let record = exchange.record().to_owned();
+    match body {
+        ServiceBody::Passes(body) => {
+            let body = body.recorded_by(exchange);
+            Some((status, headers, Box::new(Passing { body, shape, record, phase, _ends: ends })))
+        }
+        ServiceBody::WebSocket(_) => None,
     }
 }
 

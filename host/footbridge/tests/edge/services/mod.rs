@@ -8,6 +8,7 @@ mod origin;
 mod proxies;
 mod refusals;
 mod tunnels;
+mod waiting;
 mod websockets;
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, io::Read as _};

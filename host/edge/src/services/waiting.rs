@@ -1,0 +1,183 @@
+//! What a client hears while a person is asked about its request: nothing, or, where it takes a stream of events,
+//! comments, so that its time limit does not end what it waits for.
+//!
+//! The head leaves with the first comment, so what comes then is told in the stream: the events of the answer, or an
+//! event that says why there are none. Until then nothing is different from any other request.
+//!
+//! States: asking, then passing (the answer is a stream of events), or reading (it is anything else, and becomes one
+//! event), then over. Dropped, its client left, and the request ends.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use footbridge_calls::{
+    cause::{Cause, Failure},
+    events::CallEvent,
+    service::Forwarded,
+};
+use footbridge_services::{ErrorShape, ServiceAnswer};
+use http::{HeaderMap, StatusCode, header};
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{Instant, Sleep, sleep},
+};
+
+use super::{Ends, errors};
+use crate::http::{
+    response::{Next, Source},
+    stream::Phase,
+};
+
+/// What is told of an answer that is no stream of events, bytes.
+const TOLD: usize = 64 * 1024;
+
+/// The task of a request.
+pub(super) struct RequestTask(pub(super) JoinHandle<Result<Forwarded<ServiceAnswer>, Failure>>);
+
+impl Future for RequestTask {
+    type Output = Result<Forwarded<ServiceAnswer>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let ended = ready!(Pin::new(&mut self.0).poll(cx));
+        Poll::Ready(ended.unwrap_or_else(|error| {
+            tracing::error!(%error, "the task of a request to a service failed");
+            Err(Cause::HarnessFailed.into())
+        }))
+    }
+}
+
+/// Whether a client says that it takes events.
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    let names = |value: &str| value.split(',').any(|one| one.trim().starts_with("text/event-stream"));
+    headers.get_all(header::ACCEPT).iter().any(|value| value.to_str().is_ok_and(names))
+}
+
+/// Ends once a person has been asked for so long; with the id of what is asked.
+pub(super) async fn asked_for_long(events: &mut mpsc::Receiver<CallEvent>, time: Duration) -> String {
+    while let Some(event) = events.recv().await {
+        if let CallEvent::Approval(asked) = event {
+            sleep(time).await;
+            return asked.id;
+        }
+    }
+    std::future::pending().await
+}
+
+/// How the client of a request is told of things.
+pub(super) struct Telling {
+    pub(super) shape: ErrorShape,
+    pub(super) phase: Phase,
+    pub(super) ends: Ends,
+}
+
+/// An answer that has begun: its status, its headers, and its body as it comes.
+pub(super) type Begun = (StatusCode, HeaderMap, Box<dyn Source>);
+
+/// The answer to a request while a person is asked about it, and after that.
+pub(super) struct Waiting {
+    state: State,
+    comment: Bytes,
+    heartbeat: Pin<Box<Sleep>>,
+    every: Duration,
+    shape: ErrorShape,
+    phase: Phase,
+    /// Until there is an answer, which has it then.
+    ends: Option<Ends>,
+    begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
+}
+
+enum State {
+    Asking(RequestTask),
+    Passing(Box<dyn Source>),
+    Reading { body: Box<dyn Source>, status: StatusCode, read: Vec<u8> },
+    Over,
+}
+
+impl Waiting {
+    /// The first comment leaves at once.
+    pub(super) fn new(
+        task: RequestTask,
+        asked: &str,
+        every: Duration,
+        telling: Telling,
+        begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
+    ) -> Self {
+        let Telling { shape, phase, ends } = telling;
+        let comment = format!(": waits for a person (approval {asked})\n\n").into();
+        let heartbeat = Box::pin(sleep(Duration::ZERO));
+        Self { state: State::Asking(task), comment, heartbeat, every, shape, phase, ends: Some(ends), begin }
+    }
+
+    fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let State::Asking(task) = &mut self.state else { return Poll::Ready(None) };
+        match Pin::new(task).poll(cx) {
+            Poll::Ready(Ok(forwarded)) => {
+                self.state = self.answered(forwarded);
+                Poll::Ready(None)
+            }
+            Poll::Ready(Err(failure)) => {
+                self.state = State::Over;
+                Poll::Ready(Some(errors::failed_event(self.shape, &failure)))
+            }
+            Poll::Pending => {
+                ready!(self.heartbeat.as_mut().poll(cx));
+                self.heartbeat.as_mut().reset(Instant::now() + self.every);
+                Poll::Ready(Some(self.comment.clone()))
+            }
+        }
+    }
+
+    fn answered(&mut self, forwarded: Forwarded<ServiceAnswer>) -> State {
+        let Some(ends) = self.ends.take() else { return State::Over };
+        let telling = Telling { shape: self.shape, phase: self.phase.clone(), ends };
+        let Some((status, headers, body)) = (self.begin)(forwarded, telling) else { return State::Over };
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if status.is_success() && kind.starts_with("text/event-stream") {
+            State::Passing(body)
+        } else {
+            State::Reading { body, status, read: Vec::new() }
+        }
+    }
+}
+
+impl Source for Waiting {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
+        loop {
+            let piece = match &mut self.state {
+                State::Asking(_) => match ready!(self.poll_asking(cx)) {
+                    Some(piece) => piece,
+                    None => continue,
+                },
+                State::Passing(body) => return body.poll_next(cx),
+                State::Reading { body, status, read } => match ready!(body.poll_next(cx)) {
+                    Some(Next::Piece(data)) if read.len() + data.len() <= TOLD => {
+                        read.extend_from_slice(&data);
+                        continue;
+                    }
+                    Some(Next::Trailers(_)) => continue,
+                    Some(Next::Broken) => return Poll::Ready(Some(Next::Broken)),
+                    _ => {
+                        let event = errors::answered_event(self.shape, *status, read);
+                        self.state = State::Over;
+                        event
+                    }
+                },
+                State::Over => return Poll::Ready(None),
+            };
+            self.phase.answer_begins();
+            return Poll::Ready(Some(Next::Piece(piece)));
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.phase.answered();
+    }
+}

@@ -1,0 +1,82 @@
+//! What clients of models hear while a person is asked.
+
+use std::thread;
+
+use footbridge_calls::{approval::Answer as Decided, operator::Operator};
+use serde_json::Value;
+
+use super::{RULES, Services};
+use crate::{
+    bridge::eventually,
+    client::{Client, head},
+};
+
+fn asking() -> Services {
+    let services = Services::start("careful", &format!("[limits.edge]\nheartbeat_time = \"50ms\"\n{RULES}"));
+    services.harness.as_ref().unwrap().approvals().people_answer();
+    services
+}
+
+fn decides(services: &Services, decision: Decided) {
+    let approvals = services.harness.as_ref().unwrap().approvals();
+    let pending = eventually(|| approvals.list().into_iter().next());
+    approvals.answer(pending.id.parse().unwrap(), decision, &Operator::ThisProcess { uid: 0 }, "test").unwrap();
+}
+
+/// A request that asks for events, once its client heard that it waits.
+fn waits(services: &Services, path: &str) -> Client {
+    let (mut client, body) = (services.connect(), "{\"stream\": true}");
+    let headers = [&*services.key(), &format!("Content-Length: {}", body.len())];
+    client.send(head(&format!("POST /s/model{path} HTTP/1.1"), &headers) + body);
+    let begun = client.head().unwrap();
+    assert!(begun.starts_with("HTTP/1.1 200 ") && begun.contains("text/event-stream"), "{begun}");
+    for _ in 0..2 {
+        let comment = client.chunk().unwrap();
+        assert!(comment.starts_with(": waits for a person (approval ") && comment.ends_with(")\n\n"), "{comment}");
+    }
+    client
+}
+
+/// What comes behind the comments.
+fn rest(mut client: Client) -> String {
+    std::iter::from_fn(|| client.chunk()).filter(|chunk| !chunk.starts_with(": ")).collect()
+}
+
+#[test]
+fn a_client_of_events_hears_comments_and_then_its_answer() {
+    let services = asking();
+    let client = waits(&services, "/v1/messages?stream");
+    assert!(services.origin.received().is_empty());
+    decides(&services, Decided::Allow { remember: false });
+    let events = rest(client);
+    assert!(events.starts_with("event: message_start\n") && events.ends_with("message_stop\ndata: {}\n\n"), "{events}");
+    let (_, outcome) = services.outcome();
+    assert_eq!((&outcome["outcome"], &outcome["tokens_out"]), (&"ok".into(), &5.into()));
+    // What is no stream is told as an event.
+    let client = waits(&services, "/v1/messages");
+    decides(&services, Decided::Allow { remember: false });
+    let event = rest(client);
+    let value: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(value["model"], "m-1", "{event}");
+}
+
+#[test]
+fn a_refusal_is_an_event_once_a_stream_has_begun_and_else_an_answer_of_its_own() {
+    let services = asking();
+    let client = waits(&services, "/v1/messages?stream");
+    decides(&services, Decided::Deny);
+    let event = rest(client);
+    let error: Value = serde_json::from_str(event.strip_prefix("event: error\ndata: ").unwrap()).unwrap();
+    let refused = eventually(|| services.records.lines().into_iter().find(|line| line["type"] == "refused"));
+    assert_eq!(
+        (&error["error"]["type"], &error["request_id"]),
+        (&"permission_error".into(), &refused["id"]),
+        "{event}"
+    );
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| services.ask("POST /s/model/v1/messages", &[], "{\"max_tokens\": 1}"));
+        decides(&services, Decided::Deny);
+        assert_eq!(asked.join().unwrap().status, 403);
+    });
+    assert!(services.origin.received().is_empty());
+}

@@ -198,7 +198,7 @@ fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
         "  service model (https://api.anthropic.com)\n    POST /v1/messages: reads, reaches outside\n",
         "    DELETE /v2/issues/*: changes and may destroy things, reaches outside\n",
         &format!("    tunnel to localhost:{own}: changes things, reaches outside\n"),
-        "without asking anyone, to these services, if --service gives it them: model, tracker.",
+        "without asking anyone, to these services, if --service or its policy gives it them: model, tracker.",
         "If a person agrees, it can send to these services: tunnels.",
     ] {
         assert!(team.contains(part), "{part}: {team}");
@@ -237,4 +237,18 @@ fn a_credential_that_is_not_there_or_hangs_is_the_matter_of_its_service_alone() 
     let decided = footbridge(&host, &["policy", "test", "--policy", "ask", "--http", "GET /v1/models", "hangs"]);
     assert!(decided.well().starts_with("allow"));
     footbridge(&host, &["services", "check", "lacks"]).fails(1, &[]);
+}
+
+#[test]
+fn a_policy_gives_its_sessions_services() {
+    let settings = |names: &str| {
+        format!(
+            "[services.model]\npreset = \"anthropic\"\ncredential = \"a-key\"\n[policies.team]\nservices = [{names}]\n"
+        )
+    };
+    let host = || Host::with(&Servers::none()).policy("team");
+    let ran = host().settings(&settings("\"model\"")).runs_script("echo $ANTHROPIC_BASE_URL");
+    assert!(ran.well().ends_with("/s/model\n"));
+    let wrong = host().settings(&settings("\"modle\"")).runs_script("echo never");
+    wrong.fails(2, &["policy \"team\" gives the service \"modle\", and there is none"]);
 }

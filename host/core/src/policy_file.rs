@@ -22,6 +22,7 @@ use crate::gate::{
 };
 use crate::{
     human,
+    names::ServerName,
     settings_file::{File, Mistake},
 };
 
@@ -46,6 +47,7 @@ struct WrittenPolicy {
     argument_bytes: Option<u64>,
     #[serde(deserialize_with = "size")]
     result_bytes: Option<u64>,
+    services: Vec<String>,
     rules: Vec<Value>,
 }
 
@@ -176,6 +178,10 @@ impl Reader<'_> {
                 Err(found) => mistakes.extend(found),
             }
         }
+        let services: Vec<ServerName> = written.services.iter().filter_map(|name| name.parse().ok()).collect();
+        if services.len() < written.services.len() {
+            mistakes.push(self.below(&["services"]).wrong("one of these can be the name of no service"));
+        }
         // Compared only where all of them are there: their numbers are those of the file.
         if mistakes.is_empty() {
             mistakes.extend(self.named_twice(&rules));
@@ -185,7 +191,8 @@ impl Reader<'_> {
         }
         let WrittenPolicy { reveal_rules, argument_bytes, result_bytes, .. } = written;
         let notes = self.idle(&rules);
-        Ok((Policy::new(name, rules, PolicySettings { reveal_rules, argument_bytes, result_bytes }), notes))
+        let policy = Policy::new(name, rules, PolicySettings { reveal_rules, argument_bytes, result_bytes });
+        Ok((policy.with_services(services), notes))
     }
 
     /// Rules with the name of another one.

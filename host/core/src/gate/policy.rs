@@ -11,7 +11,7 @@ use super::{
     globs::{self, Glob},
     rules::{CallKind, Kinds, Rule, Says, Scope},
 };
-use crate::digest::Digest;
+use crate::{digest::Digest, names::ServerName};
 
 /// A named set of rules.
 #[derive(Debug, Clone)]
@@ -20,6 +20,7 @@ pub struct Policy {
     rules: Arc<[Rule]>,
     settings: PolicySettings,
     labelled: Arc<[Labelled]>,
+    services: Arc<[ServerName]>,
     revision: Digest,
 }
 
@@ -68,7 +69,7 @@ impl Policy {
 
     fn of(name: Arc<str>, rules: Arc<[Rule]>, settings: PolicySettings, labelled: Arc<[Labelled]>) -> Self {
         let revision = revision_of(&name, &rules, settings, &labelled);
-        Self { name, rules, settings, labelled, revision }
+        Self { name, rules, settings, labelled, services: Arc::default(), revision }
     }
 
     /// Allows all that resolves.
@@ -91,6 +92,18 @@ impl Policy {
         let rules =
             vec![built_in("reads", Says::Allow, Some(Effects::of_reading())), built_in("rest", Says::Ask, None)];
         Self::new("ask", rules, PolicySettings::default())
+    }
+
+    /// The same, whose sessions have these services, too.
+    #[must_use]
+    pub fn with_services(&self, services: Vec<ServerName>) -> Arc<Self> {
+        Arc::new(Self { services: services.into(), ..self.clone() })
+    }
+
+    /// The services that its sessions have, besides those that they are given by themselves.
+    #[must_use]
+    pub fn services(&self) -> &[ServerName] {
+        &self.services
     }
 
     /// Its name in configuration and records.
@@ -149,7 +162,8 @@ impl Policy {
     /// The same policy where the operator says this of tools.
     #[must_use]
     pub(crate) fn with_labels(&self, labelled: Arc<[Labelled]>) -> Arc<Self> {
-        Arc::new(Self::of(Arc::clone(&self.name), Arc::clone(&self.rules), self.settings, labelled))
+        let same = Self::of(Arc::clone(&self.name), Arc::clone(&self.rules), self.settings, labelled);
+        Arc::new(Self { services: Arc::clone(&self.services), ..same })
     }
 }
 

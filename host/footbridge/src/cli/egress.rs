@@ -266,7 +266,7 @@ impl ReachReport {
         if !free.is_empty() {
             let _ = write!(
                 text,
-                "\nWhatever it reads it can send, without asking anyone, to these services, if --service gives it them: {}.",
+                "\nWhatever it reads it can send, without asking anyone, to these services, if --service or its policy gives it them: {}.",
                 free.join(", ")
             );
         }

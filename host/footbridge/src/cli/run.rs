@@ -50,7 +50,7 @@ pub(super) struct RunArgs {
     /// policy of footbridge.toml
     #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
-    /// A service of footbridge.toml that CMD may use; may be given several times
+    /// A service of footbridge.toml that CMD may use, besides those of its policy; may be given several times
     #[arg(long = "service", value_name = "NAME")]
     services: Vec<String>,
     /// Has this agent use the bridge as an MCP server, besides tool-cli; CMD starts the agent itself
@@ -92,11 +92,14 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     }
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let wanted = WantedParts { servers: None, services: WantedServices::Named(args.services.clone()) };
+    let services = WantedServices::OfSession { names: args.services.clone(), policy: args.policy.clone() };
+    let wanted = WantedParts { servers: None, services };
     let writable = args.sandbox.writable(&args.engine_args, &args.write);
     let (config, folders) = load_config_of(&args.files, writable, wanted)?;
     NoConfiguration::check(&config)?;
-    let services = known(&config, &args.services)?;
+    let policy = config.policies.get(&args.policy)?;
+    let mut services = known(&config, &args.services)?;
+    services.extend(policy.services().iter().cloned());
     let said = sources::said(&config.looked);
     said.iter().for_each(|line| report::note(line));
     for service in of_names(&config, &services)? {
@@ -107,7 +110,6 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     if config.servers.is_empty() && services.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
-    let policy = config.policies.get(&args.policy)?;
     let labels = args.labels.into_iter().collect();
     let env = args.env.into_iter().map(asked).collect();
     let run_this = Run {

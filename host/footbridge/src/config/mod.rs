@@ -62,6 +62,7 @@ use footbridge_audit::AuditSettings;
 use footbridge_core::{
     gate::{Policies, Policy, policy::Labelled, rules::Kinds},
     limits::Limits,
+    names::ServerName,
     policy_file,
     settings_file::{File, Mistake},
 };
@@ -70,6 +71,7 @@ use footbridge_processes::launch::OwnFolders;
 use footbridge_services::ServiceSpec;
 use obeyed::link_in_reach;
 use secrets::Reader;
+use services::WrittenServices;
 use settings::Settings;
 use sources::TrustedText;
 use written::{MergedServers, Replacement};
@@ -207,6 +209,10 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
             mistakes.extend(found);
         }
     }
+    mistakes.extend(add_services(std::mem::take(&mut parts.written_services), variables, &mut config, &mut parts));
+    if mistakes.is_empty() {
+        mistakes.extend(parts.unknown_services());
+    }
     mistakes.extend(add_servers(std::mem::take(&mut parts.servers), variables, &mut config));
     config.services = parts.services.into_values().collect();
     config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
@@ -240,13 +246,58 @@ fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config
     mistakes
 }
 
+/// Makes sense of the services of all files.
+fn add_services(
+    written: Vec<WrittenServices>,
+    variables: &Variables,
+    config: &mut Config,
+    parts: &mut Parts,
+) -> Vec<Mistake> {
+    let wanted = variables.services.among(&parts.policies);
+    let mut mistakes = Vec::new();
+    for written in written {
+        let path = written.path.clone();
+        let found = services::meant(written, &variables.all, &variables.commands, &wanted);
+        mistakes.extend(found.mistakes);
+        config.gathered.add(found.gathered);
+        config.notes.extend(found.notes);
+        for spec in found.services {
+            let name = spec.name.to_string();
+            if parts.services.insert(name.clone(), spec).is_some() {
+                let what = format!("service \"{name}\" replaces the one of an earlier file");
+                config.notes.push(Mistake::of_file(&path, what));
+            }
+        }
+    }
+    mistakes
+}
+
 /// What files add to each other.
 #[derive(Default)]
 struct Parts {
     servers: MergedServers,
+    written_services: Vec<WrittenServices>,
     services: BTreeMap<String, ServiceSpec>,
     policies: BTreeMap<String, Arc<Policy>>,
+    /// The files that policies are of.
+    files: BTreeMap<String, PathBuf>,
     labelled: Vec<Labelled>,
+}
+
+impl Parts {
+    /// Policies that give services that there are none of.
+    fn unknown_services(&self) -> Vec<Mistake> {
+        let one = |policy: &Arc<Policy>| {
+            let is_unknown = |name: &&ServerName| !self.services.contains_key(name.as_str());
+            let name = policy.services().iter().find(is_unknown)?;
+            let what = format!(
+                "policy \"{}\" gives the service \"{name}\", and there is none: write [services.{name}]",
+                policy.name()
+            );
+            Some(Mistake::of_file(self.files.get(policy.name()).cloned().unwrap_or_default(), what))
+        };
+        self.policies.values().filter_map(one).collect()
+    }
 }
 
 /// Rules for servers that are not configured: no mistake, since policies outlive servers, and often a typing error.
@@ -291,7 +342,7 @@ fn add_file(
             written::servers(&real, &text)?.into_iter().for_each(|server| parts.servers.add(server));
             Ok(())
         }
-        Some("toml") => add_settings(&File::new(&real, &text), variables, config, parts),
+        Some("toml") => add_settings(&real, text, variables, config, parts),
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
 }
@@ -299,39 +350,32 @@ fn add_file(
 /// Adds a settings file. Its services and policies are read by themselves, so that a mistake elsewhere leaves none of
 /// theirs unsaid, and the other way round.
 fn add_settings(
-    file: &File<'_>,
+    path: &Path,
+    text: String,
     variables: &Variables,
     config: &mut Config,
     parts: &mut Parts,
 ) -> Result<(), Vec<Mistake>> {
+    let file = File::new(path, &text);
     let table = file.parse().map_err(|mistake| vec![mistake])?;
-    let found = policy_file::read(*file, &table);
-    let services = self::services::meant(&table, file, &variables.all, &variables.commands, &variables.services);
-    let settings = settings::read(*file, table);
-    let settings = settings.and_then(|settings| take_settings(settings, file, variables, config));
+    let found = policy_file::read(file, &table);
+    let settings = settings::read(file, table.clone());
+    let settings = settings.and_then(|settings| take_settings(settings, &file, variables, config));
     let mut mistakes = settings.err().unwrap_or_default();
-    mistakes.extend(services.mistakes.into_iter().chain(found.mistakes));
-    config.gathered.add(services.gathered);
-    config.notes.extend(services.notes);
-    let mut replaces = |what: &str, name: &str| {
-        let what = format!("{what} \"{name}\" replaces the one of an earlier file");
-        config.notes.push(Mistake::of_file(file.path(), what));
-    };
-    for spec in services.services {
-        let name = spec.name.to_string();
-        if parts.services.insert(name.clone(), spec).is_some() {
-            replaces("service", &name);
-        }
-    }
+    mistakes.extend(found.mistakes);
     for policy in found.policies {
         let name = policy.name().to_owned();
+        parts.files.insert(name.clone(), path.to_owned());
         if parts.policies.insert(name.clone(), policy).is_some() {
-            replaces("policy", &name);
+            let what = format!("policy \"{name}\" replaces the one of an earlier file");
+            config.notes.push(Mistake::of_file(path, what));
         }
     }
     config.notes.extend(found.notes);
     // Of a later file first: the first that is about a tool holds.
     parts.labelled.splice(0..0, found.labelled);
+    // Which of them are wanted is known once all policies are.
+    parts.written_services.push(WrittenServices { path: path.to_owned(), text, table });
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use footbridge_core::{
+    gate::Policy,
     names::ServerName,
     public_address::is_public,
     secret::Secret,
@@ -30,6 +31,13 @@ use super::{
     obeyed::obeyed,
     secrets::{Gathered, Reader, Written},
 };
+
+/// What a file says of services, before it is made sense of.
+pub(super) struct WrittenServices {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    pub(super) table: Table,
+}
 
 /// A service as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -73,13 +81,13 @@ pub(super) struct FoundServices {
 /// Makes sense of all services of a file, whatever else it says; every mistake at once. What is not even a table of them
 /// is for whoever reads the rest of it to refuse.
 pub(super) fn meant(
-    table: &Table,
-    file: &File<'_>,
+    written: WrittenServices,
     variables: &[(String, String)],
     commands: &Commands,
     wanted: &WantedServices,
 ) -> FoundServices {
-    let path = file.path();
+    let WrittenServices { path, text, table } = written;
+    let file = &File::new(&path, &text);
     let var = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
     let base = path.parent().unwrap_or(Path::new("/"));
     let reader = Reader { var: &var, base, commands, gathered: Gathered::default() };
@@ -106,13 +114,27 @@ pub enum WantedServices {
     All,
     /// Those of these names.
     Named(Vec<String>),
+    /// Those of a session: these, and those of its policy.
+    OfSession {
+        /// Their names.
+        names: Vec<String>,
+        /// The policy's.
+        policy: String,
+    },
 }
 
 impl WantedServices {
+    /// With the names of the policy's own, of these policies.
+    pub(super) fn among(&self, policies: &BTreeMap<String, Arc<Policy>>) -> Self {
+        let Self::OfSession { names, policy } = self else { return self.clone() };
+        let of_policy = policies.get(policy).into_iter().flat_map(|policy| policy.services());
+        Self::Named(names.iter().cloned().chain(of_policy.map(ToString::to_string)).collect())
+    }
+
     fn has(&self, name: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Named(names) => names.iter().any(|one| one == name),
+            Self::Named(names) | Self::OfSession { names, .. } => names.iter().any(|one| one == name),
         }
     }
 }
@@ -422,10 +444,10 @@ mod tests {
     }
 
     fn found_of(text: &str, wanted: &WantedServices) -> FoundServices {
-        let file = File::new(Path::new("/etc/f.toml"), text);
-        let table = file.parse().unwrap();
+        let path = PathBuf::from("/etc/f.toml");
+        let table = File::new(&path, text).parse().unwrap();
         let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
-        meant(&table, &file, &variables, &Commands::default(), wanted)
+        meant(WrittenServices { path, text: text.to_owned(), table }, &variables, &Commands::default(), wanted)
     }
 
     #[test]

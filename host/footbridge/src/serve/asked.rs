@@ -55,11 +55,12 @@ impl AskedSession {
                 "at most {MAX_NAMED} of --listen, --allow-uid, --peer-cid and --service each"
             )));
         }
+        let given: Vec<ServerName> = asked.services.iter().map(|name| service(name)).collect::<Result<_, _>>()?;
         Ok(Self {
+            services: given.into_iter().chain(policy.services().iter().cloned()).collect(),
             policy,
             labels: asked.labels.clone(),
             limits: Overrides::read(&asked.limits).map_err(|error| invalid(format!("--limit: {error}")))?,
-            services: asked.services.iter().map(|name| service(name)).collect::<Result<_, _>>()?,
             ttl: asked.ttl_ms.map(ttl).transpose()?,
             process: asked.pid.map(process).transpose()?,
             listens: listens(asked)?,

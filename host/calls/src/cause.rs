@@ -93,6 +93,8 @@ pub enum Cause {
         /// Whether it is that of bodies that a person is asked about.
         asked: bool,
     },
+    /// The head of a request to a service can be read in two ways, or would leak; the edge says which.
+    BadHead,
     /// The body of a request to a service did not come whole, or not in time.
     BodyBroken,
     /// The tool is not what was pinned.
@@ -300,7 +302,7 @@ impl Cause {
             Self::UnknownServer { .. } | Self::UnknownService { .. } => Reason::UnknownServer,
             Self::RequestNotAllowed { .. } | Self::NoWebSockets { .. } => Reason::DeniedByPolicy,
             Self::BodyTooLarge { .. } => Reason::TooLarge,
-            Self::BodyBroken => Reason::BadRequest,
+            Self::BodyBroken | Self::BadHead => Reason::BadRequest,
             Self::UnknownTool { .. } => Reason::UnknownTool,
             Self::UnknownPrompt { .. } => Reason::UnknownPrompt,
             Self::UnknownResource { .. } => Reason::UnknownResource,

@@ -172,7 +172,7 @@ impl Requests {
             return front.refuse(&asked, why, incoming).await;
         };
         if asked.leaks(&token) {
-            return front.refuse(&asked, RefusedHead::TokenLeaks, incoming).await;
+            return front.refuse_of(principal, &asked, RefusedHead::TokenLeaks, Some(incoming)).await;
         }
         if asked.is_tunnel() {
             return front.open_tunnel(principal, head, upgrade).await;

@@ -220,7 +220,7 @@ fn said_alike(cause: &Cause) -> &'static str {
             "The call was not made: its session has ended, or its token or policy was replaced; try again"
         }
         Cause::OverLimit(_) => "Too many calls at once: try again in a moment",
-        Cause::BodyBroken => "The body did not arrive whole, or not in time. Nothing was sent",
+        Cause::BodyBroken | Cause::BadHead => "The request did not arrive whole. Nothing was sent",
         Cause::NoThread => "The machine has no thread or memory for it: try again in a moment",
         Cause::BytesHeld => "Too many bytes are held at once: try again in a moment",
         Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",

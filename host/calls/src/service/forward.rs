@@ -114,6 +114,17 @@ impl Stages {
         }
     }
 
+    /// Records a request to a service whose head is refused before it is one, and gives its refusal. `what` is as much
+    /// of the head as a record may have.
+    pub async fn refuse_head(&self, principal: Principal, service: &str, what: String, cause: Cause) -> Failure {
+        let target = Target::Service(what);
+        // These count as requests do, so that a flood of them is cheap.
+        if let Err(over) = principal.session().enter_service(false).await {
+            return self.audit.over_limit(&principal, over);
+        }
+        self.audit.refuse(Unresolved { principal, server: service.to_owned(), target, cause }).await
+    }
+
     /// A verdict that asks is made again with the body, so that what is allowed is exactly what is sent.
     async fn with_body<F: Forward>(
         &self,

@@ -56,6 +56,14 @@ impl RefusedHead {
         }
     }
 
+    /// The same for the record.
+    pub(super) fn cause(self) -> Cause {
+        match self {
+            Self::TooLarge(limit) => Cause::BodyTooLarge { limit, asked: false },
+            _ => Cause::BadHead,
+        }
+    }
+
     fn message(self) -> String {
         match self {
             Self::Any(refusal) => refusal.message().to_owned(),
@@ -89,11 +97,12 @@ impl RefusedHead {
     }
 }
 
-/// The answer to a head that goes no further.
-pub(super) fn refused(shape: ErrorShape, why: RefusedHead) -> Response<Pieces> {
+/// The answer to a head that goes no further, with the record of it, if there is one.
+pub(super) fn refused(shape: ErrorShape, why: RefusedHead, record: Option<&str>) -> Response<Pieces> {
     let status = why.status();
-    let said = Said { status: status.as_u16(), message: &why.message(), reason: why.reason(), record: None };
+    let said = Said { status: status.as_u16(), message: &why.message(), reason: why.reason(), record };
     let mut response = written(shape, status, said);
+    add_record(&mut response, record);
     // What is behind it may have been read in another way.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     if why == RefusedHead::ProxyToken {
@@ -106,11 +115,10 @@ pub(super) fn refused(shape: ErrorShape, why: RefusedHead) -> Response<Pieces> {
 /// The answer to a request that the stages refused, or that failed.
 pub(super) fn failed(shape: ErrorShape, failure: &Failure) -> Response<Pieces> {
     let status = status_of(&failure.cause);
-    let error = error_of(failure);
+    let message = message_of(failure);
     let reason = failure.cause.reason().as_str();
     let record = failure.record.as_deref();
-    let mut response =
-        written(shape, status, Said { status: status.as_u16(), message: &error.message, reason, record });
+    let mut response = written(shape, status, Said { status: status.as_u16(), message: &message, reason, record });
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after(&failure.cause) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -118,16 +126,42 @@ pub(super) fn failed(shape: ErrorShape, failure: &Failure) -> Response<Pieces> {
         // What the SDKs of model APIs ask before they repeat a request by themselves.
         headers.insert("x-should-retry", HeaderValue::from_static("false"));
     }
-    if let Some(record) = record.and_then(|record| HeaderValue::from_str(record).ok()) {
-        headers.insert("footbridge-record", record);
-    }
+    add_record(&mut response, record);
     response
+}
+
+fn add_record(response: &mut Response<Pieces>, record: Option<&str>) {
+    if let Some(record) = record.and_then(|record| HeaderValue::from_str(record).ok()) {
+        response.headers_mut().insert("footbridge-record", record);
+    }
+}
+
+/// What is said of a failure: of services in their own words, where those of all calls name a server.
+fn message_of(failure: &Failure) -> String {
+    let over =
+        |limit: &str| format!("Too many requests at once: try again in a moment. The operator can raise {limit}");
+    let sent = "The request was sent, and may have had its effect; do not repeat it blindly";
+    match &*failure.cause {
+        Cause::OverLimit(OverLimit::Busy) => over("services.in_flight and services.tunnels"),
+        Cause::OverLimit(OverLimit::Rate { .. }) => over("services.per_second and services.burst"),
+        Cause::NoAnswer { server, why: NoAnswer::Timeout } => format!(
+            "Nothing passed to or from service \"{server}\" for too long (limits services.silence_time and \
+             services.total_time). {sent}"
+        ),
+        Cause::NoAnswer { server, why: NoAnswer::ServerGone } => {
+            format!("Service \"{server}\" broke off before it answered. {sent}")
+        }
+        Cause::NoAnswer { server, why: NoAnswer::Unusable } => {
+            format!("The answer of service \"{server}\" cannot be used. {sent}")
+        }
+        _ => error_of(failure).message,
+    }
 }
 
 /// The event for a request that the stages refused, or that failed, where a stream has begun.
 pub(super) fn failed_event(shape: ErrorShape, failure: &Failure) -> Bytes {
     let status = status_of(&failure.cause).as_u16();
-    let (message, reason) = (error_of(failure).message, failure.cause.reason().as_str());
+    let (message, reason) = (message_of(failure), failure.cause.reason().as_str());
     let said = Said { status, message: &message, reason, record: failure.record.as_deref() };
     shape.event(said).into()
 }
@@ -174,7 +208,9 @@ fn status_of(cause: &Cause) -> StatusCode {
         Cause::BodyTooLarge { .. } | Cause::NoAnswer { why: NoAnswer::TooMuchSent, .. } => {
             StatusCode::PAYLOAD_TOO_LARGE
         }
-        Cause::BodyBroken | Cause::NoAnswer { why: NoAnswer::BodyBroken, .. } => StatusCode::BAD_REQUEST,
+        Cause::BadHead | Cause::BodyBroken | Cause::NoAnswer { why: NoAnswer::BodyBroken, .. } => {
+            StatusCode::BAD_REQUEST
+        }
         Cause::NoAnswer { why: NoAnswer::Timeout, .. } => StatusCode::GATEWAY_TIMEOUT,
         Cause::Unavailable(_) | Cause::NoAnswer { .. } => StatusCode::BAD_GATEWAY,
         Cause::NotRecorded

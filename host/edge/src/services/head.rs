@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use footbridge_calls::service::ServiceRequest;
+use footbridge_calls::{request::repeated, service::ServiceRequest};
 use footbridge_core::service::RequestPath;
 use footbridge_services::TUNNELS;
 use http::{HeaderMap, HeaderName, Method, header, request::Parts};
@@ -75,6 +75,13 @@ impl<'a> ServiceHead<'a> {
         let others = self.head.headers.iter().filter(|(name, _)| !holds_credentials(name));
         let in_headers = others.into_iter().any(|(_, value)| has(value.as_bytes()) || has(&decoded(value.as_bytes())));
         in_headers || has(target.as_bytes()) || has(&decoded(target.as_bytes()))
+    }
+
+    /// What a record may have of a head that is refused: never the token, or a query.
+    pub(super) fn recorded(&self, why: RefusedHead) -> String {
+        let method = self.head.method.as_str();
+        let below = self.below.as_deref().filter(|_| why != RefusedHead::TokenLeaks);
+        repeated(&below.map_or_else(|| method.to_owned(), |below| format!("{method} {below}"))).into_owned()
     }
 
     /// The request.

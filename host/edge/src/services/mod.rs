@@ -74,12 +74,31 @@ pub(crate) struct ServiceFront<'a> {
 }
 
 impl ServiceFront<'_> {
-    /// Refuses a head, in the shape of its service. What was not read of it is read past.
+    /// Refuses a head of nobody who is known, in the shape of its service. What was not read of it is read past.
     pub(crate) async fn refuse(&self, head: &ServiceHead<'_>, why: RefusedHead, unread: Incoming) -> Response<Pieces> {
         if !head.waits_to_send() {
             body::drain(unread, self.session).await;
         }
-        errors::refused(self.services.shape(head.service), why)
+        errors::refused(self.services.shape(head.service), why, None)
+    }
+
+    /// The same of a principal: that is recorded.
+    pub(crate) async fn refuse_of(
+        &self,
+        principal: Principal,
+        head: &ServiceHead<'_>,
+        why: RefusedHead,
+        unread: Option<Incoming>,
+    ) -> Response<Pieces> {
+        if let Some(unread) = unread.filter(|_| !head.waits_to_send()) {
+            body::drain(unread, self.session).await;
+        }
+        let shape = self.services.shape(head.service);
+        let failure = self.stages.refuse_head(principal, head.service, head.recorded(why), why.cause()).await;
+        match &failure.record {
+            Some(record) if *failure.cause == why.cause() => errors::refused(shape, why, Some(record)),
+            _ => errors::failed(shape, &failure),
+        }
     }
 
     /// Carries a request out and answers it. Dropping this future, or the answer's body, cancels it.
@@ -94,7 +113,7 @@ impl ServiceFront<'_> {
         let shape = self.services.shape(asked.service);
         let request = match asked.request(principal.session().limits().services.request_bytes) {
             Ok(request) => request,
-            Err(why) => return self.refuse(&asked, why, incoming).await,
+            Err(why) => return self.refuse_of(principal, &asked, why, Some(incoming)).await,
         };
         let waits = asked.waits_to_send();
         let cancel = principal.session().over().child_token();
@@ -175,7 +194,7 @@ impl ServiceFront<'_> {
         let shape = self.services.shape(asked.service);
         let request = match asked.request(0) {
             Ok(request) => request,
-            Err(why) => return errors::refused(shape, why),
+            Err(why) => return self.refuse_of(principal, &asked, why, None).await,
         };
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();

@@ -9,7 +9,7 @@ use footbridge_calls::{
     request::repeated,
     session::OverLimit,
 };
-use footbridge_core::{gate::Decision, limits::MAX_RESULT_BYTES, names::ServerName};
+use footbridge_core::{gate::Decision, limits::MAX_RESULT_BYTES, names::ServerName, service::TUNNELS};
 use footbridge_proto::rpc::ErrorObject;
 use serde_json::{Value, json};
 
@@ -187,6 +187,18 @@ fn of_services(cause: &Cause) -> String {
             repeated(service),
             connected(known)
         ),
+        Cause::RequestNotAllowed { service, request } if service.as_str() == TUNNELS => {
+            let own = ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| request.contains(host));
+            let hint = if own {
+                ". What is asked of the bridge itself needs no proxy: set NO_PROXY, or leave it out"
+            } else {
+                ""
+            };
+            format!(
+                "\"{}\" is not among the hosts of [tunnels] in footbridge.toml. Nothing was sent{hint}",
+                repeated(request)
+            )
+        }
         Cause::RequestNotAllowed { service, request } => format!(
             "Service \"{service}\" does not take \"{}\": it is none of its \"requests\" in footbridge.toml. Nothing \
              was sent",

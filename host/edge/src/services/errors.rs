@@ -11,6 +11,7 @@ use footbridge_core::service::BadPath;
 use footbridge_proto::rpc::Reason;
 use footbridge_services::{ErrorShape, Said};
 use http::{HeaderValue, Response, StatusCode, header};
+use hyper::ext::ReasonPhrase;
 use serde_json::Value;
 
 use crate::{
@@ -20,6 +21,15 @@ use crate::{
     },
     wording::{ended_by_budget, error_of},
 };
+
+/// Whom an error is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    /// How it reads errors.
+    pub(super) shape: ErrorShape,
+    /// Whether it asks as of a proxy: such clients show the first line alone.
+    pub(super) of_proxy: bool,
+}
 
 /// Why a head goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,10 +108,10 @@ impl RefusedHead {
 }
 
 /// The answer to a head that goes no further, with the record of it, if there is one.
-pub(super) fn refused(shape: ErrorShape, why: RefusedHead, record: Option<&str>) -> Response<Pieces> {
+pub(super) fn refused(to: Told, why: RefusedHead, record: Option<&str>) -> Response<Pieces> {
     let status = why.status();
     let said = Said { status: status.as_u16(), message: &why.message(), reason: why.reason(), record };
-    let mut response = written(shape, status, said);
+    let mut response = written(to, status, said);
     add_record(&mut response, record);
     // What is behind it may have been read in another way.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -113,12 +123,12 @@ pub(super) fn refused(shape: ErrorShape, why: RefusedHead, record: Option<&str>)
 }
 
 /// The answer to a request that the stages refused, or that failed.
-pub(super) fn failed(shape: ErrorShape, failure: &Failure) -> Response<Pieces> {
+pub(super) fn failed(to: Told, failure: &Failure) -> Response<Pieces> {
     let status = status_of(&failure.cause);
     let message = message_of(failure);
     let reason = failure.cause.reason().as_str();
     let record = failure.record.as_deref();
-    let mut response = written(shape, status, Said { status: status.as_u16(), message: &message, reason, record });
+    let mut response = written(to, status, Said { status: status.as_u16(), message: &message, reason, record });
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after(&failure.cause) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -185,9 +195,23 @@ pub(super) fn spent(shape: ErrorShape, of: BudgetOf, record: &str) -> Bytes {
     shape.event(said).into()
 }
 
-fn written(shape: ErrorShape, status: StatusCode, said: Said<'_>) -> Response<Pieces> {
-    let (media, body) = shape.write(said);
-    response::typed(status, media, body.into())
+fn written(to: Told, status: StatusCode, said: Said<'_>) -> Response<Pieces> {
+    let (media, body) = to.shape.write(said);
+    let mut response = response::typed(status, media, body.into());
+    if to.of_proxy
+        && let Some(phrase) = phrase(said)
+    {
+        response.extensions_mut().insert(phrase);
+    }
+    response
+}
+
+/// What is said, as the end of the first line.
+fn phrase(said: Said<'_>) -> Option<ReasonPhrase> {
+    let plain = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
+    let message: String = said.message.chars().map(plain).collect();
+    let record = said.record.map(|record| format!(" (record {record})")).unwrap_or_default();
+    ReasonPhrase::try_from(format!("{message}{record}").into_bytes()).ok()
 }
 
 fn status_of(cause: &Cause) -> StatusCode {

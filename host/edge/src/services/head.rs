@@ -52,6 +52,11 @@ impl<'a> ServiceHead<'a> {
         footbridge_services::credentials(&shown.map(|value| (header::AUTHORIZATION, value)).collect())
     }
 
+    /// Whether it asks as of a proxy.
+    pub(super) fn is_of_proxy(&self) -> bool {
+        is_of_proxy(self.head)
+    }
+
     /// Whether it asks for a tunnel.
     pub(crate) fn is_tunnel(&self) -> bool {
         self.head.method == Method::CONNECT && is_of_proxy(self.head)

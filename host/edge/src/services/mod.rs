@@ -50,6 +50,7 @@ use footbridge_services::{
 };
 
 pub(crate) use errors::RefusedHead;
+use errors::Told;
 pub(crate) use head::{ServiceHead, is_of_proxy, is_service_path};
 use waiting::{Begun, RequestTask, Telling, Waiting};
 
@@ -79,7 +80,7 @@ impl ServiceFront<'_> {
         if !head.waits_to_send() {
             body::drain(unread, self.session).await;
         }
-        errors::refused(self.services.shape(head.service), why, None)
+        errors::refused(self.told(head), why, None)
     }
 
     /// The same of a principal: that is recorded.
@@ -93,12 +94,17 @@ impl ServiceFront<'_> {
         if let Some(unread) = unread.filter(|_| !head.waits_to_send()) {
             body::drain(unread, self.session).await;
         }
-        let shape = self.services.shape(head.service);
+        let told = self.told(head);
         let failure = self.stages.refuse_head(principal, head.service, head.recorded(why), why.cause()).await;
         match &failure.record {
-            Some(record) if *failure.cause == why.cause() => errors::refused(shape, why, Some(record)),
-            _ => errors::failed(shape, &failure),
+            Some(record) if *failure.cause == why.cause() => errors::refused(told, why, Some(record)),
+            _ => errors::failed(told, &failure),
         }
+    }
+
+    /// Whom errors of this head are told.
+    fn told(&self, head: &ServiceHead<'_>) -> Told {
+        Told { shape: self.services.shape(head.service), of_proxy: head.is_of_proxy() }
     }
 
     /// Carries a request out and answers it. Dropping this future, or the answer's body, cancels it.
@@ -110,7 +116,7 @@ impl ServiceFront<'_> {
         upgrade: Upgrade,
     ) -> Response<Pieces> {
         let asked = ServiceHead::of(&head);
-        let shape = self.services.shape(asked.service);
+        let told = self.told(&asked);
         let request = match asked.request(principal.session().limits().services.request_bytes) {
             Ok(request) => request,
             Err(why) => return self.refuse_of(principal, &asked, why, Some(incoming)).await,
@@ -133,17 +139,17 @@ impl ServiceFront<'_> {
             biased;
             forwarded = &mut task => forwarded,
             asked = waiting::asked_for_long(&mut events, every) => {
-                if shape.takes_comments() && (accepts_events || upload.asks_for_stream()) {
-                    let telling = Telling { shape, phase: upgrade.phase, ends };
+                if told.shape.takes_comments() && (accepts_events || upload.asks_for_stream()) {
+                    let telling = Telling { shape: told.shape, phase: upgrade.phase, ends };
                     return response::events(Waiting::new(task, &asked, every, telling, begun));
                 }
                 task.await
             }
         };
         match forwarded {
-            Ok(forwarded) => self.answer(forwarded, shape, upgrade, ends),
+            Ok(forwarded) => self.answer(forwarded, told.shape, upgrade, ends),
             Err(failure) => {
-                let mut response = errors::failed(shape, &failure);
+                let mut response = errors::failed(told, &failure);
                 match upload.unread() {
                     // To read it would be to ask for it.
                     Some(_) if waits => {
@@ -153,6 +159,7 @@ impl ServiceFront<'_> {
                     None => {}
                 }
                 response
+                errors::failed(told, &failure)
             }
         }
     }
@@ -191,7 +198,7 @@ impl ServiceFront<'_> {
     /// Opens a tunnel, and answers once it is open. Dropping this future cancels it.
     pub(crate) async fn open_tunnel(&self, principal: Principal, head: Parts, upgrade: Upgrade) -> Response<Pieces> {
         let asked = ServiceHead::of(&head);
-        let shape = self.services.shape(asked.service);
+        let told = self.told(&asked);
         let request = match asked.request(0) {
             Ok(request) => request,
             Err(why) => return self.refuse_of(principal, &asked, why, None).await,
@@ -213,7 +220,7 @@ impl ServiceFront<'_> {
                 self.tasks.spawn(carry(far, exchange, upgrade, Ends { cancel: ends, _guard: guard }));
                 Response::new(Pieces::default())
             }
-            Err(failure) => errors::failed(shape, &failure),
+            Err(failure) => errors::failed(told, &failure),
         }
     }
 }

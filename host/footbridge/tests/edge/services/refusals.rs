@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::Services;
+use super::{
+    Services,
+    tunnels::{asks, proxy},
+};
 use crate::bridge::eventually;
 
 #[test]
@@ -46,4 +49,16 @@ fn a_head_that_is_refused_is_recorded() {
         assert!(!refused.to_string().contains(&token));
     }
     assert!(services.origin.received().is_empty());
+}
+
+#[test]
+fn a_client_of_a_proxy_is_told_why_in_its_first_line() {
+    let services = Services::open();
+    let said = |line: &str| asks(&services, line, &[&proxy(&services)]).head;
+    let refused = said("CONNECT other.test:443");
+    let first = refused.lines().next().unwrap();
+    assert!(first.starts_with("HTTP/1.1 403 ") && first.contains("[tunnels]") && first.contains("(record "), "{first}");
+    assert!(said("GET http://127.0.0.1:1/s/tracker/x").contains("NO_PROXY"));
+    let path = said(&format!("GET http://localhost:{}/a/../b", services.plain));
+    assert!(path.lines().next().unwrap().contains("path"), "{path}");
 }

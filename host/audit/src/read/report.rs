@@ -58,6 +58,10 @@ pub struct Report {
     pub covered: u64,
     /// Whether the key that signed was known here.
     pub key_known: bool,
+    /// Calls that have an intent and no outcome: they may have happened, or run still.
+    pub unknown: usize,
+    /// The ids of the first of them.
+    pub unknown_calls: Vec<String>,
     /// The first thing that is wrong.
     pub problem: Option<ChainProblem>,
 }

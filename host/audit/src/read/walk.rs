@@ -14,6 +14,9 @@ use super::{
 use crate::{SignedHead, journal::file_name, shared};
 use footbridge_core::digest::{Digest, digest_text};
 
+/// Calls without an outcome that are named.
+const NAMED: usize = 10;
+
 /// What of a record the chain is made of.
 #[derive(Debug, Deserialize)]
 struct Link {
@@ -21,6 +24,7 @@ struct Link {
     prev: Option<String>,
     genesis: Option<String>,
     r#type: String,
+    id: Option<String>,
     head: Option<SignedHead>,
     file: Option<String>,
 }
@@ -59,14 +63,28 @@ pub(super) struct Walk<'k> {
     awaits_head: bool,
     /// Those who began to write and did not say that they ended. Of most chains it is one.
     writers: u64,
+    /// Intents without an outcome so far, and the numbers of their records.
+    open: HashMap<String, u64>,
 }
 
 impl<'k> Walk<'k> {
     pub(super) fn new(folder: &str, known: &'k KnownHeads) -> Self {
         let folder = folder.to_owned();
         let report = Report { folder: folder.clone(), key_known: !known.keys.is_empty(), ..Report::default() };
-        let (heads, last, doubt, torn) = (HashMap::new(), None, None, None);
-        Self { known, folder, heads, report, file: 0, line: 0, last, doubt, torn, awaits_head: false, writers: 1 }
+        Self {
+            known,
+            folder,
+            heads: HashMap::new(),
+            report,
+            file: 0,
+            line: 0,
+            last: None,
+            doubt: None,
+            torn: None,
+            awaits_head: false,
+            writers: 1,
+            open: HashMap::new(),
+        }
     }
 
     /// Goes to the next file.
@@ -101,8 +119,19 @@ impl<'k> Walk<'k> {
         if is_covered {
             self.report.covered = self.report.covered.max(seen.seq);
         }
+        self.follow(&link);
         self.last = Some(Seen { is_covered, ..seen });
         Ok(())
+    }
+
+    /// Which calls have no outcome yet.
+    fn follow(&mut self, link: &Link) {
+        let Some(id) = &link.id else { return };
+        match link.r#type.as_str() {
+            "intent" => drop(self.open.insert(id.clone(), link.seq)),
+            "outcome" => drop(self.open.remove(id)),
+            _ => {}
+        }
     }
 
     /// Where the next line is, and the number it should have.
@@ -244,7 +273,11 @@ impl<'k> Walk<'k> {
     }
 
     pub(super) fn into_report(self) -> Report {
-        self.report
+        let mut open: Vec<(u64, String)> = self.open.into_iter().map(|(id, seq)| (seq, id)).collect();
+        open.sort_unstable();
+        let unknown = open.len();
+        let unknown_calls = open.into_iter().take(NAMED).map(|(_, id)| id).collect();
+        Report { unknown, unknown_calls, ..self.report }
     }
 }
 

@@ -100,6 +100,25 @@ fn a_chain_goes_through_all_its_files_and_is_signed_to_the_end() {
     }
 }
 
+#[test]
+fn calls_without_an_outcome_are_counted_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain { folder };
+    let recorder = Recorder::open(&chain.audit(), &AuditSettings::default()).unwrap();
+    let trail = Trail::start(recorder, AuditLimits::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let note = |kind: &'static str, id: &str| {
+        assert!(runtime.block_on(trail.note(Record::new(kind, &serde_json::json!({ "id": id })))));
+    };
+    (0..12).for_each(|id| note("intent", &format!("id-{id:02}")));
+    note("outcome", "id-01");
+    trail.close();
+    let report = chain.verify();
+    assert!(report.is_good() && report.unknown == 11, "{report:?}");
+    let (first, last) = (report.unknown_calls.first().unwrap(), report.unknown_calls.last().unwrap());
+    assert_eq!((&**first, &**last, report.unknown_calls.len()), ("id-00", "id-10", 10));
+}
+
 /// Lines of a chain, each with its file.
 type Lines = Vec<(PathBuf, String)>;
 

@@ -15,7 +15,8 @@ use footbridge_audit::read::{KnownHeads, Report, parse_heads, verify};
   footbridge audit verify 20261122T025808Z-Ab12Cd34
   footbridge audit verify --head heads-of-another-machine.jsonl
 
-Exit status: 0 if all is as it was written, 1 if not; the first bad record is named. Whoever can write to the state
+A call without an outcome is no sign of a change: its harness was killed meanwhile, or runs; footbridge audit show ID
+shows it. Exit status: 0 if all is as it was written, 1 if not; the first bad record is named. Whoever can write to the state
 folder could put an older copy of all of it there: only a head that was kept elsewhere shows that; those in heads.jsonl and in state.db are compared. Give it with --head;
 [audit] head_command hands heads to a program that keeps them.")]
 pub(in crate::cli) struct VerifyArgs {
@@ -146,6 +147,14 @@ fn summary(found: &Report) -> String {
     }
     if !found.ended {
         parts.push("no end: the harness runs, or was killed".to_owned());
+    }
+    if found.unknown > 0 {
+        let named = found.unknown_calls.iter().map(|id| Escaped(id).to_string()).collect::<Vec<_>>().join(", ");
+        let more = if found.unknown > found.unknown_calls.len() { " and more" } else { "" };
+        parts.push(format!(
+            "{} without an outcome, which may have happened or runs still: {named}{more}",
+            report::counted(found.unknown as u64, "call")
+        ));
     }
     if found.torn > 0 {
         parts.push(format!("half a line of {} bytes at the end, torn by a crash or just being written", found.torn));

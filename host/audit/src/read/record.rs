@@ -59,14 +59,14 @@ impl ReadRecord {
 /// Which call an outcome belongs to: intents whose outcome did not come yet, by their id.
 #[derive(Debug, Default)]
 pub struct Calls {
-    open: HashMap<String, [String; 3]>,
+    open: HashMap<String, [String; 4]>,
     order: VecDeque<String>,
 }
 
 impl Calls {
-    /// Session, server and name of a record, also of an outcome whose intent came before.
-    pub fn of(&mut self, record: &ReadRecord) -> [String; 3] {
-        let own = ["session", "server", "name"].map(|name| record.text(name));
+    /// Session, server, name and kind of a record, also of an outcome whose intent came before.
+    pub fn of(&mut self, record: &ReadRecord) -> [String; 4] {
+        let own = ["session", "server", "name", "kind"].map(|name| record.text(name));
         match record.text("type").as_str() {
             "intent" => {
                 let id = record.text("id");

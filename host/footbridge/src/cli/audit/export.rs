@@ -1,5 +1,5 @@
 //! `footbridge audit export`: records for other programs. Each says where it is from, which its line alone does not:
-//! the chain, the machine, and the labels of its session.
+//! the chain, the machine, and the labels of its session; and of an outcome whose call it was.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -81,7 +81,8 @@ enum Format {
   footbridge audit export --format csv --since 2026-11-01 --until 2026-12-01 > november.csv
   footbridge audit export --since 2h
 
-JSON lines are the whole record, each with the name of its chain, of its host, and the labels of its session. `raw` is the
+JSON lines are the whole record, each with the name of its chain, of its host, and the labels of its session; an outcome
+also with the session, server, kind and name of its call. `raw` is the
 record as it can be verified, without them. CSV leaves out what only verifies it or seldom matters: heads, keys,
 listeners, limits, versions and the like.")]
 pub(in crate::cli) struct ExportArgs {
@@ -204,7 +205,8 @@ fn with_origin(origin: &Map<String, Value>, record: &ReadRecord) -> String {
 /// Where a record is from.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// What its line does not say: the chain, the machine and the labels of its session.
+    /// What its line does not say: the chain, the machine and the labels of its session; of an outcome also whose call
+    /// it was.
     pub(super) fields: Map<String, Value>,
     /// The session and the server of its call, which an outcome has from its intent.
     pub(super) session: String,
@@ -226,7 +228,7 @@ impl Origins {
 
     /// Of the next record.
     fn next(&mut self, record: &ReadRecord) -> Origin {
-        let [session, server, _] = self.calls.of(record);
+        let [session, server, name, kind] = self.calls.of(record);
         match record.text("type").as_str() {
             "started" => self.host = record.fields.get("host").cloned(),
             "session" => {
@@ -237,8 +239,12 @@ impl Origins {
         }
         let host = self.host.clone().map(|host| ("host", host));
         let labels = self.labels.get(&session).cloned().map(|labels| ("labels", labels));
-        let all = [Some(("chain", self.chain.clone().into())), host, labels];
-        let fields = all.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect();
+        let is_outcome = record.text("type") == "outcome";
+        let call = [("session", &session), ("server", &server), ("kind", &kind), ("name", &name)];
+        let call = call.into_iter().filter(|(_, text)| is_outcome && !text.is_empty());
+        let call = call.map(|(name, text)| Some((name, Value::from(text.as_str()))));
+        let all = [Some(("chain", self.chain.clone().into())), host, labels].into_iter().chain(call);
+        let fields = all.flatten().map(|(name, value)| (name.to_owned(), value)).collect();
         Origin { fields, session, server }
     }
 }
@@ -313,6 +319,23 @@ mod tests {
         let own =
             own.into_iter().chain(["head_key", "limits", "listener", "listeners", "open", "pid", "sync", "version"]);
         assert_eq!(missing, own.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_outcome_says_whose_call_it_was() {
+        let record = |line: &str| ReadRecord::parse(line.as_bytes()).unwrap();
+        let mut origins = Origins::of("c");
+        let intent =
+            r#"{"type":"intent","id":"i","session":"s","kind":"http","server":"model","name":"POST /v1/messages"}"#;
+        let outcome = record(r#"{"type":"outcome","id":"i","status":200,"tokens_in":7}"#);
+        let of_intent = origins.next(&record(intent)).fields;
+        assert_eq!(Value::from(of_intent), json!({"chain": "c"}));
+        let origin = origins.next(&outcome).fields;
+        let line: Value = serde_json::from_str(&with_origin(&origin, &outcome)).unwrap();
+        let all = ["session", "server", "kind", "name"].map(|name| line[name].as_str().unwrap());
+        assert_eq!(all, ["s", "model", "http", "POST /v1/messages"]);
+        let row = written(Format::Csv, &origin, &outcome).unwrap();
+        assert!(row.contains(",s,,http,model,POST /v1/messages,"), "{row}");
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn shown(args: &TailArgs, line: &[u8], calls: &mut Calls) -> Option<String> {
         let text = String::from_utf8_lossy(line);
         return Some(format!("(no record) {}", Escaped(text.get(..200).unwrap_or(&text))));
     };
-    let [session, server, name] = calls.of(&record);
+    let [session, server, name, _] = calls.of(&record);
     let kind = record.text("type");
     if !args.which.is_asked_for(&session, &server) || args.kind.as_ref().is_some_and(|asked| *asked != kind) {
         return None;

@@ -3,6 +3,9 @@
 //!
 //! A `usage` or `usageMetadata` counts that is a member of the answer, or of a member of it: deeper ones are what the
 //! model wrote. What an answer says later replaces what it said before, number by number.
+//!
+//! One meaning for all: what went in counts what was kept from before and what is kept from now on, and what came out
+//! counts thoughts. Anthropic's numbers say the first apart from each other, and Google's the second.
 
 use footbridge_audit::UsageRecord;
 use serde_json::Value;
@@ -136,10 +139,20 @@ impl UsageReader {
             "/input_tokens_details/cached_tokens",
             "/cachedContentTokenCount",
         ]);
+        // Those that are there, together.
+        let sum = |names: &[&str]| {
+            let there = names.iter().filter_map(|name| usage.get(name)?.as_u64());
+            there.reduce(u64::saturating_add)
+        };
+        let anthropic = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+        let tokens_in = number(&["/prompt_tokens"]).or(sum(&anthropic));
+        let tokens_in = tokens_in.or(sum(&["promptTokenCount", "toolUsePromptTokenCount"]));
+        let tokens_out = number(&["/output_tokens", "/completion_tokens"]);
+        let tokens_out = tokens_out.or(sum(&["candidatesTokenCount", "thoughtsTokenCount"]));
         let found = &mut self.found;
-        found.tokens_in = number(&["/input_tokens", "/prompt_tokens", "/promptTokenCount"]).or(found.tokens_in);
-        found.tokens_out =
-            number(&["/output_tokens", "/completion_tokens", "/candidatesTokenCount"]).or(found.tokens_out);
+        // An end of Anthropic's streams may name fewer parts than their beginning.
+        found.tokens_in = found.tokens_in.max(tokens_in);
+        found.tokens_out = tokens_out.or(found.tokens_out);
         found.tokens_cached = cached.or(found.tokens_cached);
     }
 }
@@ -189,7 +202,7 @@ mod tests {
     fn three_formats_whole_and_as_events() {
         let anthropic = r#"{"id":"m","model":"claude","content":[{"type":"text","text":"\"usage\":{\"input_tokens\":9}"}],
             "usage":{"input_tokens":11,"cache_read_input_tokens":3,"output_tokens":5}}"#;
-        assert_eq!(found(anthropic), Some(("claude".to_owned(), 11, 5, 3)));
+        assert_eq!(found(anthropic), Some(("claude".to_owned(), 14, 5, 3)));
         let events = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude\",\"usage\":{\"input_tokens\":11,\"cache_read_input_tokens\":0,\"output_tokens\":1}}}\n\n\
             event: content_block_delta\ndata: {\"delta\":{\"partial_json\":\"{\\\"usage\\\": {\\\"output_tokens\\\": 999}}\"}}\n\n\
             event: message_delta\ndata: {\"delta\":{\"stop_reason\":\"end\"},\"usage\":{\"output_tokens\":42}}\n\n";
@@ -201,6 +214,20 @@ mod tests {
         assert_eq!(found(responses), Some(("gpt".to_owned(), 7, 2, 4)));
         let gemini = r#"{"candidates":[],"usageMetadata":{"promptTokenCount":4,"candidatesTokenCount":6,"cachedContentTokenCount":0},"modelVersion":"g"}"#;
         assert_eq!(found(gemini), Some(("g".to_owned(), 4, 6, 0)));
+    }
+
+    #[test]
+    fn what_was_kept_and_what_was_thought_counts_alike_in_all_formats() {
+        let anthropic = "data: {\"message\":{\"model\":\"c\",\"usage\":{\"input_tokens\":10,\"cache_read_input_tokens\":300,\"cache_creation_input_tokens\":50,\"output_tokens\":1}}}\n\n\
+            data: {\"usage\":{\"input_tokens\":10,\"output_tokens\":7}}\n\n";
+        assert_eq!(found(anthropic), Some(("c".to_owned(), 360, 7, 300)));
+        let openai = r#"{"model":"o","usage":{"input_tokens":360,"input_tokens_details":{"cached_tokens":300},"output_tokens":7,
+            "output_tokens_details":{"reasoning_tokens":4}}}"#;
+        assert_eq!(found(openai), Some(("o".to_owned(), 360, 7, 300)));
+        let gemini = "data: {\"usageMetadata\":{\"promptTokenCount\":350,\"thoughtsTokenCount\":4},\"modelVersion\":\"g\"}\n\n\
+            data: {\"usageMetadata\":{\"promptTokenCount\":350,\"toolUsePromptTokenCount\":10,\"cachedContentTokenCount\":300,\
+            \"candidatesTokenCount\":3,\"thoughtsTokenCount\":4},\"modelVersion\":\"g\"}\n\n";
+        assert_eq!(found(gemini), Some(("g".to_owned(), 360, 7, 300)));
     }
 
     #[test]

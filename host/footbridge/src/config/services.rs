@@ -46,6 +46,7 @@ struct Service {
     preset: Option<String>,
     url: Option<String>,
     header: Option<String>,
+    user: Option<String>,
     credential: Option<Written>,
     requests: Option<Vec<String>>,
     reads: Vec<String>,
@@ -382,7 +383,10 @@ impl Meaning<'_> {
         // Where the operator names the header, its value is what they wrote.
         let (value, user) = match written.header {
             Some(_) => ("{credential}", None),
-            None => (preset.value.as_deref().unwrap_or("{credential}"), preset.user.as_deref()),
+            None => {
+                let user = written.user.as_deref().or(preset.user.as_deref());
+                (preset.value.as_deref().unwrap_or("{credential}"), user)
+            }
         };
         match Credential::new(header, value, user, &secret) {
             Ok(Credential { header, secrets }) => FoundCredential { header: Some(header), secrets, lacks: None },
@@ -467,6 +471,10 @@ mod tests {
             ("x-api-key: s3cret-value".into(), "https://api.anthropic.com".into())
         );
         assert_eq!(header(tracker), "authorization: Bearer s3cret-value");
+        let git =
+            "[services.git]\npreset = \"git\"\nurl = \"https://git.test\"\nuser = \"bot\"\ncredential = \"${KEY}\"\n";
+        // bot:s3cret-value
+        assert_eq!(header(&super::tests::found(git).services[0]), "authorization: Basic Ym90OnMzY3JldC12YWx1ZQ==");
         assert_eq!(tracker.environment["U"], "{url}");
         assert!(found.gathered.names.contains("KEY") && !format!("{:?}", found.services).contains("s3cret"));
     }

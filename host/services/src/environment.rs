@@ -2,7 +2,8 @@
 
 use crate::spec::{GuestAddress, ServiceSpec};
 
-/// The variables of all services of a guest, sorted by name. Settings of git are variables too, counted over all.
+/// The variables of all services of a guest, sorted by name; of two with one name that of the later service holds.
+/// Settings of git are variables too, counted over all.
 #[must_use]
 pub fn environment(services: &[ServiceSpec], guest: GuestAddress<'_>) -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -19,6 +20,79 @@ pub fn environment(services: &[ServiceSpec], guest: GuestAddress<'_>) -> Vec<(St
         all.push((format!("GIT_CONFIG_KEY_{index}"), key));
         all.push((format!("GIT_CONFIG_VALUE_{index}"), value));
     }
-    all.sort();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all.reverse();
+    all.dedup_by(|(later, _), (first, _)| later == first);
+    all.reverse();
     all
+}
+
+/// Variables that two of these services set to different values, with the services: the later one's value holds.
+#[must_use]
+pub fn set_twice(services: &[ServiceSpec]) -> Vec<TwiceSet> {
+    let mut found = Vec::new();
+    for (at, later) in services.iter().enumerate() {
+        for name in later.environment.keys() {
+            // Before they are filled in, two of one preset are alike.
+            let other = services[..at].iter().rfind(|one| one.environment.contains_key(name));
+            let is_own = |text: &String| text.contains("{url}") || text.contains("{name}") || text.contains("{origin}");
+            let differ = |one: &&ServiceSpec| {
+                one.environment[name] != later.environment[name] || is_own(&later.environment[name])
+            };
+            if let Some(one) = other.filter(differ) {
+                let services = [one.name.to_string(), later.name.to_string()];
+                found.push(TwiceSet { variable: name.clone(), services });
+            }
+        }
+    }
+    found
+}
+
+/// A variable that two services set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the services \"{}\" and \"{}\" both set {variable}: it leads to the second", services[0], services[1])]
+pub struct TwiceSet {
+    /// The variable.
+    pub variable: String,
+    /// The services; the second one's value holds.
+    pub services: [String; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use footbridge_core::service::ServiceRules;
+
+    use super::*;
+    use crate::{ErrorShape, ServiceOrigin};
+
+    fn spec(name: &str, environment: &[(&str, &str)]) -> ServiceSpec {
+        let all = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        ServiceSpec {
+            name: name.parse().unwrap(),
+            origin: ServiceOrigin::read("https://a.test", false).unwrap(),
+            credential: None,
+            secrets: Vec::new(),
+            lacks_credential: None,
+            authorities: Vec::new(),
+            allow_private: false,
+            rules: Arc::new(ServiceRules::default()),
+            shape: ErrorShape::Plain,
+            usage: false,
+            environment: all.collect(),
+            git: BTreeMap::default(),
+        }
+    }
+
+    #[test]
+    fn what_two_services_set_is_named_and_the_later_one_holds() {
+        let services =
+            [spec("z", &[("URL", "{url}"), ("KEY", "{token}")]), spec("a", &[("URL", "{url}"), ("KEY", "{token}")])];
+        let guest = GuestAddress { port: 1, token: "t" };
+        let expected = [("KEY", "t"), ("URL", "http://127.0.0.1:1/s/a")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        assert_eq!(environment(&services, guest), expected);
+        let [twice] = &set_twice(&services)[..] else { panic!("{:?}", set_twice(&services)) };
+        assert_eq!(twice.to_string(), "the services \"z\" and \"a\" both set URL: it leads to the second");
+    }
 }

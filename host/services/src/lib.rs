@@ -38,7 +38,7 @@ pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use connect::{Lookup, NoConnection, SystemLookup};
 pub use credential::Credential;
-pub use environment::environment;
+pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;
 pub use preset::{PRESETS, Preset};
 pub use proxy::{BadProxy, ServiceProxy};

@@ -19,6 +19,7 @@ use footbridge_processes::{
     sandbox::{Asked, Nesting},
     sys,
 };
+use footbridge_services::set_twice;
 
 #[derive(Debug, Args)]
 #[command(
@@ -102,7 +103,9 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     services.extend(policy.services().iter().cloned());
     let said = sources::said(&config.looked);
     said.iter().for_each(|line| report::note(line));
-    for service in of_names(&config, &services)? {
+    let given = of_names(&config, &services)?;
+    set_twice(&given).iter().for_each(|twice| report::note(&twice.to_string()));
+    for service in given {
         if let Some(why) = &service.lacks_credential {
             report::note(&format!("service \"{}\" cannot be used: {why}", service.name));
         }

@@ -46,7 +46,7 @@ use footbridge_calls::{
 use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use footbridge_processes::process::ProcessWatch;
-use footbridge_services::{GuestAddress, ServiceSpec, environment};
+use footbridge_services::{GuestAddress, ServiceSpec, environment, set_twice};
 
 /// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
 pub(crate) const MAX_SESSIONS: usize = 1000;
@@ -252,6 +252,9 @@ impl Sessions {
     pub(super) fn environment(&self, stored: &StoredSession, token: &Token) -> BTreeMap<String, String> {
         let services = self.0.harness.services();
         let specs: Vec<ServiceSpec> = stored.services.iter().filter_map(|name| services.spec(name.as_str())).collect();
+        for twice in set_twice(&specs) {
+            tracing::warn!(session = %stored.name, %twice, "two services of a session set one variable");
+        }
         // A relay listens where it always does; what listens on TCP is reached without one.
         let port = stored.listens.iter().find_map(|listen| match &listen.endpoint {
             Endpoint::Tcp(tcp) => Some(tcp.port),

@@ -64,7 +64,10 @@ fn rewritten(location: &HeaderValue, spec: &ServiceSpec) -> Option<HeaderValue> 
     }
     let below = path.strip_prefix(&spec.origin.base)?;
     let fits = below.is_empty() || below.starts_with(['/', '?', '#']);
-    fits.then(|| HeaderValue::from_str(&format!("/s/{}{below}", spec.name)).ok())?
+    // Where it leads by its dots is the client's to find out, and would be refused.
+    let whole = below.split(['?', '#']).next().unwrap_or_default();
+    let climbs = whole.split('/').any(|part| part == "..");
+    (fits && !climbs).then(|| HeaderValue::from_str(&format!("/s/{}{below}", spec.name)).ok())?
 }
 
 #[cfg(test)]
@@ -102,6 +105,8 @@ mod tests {
             ("/api/v2?x=1", Some("/s/tracker/v2?x=1")),
             ("https://a.test/api", Some("/s/tracker")),
             ("https://a.test/other", None),
+            ("/api/../admin", None),
+            ("/api/v2?x=/../", Some("/s/tracker/v2?x=/../")),
             ("https://a.test.evil/api/v2", None),
             ("https://b.test/api/v2", None),
             ("//b.test/api", None),

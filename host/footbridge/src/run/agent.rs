@@ -44,6 +44,15 @@ pub enum Agent {
     Aider,
     /// Continue.
     Continue,
+    /// npm, which is no agent: its registry.
+    Npm,
+}
+
+/// Addresses of services that are models, by whose API they speak.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Models {
+    pub(super) openai: Option<String>,
+    pub(super) anthropic: Option<String>,
 }
 
 /// The agent cannot be told.
@@ -82,6 +91,7 @@ impl Agent {
             Self::Copilot => "copilot",
             Self::Aider => "aider",
             Self::Continue => "continue",
+            Self::Npm => "npm",
         }
     }
 
@@ -100,7 +110,11 @@ impl Agent {
                 format!("openai-api-base: {openai}/v1\nset-env:\n  - ANTHROPIC_API_BASE={anthropic}\n")
             }
             Self::Continue => continue_yaml(),
-            _ => format!("{:#}\n", self.json()),
+            Self::Npm => npmrc(),
+            _ => {
+                let models = Models { openai: Some(by_default("openai")), anthropic: Some(by_default("anthropic")) };
+                format!("{:#}\n", self.json(&models))
+            }
         }
     }
 
@@ -115,10 +129,12 @@ impl Agent {
             Self::Copilot => "~/.copilot/mcp-config.json, or copilot --additional-mcp-config @FILE",
             Self::Aider => ".aider.conf.yml; keys are read from OPENAI_API_KEY and ANTHROPIC_API_KEY",
             Self::Continue => "~/.continue/config.yaml, or cn --config FILE",
+            Self::Npm => ".npmrc of a project or the home folder, where the registry is the service \"npm\"",
         }
     }
 
-    fn json(self) -> Value {
+    /// `models` are for whoever takes them from no variable.
+    fn json(self, models: &Models) -> Value {
         let variables = |written: fn(&str) -> String| -> Map<String, Value> {
             PASSED.iter().map(|name| ((*name).to_owned(), written(name).into())).collect()
         };
@@ -127,18 +143,24 @@ impl Agent {
             Self::Opencode => {
                 let environment = variables(|name| format!("{{env:{name}}}"));
                 let command = json!([PROGRAM, "mcp"]);
-                json!({"mcp": {NAME: {"type": "local", "command": command, "environment": environment, "enabled": true}}})
+                let server = json!({"type": "local", "command": command, "environment": environment, "enabled": true});
+                let mut all = json!({"mcp": {NAME: server}});
+                let providers = opencode_providers(models);
+                if !providers.is_empty() {
+                    all["provider"] = providers.into();
+                }
+                all
             }
             Self::Copilot => json!({"mcpServers": {NAME:
                 {"type": "local", "command": PROGRAM, "args": ["mcp"], "env": braces(), "tools": ["*"]}}}),
-            Self::Claude | Self::Gemini | Self::Codex | Self::Aider | Self::Continue => {
+            Self::Claude | Self::Gemini | Self::Codex | Self::Aider | Self::Continue | Self::Npm => {
                 json!({"mcpServers": {NAME: {"command": PROGRAM, "args": ["mcp"], "env": braces()}}})
             }
         }
     }
 
     /// Tells the agent that this command starts: in its words, its variables, or a file below `folder`, which the
-    /// command sees as `inside`. `model` is the address of a service that speaks OpenAI's API, where the run has one.
+    /// command sees as `inside`. `models` are those that the run has.
     ///
     /// # Errors
     /// [`NotTold`].
@@ -147,14 +169,14 @@ impl Agent {
         command: &mut Vec<OsString>,
         env: &mut Vec<Asked>,
         (folder, inside): (&Path, &Path),
-        model: Option<&str>,
+        models: &Models,
     ) -> Result<(), NotTold> {
         match self {
             Self::Claude => {
                 self.check_program(command)?;
                 // It takes all words behind it, so it is the last; what is behind two dashes is no option.
                 let at = command.iter().position(|word| word == "--").unwrap_or(command.len());
-                let words = ["--mcp-config".into(), self.json().to_string().into()];
+                let words = ["--mcp-config".into(), self.json(models).to_string().into()];
                 command.splice(at..at, words);
             }
             Self::Codex => {
@@ -162,16 +184,21 @@ impl Agent {
                 let entries = codex_entries().map(|(key, value)| format!("mcp_servers.{NAME}.{key}={value}"));
                 // A login shell sets PATH anew, and tool-cli is not found any more.
                 let login = std::iter::once(format!("{LOGIN_SHELL}=false"));
-                let model = model.into_iter().flat_map(codex_model).map(|(key, value)| format!("{key}={value}"));
+                let model = models
+                    .openai
+                    .as_deref()
+                    .into_iter()
+                    .flat_map(codex_model)
+                    .map(|(key, value)| format!("{key}={value}"));
                 let words = entries.chain(login).chain(model).flat_map(|word| ["-c".into(), word.into()]);
                 command.splice(1..1, words.collect::<Vec<OsString>>());
             }
             Self::Copilot => {
                 self.check_program(command)?;
-                command.splice(1..1, ["--additional-mcp-config".into(), self.json().to_string().into()]);
+                command.splice(1..1, ["--additional-mcp-config".into(), self.json(models).to_string().into()]);
             }
-            Self::Aider | Self::Continue => return Err(NotTold::OwnFile(self.program())),
-            Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json().to_string().into())?,
+            Self::Aider | Self::Continue | Self::Npm => return Err(NotTold::OwnFile(self.program())),
+            Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json(models).to_string().into())?,
             Self::Gemini => {
                 let file = folder.join("gemini.json");
                 // Read by whoever the sandbox runs as, whatever the umask is: it holds no secret.
@@ -224,6 +251,23 @@ fn codex_model(address: &str) -> impl Iterator<Item = (&'static str, String)> + 
     [("model_provider", format!("\"{NAME}\"")), ("model_providers.footbridge", provider)].into_iter()
 }
 
+/// Providers of models for opencode, which takes their addresses from no variable.
+fn opencode_providers(models: &Models) -> Map<String, Value> {
+    let all = [("anthropic", &models.anthropic, "ANTHROPIC_AUTH_TOKEN"), ("openai", &models.openai, "OPENAI_API_KEY")];
+    let one = |(name, address, key): (&str, &Option<String>, &str)| {
+        let options = json!({"baseURL": format!("{}/v1", address.as_ref()?), "apiKey": format!("{{env:{key}}}")});
+        Some((name.to_owned(), json!({ "options": options })))
+    };
+    all.into_iter().filter_map(one).collect()
+}
+
+/// The service `npm` as the registry. Packages are asked of it wherever their metadata say that they are.
+fn npmrc() -> String {
+    let address = by_default("npm");
+    let bare = address.strip_prefix("http:").unwrap_or(&address);
+    format!("registry={address}/\nreplace-registry-host=always\n{bare}/:_authToken=${{{}}}\n", vars::TOKEN)
+}
+
 /// Models and the bridge for Continue, which reads secrets from its variables, and hands these on to servers.
 fn continue_yaml() -> String {
     let (openai, anthropic) = (by_default("openai"), by_default("anthropic"));
@@ -243,7 +287,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut command, mut env) = (command.iter().map(OsString::from).collect(), Vec::new());
         let places = (folder.path(), Path::new("/inside"));
-        let told = agent.tell(&mut command, &mut env, places, Some("http://127.0.0.1:7179/s/mine"));
+        let models = Models { openai: Some("http://127.0.0.1:7179/s/mine".to_owned()), anthropic: None };
+        let told = agent.tell(&mut command, &mut env, places, &models);
         told.map_err(|error| error.to_string())?;
         let file = fs::read_to_string(folder.path().join("gemini.json")).unwrap_or_default();
         Ok((command.into_iter().map(|word| word.into_string().unwrap()).collect(), env, file))
@@ -282,9 +327,11 @@ mod tests {
         assert!(words[1] == "--additional-mcp-config" && words[2].contains(r#""tools":["*"]"#), "{words:?}");
         let (words, env, _) = told(Agent::Opencode, &["sh", "-c", "opencode"]).unwrap();
         assert_eq!((words.len(), env[0].name.as_str()), (3, "OPENCODE_CONFIG_CONTENT"));
-        assert!(
-            env[0].value.as_ref().unwrap().to_str().unwrap().contains(r#""TOOL_CLI_TOKEN":"{env:TOOL_CLI_TOKEN}""#)
-        );
+        let settings: Value = serde_json::from_str(env[0].value.as_ref().unwrap().to_str().unwrap()).unwrap();
+        assert_eq!(settings["mcp"]["footbridge"]["environment"]["TOOL_CLI_TOKEN"], "{env:TOOL_CLI_TOKEN}");
+        // The service that there is alone.
+        let options = json!({"baseURL": "http://127.0.0.1:7179/s/mine/v1", "apiKey": "{env:OPENAI_API_KEY}"});
+        assert_eq!(settings["provider"], json!({"openai": {"options": options}}));
         let (_, env, file) = told(Agent::Gemini, &["gemini"]).unwrap();
         assert_eq!(env[0].value.as_deref(), Some("/inside/gemini.json".as_ref()));
         assert_eq!(
@@ -305,8 +352,21 @@ mod tests {
         }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
         let place = Path::new("/");
-        let error = Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, (place, place), None).unwrap_err();
+        let error = Agent::Opencode
+            .tell(&mut vec!["opencode".into()], &mut env, (place, place), &Models::default())
+            .unwrap_err();
         assert!(error.to_string().contains("--env names too"), "{error}");
+    }
+
+    #[test]
+    fn what_is_printed_has_the_services_of_the_presets_names() {
+        let opencode: Value = serde_json::from_str(&Agent::Opencode.configuration()).unwrap();
+        let address = |provider: &str| opencode["provider"][provider]["options"]["baseURL"].clone();
+        assert_eq!(address("anthropic"), "http://127.0.0.1:7179/s/anthropic/v1");
+        assert_eq!(address("openai"), "http://127.0.0.1:7179/s/openai/v1");
+        let npmrc = "registry=http://127.0.0.1:7179/s/npm/\nreplace-registry-host=always\n\
+                     //127.0.0.1:7179/s/npm/:_authToken=${TOOL_CLI_TOKEN}\n";
+        assert_eq!(Agent::Npm.configuration(), npmrc);
     }
 
     #[test]

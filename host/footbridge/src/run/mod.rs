@@ -196,11 +196,13 @@ fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Res
     let own = folder.shown();
     let inside = if matches!(choice, Choice::Container { .. }) { Path::new(container::INSIDE) } else { &own };
     // Without a sandbox the port is known once it is bound.
-    let speaks_openai = |spec: &&ServiceSpec| spec.environment.contains_key("OPENAI_BASE_URL");
-    let services = of_names(&run.config, &run.services)?;
-    let service = services.iter().find(speaks_openai).filter(|_| !matches!(choice, Choice::None));
-    let model = service.map(|spec| agent::by_default(spec.name.as_str()));
-    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), model.as_deref())?)
+    let services = if matches!(choice, Choice::None) { Vec::new() } else { of_names(&run.config, &run.services)? };
+    let speaking = |variable: &str| {
+        let service = services.iter().find(|spec: &&ServiceSpec| spec.environment.contains_key(variable));
+        service.map(|spec| agent::by_default(spec.name.as_str()))
+    };
+    let models = agent::Models { openai: speaking("OPENAI_BASE_URL"), anthropic: speaking("ANTHROPIC_BASE_URL") };
+    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), &models)?)
 }
 
 /// Listens where the command, or its relay, connects to.

@@ -20,9 +20,9 @@ use crate::{
 const JSON: &str = "Content-Type: application/json";
 
 #[test]
-fn the_65th_connection_of_a_session_is_told_so_and_places_come_back() {
+fn the_129th_connection_of_a_session_is_told_so_and_places_come_back() {
     let bridge = Bridge::start();
-    let mut crowd: Vec<Client> = (0..64).map(|_| bridge.connect()).collect();
+    let mut crowd: Vec<Client> = (0..128).map(|_| bridge.connect()).collect();
     let mut late = bridge.connect();
     let answer = late.answer();
     assert_eq!((answer.status, answer.body.as_str()), (503, r#"{"error":"Too many connections"}"#));
@@ -35,7 +35,7 @@ fn the_65th_connection_of_a_session_is_told_so_and_places_come_back() {
         client.send(bridge.request(LIST));
         assert_eq!(client.answer().status, 200, "those inside are served");
     }
-    crowd.truncate(63);
+    crowd.truncate(127);
     eventually(|| {
         let mut client = bridge.connect();
         let _ = client.try_send(bridge.request(LIST));

@@ -156,6 +156,7 @@ preset = "anthropic"
 [services.tracker]
 url = "https://tracker.example/api"
 requests = ["GET /v2/**", "* /v2/issues/*"]
+websocket = true
 [policies.team]
 [[policies.team.rules]]
 id = "no-admin"
@@ -182,6 +183,9 @@ fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
     for (policy, request, service, status, says) in [
         ("ask", "POST /v1/messages", "model", 0, "allow\nby rule \"reads\""),
         ("ask", "DELETE /v2/issues/7", "tracker", 1, "ask\n"),
+        ("ask", "GET /v2/x", "tracker", 0, "allow\n"),
+        ("ask", "GET /v2/x (websocket)", "tracker", 1, "ask\n"),
+        ("open", "GET /v1/models (websocket)", "model", 1, "deny\nsince it is none of the requests"),
         ("team", "GET /v2/admin/x?y=1", "tracker", 1, "deny\nby rule \"no-admin\""),
         ("team", "GET /v1/x", "tracker", 1, "deny\nsince it is none of the requests"),
         ("open", "CONNECT a.files.example:443", "tunnels", 0, "allow\n"),
@@ -197,6 +201,7 @@ fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
     for part in [
         "  service model (https://api.anthropic.com)\n    POST /v1/messages: reads, reaches outside\n",
         "    DELETE /v2/issues/*: changes and may destroy things, reaches outside\n",
+        "    GET /v2/** (websocket): changes things, reaches outside\n",
         &format!("    tunnel to localhost:{own}: changes things, reaches outside\n"),
         "without asking anyone, to these services, if --service or its policy gives it them: model, tracker.",
         "If a person agrees, it can send to these services: tunnels.",

@@ -159,7 +159,6 @@ impl ServiceFront<'_> {
                     None => {}
                 }
                 response
-                errors::failed(told, &failure)
             }
         }
     }

@@ -95,27 +95,42 @@ fn service_reach(rules: &SessionRules, service: &ServiceSpec) -> ServiceReach {
     for (method, path) in patterns {
         let methods = method.as_deref().map_or_else(|| ANY.to_vec(), |one| vec![one]);
         for method in methods {
-            // A pattern is looked at as the path that it is written as.
-            let effects = match RequestPath::read(&path) {
-                Ok(path) => service.rules.effects(method, &path),
-                // What cannot be told is taken for all that it may be.
-                Err(_) => Effects::of(&[Effect::Write, Effect::Destructive, Effect::Egress]),
-            };
-            let subject = Subject::http(&name, method, &path, effects);
-            let is_one = !path.contains(['*', '?', '[', '{']);
-            let outlook = if is_one {
-                rules.shows(&subject).then(|| rules.outlook(&subject))
-            } else {
-                Some(rules.outlook_of_like(&subject))
-            };
-            let pattern = match method {
-                CONNECT => format!("tunnel to {}", path.trim_start_matches('/')),
-                _ => format!("{method} {path}"),
-            };
-            requests.push(Requests { pattern, effects, outlook });
+            requests.push(requests_like(rules, service, method, &path, false));
+            if service.rules.websocket && method == "GET" {
+                requests.push(requests_like(rules, service, method, &path, true));
+            }
         }
     }
     ServiceReach { name, origin: service.origin.to_string(), requests }
+}
+
+/// Requests of one pattern, or the WebSockets that they may become.
+fn requests_like(
+    rules: &SessionRules,
+    service: &ServiceSpec,
+    method: &str,
+    path: &str,
+    is_websocket: bool,
+) -> Requests {
+    // A pattern is looked at as the path that it is written as.
+    let effects = match RequestPath::read(path) {
+        Ok(path) if is_websocket => service.rules.effects_of_websocket(&path),
+        Ok(path) => service.rules.effects(method, &path),
+        // What cannot be told is taken for all that it may be.
+        Err(_) => Effects::of(&[Effect::Write, Effect::Destructive, Effect::Egress]),
+    };
+    let subject = Subject::http(service.name.as_str(), method, path, effects);
+    let is_one = !path.contains(['*', '?', '[', '{']);
+    let outlook = match is_one {
+        true => rules.shows(&subject).then(|| rules.outlook(&subject)),
+        false => Some(rules.outlook_of_like(&subject)),
+    };
+    let pattern = match method {
+        CONNECT => format!("tunnel to {}", path.trim_start_matches('/')),
+        _ if is_websocket => format!("{method} {path} (websocket)"),
+        _ => format!("{method} {path}"),
+    };
+    Requests { pattern, effects, outlook }
 }
 
 fn reached(rules: &SessionRules, name: String, remote: bool, offered: &Offered) -> ServerReach {

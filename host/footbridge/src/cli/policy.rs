@@ -139,18 +139,23 @@ fn request_to_service(config: &Config, rules: &SessionRules, name: &str, text: &
         anyhow::bail!("the service is not there any more")
     };
     let form = || NoSuchCall("write a method and a path below the service, as in 'POST /v1/messages'".to_owned());
+    let (text, is_websocket) = match text.strip_suffix(" (websocket)") {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
     let (method, path) = text.split_once(' ').ok_or_else(form)?;
     let path = path.split('?').next().unwrap_or(path);
     // A tunnel is written as clients ask for it, too.
     let path = if method == CONNECT && !path.starts_with('/') { format!("/{path}") } else { path.to_owned() };
     let path = RequestPath::read(&path).map_err(|bad| NoSuchCall(format!("the path is refused: {bad}")))?;
-    let effects = service.rules.effects(method, &path);
+    let effects =
+        if is_websocket { service.rules.effects_of_websocket(&path) } else { service.rules.effects(method, &path) };
     let subject = Subject::http(name, method, path.as_written(), effects);
     let effects = Some(effects);
     if let Some(rule) = rules.hides_this(&subject) {
         return Ok(Answer { decision: Word::Hide, rule: Some(rule.id.to_string()), effects });
     }
-    if !service.rules.allows(method, &path) {
+    if !service.rules.allows(method, &path) || (is_websocket && !service.rules.websocket) {
         return Ok(Answer { decision: Word::NotTaken, rule: None, effects });
     }
     let decided = rules.decide(&subject, &Tested::default());

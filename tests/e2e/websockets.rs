@@ -47,7 +47,7 @@ fn a_client_and_a_server_of_pypi_talk_through_a_service() {
          credential = \"Bearer {KEY}\"\nwebsocket = true\n\
          environment = {{ CHAT_URL = \"{{url}}\", CHAT_KEY = \"{{token}}\" }}\n"
     ));
-    let host = host.option("--service").option("chat");
+    let host = host.option("--service").option("chat").policy("open");
     let client = host.path().join("client.py");
     fs::write(&client, CLIENT).unwrap();
     let ran = host.runs_script(&format!("{} {}", python.display(), client.display()));

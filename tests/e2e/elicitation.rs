@@ -269,6 +269,21 @@ fn on_a_terminal_a_question_is_shown_escaped_and_declined_by_a_word() {
     assert!(watch.status().success());
 }
 
+#[test]
+fn a_question_of_a_task_is_one_of_its_call() {
+    let daemon = Host::with(&Servers::none().misbehaving("asker", &["tasks"])).serves();
+    let guest = daemon.opens("agent-1", &[]);
+    let arguments = json!({"steps": 1, "question": trip()});
+    let sent = guest.starts_to_ask("callTool", json!({"server": "asker", "tool": "work", "arguments": arguments}));
+    let pending = daemon.host.pending(1);
+    assert_eq!((&pending[0]["kind"], &pending[0]["name"]), (&json!("elicitation"), &json!("work")));
+    daemon.host.answers(&["allow", &id(&pending), "--field", "city=Bern"]);
+    let answer = sent.answer().json();
+    assert_eq!(told(&answer)["content"], json!({"city": "Bern", "days": 3}), "{answer}");
+    let ends: Vec<Value> = steps(&daemon.host).iter().map(|step| step["state"].clone()).collect();
+    assert_eq!(ends, ["pending", "granted", "used"]);
+}
+
 /// A server that wants input in place of a result, as revision 2026-07-28 has it.
 fn wants(protocol: &str, settings: &str) -> Daemon {
     let entry = json!({"command": programs::misbehaving_server(), "args": ["wants-input"], "protocol": protocol});

@@ -46,6 +46,8 @@ fn everything_works(host: &Host) {
         tool-cli resource read everything demo://resource/dynamic/text/7
         tool-cli resource read everything demo://resource/dynamic/blob/7 --out blob
         head -c 11 blob; echo
+        tool-cli --progress everything simulate-research-query '{"topic":"bees"}' 2> progress | head -n 1
+        grep -qE '(Gathering|Analyzing|Synthesizing|Generating) ' progress && echo told
         "#,
     );
     assert!(lines[0].parse::<u32>().unwrap() >= 10, "{lines:?}");
@@ -60,7 +62,8 @@ fn everything_works(host: &Host) {
     assert_eq!(lines[8], "2");
     assert!(lines[9].starts_with("# Everything Server"), "{}", lines[9]);
     assert!(lines[10].starts_with("Resource 7: This is a plaintext resource"), "{}", lines[10]);
-    assert_eq!(lines[11..], ["Written to: blob", "Resource 7:"]);
+    // The last is a task to its server alone.
+    assert_eq!(lines[11..], ["Written to: blob", "Resource 7:", "# Research Report: bees", "told"]);
     let refused = host.runs_script(
         "tool-cli --exit-codes everything get-sum '{\"a\":\"two\"}'; echo $?; tool-cli --exit-codes everything nope '{}'; echo $?; \
          tool-cli --exit-codes resource read everything demo://nope; echo $?",

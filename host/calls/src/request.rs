@@ -139,6 +139,8 @@ pub enum OutgoingRequest {
         arguments: Box<RawValue>,
         /// Whether the definition wants some arguments repeated in HTTP headers.
         in_headers: bool,
+        /// Whether its server runs it as a task alone.
+        as_task: bool,
     },
     /// `resources/read`.
     ReadResource {

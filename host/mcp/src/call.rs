@@ -1,20 +1,11 @@
-//! One request of ours: sent once, watched until there is an answer or a reason why there is none.
+//! A call of a guest: what is sent for it, and what became of it.
 //!
-//! Ends: an answer; the idle time without a sign of life; the total time; cancelled by the caller; the server gone. In
-//! all but the first the request is withdrawn if it has not left, which is certain, and otherwise the server is told
-//! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again, but with the input that its
-//! server asked for in place of a result, see `input_required`.
+//! It is sent once, see `ask`, but with the input that its server asked for in place of a result, see `input_required`.
+//! Where it is answered with a task it goes on, see `tasks`.
 
-use std::time::Duration;
-
-use rmcp::{
-    RoleClient,
-    model::{
-        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
-        CompleteRequest, GetExtensions, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest,
-        ReadResourceRequestParams, RequestId,
-    },
-    service::{Peer, PeerRequestOptions, RequestHandle},
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetPromptRequest, GetPromptRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -22,33 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Events, NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult,
+    ask::{Ended, Forgotten, Times, sent},
     input_required::{BadInput, Input, InputRequired, MAX_ROUNDS},
     live::Live,
-    pending_request::{Answer, PendingRequest},
+    pending_request::{Answer, Beside, PendingRequest},
+    tasks::Task,
 };
 use footbridge_core::limits::CallLimits;
 use footbridge_core::names::ServerName;
-
-/// How long a caller waits until the server was told that its request is cancelled; the telling goes on without it.
-const TELLING: Duration = Duration::from_millis(200);
-
-/// How long a request may take.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    /// Without a sign of life.
-    pub(super) idle: Duration,
-    /// In all.
-    pub(super) total: Duration,
-}
-
-/// How a request ended.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// With something from the server or its connection.
-    Answered(Answer),
-    /// Without; whether it had left.
-    Unanswered { left: bool, why: NoAnswer },
-}
 
 /// Sends a call of a guest and turns what became of it into an outcome.
 pub(super) async fn carry_out(
@@ -66,6 +38,7 @@ pub(super) async fn carry_out(
     // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
     let redactor = live.interceptor.redactor().sparing(outgoing.request().texts());
     let mut request = outgoing.into_parts().1;
+    let is_task = matches!(request, OutgoingRequest::CallTool { as_task: true, .. }) && live.interceptor.tasks().calls;
     // Where nobody can be asked, a server of this kind was told so.
     let may_ask = live.is_stateless() && live.interceptor.takes_questions();
     let (mut input, mut left) = (Input::default(), times.total);
@@ -74,9 +47,10 @@ pub(super) async fn carry_out(
             let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
             return Outcome::NotSent(NotSent::Unavailable(why));
         };
-        let pending = PendingRequest::of_call(events.clone(), arguments, elicitor.clone(), Some(redactor.clone()));
+        let beside = Beside { arguments, task: is_task.then_some(times.total) };
+        let pending = PendingRequest::of_call(events.clone(), beside, elicitor.clone(), Some(redactor.clone()));
         let since = Instant::now();
-        let ended = ask(live, wire, pending, Times { total: left, ..times }, cancel).await;
+        let ended = ask_call(live, wire, pending, Times { total: left, ..times }, cancel).await;
         left = left.saturating_sub(since.elapsed());
         let asked = match &ended {
             Ended::Answered(Answer::Result(text, _)) => InputRequired::of(text, live.interceptor.redactor()),
@@ -113,89 +87,28 @@ fn completes(live: &Live) -> bool {
     live.peer.peer_info().is_some_and(|info| info.capabilities.completions.is_some())
 }
 
-/// Sends one request and waits for its end.
-pub(super) async fn ask(
+/// Sends a call and waits for its end. One that its server runs as a task ends with that.
+async fn ask_call(
     live: &Live,
-    mut request: ClientRequest,
+    request: ClientRequest,
     pending: PendingRequest,
     times: Times,
     cancel: &CancellationToken,
 ) -> Ended {
-    request.extensions_mut().insert(pending.clone());
     let _forgotten = Forgotten { live, pending: &pending };
-    // A question of the server to a person ends with it.
-    let _over = pending.over().clone().drop_guard();
-    let pause = pending.pause();
-    let total = pause.pass(times.total);
-    tokio::pin!(total);
-    let sent = tokio::select! {
-        sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
-        () = cancel.cancelled() => return unanswered(&pending, NoAnswer::Cancelled),
-        () = live.gone.cancelled() => return unanswered(&pending, NoAnswer::ServerGone),
-        () = &mut total => return unanswered(&pending, NoAnswer::Timeout),
-    };
-    let Ok(mut handle) = sent else {
-        return pending.take().map_or_else(|| unanswered(&pending, NoAnswer::ServerGone), Ended::Answered);
-    };
-    let why = watch(live, &mut handle, &pending, (times.idle, &mut total), cancel).await;
-    if let Some(answer) = pending.take() {
-        return Ended::Answered(answer);
-    }
-    let ended = unanswered(&pending, why);
-    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended {
-        tell(&live.peer, handle.id, why).await;
-    }
-    ended
-}
-
-/// Has the connection forget a request, however the wait for it ends: nothing of it is kept for an answer that may never
-/// come.
-struct Forgotten<'a> {
-    live: &'a Live,
-    pending: &'a PendingRequest,
-}
-
-impl Drop for Forgotten<'_> {
-    fn drop(&mut self) {
-        // One that has not left will not, so that it cannot be noted after this.
-        self.pending.withdraw();
-        self.live.interceptor.forget_pending(self.pending);
-    }
-}
-
-/// Waits until the library is done with the request, or something ends the waiting.
-async fn watch(
-    live: &Live,
-    handle: &mut RequestHandle<RoleClient>,
-    pending: &PendingRequest,
-    (idle_time, mut total): (Duration, impl Future<Output = ()> + Unpin),
-    cancel: &CancellationToken,
-) -> NoAnswer {
-    let pause = pending.pause();
-    let idle = pause.pass(idle_time);
-    tokio::pin!(idle);
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut handle.rx => return NoAnswer::ServerGone,
-            () = cancel.cancelled() => return NoAnswer::Cancelled,
-            () = live.gone.cancelled() => return NoAnswer::ServerGone,
-            () = &mut total => return NoAnswer::Timeout,
-            () = pending.sign_of_life() => idle.set(pause.pass(idle_time)),
-            () = &mut idle => return NoAnswer::Timeout,
+    let since = Instant::now();
+    let ended = sent(live, request, &pending, times, cancel).await;
+    let task = match &ended {
+        Ended::Answered(Answer::Result(text, _)) if pending.may_be_task() => {
+            Task::begun(live, &pending, text, times.idle)
         }
+        _ => None,
+    };
+    match task {
+        Some(Ok(task)) => task.ended(times.total.saturating_sub(since.elapsed()), cancel).await,
+        Some(Err(ended)) => ended,
+        None => ended,
     }
-}
-
-fn unanswered(pending: &PendingRequest, why: NoAnswer) -> Ended {
-    Ended::Unanswered { left: !pending.withdraw(), why }
-}
-
-async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
-    let reason = if why == NoAnswer::Cancelled { "the caller left" } else { "it took too long" };
-    let param = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
-    let notification = CancelledNotification::new(param);
-    let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
 }
 
 /// The library's own form of a request, and the arguments that its transport writes; they are kept only where it may

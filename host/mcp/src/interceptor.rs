@@ -14,7 +14,7 @@ mod unasked;
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use footbridge_proto::rpc::{IncomingError, IncomingMessage};
@@ -31,6 +31,7 @@ use super::{
     message::{self, placeholder, unusable},
     message_buffer::{Beyond, Dropped},
     pending_request::{Answer, PendingRequest},
+    task_support::TaskSupport,
 };
 use footbridge_core::{budget::Held, redact::Redactor};
 
@@ -54,12 +55,16 @@ pub(super) struct Interceptor {
     changed: Notify,
     /// What is awaited beyond the limit of messages.
     beyond: Beyond,
+    /// What the server says that it can do of tasks.
+    tasks: OnceLock<TaskSupport>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     requests: HashMap<i64, Request>,
     tokens: HashMap<i64, PendingRequest>,
+    /// Calls that were answered with a task, as may be: their server still says things about them.
+    tasks: Vec<Request>,
     asked: usize,
     questions: Questions,
     /// The last requests that nobody waits for any more: what still answers them is no fault of the server.
@@ -74,7 +79,7 @@ struct ForgottenRequest {
 }
 
 /// A request of ours without an answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Request {
     pending: Option<PendingRequest>,
     token: Option<i64>,
@@ -93,8 +98,8 @@ impl Interceptor {
     /// A connection on which nothing has happened. Questions for people are requests like any other unless it
     /// `takes_questions`.
     pub(super) fn new(redactor: Redactor, ignored: std::sync::Arc<IgnoredMessages>, takes_questions: bool) -> Self {
-        let (changed, beyond) = (Notify::new(), Beyond::default());
-        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed, beyond }
+        let (changed, beyond, tasks) = (Notify::new(), Beyond::default(), OnceLock::new());
+        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed, beyond, tasks }
     }
 
     /// What calls that wait may have beyond the limit of messages.
@@ -120,6 +125,11 @@ impl Interceptor {
     /// Whether the server is told that it may ask people.
     pub(super) fn takes_questions(&self) -> bool {
         self.takes_questions
+    }
+
+    /// What the server says that it can do of tasks.
+    pub(super) fn tasks(&self) -> TaskSupport {
+        self.tasks.get().copied().unwrap_or_default()
     }
 
     /// Waits until the server said that its listings changed.
@@ -179,12 +189,14 @@ impl Interceptor {
         for id in ids {
             waiting.forget(id);
         }
+        waiting.forget_task(is_its);
     }
 
     /// Whether somebody waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
         let is_waiting = |pending: &PendingRequest| !pending.over().is_cancelled();
-        self.waiting().requests.values().filter_map(|request| request.pending.as_ref()).any(is_waiting)
+        let waiting = self.waiting();
+        waiting.requests.values().chain(&waiting.tasks).filter_map(|request| request.pending.as_ref()).any(is_waiting)
     }
 
     /// Takes a whole message of the server; what the library is to see of it is added to `out`.
@@ -254,7 +266,7 @@ impl Interceptor {
         let (request, is_late) = {
             let mut waiting = self.waiting();
             let late = waiting.forgotten.iter().position(|forgotten| forgotten.id == id);
-            (waiting.remove(id), late.and_then(|at| waiting.forgotten.remove(at)).is_some())
+            (waiting.answered(id), late.and_then(|at| waiting.forgotten.remove(at)).is_some())
         };
         let Some(request) = request else {
             if is_late {
@@ -264,6 +276,9 @@ impl Interceptor {
             return Kind::Other;
         };
         let Some(pending) = request.pending else {
+            if let Some(said) = envelope.result.and_then(TaskSupport::said) {
+                let _said_before = self.tasks.set(said);
+            }
             out.push_back(message::typed(id, &text));
             return Kind::Answer;
         };
@@ -364,5 +379,29 @@ impl Waiting {
     /// Whether this is the token of a request that nobody waits for any more.
     fn is_late(&self, token: i64) -> bool {
         self.forgotten.iter().any(|forgotten| forgotten.token == Some(token))
+    }
+
+    /// The same of one that is answered. Of one that may be a task now it is still known by what progress is told.
+    fn answered(&mut self, id: i64) -> Option<Request> {
+        let request = self.remove(id)?;
+        if let Some(pending) = request.pending.as_ref().filter(|pending| pending.may_be_task()) {
+            self.tokens.extend(request.token.map(|token| (token, pending.clone())));
+            self.tasks.push(request.clone());
+        }
+        Some(request)
+    }
+
+    fn forget_task(&mut self, is_its: impl Fn(&Request) -> bool) {
+        for task in self.tasks.extract_if(.., |request| is_its(request)) {
+            if let Some(token) = task.token {
+                self.tokens.remove(&token);
+            }
+        }
+    }
+
+    /// The calls that run.
+    fn calls(&self) -> impl Iterator<Item = &PendingRequest> {
+        let requests = self.requests.values().chain(&self.tasks);
+        requests.filter_map(|request| request.pending.as_ref()).filter(|pending| pending.is_call())
     }
 }

@@ -11,12 +11,13 @@
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
 //! `http`, `http_sse`, `session_check`, `refusals`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
-//! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `call` (one
-//! request), `wrapped` and `program_call` (programs as tools), `elicitation` and `input_required` (their questions),
+//! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `ask` (one
+//! request), `call` (a guest's), `tasks` and `task_support` (one that its server runs as a task), `wrapped` and `program_call` (programs as tools), `elicitation` and `input_required` (their questions),
 //! `listing`, `header_params`, `relisting`, `restarts`, `ignored`, `stderr`, `configured` (which servers there are),
 //! `server_log` (what is kept of them), `provided` (as a provider).
 
 mod address;
+mod ask;
 mod body;
 mod call;
 mod client;
@@ -52,6 +53,8 @@ mod status;
 mod stderr;
 mod subscription;
 mod supervisor;
+mod task_support;
+mod tasks;
 mod unanswered;
 mod watched;
 pub mod web;

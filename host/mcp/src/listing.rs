@@ -22,12 +22,11 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    call::{Ended, Times, ask},
+    ask::{Ended, Times, ask},
     header_params,
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
-use footbridge_calls::events::Events;
 use footbridge_core::{
     catalogue::{ListKind, Offered},
     limits::ServerLimits,
@@ -181,9 +180,7 @@ async fn page(
 ) -> Result<Option<Box<RawValue>>, ListError> {
     let times = Times { idle: limits.list_time, total: limits.list_time };
     let what = kind.member();
-    match ask(live, kind.request(cursor), PendingRequest::new(Events::default()), times, &CancellationToken::new())
-        .await
-    {
+    match ask(live, kind.request(cursor), PendingRequest::new(), times, &CancellationToken::new()).await {
         // Its part of the budget goes back here: the page is gone once it is read.
         Ended::Answered(Answer::Result(page, _)) => Ok(Some(page)),
         Ended::Answered(Answer::Error { code: METHOD_NOT_FOUND, .. }) => Ok(None),

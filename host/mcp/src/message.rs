@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use footbridge_proto::{
-    rpc::{IncomingMessage, OutgoingAnswer, Request},
+    rpc::{IncomingMessage, OutgoingAnswer, Request, raw},
     text::needs_escape,
 };
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
-use super::{header_params, pending_request::PendingRequest};
+use super::{
+    header_params,
+    pending_request::{Beside, PendingRequest},
+};
 use footbridge_core::catalogue::PROMOTED;
 
 /// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
@@ -38,16 +41,19 @@ impl Progress {
 }
 
 /// A message of ours as it leaves. The arguments of a call come from its pending request, where they are text: the
-/// library has a placeholder for them.
+/// library has a placeholder for them; and so does what the library does not know of.
 pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_string(message)?;
-    let Some(arguments) = pending(message).and_then(|pending| pending.take_arguments()) else {
+    let Some(Beside { arguments, task }) = pending(message).and_then(|pending| pending.take_beside()) else {
         return Ok(text.into_bytes());
     };
     let call: IncomingMessage<'_> = serde_json::from_str(&text)?;
     let mut params: BTreeMap<&str, &RawValue> =
         call.params.map_or(Ok(BTreeMap::new()), |raw| serde_json::from_str(raw.get()))?;
-    params.insert("arguments", &arguments);
+    let task = task.map(|time| raw(&json!({"ttl": u64::try_from(time.as_millis()).unwrap_or(u64::MAX)})));
+    for (name, value) in [("arguments", &arguments), ("task", &task)] {
+        params.extend(value.as_deref().map(|value| (name, value)));
+    }
     serde_json::to_vec(&Request::new(call.id, call.method.as_deref().unwrap_or_default(), params))
 }
 
@@ -128,7 +134,8 @@ mod tests {
         let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
         let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
         let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        call.extensions_mut().insert(PendingRequest::of_call(Events::default(), Some(raw(text)), None, None));
+        let beside = Beside { arguments: Some(raw(text)), task: None };
+        call.extensions_mut().insert(PendingRequest::of_call(Events::default(), beside, None, None));
         let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));
         let left = String::from_utf8(written(&message).unwrap()).unwrap();
         assert!(left.contains(&format!(r#""arguments":{text}"#)) && left.contains(r#""id":7"#), "{left}");

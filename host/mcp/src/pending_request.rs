@@ -7,9 +7,12 @@
 //! States: waiting, then departed or withdrawn. A withdrawn request never leaves; a departed one cannot be withdrawn.
 //! That single decision is what "never sent" and "outcome unknown" rest on.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU8, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::value::RawValue;
@@ -38,10 +41,21 @@ struct Inner {
     answer: Mutex<Option<Answer>>,
     life: Notify,
     events: Events,
-    arguments: Mutex<Option<Box<RawValue>>>,
+    beside: Mutex<Option<Beside>>,
     elicitor: Option<Arc<dyn Elicit>>,
     redactor: Option<Redactor>,
+    is_call: bool,
+    may_be_task: bool,
     over: CancellationToken,
+}
+
+/// What is written of a call besides what the library knows of it.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// The arguments.
+    pub(super) arguments: Option<Box<RawValue>>,
+    /// How long the task is wanted that the server is to make of it, where it is to make one.
+    pub(super) task: Option<Duration>,
 }
 
 /// What came back, before it is judged.
@@ -64,16 +78,30 @@ pub(super) enum Answer {
 }
 
 impl PendingRequest {
-    /// A pending request, of a request that has not left. Its progress goes to `events`.
-    pub(super) fn new(events: Events) -> Self {
-        Self::of_call(events, None, None, None)
+    /// A pending request, of a request that has not left and is no call.
+    pub(super) fn new() -> Self {
+        Self::of(Events::default(), None, None, None)
     }
 
-    /// A pending request, of a call with these arguments, who can be asked while it runs, and what takes secrets out of
-    /// what is said about it.
+    /// The same, about a call that was answered with a task.
+    pub(super) fn about(call: &Self) -> Self {
+        Self::of(Events::default(), None, None, call.redactor().cloned())
+    }
+
+    /// A pending request, of a call of which this is written, who can be asked while it runs, and what takes secrets out of
+    /// what is said about it. Its progress goes to `events`.
     pub(super) fn of_call(
         events: Events,
-        arguments: Option<Box<RawValue>>,
+        beside: Beside,
+        elicitor: Option<Arc<dyn Elicit>>,
+        redactor: Option<Redactor>,
+    ) -> Self {
+        Self::of(events, Some(beside), elicitor, redactor)
+    }
+
+    fn of(
+        events: Events,
+        beside: Option<Beside>,
         elicitor: Option<Arc<dyn Elicit>>,
         redactor: Option<Redactor>,
     ) -> Self {
@@ -83,7 +111,9 @@ impl PendingRequest {
             answer: Mutex::default(),
             life: Notify::new(),
             events,
-            arguments: Mutex::new(arguments),
+            is_call: beside.is_some(),
+            may_be_task: beside.as_ref().is_some_and(|beside| beside.task.is_some()),
+            beside: Mutex::new(beside),
             elicitor,
             redactor,
             over: CancellationToken::new(),
@@ -115,9 +145,19 @@ impl PendingRequest {
         &self.0.over
     }
 
-    /// The arguments of its call, once: they are written once.
-    pub(super) fn take_arguments(&self) -> Option<Box<RawValue>> {
-        self.0.arguments.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Whether it is a call.
+    pub(super) fn is_call(&self) -> bool {
+        self.0.is_call
+    }
+
+    /// Whether it may be answered with a task, so that it goes on behind its answer.
+    pub(super) fn may_be_task(&self) -> bool {
+        self.0.may_be_task
+    }
+
+    /// What is written of its call, once: it is written once.
+    pub(super) fn take_beside(&self) -> Option<Beside> {
+        self.0.beside.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Marks that the request leaves now. False if it was withdrawn: then it must not.
@@ -177,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_request_leaves_or_is_withdrawn_but_never_both() {
-        let pending = PendingRequest::new(Events::default());
+        let pending = PendingRequest::new();
         assert!(pending.depart() && !pending.withdraw() && !pending.depart());
-        let pending = PendingRequest::new(Events::default());
+        let pending = PendingRequest::new();
         assert!(pending.withdraw() && pending.withdraw() && !pending.depart());
     }
 }

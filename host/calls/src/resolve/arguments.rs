@@ -121,6 +121,7 @@ pub fn checked(
             definition: tool.digest(),
             arguments: canonical,
             in_headers: tool.is_promoted(),
+            as_task: tool.is_task_only(),
         },
         server,
         effects,

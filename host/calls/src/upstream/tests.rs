@@ -64,7 +64,8 @@ async fn outgoing(upstream: &Stage, tool: &str, arguments: &Value) -> Outgoing {
     let server: ServerName = "x".parse().unwrap();
     let definition = upstream.catalogues().vetted(&server, LONG).await.unwrap().tool(tool).unwrap().digest();
     let arguments = serde_json::value::to_raw_value(arguments).unwrap();
-    let request = OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers: false };
+    let request =
+        OutgoingRequest::CallTool { name: tool.to_owned(), definition, arguments, in_headers: false, as_task: false };
     Outgoing::new(server, request, Arc::clone(&upstream.limits))
 }
 

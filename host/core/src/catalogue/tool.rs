@@ -22,6 +22,7 @@ pub struct Tool {
     description: Option<String>,
     structured: bool,
     promoted: bool,
+    task_only: bool,
     definition: Box<RawValue>,
     /// Where in the definition what its server said begins, behind the name and what stands for a description.
     rest_at: usize,
@@ -99,6 +100,7 @@ impl Tool {
             rest_at: rest_at(&definition, description.is_some()),
             structured: given.is_object("outputSchema"),
             promoted: raw.get().contains(PROMOTED),
+            task_only: required_task(&given).is_some(),
             definition,
             digest: Digest::of(&pinned),
             pinned: pinned.into(),
@@ -126,7 +128,8 @@ impl Tool {
         self.structured
     }
 
-    /// All that its server said of it, in the order that `describeTool` shows.
+    /// All that its server said of it, in the order that `describeTool` shows. One that its server runs as a task alone
+    /// can be called by anybody here, and says so.
     #[must_use]
     pub fn definition(&self) -> &RawValue {
         &self.definition
@@ -143,6 +146,12 @@ impl Tool {
     #[must_use]
     pub fn is_promoted(&self) -> bool {
         self.promoted
+    }
+
+    /// Whether its server runs it as a task alone.
+    #[must_use]
+    pub fn is_task_only(&self) -> bool {
+        self.task_only
     }
 
     /// The canonical text of its definition: all that its server said of it, and how that server is reached. This is
@@ -192,9 +201,29 @@ fn rest_at(definition: &RawValue, is_described: bool) -> usize {
     if is_described { rest } else { rest + stand_in.len() }
 }
 
+/// What `execution` says of tasks, where it demands one.
+fn required_task<'a>(given: &Members<'a>) -> Option<&'a RawValue> {
+    #[derive(Deserialize)]
+    struct Execution<'a> {
+        #[serde(borrow, rename = "taskSupport")]
+        task: &'a RawValue,
+    }
+    let Execution { task } = serde_json::from_str(given.get("execution")?.get()).ok()?;
+    serde_json::from_str::<String>(task.get()).is_ok_and(|said| said == "required").then_some(task)
+}
+
+/// `execution` of a tool that its server runs as a task alone, for those who call it here: it is run as one for them.
+fn shown_execution(given: &Members<'_>) -> Option<Box<RawValue>> {
+    let (task, execution) = (required_task(given)?.get(), given.get("execution")?.get());
+    let start = task.as_ptr() as usize - execution.as_ptr() as usize;
+    let (before, behind) = (&execution[..start], &execution[start + task.len()..]);
+    RawValue::from_string(format!("{before}\"optional\"{behind}")).ok()
+}
+
 /// The definition as `describeTool` shows it: the known members first, the others after, each as it was written.
 fn shown_definition(given: &Members<'_>, description: Option<&str>) -> Box<RawValue> {
     let description = rpc::raw(&description.unwrap_or(wire::NO_DESCRIPTION));
+    let execution = shown_execution(given);
     let mut members: Vec<(&str, &RawValue)> = Vec::new();
     for key in SHOWN_FIRST {
         let value =
@@ -202,7 +231,10 @@ fn shown_definition(given: &Members<'_>, description: Option<&str>) -> Box<RawVa
         members.extend(value.map(|value| (key, value)));
     }
     let rest = given.0.iter().filter(|(key, _)| !SHOWN_FIRST.contains(&key.as_str()));
-    members.extend(rest.map(|(key, value)| (key.as_str(), *value)));
+    members.extend(rest.map(|(key, value)| match (key.as_str(), &execution) {
+        (key @ "execution", Some(shown)) => (key, &**shown),
+        (key, _) => (key, *value),
+    }));
     let written = members.iter().map(|(key, value)| format!("{}:{}", Value::from(*key), value.get()));
     let text = format!("{{{}}}", written.collect::<Vec<_>>().join(","));
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())

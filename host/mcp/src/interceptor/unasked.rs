@@ -69,8 +69,8 @@ impl Interceptor {
         let params = params.map(RawValue::get).unwrap_or_default();
         // Cut past its limit: it is still too long then, and nobody reads what is secret in it.
         let params = self.redactor.scrub(&params[..params.floor_char_boundary(MAX_QUESTION + 1)]).into_owned();
-        let Waiting { requests, questions, .. } = waiting;
-        questions.add(id, params, requests.values().filter_map(|request| request.pending.as_ref()))
+        let running: Vec<_> = waiting.calls().cloned().collect();
+        waiting.questions.add(id, params, running.iter())
     }
 
     /// The question that the server asked with this id, once.
@@ -119,8 +119,9 @@ impl Interceptor {
         let params = params.filter(|params| params.get().len() <= MAX_TYPED);
         let Some(Ok(line)) = params.map(|params| serde_json::from_str::<ServerLine<'_>>(params.get())) else { return };
         let waiting = self.waiting();
-        let mut calls = waiting.requests.values().filter_map(|request| request.pending.as_ref());
+        let mut calls = waiting.calls();
         let (Some(pending), None) = (calls.next().cloned(), calls.next()) else { return };
+        drop(calls);
         drop(waiting);
         let message = serde_json::from_str::<String>(line.data.get());
         let (is_json, message) = (message.is_err(), message.unwrap_or_else(|_| line.data.get().to_owned()));

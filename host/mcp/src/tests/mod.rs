@@ -13,6 +13,7 @@ mod programs;
 mod prompts;
 mod real;
 mod replaced;
+mod tasks;
 mod trouble;
 
 use footbridge_processes::launch::ProgramSpec;

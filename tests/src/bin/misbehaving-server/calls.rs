@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Mode, elicits, vectors,
+    Mode, elicits, tasks, vectors,
     wire::{Wire, text},
 };
 
@@ -72,6 +72,7 @@ pub(crate) fn answer(
         }
         "asks-back" => asks_back(id, wire, lines)?,
         "wants-input" => elicits::wants(params, id, wire)?,
+        "tasks" => tasks::call(params, id, wire)?,
         "elicits" => elicits::answer(params, id, wire, lines)?,
         "asks-without-end" => loop {
             wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}))?;

@@ -4,7 +4,7 @@ use std::{io, sync::atomic::Ordering};
 
 use serde_json::{Value, json};
 
-use crate::{Mode, calls::GROWN, detach, vectors, wire::Wire};
+use crate::{Mode, calls::GROWN, detach, tasks, vectors, wire::Wire};
 
 fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("The tool {name}"), "inputSchema": {"type": "object"}})
@@ -62,6 +62,7 @@ pub(crate) fn answer(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()
             json!({"tools": serde_json::from_str::<Value>(&text)?})
         }
         "forks-and-detaches" => json!({"tools": [tool(&format!("pid{}", detach()?))]}),
+        "tasks" => json!({"tools": [tasks::tool()]}),
         "ok" => json!({"tools": [tool("echo"), tool("add"), tool("env"), tool("fail")]}),
         _ => json!({"tools": [tool("echo")]}),
     };

@@ -9,6 +9,7 @@ mod conforming;
 mod elicits;
 mod listings;
 mod prompts;
+mod tasks;
 mod vectors;
 mod wire;
 
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 46] = [
+const MODES: [(&str, &str); 47] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("conforming", "nothing wrong; what MCP's conformance suite asks of a server"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
@@ -74,6 +75,7 @@ const MODES: [(&str, &str); 46] = [
     ("asks-back", "asks for sampling, roots and elicitation when called, and tells what it was answered"),
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("wants-input", "of revision 2026-07-28; wants what the arguments of a call say before there is a result"),
+    ("tasks", "has a tool that has to be called as a task, which goes on as the arguments of the call say"),
     ("unknown-revision", "answers the handshake in a revision that nobody knows"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
     ("big-integers", "answers with integers beyond 64 bits and members nobody knows"),
@@ -146,6 +148,9 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
         if mode.is("conforming") && conforming::answer(&message, &wire)? {
             continue;
         }
+        if mode.is("tasks") && tasks::answer(&message, &wire, &mut lines)? {
+            continue;
+        }
         match message["method"].as_str() {
             Some("initialize") => {
                 wire.result(&message["id"], &initialize_result(&message, mode))?;
@@ -206,6 +211,9 @@ fn initialize_result(message: &Value, mode: &Mode) -> Value {
     }
     if mode.is("conforming") {
         capabilities = conforming::capabilities();
+    }
+    if mode.is("tasks") {
+        capabilities = tasks::capabilities();
     }
     let unknown = json!("1999-01-01");
     let revision = if mode.is("unknown-revision") { &unknown } else { &message["params"]["protocolVersion"] };

@@ -1,0 +1,136 @@
+//! One request of ours: sent once, watched until there is an answer or a reason why there is none.
+//!
+//! Ends: an answer; the idle time without a sign of life; the total time; cancelled by the caller; the server gone. In
+//! all but the first the request is withdrawn if it has not left, which is certain, and otherwise the server is told
+//! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again.
+
+use std::time::Duration;
+
+use rmcp::{
+    RoleClient,
+    model::{CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions, RequestId},
+    service::{Peer, PeerRequestOptions, RequestHandle},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    NoAnswer,
+    live::Live,
+    pending_request::{Answer, PendingRequest},
+};
+
+/// How long a caller waits until the server was told that its request is cancelled; the telling goes on without it.
+pub(super) const TELLING: Duration = Duration::from_millis(200);
+
+/// How long a request may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Without a sign of life.
+    pub(super) idle: Duration,
+    /// In all.
+    pub(super) total: Duration,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With something from the server or its connection.
+    Answered(Answer),
+    /// Without; whether it had left.
+    Unanswered { left: bool, why: NoAnswer },
+}
+
+/// Sends one request and waits for its end.
+pub(super) async fn ask(
+    live: &Live,
+    request: ClientRequest,
+    pending: PendingRequest,
+    times: Times,
+    cancel: &CancellationToken,
+) -> Ended {
+    let _forgotten = Forgotten { live, pending: &pending };
+    sent(live, request, &pending, times, cancel).await
+}
+
+/// The same of a request that goes on behind its answer: it is forgotten by whoever holds a [`Forgotten`].
+pub(super) async fn sent(
+    live: &Live,
+    mut request: ClientRequest,
+    pending: &PendingRequest,
+    times: Times,
+    cancel: &CancellationToken,
+) -> Ended {
+    request.extensions_mut().insert(pending.clone());
+    let pause = pending.pause();
+    let total = pause.pass(times.total);
+    tokio::pin!(total);
+    let sent = tokio::select! {
+        sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
+        () = cancel.cancelled() => return unanswered(pending, NoAnswer::Cancelled),
+        () = live.gone.cancelled() => return unanswered(pending, NoAnswer::ServerGone),
+        () = &mut total => return unanswered(pending, NoAnswer::Timeout),
+    };
+    let Ok(mut handle) = sent else {
+        return pending.take().map_or_else(|| unanswered(pending, NoAnswer::ServerGone), Ended::Answered);
+    };
+    let why = watch(live, &mut handle, pending, (times.idle, &mut total), cancel).await;
+    if let Some(answer) = pending.take() {
+        return Ended::Answered(answer);
+    }
+    let ended = unanswered(pending, why);
+    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended {
+        tell(&live.peer, handle.id, why).await;
+    }
+    ended
+}
+
+/// Has the connection forget a request, however the wait for it ends: nothing of it is kept for an answer that may never
+/// come. A question of its server to a person ends with it.
+pub(super) struct Forgotten<'a> {
+    pub(super) live: &'a Live,
+    pub(super) pending: &'a PendingRequest,
+}
+
+impl Drop for Forgotten<'_> {
+    fn drop(&mut self) {
+        self.pending.over().cancel();
+        // One that has not left will not, so that it cannot be noted after this.
+        self.pending.withdraw();
+        self.live.interceptor.forget_pending(self.pending);
+    }
+}
+
+/// Waits until the library is done with the request, or something ends the waiting.
+async fn watch(
+    live: &Live,
+    handle: &mut RequestHandle<RoleClient>,
+    pending: &PendingRequest,
+    (idle_time, mut total): (Duration, impl Future<Output = ()> + Unpin),
+    cancel: &CancellationToken,
+) -> NoAnswer {
+    let pause = pending.pause();
+    let idle = pause.pass(idle_time);
+    tokio::pin!(idle);
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut handle.rx => return NoAnswer::ServerGone,
+            () = cancel.cancelled() => return NoAnswer::Cancelled,
+            () = live.gone.cancelled() => return NoAnswer::ServerGone,
+            () = &mut total => return NoAnswer::Timeout,
+            () = pending.sign_of_life() => idle.set(pause.pass(idle_time)),
+            () = &mut idle => return NoAnswer::Timeout,
+        }
+    }
+}
+
+fn unanswered(pending: &PendingRequest, why: NoAnswer) -> Ended {
+    Ended::Unanswered { left: !pending.withdraw(), why }
+}
+
+async fn tell(peer: &Peer<RoleClient>, id: RequestId, why: NoAnswer) {
+    let reason = if why == NoAnswer::Cancelled { "the caller left" } else { "it took too long" };
+    let param = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
+    let notification = CancelledNotification::new(param);
+    let _told = tokio::time::timeout(TELLING, peer.send_notification(notification.into())).await;
+}

@@ -3,14 +3,17 @@
 //! A dialect says which paths are its own, turns a head and a body into an [`Action`], and gives an [`Encoder`] that
 //! writes what comes of it. It never runs a call, holds no connection and counts no bytes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{future::BoxFuture, stream::BoxStream};
 use http::{Method, Response, request::Parts};
 use serde_json::value::RawValue;
 
-use crate::http::{head, refusal::Refusal, response, response::Pieces};
+use crate::{
+    http::{head, refusal::Refusal, response, response::Pieces},
+    kept_calls::{KeptCall, KeptCalls},
+};
 use footbridge_calls::{
     auth::Principal,
     call::{Checked, Stages},
@@ -90,6 +93,18 @@ pub(crate) struct CallAction {
     pub(crate) key: Option<CallKey>,
     /// Whether its client hears that it waits for a person, where it takes events at all.
     pub(crate) hears_waiting: bool,
+    /// Where it is kept for its client to ask for later, and that is the answer.
+    pub(crate) kept: Option<Keep>,
+}
+
+/// How a call is kept.
+pub(crate) struct Keep {
+    pub(crate) calls: KeptCalls,
+    /// Who may ask for it.
+    pub(crate) client: Arc<str>,
+    pub(crate) time: Duration,
+    /// What is answered at once.
+    pub(crate) told: fn(&KeptCall) -> Box<RawValue>,
 }
 
 /// What is called.
@@ -103,7 +118,7 @@ pub(crate) enum CallOf {
 impl CallAction {
     /// A call that ends with its client alone.
     pub(crate) fn of(call: CallRequest) -> Self {
-        Self { call: CallOf::Known(call), key: None, hears_waiting: true }
+        Self { call: CallOf::Known(call), key: None, hears_waiting: true, kept: None }
     }
 }
 

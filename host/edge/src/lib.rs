@@ -3,7 +3,8 @@
 //! A connection comes from a [`listener`]; `http` serves it, with every limit by us; `requests` takes each request from
 //! its head to its answer, for the session of its listener; `dialect` says what is different from one way of asking to
 //! another: `bridge` is the protocol of `tool-cli`, and `mcp` is MCP over HTTP; `calls` runs a call in a task of its own,
-//! and `live` answers it, with events where its client takes them. Each uses only what comes before it in this order:
+//! and `live` answers it, with events where its client takes them; `kept_calls` keeps one whose client asks for it later,
+//! and `attending` hears of it meanwhile. Each uses only what comes before it in this order:
 //! `http`, `dialect`, `calls`, `live`, `requests`; a dialect uses the first two, and what dialects share: `json_rpc`,
 //! `search` and `wording`.
 //!
@@ -16,11 +17,13 @@
 //! Failure paths: a refused head drains what the client still sends, within limits, and answers; a broken connection
 //! ends alone; where accepting fails, it pauses and goes on.
 
+mod attending;
 mod bridge;
 mod calls;
 mod dialect;
 mod http;
 mod json_rpc;
+mod kept_calls;
 pub mod listener;
 mod live;
 mod mcp;

@@ -19,8 +19,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    attending::attend,
     calls::{RunningCall, RunningCalls, WaitingClient},
-    dialect::{Action, Answer, Asked, CallAction, CallOf, Dialect, Encoder, Lookup, ReadRequest},
+    dialect::{Action, Answer, Asked, CallAction, CallOf, Dialect, Encoder, Keep, Lookup, ReadRequest},
     http::{
         accept::Accepts,
         body::{self, Collected},
@@ -241,7 +242,7 @@ impl Requests {
     async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {
         let stages = Arc::clone(&self.shared.stages);
         let answer = match action {
-            Action::Call(CallAction { call, key, hears_waiting }) => {
+            Action::Call(CallAction { call, key, hears_waiting, kept }) => {
                 let call = match call {
                     CallOf::Known(call) => call,
                     CallOf::Sought(find) => find(Arc::clone(&stages), principal.clone()).await,
@@ -251,6 +252,9 @@ impl Requests {
                     Err(busy) => return live::whole(&*client.encoder, Err(busy.into())),
                 };
                 let call = CallRequest { held: Some(held), ..call };
+                if let Some(keep) = kept {
+                    return live::whole(&*client.encoder, self.keep(principal, call, keep));
+                }
                 let key = key.map(|key| (self.shared.running.clone(), key));
                 let waits = WaitingClient { accepts: client.accepts, hears_waiting, key };
                 let running = RunningCall::start(&self.shared.tasks, stages, principal, call, waits);
@@ -271,6 +275,21 @@ impl Requests {
         };
         let encoder: &dyn Encoder = &*client.encoder;
         live::whole(encoder, answer)
+    }
+
+    /// Starts a call that is kept, and says so.
+    fn keep(&self, principal: Principal, call: CallRequest, keep: Keep) -> Answer {
+        let Keep { calls, client, time, told } = keep;
+        let kept = calls.place(&self.session, client, time)?;
+        // Whoever waits for it waits for long, and hears of all that happens.
+        let accepts = Accepts { events: true, json: true, waits: true };
+        let waits = WaitingClient { accepts, hears_waiting: true, key: None };
+        let (tasks, stages) = (&self.shared.tasks, Arc::clone(&self.shared.stages));
+        let running = RunningCall::start(tasks, stages, principal, call, waits);
+        let ends = [self.session.over().child_token(), self.shutdown.clone()];
+        let text = told(&kept);
+        attend(calls, tasks, kept, running, ends);
+        Ok(RawResult { text, held: None })
     }
 
     /// Holds as much again where arguments are large: what is sent on is a text of its own.

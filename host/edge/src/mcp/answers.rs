@@ -7,11 +7,12 @@ use footbridge_proto::rpc::{ErrorObject, raw};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{SESSION, clients::McpClient, refusals, request::McpCall, revision::Revision};
+use super::{SESSION, clients::McpClient, refusals, related, request::McpCall, revision::Revision};
 use crate::{
     dialect::{Encoder, Found},
     http::response::Pieces,
     json_rpc::{RpcAnswer, number},
+    wording::error_of,
 };
 use footbridge_calls::{
     call::Checked,
@@ -27,6 +28,8 @@ pub(super) enum Shape {
     Listed,
     /// Of a tool.
     Tool,
+    /// The same of a task, by its id.
+    Task(Arc<str>),
     /// A resource.
     Read,
     /// Any other.
@@ -95,7 +98,7 @@ impl McpEncoder {
             Shape::Listed | Shape::Read => {
                 &[("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", "\"private\"")]
             }
-            Shape::Initialized(_) | Shape::Tool | Shape::Plain => &[("resultType", "\"complete\"")],
+            Shape::Initialized(_) | Shape::Tool | Shape::Task(_) | Shape::Plain => &[("resultType", "\"complete\"")],
         };
         for (name, value) in wanted {
             if !has_member(text, name) {
@@ -108,7 +111,7 @@ impl McpEncoder {
 
     fn refused(&self, failure: &footbridge_calls::cause::Failure) -> Result<Box<RawValue>, ErrorObject> {
         match self.shape {
-            Shape::Tool => refusals::of_tool(failure),
+            Shape::Tool | Shape::Task(_) => refusals::of_tool(failure),
             _ => Err(refusals::of_other(failure, self.revision)),
         }
     }
@@ -149,7 +152,14 @@ pub(super) fn notification(method: &str, params: &str) -> Bytes {
 
 impl Encoder for McpEncoder {
     fn whole(&self, answer: Found) -> Response<Pieces> {
-        match answer.or_else(|failure| self.refused(&failure)) {
+        let answer = answer.or_else(|failure| self.refused(&failure));
+        let answer = match &self.shape {
+            Shape::Task(id) => {
+                answer.and_then(|text| related::to_task(&text, id).map_err(|failure| error_of(&failure)))
+            }
+            _ => answer,
+        };
+        match answer {
             Ok(text) => self.result(text),
             Err(error) => self.answer.error(StatusCode::OK, &error),
         }
@@ -177,8 +187,7 @@ impl Encoder for McpEncoder {
             }
             CallEvent::Log(_) => None,
             CallEvent::Approval(event) => {
-                let message = format!("Approval {}: {}. {}", event.id, event.state, event.summary);
-                self.progress(self.furthest + STEP, None, Some(&message))
+                self.progress(self.furthest + STEP, None, Some(&refusals::approval_in_words(event)))
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) async fn initialized(
     let (name, version) = implementation(endpoint);
     let mut result = json!({
         "protocolVersion": revision.as_str(),
-        "capabilities": capabilities(),
+        "capabilities": capabilities(revision),
         "serverInfo": {"name": "footbridge", "title": name, "version": version},
     });
     let text = instructions(endpoint, &within);
@@ -65,9 +65,13 @@ fn implementation(endpoint: &Endpoint) -> (String, &'static str) {
     (title, env!("CARGO_PKG_VERSION"))
 }
 
-fn capabilities() -> Value {
+fn capabilities(revision: Revision) -> Value {
     let changes = json!({"listChanged": true});
-    json!({"tools": changes, "resources": changes, "prompts": changes, "completions": {}, "logging": {}})
+    let mut all = json!({"tools": changes, "resources": changes, "prompts": changes, "completions": {}, "logging": {}});
+    if revision.has_tasks() {
+        all["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+    }
+    all
 }
 
 /// What a model should know of the endpoint: how it is, and what the servers say of themselves, each labelled as its own
@@ -177,7 +181,7 @@ fn discovered(endpoint: &Endpoint, revision: Revision, within: &[Visible]) -> Bo
     let (title, version) = implementation(endpoint);
     let mut result = json!({
         "supportedVersions": [revision.as_str()],
-        "capabilities": capabilities(),
+        "capabilities": capabilities(revision),
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "footbridge", "title": title, "version": version}},
     });
     let text = instructions(endpoint, within);

@@ -3,8 +3,8 @@
 //! `endpoint` is what a path names, `revision` which revision of MCP is spoken and what it demands of a request,
 //! `request` reads messages, `clients` knows who has initialized, `names` names tools of all servers as one, `route`
 //! finds the server that something is of, `listings` answers from the catalogue, `answers` writes what comes of a
-//! request, `refusals` says why nothing does, `changes` tells of listings that changed, and
-//! `search_mode` has the three tools.
+//! request, `refusals` says why nothing does, `changes` tells of listings that changed, `tasks` are calls that are asked
+//! for later, `related` says of which of them a result is, and `search_mode` has the three tools.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 //! Nothing that a client declares is asked of it: no sampling, no roots, no elicitation. Who is asked is the operator's
@@ -18,25 +18,28 @@ mod endpoint;
 mod listings;
 mod names;
 mod refusals;
+mod related;
 mod request;
 mod revision;
 mod route;
 mod search_mode;
+mod tasks;
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_proto::rpc::{ErrorCode, IncomingMessage, raw};
+use footbridge_proto::rpc::{ErrorCode, ErrorObject, IncomingMessage, raw};
 use http::{Method, Response, StatusCode, request::Parts};
 use serde_json::value::RawValue;
 
 use crate::{
-    dialect::{Action, Asked, CallKey, Dialect, ReadRequest},
+    dialect::{Action, Asked, CallAction, CallKey, Dialect, Keep, ReadRequest},
     http::{
         head,
         refusal::Refusal,
         response::{self, Pieces, empty},
     },
     json_rpc::{self, Envelope, RpcAnswer, envelope_error},
+    kept_calls::KeptCalls,
 };
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
@@ -51,6 +54,8 @@ const SESSION: &str = "mcp-session-id";
 /// MCP.
 pub(crate) struct Mcp {
     clients: Clients,
+    /// Calls that are tasks.
+    kept: KeptCalls,
     /// How long what is about all servers waits for those that are starting.
     list_wait: Duration,
 }
@@ -58,7 +63,7 @@ pub(crate) struct Mcp {
 impl Mcp {
     /// Nobody has initialized yet.
     pub(crate) fn new(list_wait: Duration) -> Self {
-        Self { clients: Clients::default(), list_wait }
+        Self { clients: Clients::default(), kept: KeptCalls::default(), list_wait }
     }
 
     fn post(&self, asked: Asked<'_>, endpoint: Endpoint) -> ReadRequest {
@@ -99,16 +104,39 @@ impl Mcp {
         };
         // A client without a handshake has no id, so that those of its requests may be somebody else's too.
         let key = client.revision.has_handshake().then(|| key(id));
-        match request::read(&method, &params, client.revision.has_handshake()) {
-            Ok(message) => {
-                if let Message::SetLevel(level) = &message {
-                    self.clients.set_level(asked.session, &client.id, *level);
-                }
-                let told = Told { endpoint, client, token: params.progress_token(), key, answer };
-                told.message(message, self.list_wait)
-            }
-            Err(error) => ReadRequest::Answered(answer.error(client.revision.status_of(&error), &error)),
+        let told = Told { endpoint, client, token: params.progress_token(), key, kept: None, answer };
+        self.request(asked, &method, &params, told)
+    }
+
+    /// A request of a client that is known.
+    fn request(&self, asked: Asked<'_>, method: &str, params: &Params<'_>, told: Told) -> ReadRequest {
+        let revision = told.client.revision;
+        let refused = |answer: &RpcAnswer, error: &ErrorObject| {
+            ReadRequest::Answered(answer.error(revision.status_of(error), error))
+        };
+        if let Some(message) = request::about_task(method, params).filter(|_| revision.has_tasks()) {
+            return match message {
+                Ok(message) => tasks::answer(&self.kept, asked, &told.client, message, told.answer),
+                Err(error) => refused(&told.answer, &error),
+            };
         }
+        let read = request::read(method, params, revision.has_handshake());
+        match read.and_then(|message| Ok((message, self.kept_of(&told.client, params)?))) {
+            Ok((message, kept)) => {
+                if let Message::SetLevel(level) = &message {
+                    self.clients.set_level(asked.session, &told.client.id, *level);
+                }
+                Told { kept, ..told }.message(message, self.list_wait)
+            }
+            Err(error) => refused(&told.answer, &error),
+        }
+    }
+
+    /// How a call of this client is kept, if it is to be a task.
+    fn kept_of(&self, client: &McpClient, params: &Params<'_>) -> Result<Option<Keep>, ErrorObject> {
+        let Some(task) = params.task.filter(|_| client.revision.has_tasks()) else { return Ok(None) };
+        let (calls, client, time) = (self.kept.clone(), Arc::clone(&client.id), tasks::time(task)?);
+        Ok(Some(Keep { calls, client, time, told: tasks::created }))
     }
 
     fn initialize(&self, asked: Asked<'_>, endpoint: Endpoint, params: &Params<'_>, answer: RpcAnswer) -> ReadRequest {
@@ -144,6 +172,7 @@ impl Mcp {
         let status = match self.client(asked) {
             Ok(client) => {
                 self.clients.remove(asked.session, &client.id);
+                self.kept.forget(asked.session, &client.id);
                 return ReadRequest::Answered(empty(StatusCode::NO_CONTENT));
             }
             Err(status) => status,
@@ -160,13 +189,15 @@ struct Told {
     token: Option<Box<RawValue>>,
     /// What a call is ended by.
     key: Option<CallKey>,
+    /// How a call is kept, where it is to be a task.
+    kept: Option<Keep>,
     answer: RpcAnswer,
 }
 
 impl Told {
     /// What is done for a request.
     fn message(self, message: Message, wait: Duration) -> ReadRequest {
-        let Self { endpoint, client, token, key, answer } = self;
+        let Self { endpoint, client, token, key, kept, answer } = self;
         match message {
             Message::Ping | Message::SetLevel(_) => {
                 let encoder = McpEncoder::new(answer, &client, Shape::Plain);
@@ -190,7 +221,10 @@ impl Told {
                 match search_mode::read(&name, arguments.as_deref(), endpoint.clone(), wait) {
                     Ok(Searched::Call(call)) => {
                         let endpoint = Endpoint { search: false, ..endpoint };
-                        Self { endpoint, client, token, key, answer }.message(Message::Call(call), wait)
+                        Self { endpoint, client, token, key, kept, answer }.message(Message::Call(call), wait)
+                    }
+                    Ok(Searched::LookUp(_)) if kept.is_some() => {
+                        ReadRequest::Answered(answer.error(StatusCode::OK, &tasks::not_one(&name)))
                     }
                     Ok(Searched::LookUp(look_up)) => {
                         let encoder = McpEncoder::new(answer, &client, Shape::Tool);
@@ -200,8 +234,11 @@ impl Told {
                 }
             }
             Message::Call(call) => {
-                let encoder = McpEncoder::new(answer, &client, Shape::of(&call));
-                let action = Action::Call(route::call(endpoint, call, wait, (key, token.is_some())));
+                let kept = kept.filter(|_| matches!(call, McpCall::Tool { .. }));
+                let shape = if kept.is_some() { Shape::Plain } else { Shape::of(&call) };
+                let encoder = McpEncoder::new(answer, &client, shape);
+                let called = route::call(endpoint, call, wait, (key, token.is_some()));
+                let action = Action::Call(CallAction { kept, ..called });
                 ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token)) }
             }
         }

@@ -6,7 +6,10 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::revision::Revision;
 use crate::{http::refusal::Refusal, wording::error_of};
-use footbridge_calls::cause::{Cause, Failure};
+use footbridge_calls::{
+    cause::{Cause, Failure},
+    events::ApprovalEvent,
+};
 
 /// A resource that is not there, in the revisions before 2026-07-28.
 const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -43,7 +46,7 @@ pub(super) fn of_other(failure: &Failure, revision: Revision) -> ErrorObject {
 }
 
 /// The same words as everywhere, but for what is done next where there is no `tool-cli`.
-fn error_for_models(failure: &Failure) -> ErrorObject {
+pub(super) fn error_for_models(failure: &Failure) -> ErrorObject {
     let mut error = error_of(failure);
     if let (Cause::ApprovalRequired { until, grant_time }, Some(approval)) = (&*failure.cause, &failure.approval) {
         error.message = format!(
@@ -52,6 +55,11 @@ fn error_for_models(failure: &Failure) -> ErrorObject {
         );
     }
     error
+}
+
+/// What became of asking a person, in words.
+pub(super) fn approval_in_words(event: &ApprovalEvent) -> String {
+    format!("Approval {}: {}. {}", event.id, event.state, event.summary)
 }
 
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.

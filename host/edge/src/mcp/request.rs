@@ -24,6 +24,15 @@ pub(super) enum Message {
     Call(McpCall),
 }
 
+/// What is asked about calls that are tasks, by their ids.
+#[derive(Debug)]
+pub(super) enum TaskMessage {
+    Get(String),
+    Result(String),
+    Cancel(String),
+    List,
+}
+
 /// What is answered without asking a server.
 #[derive(Debug)]
 pub(super) enum Listing {
@@ -66,6 +75,11 @@ pub(super) enum McpCall {
 pub(super) struct Params<'a> {
     #[serde(borrow, default)]
     pub(super) name: Option<&'a RawValue>,
+    /// What a call wants to be a task by.
+    #[serde(borrow, default)]
+    pub(super) task: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "taskId")]
+    task_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -192,6 +206,18 @@ pub(super) fn read(method: &str, params: &Params<'_>, has_handshake: bool) -> Re
         other => return listed(other, params).map(Message::List),
     };
     Ok(Message::Call(call))
+}
+
+/// Reads what is asked about tasks; none where it is something else.
+pub(super) fn about_task(method: &str, params: &Params<'_>) -> Option<Result<TaskMessage, ErrorObject>> {
+    let message = match method {
+        "tasks/get" => TaskMessage::Get,
+        "tasks/result" => TaskMessage::Result,
+        "tasks/cancel" => TaskMessage::Cancel,
+        "tasks/list" => return Some(Ok(TaskMessage::List)),
+        _ => return None,
+    };
+    Some(required("taskId", params.task_id).map(message))
 }
 
 fn listed(method: &str, params: &Params<'_>) -> Result<Listing, ErrorObject> {

@@ -58,6 +58,11 @@ impl Revision {
         self != Self::July2026
     }
 
+    /// Whether calls can be tasks. What the revision without a handshake has of them is an extension.
+    pub(super) fn has_tasks(self) -> bool {
+        self == Self::November2025
+    }
+
     /// The status of HTTP that goes with an error.
     pub(super) fn status_of(self, error: &ErrorObject) -> StatusCode {
         if self.has_handshake() || error.code != METHOD_NOT_FOUND { StatusCode::OK } else { StatusCode::NOT_FOUND }

@@ -38,7 +38,7 @@ pub(super) fn call(
             })),
         },
     };
-    CallAction { call, key, hears_waiting }
+    CallAction { call, key, hears_waiting, kept: None }
 }
 
 fn of_server(server: String, call: McpCall) -> CallRequest {

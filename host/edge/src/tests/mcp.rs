@@ -301,3 +301,117 @@ async fn three_tools_find_describe_and_call_all_others() {
     }
     world.end().await;
 }
+
+/// What a client of the revision that has tasks is answered; it goes on with the same id.
+async fn with_tasks(world: &World) -> Speaker<'_> {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t"}});
+    let answer = world.answer("POST /mcp", BOTH, &request("initialize", &params)).await;
+    let (head, body) = parts(&answer);
+    let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+    assert_eq!(body["result"]["capabilities"]["tasks"], tasks, "{answer}");
+    let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let headers = format!("\r\nMcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25");
+    Speaker { world, path: "/mcp", headers }
+}
+
+fn as_task(name: &str, task: Value) -> Value {
+    json!({"name": name, "arguments": {"n": 21}, "task": task})
+}
+
+#[tokio::test]
+async fn a_call_can_be_a_task_that_its_client_asks_for_later() {
+    let world = World::start();
+    let speaker = with_tasks(&world).await;
+    let created = speaker.asks("tools/call", as_task("maths__double", json!({"ttl": 60_000}))).await;
+    let task = &created["result"]["task"];
+    assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60_000)), "{created}");
+    let id = task["taskId"].as_str().unwrap();
+    let result = speaker.asks("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(result["result"]["structuredContent"], json!({"twice": 42}), "{result}");
+    assert_eq!(result["result"]["_meta"], json!({"io.modelcontextprotocol/related-task": {"taskId": id}}));
+    let now = speaker.asks("tasks/get", json!({"taskId": id})).await;
+    assert_eq!((&now["result"]["status"], &now["result"]["taskId"]), (&json!("completed"), &json!(id)), "{now}");
+    let refused = speaker.asks("tools/call", as_task("maths__none", json!({}))).await;
+    let id = refused["result"]["task"]["taskId"].as_str().unwrap();
+    let result = speaker.asks("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(result["error"]["data"]["reason"], "unknown_tool", "{result}");
+    let all = speaker.asks("tasks/list", json!({})).await;
+    let states: Vec<&Value> = all["result"]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
+    assert_eq!(states, ["completed", "failed"]);
+    for task in [json!(5), json!({"ttl": "long"})] {
+        let refused = speaker.asks("tools/call", as_task("maths__double", task)).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    // The older revision knows no tasks.
+    let older = Speaker::initialized(&world, "/mcp").await;
+    assert_eq!(older.asks("tasks/list", json!({})).await["error"]["code"], -32601);
+    let plain = older.asks("tools/call", as_task("maths__double", json!({}))).await;
+    assert_eq!(plain["result"]["structuredContent"], json!({"twice": 42}), "{plain}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_task_is_its_client_s_alone_and_ends_when_that_says_so_or_leaves_or_its_time_is_over() {
+    let mut world = World::start();
+    let mut cancelled = std::mem::replace(&mut world.cancelled, mpsc::channel(1).1);
+    let (speaker, other) = (with_tasks(&world).await, with_tasks(&world).await);
+    let started = async |task: Value| {
+        let created = speaker.asks("tools/call", as_task("maths__forever", task)).await;
+        let id = created["result"]["task"]["taskId"].as_str().unwrap().to_owned();
+        // Its tool runs once it has told how far it is.
+        let runs = async {
+            while speaker.asks("tasks/get", json!({"taskId": id})).await["result"]["statusMessage"] != "1" {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(LONG, runs).await.unwrap();
+        id
+    };
+    let id = started(json!({})).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = other.asks(method, json!({"taskId": id})).await;
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+    }
+    assert_eq!(other.asks("tasks/list", json!({})).await["result"]["tasks"], json!([]));
+    let ended = speaker.asks("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(ended["result"]["status"], "cancelled", "{ended}");
+    assert_eq!(timeout(LONG, cancelled.recv()).await.unwrap(), Some(()));
+    let result = speaker.asks("tasks/result", json!({"taskId": id})).await;
+    assert!(result["result"]["content"].is_array(), "{result}");
+    let again = speaker.asks("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(again["error"]["code"], -32602, "{again}");
+
+    let short = started(json!({"ttl": 3_000})).await;
+    assert_eq!(timeout(LONG, cancelled.recv()).await.unwrap(), Some(()), "its time is over");
+    let forgotten = async {
+        while speaker.asks("tasks/get", json!({"taskId": short})).await["result"].is_object() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, forgotten).await.unwrap();
+
+    started(json!({})).await;
+    let told = world.answer("DELETE /mcp", &format!("{BOTH}{}", speaker.headers), "").await;
+    assert!(told.starts_with("HTTP/1.1 204 "), "{told}");
+    assert_eq!(timeout(LONG, cancelled.recv()).await.unwrap(), Some(()), "its client left");
+    drop((speaker, other));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn only_so_many_tasks_of_a_session_are_kept() {
+    let world = World::start();
+    let speaker = with_tasks(&world).await;
+    let mut first = None;
+    for _ in 0..33 {
+        let created = speaker.asks("tools/call", as_task("maths__double", json!({}))).await;
+        let id = created["result"]["task"]["taskId"].as_str().unwrap().to_owned();
+        assert!(speaker.asks("tasks/result", json!({"taskId": id})).await["result"].is_object());
+        first.get_or_insert(id);
+    }
+    let all = speaker.asks("tasks/list", json!({})).await;
+    assert_eq!(all["result"]["tasks"].as_array().unwrap().len(), 32);
+    let gone = speaker.asks("tasks/get", json!({"taskId": first})).await;
+    assert_eq!(gone["error"]["code"], -32602, "{gone}");
+    world.end().await;
+}

@@ -299,6 +299,38 @@ fn what_a_server_says_of_itself_is_pinned_and_whoever_listens_hears_of_each_chan
 }
 
 #[test]
+fn no_server_takes_the_place_of_another_s_resource() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |name: &str, uris: &str| {
+        let path = folder.path().join(name).display().to_string();
+        std::fs::write(&path, uris).unwrap();
+        path
+    };
+    let (of_o, of_r) = (list("o", "r3+ui://w\nui://w\n"), list("r", "ui://w\n"));
+    let mode = "resources-of-a-file";
+    let servers = Servers::none().misbehaving("o", &[mode, &of_o]).misbehaving("r3", &[mode, &of_r]);
+    let daemon = Host::open_with(&servers).serves();
+    let guest = daemon.opens("reads", &["--policy", "open"]);
+    let mut client = StdioClient::start(&guest, &[]);
+    client.begins();
+    let listed = client.asks(2, "resources/list", json!({}))["result"]["resources"].clone();
+    let uris: Vec<String> =
+        listed.as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(uris, ["o+r3+ui://w", "o+ui://w", "r3+ui://w"]);
+    for (id, uri) in (3..).zip(&uris) {
+        assert!(client.asks(id, "resources/read", json!({ "uri": uri }))["result"].is_object(), "{uri}");
+    }
+    client.ends();
+    let record = daemon.host.record();
+    let read: Vec<(&str, &str)> = record
+        .iter()
+        .filter(|line| line["type"] == "intent")
+        .map(|line| (line["server"].as_str().unwrap(), line["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(read, [("o", "r3+ui://w"), ("o", "ui://w"), ("r3", "ui://w")]);
+}
+
+#[test]
 fn two_servers_with_one_address_of_a_resource_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("uris").display().to_string();

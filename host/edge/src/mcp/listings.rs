@@ -13,7 +13,7 @@ use super::{
     names,
     request::{ListedKind, Listing},
     revision::Revision,
-    route::qualified,
+    route::{looks_qualified, qualified},
     search_mode,
 };
 use crate::{dialect::Found, wording::error_of};
@@ -246,8 +246,8 @@ fn entries(page: &mut Page, kind: ListedKind, endpoint: &Endpoint, within: &[Vis
         let (server, entries) = (visible.server(), visible.entries());
         let name = |name: &str| if joined { names::joined(server, name) } else { name.to_owned() };
         let add_uri = |page: &mut Page, uri: &str, raw: &RawValue| {
-            let is_shared = shared.get(uri).is_some_and(|count| *count > 1);
-            let shown = is_shared.then(|| qualified(server.as_str(), uri));
+            let is_clear = shared.get(uri).is_none_or(|count| *count == 1) && !looks_qualified(within, uri);
+            let shown = (joined && !is_clear).then(|| qualified(server.as_str(), uri));
             page.add(server.as_str(), uri, |text| push_renamed(text, raw, shown.as_deref()));
         };
         match kind {

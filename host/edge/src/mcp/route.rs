@@ -133,44 +133,67 @@ pub(super) fn qualified(server: &str, uri: &str) -> String {
     format!("{server}{OF}{uri}")
 }
 
-/// The server that a URI names in front.
-fn named<'a>(within: &[Visible], uri: &'a str) -> Option<(String, &'a str)> {
-    within.iter().find_map(|visible| {
-        let server = visible.server().as_str();
-        let rest = uri.strip_prefix(server)?.strip_prefix(OF)?;
-        Some((server.to_owned(), rest))
-    })
+/// Whether a URI begins as one does that says whose it is, so that it could be taken for another's.
+pub(super) fn looks_qualified(within: &[Visible], uri: &str) -> bool {
+    within.iter().any(|visible| rest_of(visible, uri).is_some())
 }
 
+/// What a URI is of this server, where it names that in front.
+fn rest_of<'a>(visible: &Visible, uri: &'a str) -> Option<&'a str> {
+    uri.strip_prefix(visible.server().as_str())?.strip_prefix(OF)
+}
+
+/// The servers that a URI may name in front, and what it is of them; the longest name first.
+fn named<'a>(within: &'a [Visible], uri: &'a str) -> impl Iterator<Item = (&'a Visible, &'a str)> {
+    let mut named: Vec<_> = within.iter().filter_map(|visible| Some((visible, rest_of(visible, uri)?))).collect();
+    named.sort_by_key(|(_, rest)| rest.len());
+    named.into_iter()
+}
+
+fn origin((visible, name): (&Visible, &str)) -> Origin {
+    (visible.server().to_string(), name.to_owned())
+}
+
+/// How much of a URI is the beginning of a template of this server; none where it begins like none of them.
+fn fits(visible: &Visible, uri: &str) -> Option<usize> {
+    let starts = visible.entries().templates().map(|(template, _)| template.split('{').next().unwrap_or_default());
+    starts.filter(|start| uri.starts_with(start)).map(str::len).max()
+}
+
+/// The server of a resource. What names one in front is that one's, if it has it, whatever others list: no server can put
+/// a resource of its own in the place of another's.
 fn resource(within: &[Visible], uri: &str) -> Option<Origin> {
-    let of = |visible: &Visible| (visible.server().to_string(), uri.to_owned());
+    let has = |(visible, rest): &(&Visible, &str)| visible.entries().has_resource(rest);
+    let fitting = |(visible, rest): &(&Visible, &str)| fits(visible, rest).is_some();
+    if let Some(found) = named(within, uri).find(has).or_else(|| named(within, uri).find(fitting)) {
+        return Some(origin(found));
+    }
     if let Some(visible) = within.iter().find(|visible| visible.entries().has_resource(uri)) {
-        return Some(of(visible));
+        return Some(origin((visible, uri)));
     }
-    if let Some((server, rest)) = named(within, uri) {
-        return Some((server, rest.to_owned()));
+    if let Some(found) = named(within, uri).next() {
+        return Some(origin(found));
     }
-    let fits = within.iter().filter_map(|visible| {
-        let starts = visible.entries().templates().map(|(template, _)| template.split('{').next().unwrap_or_default());
-        Some((starts.filter(|start| uri.starts_with(start)).map(str::len).max()?, visible))
-    });
+    let fitting = within.iter().filter_map(|visible| Some((fits(visible, uri)?, visible)));
     // Of several that fit equally well the first by name.
-    if let Some((_, visible)) = fits.rev().max_by_key(|(length, _)| *length) {
-        return Some(of(visible));
+    if let Some((_, visible)) = fitting.rev().max_by_key(|(length, _)| *length) {
+        return Some(origin((visible, uri)));
     }
     let mut with_resources = within.iter().filter(|visible| {
         let entries = visible.entries();
         entries.resources().len() + entries.templates().len() > 0
     });
     match (with_resources.next(), with_resources.next()) {
-        (Some(only), None) => Some(of(only)),
+        (Some(only), None) => Some(origin((only, uri))),
         _ => None,
     }
 }
 
+/// The server of a template, which is found as a resource is.
 fn template(within: &[Visible], uri: &str) -> Option<Origin> {
-    if let Some(visible) = within.iter().find(|visible| visible.entries().has_template(uri)) {
-        return Some((visible.server().to_string(), uri.to_owned()));
+    if let Some(found) = named(within, uri).find(|(visible, rest)| visible.entries().has_template(rest)) {
+        return Some(origin(found));
     }
-    named(within, uri).map(|(server, rest)| (server, rest.to_owned()))
+    let listed = within.iter().find(|visible| visible.entries().has_template(uri)).map(|visible| (visible, uri));
+    listed.or_else(|| named(within, uri).next()).map(origin)
 }

@@ -7,7 +7,14 @@ use footbridge_proto::rpc::{ErrorObject, raw};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{SESSION, clients::McpClient, refusals, related, request::McpCall, revision::Revision};
+use super::{
+    SESSION,
+    clients::McpClient,
+    refusals::{self, Sought},
+    related,
+    request::McpCall,
+    revision::Revision,
+};
 use crate::{
     dialect::{Encoder, Found},
     http::response::Pieces,
@@ -52,6 +59,8 @@ pub(super) struct McpEncoder {
     answer: RpcAnswer,
     revision: Revision,
     shape: Shape,
+    /// What its call names.
+    sought: Option<Sought>,
     /// What progress is told by, if it is.
     token: Option<Box<RawValue>>,
     level: Option<LogLevel>,
@@ -68,7 +77,12 @@ const STEP: f64 = 1.0 / 1024.0;
 impl McpEncoder {
     /// For a request of this client.
     pub(super) fn new(answer: RpcAnswer, client: &McpClient, shape: Shape) -> Self {
-        Self { answer, revision: client.revision, shape, token: None, level: client.level, furthest: 0.0 }
+        Self { answer, revision: client.revision, shape, sought: None, token: None, level: client.level, furthest: 0.0 }
+    }
+
+    /// The same, of a call that names this.
+    pub(super) fn of_call(self, sought: Sought) -> Self {
+        Self { sought: Some(sought), ..self }
     }
 
     /// The same, which tells progress by this token.
@@ -111,8 +125,8 @@ impl McpEncoder {
 
     fn refused(&self, failure: &footbridge_calls::cause::Failure) -> Result<Box<RawValue>, ErrorObject> {
         match self.shape {
-            Shape::Tool | Shape::Task(_) => refusals::of_tool(failure),
-            _ => Err(refusals::of_other(failure, self.revision)),
+            Shape::Tool | Shape::Task(_) => refusals::of_tool(failure, self.sought.as_ref()),
+            _ => Err(refusals::of_other(failure, self.sought.as_ref(), self.revision)),
         }
     }
 

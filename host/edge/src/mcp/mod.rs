@@ -44,6 +44,7 @@ use crate::{
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
 use endpoint::Endpoint;
+use refusals::Sought;
 use request::{McpCall, Message, Params, Wanted};
 use revision::{BadHead, Revision};
 use search_mode::Searched;
@@ -236,7 +237,7 @@ impl Told {
             Message::Call(call) => {
                 let kept = kept.filter(|_| matches!(call, McpCall::Tool { .. }));
                 let shape = if kept.is_some() { Shape::Plain } else { Shape::of(&call) };
-                let encoder = McpEncoder::new(answer, &client, shape);
+                let encoder = McpEncoder::new(answer, &client, shape).of_call(Sought::by(&call));
                 let called = route::call(endpoint, call, wait, (key, token.is_some()));
                 let action = Action::Call(CallAction { kept, ..called });
                 ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token)) }

@@ -115,8 +115,25 @@ async fn a_refused_call_is_a_result_that_says_so_and_an_unknown_name_an_error() 
             (Some(-32602), &json!(reason))
         );
     }
-    let unknown = speaker.asks("resources/read", json!({"uri": "a:b"})).await;
-    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let new = Speaker::stateless(&world, "/mcp");
+    for (speaker, code) in [(&speaker, -32002), (&new, -32602)] {
+        let error = speaker.asks("resources/read", json!({"uri": "a:b"})).await["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["uri"]), (&json!(code), &json!("a:b")), "{error}");
+        assert_eq!(error["message"], "Resource \"a:b\" not found on any server");
+        assert_eq!(
+            (&error["data"]["reason"], error["data"]["auditId"].is_string()),
+            (&json!("unknown_resource"), true)
+        );
+        let about = json!({"type": "ref/resource", "uri": "a:{b}"});
+        let params = json!({"ref": about, "argument": {"name": "b", "value": ""}});
+        let error = speaker.asks("completion/complete", params).await["error"].clone();
+        assert_eq!(error["message"], "Resource template \"a:{b}\" not found on any server", "{error}");
+        assert_eq!(error["code"], -32602);
+        let error = speaker.asks("tools/call", json!({"name": "x_0123456789ab"})).await["error"].clone();
+        assert_eq!(error["message"], "Tool \"x_0123456789ab\" not found on any server", "{error}");
+        let error = speaker.asks("prompts/get", json!({"name": "x_0123456789ab"})).await["error"].clone();
+        assert_eq!(error["message"], "Prompt \"x_0123456789ab\" not found on any server", "{error}");
+    }
     let other = world.answer("POST /mcp/no", BOTH, &request("initialize", &json!({}))).await;
     assert_eq!(parts(&other).1["error"]["data"]["reason"], "unknown_server");
     world.end().await;

@@ -157,8 +157,13 @@ impl Bench {
 
 async fn call(stages: &Stages, principal: &Principal, n: usize) -> Result<(), Failure> {
     let arguments = Some(RawValue::from_string(format!("{{\"n\":{n}}}"))?);
-    let request =
-        CallRequest { server: "maths".to_owned(), target: Target::Tool("double".to_owned()), arguments, held: None };
+    let request = CallRequest {
+        server: "maths".to_owned(),
+        target: Target::Tool("double".to_owned()),
+        arguments,
+        meta: None,
+        held: None,
+    };
     let reply = stages
         .call(principal.clone(), request, &footbridge_calls::watcher::Watcher::silent(), &CancellationToken::new())
         .await;

@@ -299,6 +299,31 @@ fn what_a_server_says_of_itself_is_pinned_and_whoever_listens_hears_of_each_chan
 }
 
 #[test]
+fn what_a_client_says_of_its_call_goes_to_the_server_and_its_digest_into_the_record() {
+    let daemon = Host::open_with(&Servers::none().misbehaving("x", &["tells-meta"])).serves();
+    let guest = daemon.opens("traces", &["--policy", "open"]);
+    let meta = json!({"traceparent": "00-1-2-01", "footbridge/x": 1, "progressToken": "mine"});
+    let gets = |told: &Value| {
+        let got = &told["result"]["structuredContent"];
+        assert_eq!((&got["traceparent"], got.get("footbridge/x")), (&json!("00-1-2-01"), None), "{told}");
+        assert_ne!(got["progressToken"], "mine", "{told}");
+    };
+    let mut client = StdioClient::start(&guest, &[]);
+    client.begins();
+    gets(&client.asks(2, "tools/call", json!({"name": "x__echo", "_meta": meta})));
+    client.ends();
+    gets(&guest.asks("callTool", json!({"server": "x", "tool": "echo", "_meta": meta})));
+    let large = json!({"traceparent": "0".repeat(10_000)});
+    let refused = guest.asks("callTool", json!({"server": "x", "tool": "echo", "_meta": large}));
+    assert_eq!(refused["error"]["data"]["reason"], "bad_request", "{refused}");
+    let record = daemon.host.record();
+    let digested: Vec<&Value> =
+        record.iter().filter(|line| line["type"] == "intent").map(|line| &line["meta"]).collect();
+    assert_eq!(digested.len(), 2);
+    assert!(digested.iter().all(|meta| meta["bytes"] == r#"{"traceparent":"00-1-2-01"}"#.len()), "{digested:?}");
+}
+
+#[test]
 fn no_server_takes_the_place_of_another_s_resource() {
     let folder = tempfile::tempdir().unwrap();
     let list = |name: &str, uris: &str| {

@@ -18,7 +18,11 @@ use crate::{
     session::{OverLimit, Spending},
 };
 use footbridge_audit::OutcomeRecord;
-use footbridge_core::{digest::digest_text, names::ServerName, random::random_text};
+use footbridge_core::{
+    digest::{Digest, digest_text},
+    names::ServerName,
+    random::random_text,
+};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
 #[derive(Debug)]
@@ -84,6 +88,10 @@ impl Audit {
             id: id.clone(),
             called: self.called(call),
             arguments: self.arguments(call).await,
+            meta: call.meta().map(|meta| {
+                let text = meta.text().get();
+                Arguments { digest: digest_text(Digest::of(text)), bytes: text.len(), redacted: None }
+            }),
             length: match call.request() {
                 OutgoingRequest::Service(call) => call.length(),
                 _ => None,
@@ -111,9 +119,12 @@ impl Audit {
         let principal = call.principal().clone();
         let limits = Arc::clone(principal.session().limits());
         let spending = spending(&call);
-        let (server, request) = call.into_request();
+        let (server, request, meta) = call.into_request();
         let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
-        Ok(Admitted { outgoing: Outgoing::new(server, request, limits).with_spending(spending), receipt })
+        Ok(Admitted {
+            outgoing: Outgoing::new(server, request, limits).with_meta(meta).with_spending(spending),
+            receipt,
+        })
     }
 
     /// Records a call that could not be resolved, and gives its refusal.
@@ -199,7 +210,7 @@ fn spending(call: &ResolvedCall) -> Option<Spending> {
 
 /// Takes back what was counted for a call that is not made.
 fn give_back(call: &ResolvedCall) {
-    let (_, bytes) = call.arguments();
+    let bytes = call.leaving_bytes();
     call.principal().session().arguments().give_back(bytes);
     if let Some(spending) = spending(call) {
         spending.give_back_request();
@@ -210,7 +221,7 @@ fn give_back(call: &ResolvedCall) {
 fn spend_arguments(verdict: &Verdict) -> Result<(), BudgetOf> {
     let (session, settings) = (verdict.call().principal().session(), verdict.policy().settings());
     is_covered(verdict)?;
-    let (_, bytes) = verdict.call().arguments();
+    let bytes = verdict.call().leaving_bytes();
     session.arguments().spend(bytes, settings.argument_bytes).map_err(|_| BudgetOf::Arguments)?;
     spending(verdict.call()).map_or(Ok(()), |spending| spending.request())
 }

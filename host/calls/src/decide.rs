@@ -70,7 +70,7 @@ pub(crate) fn is_covered(verdict: &Verdict) -> Result<(), BudgetOf> {
     if let OutgoingRequest::Service(request) = call.request() {
         session.spending(call.server()).covers_request(request.length())?;
     }
-    let (_, bytes) = verdict.call().arguments();
+    let bytes = call.leaving_bytes();
     if session.arguments().leaves(bytes, settings.argument_bytes) { Ok(()) } else { Err(BudgetOf::Arguments) }
 }
 

@@ -19,6 +19,7 @@ mod close;
 pub mod decide;
 pub mod events;
 pub mod low_threads;
+pub mod meta;
 pub mod operator;
 pub mod pause;
 pub mod pins;

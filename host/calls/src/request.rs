@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use crate::service_call::{ServiceCall, ServiceRequest};
+use crate::{
+    meta::CallMeta,
+    service_call::{ServiceCall, ServiceRequest},
+};
 use footbridge_core::{budget::Held, catalogue::Tool, digest::Digest, gate::Subject};
 use serde_json::value::RawValue;
 
@@ -17,6 +20,8 @@ pub struct CallRequest {
     pub target: Target,
     /// The arguments as they were written; checked JSON.
     pub arguments: Option<Box<RawValue>>,
+    /// What goes to the server besides.
+    pub meta: Option<CallMeta>,
     /// Their part of the budget.
     pub held: Option<Held>,
 }

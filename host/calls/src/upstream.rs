@@ -132,7 +132,7 @@ impl Upstream {
         let limits = outgoing.limits();
         let pause = outgoing.elicitor().map(|elicitor| elicitor.pause().clone()).unwrap_or_default();
         // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
-        let redactor = self.guard.redactor.sparing(outgoing.request().texts());
+        let redactor = self.guard.redactor.sparing(outgoing.texts());
         let events = Events::new(watcher, &redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();

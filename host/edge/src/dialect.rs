@@ -19,6 +19,7 @@ use footbridge_calls::{
     call::{Checked, Stages},
     cause::Failure,
     events::CallEvent,
+    meta::CallMeta,
     provider::RawResult,
     request::CallRequest,
     session::Session,
@@ -89,6 +90,8 @@ pub(crate) enum Action {
 /// A call, and what its dialect knows of it.
 pub(crate) struct CallAction {
     pub(crate) call: CallOf,
+    /// What goes to the server besides, where that is said apart from the call.
+    pub(crate) meta: Option<CallMeta>,
     /// What another request ends it by.
     pub(crate) key: Option<CallKey>,
     /// Whether its client hears that it waits for a person, where it takes events at all.
@@ -118,7 +121,7 @@ pub(crate) enum CallOf {
 impl CallAction {
     /// A call that ends with its client alone.
     pub(crate) fn of(call: CallRequest) -> Self {
-        Self { call: CallOf::Known(call), key: None, hears_waiting: true, kept: None }
+        Self { call: CallOf::Known(call), meta: None, key: None, hears_waiting: true, kept: None }
     }
 }
 

@@ -242,7 +242,7 @@ impl Requests {
     async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {
         let stages = Arc::clone(&self.shared.stages);
         let answer = match action {
-            Action::Call(CallAction { call, key, hears_waiting, kept }) => {
+            Action::Call(CallAction { call, meta, key, hears_waiting, kept }) => {
                 let call = match call {
                     CallOf::Known(call) => call,
                     CallOf::Sought(find) => find(Arc::clone(&stages), principal.clone()).await,
@@ -251,7 +251,7 @@ impl Requests {
                     Ok(held) => held,
                     Err(busy) => return live::whole(&*client.encoder, Err(busy.into())),
                 };
-                let call = CallRequest { held: Some(held), ..call };
+                let call = CallRequest { held: Some(held), meta: meta.or(call.meta), ..call };
                 if let Some(keep) = kept {
                     return live::whole(&*client.encoder, self.keep(principal, call, keep));
                 }

@@ -36,7 +36,8 @@ pub(super) async fn carry_out(
         return Outcome::not_offered(&live.name);
     }
     // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
-    let redactor = live.interceptor.redactor().sparing(outgoing.request().texts());
+    let redactor = live.interceptor.redactor().sparing(outgoing.texts());
+    let meta = outgoing.meta().cloned();
     let mut request = outgoing.into_parts().1;
     let is_task = matches!(request, OutgoingRequest::CallTool { as_task: true, .. }) && live.interceptor.tasks().calls;
     // Where nobody can be asked, a server of this kind was told so.
@@ -47,7 +48,7 @@ pub(super) async fn carry_out(
             let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
             return Outcome::NotSent(NotSent::Unavailable(why));
         };
-        let beside = Beside { arguments, task: is_task.then_some(times.total) };
+        let beside = Beside { arguments, meta: meta.clone(), task: is_task.then_some(times.total) };
         let pending = PendingRequest::of_call(events.clone(), beside, elicitor.clone(), Some(redactor.clone()));
         let since = Instant::now();
         let ended = ask_call(live, wire, pending, Times { total: left, ..times }, cancel).await;

@@ -381,7 +381,7 @@ impl Waiting {
         self.forgotten.iter().any(|forgotten| forgotten.token == Some(token))
     }
 
-    /// The same of one that is answered. Of one that may be a task now it is still known by what progress is told.
+    /// As [`Self::remove`], of one that is answered. Of one that may be a task now it is still known by what progress is told.
     fn answered(&mut self, id: i64) -> Option<Request> {
         let request = self.remove(id)?;
         if let Some(pending) = request.pending.as_ref().filter(|pending| pending.may_be_task()) {

@@ -8,12 +8,16 @@ use footbridge_proto::{
 };
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde::{Deserialize, Serialize};
-use serde_json::{json, value::RawValue};
+use serde_json::{
+    json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     header_params,
     pending_request::{Beside, PendingRequest},
 };
+use footbridge_calls::meta::CallMeta;
 use footbridge_core::catalogue::PROMOTED;
 
 /// Largest message that is read into the library's own types (handshake, subscriptions): those take 35 times the text.
@@ -44,17 +48,27 @@ impl Progress {
 /// library has a placeholder for them; and so does what the library does not know of.
 pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_string(message)?;
-    let Some(Beside { arguments, task }) = pending(message).and_then(|pending| pending.take_beside()) else {
+    let Some(Beside { arguments, meta, task }) = pending(message).and_then(|pending| pending.take_beside()) else {
         return Ok(text.into_bytes());
     };
     let call: IncomingMessage<'_> = serde_json::from_str(&text)?;
     let mut params: BTreeMap<&str, &RawValue> =
         call.params.map_or(Ok(BTreeMap::new()), |raw| serde_json::from_str(raw.get()))?;
     let task = task.map(|time| raw(&json!({"ttl": u64::try_from(time.as_millis()).unwrap_or(u64::MAX)})));
-    for (name, value) in [("arguments", &arguments), ("task", &task)] {
+    let meta = meta.map(|meta| merged(&meta, params.get("_meta").copied())).transpose()?;
+    for (name, value) in [("arguments", &arguments), ("task", &task), ("_meta", &meta)] {
         params.extend(value.as_deref().map(|value| (name, value)));
     }
     serde_json::to_vec(&Request::new(call.id, call.method.as_deref().unwrap_or_default(), params))
+}
+
+/// What a guest says of its call, and what we do, which is what counts where both say something.
+fn merged(guest: &CallMeta, ours: Option<&RawValue>) -> serde_json::Result<Box<RawValue>> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(guest.text().get())?;
+    if let Some(ours) = ours {
+        members.extend(serde_json::from_str::<BTreeMap<String, &RawValue>>(ours.get())?);
+    }
+    to_raw_value(&members)
 }
 
 /// The pending form of a request of ours.
@@ -129,17 +143,21 @@ mod tests {
     #[test]
     fn arguments_leave_as_the_text_that_was_recorded() {
         use footbridge_calls::events::Events;
-        use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
+        use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, GetMeta as _};
 
         let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
         let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
         let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let beside = Beside { arguments: Some(raw(text)), task: None };
+        let meta = CallMeta::of(Some(&raw(r#"{"traceparent":"00-1","x":1.50}"#))).unwrap();
+        let beside = Beside { arguments: Some(raw(text)), meta, task: Some(std::time::Duration::from_secs(60)) };
         call.extensions_mut().insert(PendingRequest::of_call(Events::default(), beside, None, None));
+        call.get_meta_mut().set_progress_token(rmcp::model::ProgressToken(rmcp::model::NumberOrString::Number(3)));
         let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));
         let left = String::from_utf8(written(&message).unwrap()).unwrap();
         assert!(left.contains(&format!(r#""arguments":{text}"#)) && left.contains(r#""id":7"#), "{left}");
         assert_eq!(left.matches("arguments").count(), 1);
+        assert!(left.contains(r#""_meta":{"progressToken":3,"traceparent":"00-1","x":1.50}"#), "{left}");
+        assert!(left.contains(r#""task":{"ttl":60000}"#), "{left}");
     }
 
     #[test]

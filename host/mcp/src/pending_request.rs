@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use footbridge_calls::{
     events::{Events, LoggedLine},
+    meta::CallMeta,
     pause::Pause,
     provider::Elicit,
 };
@@ -54,6 +55,8 @@ struct Inner {
 pub(super) struct Beside {
     /// The arguments.
     pub(super) arguments: Option<Box<RawValue>>,
+    /// What its guest says besides.
+    pub(super) meta: Option<CallMeta>,
     /// How long the task is wanted that the server is to make of it, where it is to make one.
     pub(super) task: Option<Duration>,
 }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::Elicit;
 use crate::{
+    meta::CallMeta,
     request::OutgoingRequest,
     session::{BudgetOf, Spending},
 };
@@ -20,12 +21,13 @@ pub struct Outgoing {
     limits: Arc<Limits>,
     elicitor: Option<Arc<dyn Elicit>>,
     spending: Option<Spending>,
+    meta: Option<CallMeta>,
 }
 
 impl Outgoing {
     /// For `admit`, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
-        Self { server, request, limits, elicitor: None, spending: None }
+        Self { server, request, limits, elicitor: None, spending: None, meta: None }
     }
 
     /// How long the call may take, and how large its result may be.
@@ -37,6 +39,22 @@ impl Outgoing {
     /// Says who can be asked while the call runs.
     pub(crate) fn with_elicitor(self, elicitor: Arc<dyn Elicit>) -> Self {
         Self { elicitor: Some(elicitor), ..self }
+    }
+
+    /// Says what its guest says besides.
+    pub(crate) fn with_meta(self, meta: Option<CallMeta>) -> Self {
+        Self { meta, ..self }
+    }
+
+    /// What its guest says besides: `_meta` of MCP.
+    #[must_use]
+    pub fn meta(&self) -> Option<&CallMeta> {
+        self.meta.as_ref()
+    }
+
+    /// All that a guest says with it.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.request.texts().chain(self.meta.iter().map(|meta| meta.text().get()))
     }
 
     /// Says what it spends of its session's budget while it runs.

@@ -104,6 +104,9 @@ pub(crate) struct Intent {
     #[serde(flatten)]
     pub(crate) called: Called,
     pub(crate) arguments: Arguments,
+    /// What goes to the server besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) meta: Option<Arguments>,
     /// How long the body of a request to a service is to be, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) length: Option<u64>,

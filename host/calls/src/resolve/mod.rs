@@ -11,6 +11,7 @@ mod service;
 use std::sync::Arc;
 
 use crate::cause::Cause;
+use crate::meta::CallMeta;
 use crate::request::{CallRequest, Target};
 use crate::{
     auth::Principal,
@@ -45,6 +46,7 @@ pub struct ResolvedCall {
     effects: Effects,
     tested: Tested,
     tool: Option<Arc<Tool>>,
+    meta: Option<CallMeta>,
 }
 
 impl ResolvedCall {
@@ -70,6 +72,18 @@ impl ResolvedCall {
     #[must_use]
     pub fn arguments(&self) -> (Digest, usize) {
         (self.arguments, self.argument_bytes)
+    }
+
+    /// What its guest says besides, of which nothing is decided.
+    #[must_use]
+    pub fn meta(&self) -> Option<&CallMeta> {
+        self.meta.as_ref()
+    }
+
+    /// Bytes of its guest's that leave with it.
+    #[must_use]
+    pub fn leaving_bytes(&self) -> usize {
+        self.argument_bytes + self.meta.as_ref().map_or(0, |meta| meta.text().get().len())
     }
 
     /// Digest of the tool's definition; nothing else has one.
@@ -134,8 +148,8 @@ impl ResolvedCall {
         }
     }
 
-    pub(crate) fn into_request(self) -> (ServerName, OutgoingRequest) {
-        (self.server, self.request)
+    pub(crate) fn into_request(self) -> (ServerName, OutgoingRequest, Option<CallMeta>) {
+        (self.server, self.request, self.meta)
     }
 }
 
@@ -212,6 +226,7 @@ impl Resolver {
                 effects: found.effects,
                 tested: found.tested,
                 tool: found.tool,
+                meta: request.meta,
             }),
             Err(cause) => {
                 let CallRequest { server, target, .. } = request;

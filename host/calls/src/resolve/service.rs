@@ -42,6 +42,7 @@ impl ResolvedCall {
             effects,
             tested: Tested::default(),
             tool: None,
+            meta: None,
         })
     }
 

@@ -9,7 +9,7 @@ use footbridge_proto::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json_rpc::{self, Envelope, completed, envelope_error, required};
+use crate::json_rpc::{self, Envelope, call_meta, completed, envelope_error, required};
 use footbridge_calls::request::{CallRequest, Target, repeated};
 
 /// What a guest may ask for: this enum is the only way in.
@@ -67,6 +67,8 @@ struct Params<'a> {
     limit: Option<&'a RawValue>,
     #[serde(borrow, default)]
     full: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 /// Reads a body that is nested no deeper than this.
@@ -90,7 +92,7 @@ fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, Err
             return Err(envelope_error(ErrorCode::InvalidRequest, "Invalid Request"));
         }
         let arguments = arguments.map(ToOwned::to_owned);
-        Ok(CallRequest { server: server()?, target, arguments, held: None })
+        Ok(CallRequest { server: server()?, target, arguments, meta: call_meta(params.meta)?, held: None })
     };
     let tool_call = || {
         server()?;

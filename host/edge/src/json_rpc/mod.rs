@@ -9,4 +9,4 @@ mod params;
 pub(crate) use answer::RpcAnswer;
 pub(crate) use envelope::{Envelope, envelope_error, read};
 pub(crate) use number::number;
-pub(crate) use params::{completed, not_named, object, required};
+pub(crate) use params::{call_meta, completed, not_named, object, required};

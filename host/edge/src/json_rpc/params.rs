@@ -4,7 +4,10 @@ use footbridge_proto::rpc::{ErrorObject, Reason};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use footbridge_calls::request::{Completed, PROMPT, TEMPLATE};
+use footbridge_calls::{
+    meta::CallMeta,
+    request::{Completed, PROMPT, TEMPLATE},
+};
 
 /// The text of named parameters; none where there are none.
 pub(crate) fn object(raw: Option<&RawValue>) -> Result<Option<&str>, ErrorObject> {
@@ -35,6 +38,11 @@ pub(crate) fn required(name: &str, raw: Option<&RawValue>) -> Result<String, Err
         _ => format!("Missing or invalid parameter: \"{name}\" (string required)"),
     };
     Err(ErrorObject::new(Reason::BadRequest, message))
+}
+
+/// What of `_meta` goes to the server with a call.
+pub(crate) fn call_meta(raw: Option<&RawValue>) -> Result<Option<CallMeta>, ErrorObject> {
+    CallMeta::of(raw).map_err(|why| ErrorObject::new(Reason::BadRequest, why.to_string()))
 }
 
 /// What a completion is about.

@@ -44,6 +44,7 @@ use crate::{
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
 use endpoint::Endpoint;
+use footbridge_calls::meta::CallMeta;
 use refusals::Sought;
 use request::{McpCall, Message, Params, Wanted};
 use revision::{BadHead, Revision};
@@ -105,7 +106,7 @@ impl Mcp {
         };
         // A client without a handshake has no id, so that those of its requests may be somebody else's too.
         let key = client.revision.has_handshake().then(|| key(id));
-        let told = Told { endpoint, client, token: params.progress_token(), key, kept: None, answer };
+        let told = Told { endpoint, client, token: params.progress_token(), key, kept: None, meta: None, answer };
         self.request(asked, &method, &params, told)
     }
 
@@ -122,22 +123,31 @@ impl Mcp {
             };
         }
         let read = request::read(method, params, revision.has_handshake());
-        match read.and_then(|message| Ok((message, self.kept_of(&told.client, params)?))) {
-            Ok((message, kept)) => {
+        match read.and_then(|message| Ok((self.extras(&message, &told.client, params)?, message))) {
+            Ok(((kept, meta), message)) => {
                 if let Message::SetLevel(level) = &message {
                     self.clients.set_level(asked.session, &told.client.id, *level);
                 }
-                Told { kept, ..told }.message(message, self.list_wait)
+                Told { kept, meta, ..told }.message(message, self.list_wait)
             }
             Err(error) => refused(&told.answer, &error),
         }
     }
 
-    /// How a call of this client is kept, if it is to be a task.
-    fn kept_of(&self, client: &McpClient, params: &Params<'_>) -> Result<Option<Keep>, ErrorObject> {
-        let Some(task) = params.task.filter(|_| client.revision.has_tasks()) else { return Ok(None) };
-        let (calls, client, time) = (self.kept.clone(), Arc::clone(&client.id), tasks::time(task)?);
-        Ok(Some(Keep { calls, client, time, told: tasks::created }))
+    /// What is said with a call: how it is kept, if it is to be a task, and what goes to its server besides.
+    fn extras(
+        &self,
+        message: &Message,
+        client: &McpClient,
+        params: &Params<'_>,
+    ) -> Result<(Option<Keep>, Option<CallMeta>), ErrorObject> {
+        let Message::Call(call) = message else { return Ok((None, None)) };
+        let may_be_task = client.revision.has_tasks() && matches!(call, McpCall::Tool { .. });
+        let kept = params.task.filter(|_| may_be_task).map(|task| {
+            let (calls, client, time) = (self.kept.clone(), Arc::clone(&client.id), tasks::time(task)?);
+            Ok(Keep { calls, client, time, told: tasks::created })
+        });
+        Ok((kept.transpose()?, params.call_meta()?))
     }
 
     fn initialize(&self, asked: Asked<'_>, endpoint: Endpoint, params: &Params<'_>, answer: RpcAnswer) -> ReadRequest {
@@ -192,13 +202,15 @@ struct Told {
     key: Option<CallKey>,
     /// How a call is kept, where it is to be a task.
     kept: Option<Keep>,
+    /// What goes to the server with a call.
+    meta: Option<CallMeta>,
     answer: RpcAnswer,
 }
 
 impl Told {
     /// What is done for a request.
     fn message(self, message: Message, wait: Duration) -> ReadRequest {
-        let Self { endpoint, client, token, key, kept, answer } = self;
+        let Self { endpoint, client, token, key, kept, meta, answer } = self;
         match message {
             Message::Ping | Message::SetLevel(_) => {
                 let encoder = McpEncoder::new(answer, &client, Shape::Plain);
@@ -222,7 +234,7 @@ impl Told {
                 match search_mode::read(&name, arguments.as_deref(), endpoint.clone(), wait) {
                     Ok(Searched::Call(call)) => {
                         let endpoint = Endpoint { search: false, ..endpoint };
-                        Self { endpoint, client, token, key, kept, answer }.message(Message::Call(call), wait)
+                        Self { endpoint, client, token, key, kept, meta, answer }.message(Message::Call(call), wait)
                     }
                     Ok(Searched::LookUp(_)) if kept.is_some() => {
                         ReadRequest::Answered(answer.error(StatusCode::OK, &tasks::not_one(&name)))
@@ -235,11 +247,10 @@ impl Told {
                 }
             }
             Message::Call(call) => {
-                let kept = kept.filter(|_| matches!(call, McpCall::Tool { .. }));
                 let shape = if kept.is_some() { Shape::Plain } else { Shape::of(&call) };
                 let encoder = McpEncoder::new(answer, &client, shape).of_call(Sought::by(&call));
                 let called = route::call(endpoint, call, wait, (key, token.is_some()));
-                let action = Action::Call(CallAction { kept, ..called });
+                let action = Action::Call(CallAction { kept, meta, ..called });
                 ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token)) }
             }
         }

@@ -10,6 +10,7 @@ use super::cursor;
 use crate::json_rpc::{self, completed, envelope_error, required};
 use footbridge_calls::{
     events::LogLevel,
+    meta::CallMeta,
     request::{Completed, repeated},
 };
 
@@ -135,6 +136,11 @@ impl<'a> Params<'a> {
     /// A parameter that is a text.
     pub(super) fn text(&self, raw: Option<&RawValue>) -> Option<String> {
         serde_json::from_str(raw?.get()).ok()
+    }
+
+    /// What of it goes to the server with a call.
+    pub(super) fn call_meta(&self) -> Result<Option<CallMeta>, ErrorObject> {
+        json_rpc::call_meta(self.meta)
     }
 
     /// What `initialize` wants to speak.

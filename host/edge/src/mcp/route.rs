@@ -38,7 +38,7 @@ pub(super) fn call(
             })),
         },
     };
-    CallAction { call, key, hears_waiting, kept: None }
+    CallAction { call, meta: None, key, hears_waiting, kept: None }
 }
 
 fn of_server(server: String, call: McpCall) -> CallRequest {
@@ -48,7 +48,7 @@ fn of_server(server: String, call: McpCall) -> CallRequest {
         McpCall::Prompt { name, arguments } => (Target::Prompt(name), arguments),
         McpCall::Completion { about, params } => (Target::Completion(about), Some(params)),
     };
-    CallRequest { server, target, arguments, held: None }
+    CallRequest { server, target, arguments, meta: None, held: None }
 }
 
 /// The same of what its server calls it.

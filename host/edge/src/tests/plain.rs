@@ -42,6 +42,7 @@ impl Dialect for Plain {
             server: server.to_owned(),
             target: Target::Tool(tool.to_owned()),
             arguments: Some(arguments),
+            meta: None,
             held: None,
         };
         ReadRequest::Asked { action: Action::Call(CallAction::of(call)), encoder: Box::new(PlainEncoder) }

@@ -163,7 +163,7 @@ impl OperatorCalls {
     ) -> Result<RawResult, NotCalled> {
         let OperatorCall { server, tool, arguments, .. } = call;
         let arguments = arguments.map(|text| self.checked(text)).transpose()?;
-        let request = CallRequest { server, target: Target::Tool(tool), arguments, held: None };
+        let request = CallRequest { server, target: Target::Tool(tool), arguments, meta: None, held: None };
         let open = self.open_for(called_as)?;
         let principal = open.principal(operator);
         let cancel = open.session().over().child_token();

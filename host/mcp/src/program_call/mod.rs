@@ -109,7 +109,7 @@ impl ProgramCall<'_> {
     pub(super) async fn carry_out(self, outgoing: Outgoing, cancel: &CancellationToken) -> Outcome {
         let limits = outgoing.limits();
         // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
-        let redactor = self.context.redactor.sparing(outgoing.request().texts());
+        let redactor = self.context.redactor.sparing(outgoing.texts());
         let (server, request) = outgoing.into_parts();
         let OutgoingRequest::CallTool { name, arguments, .. } = request else { return Outcome::not_offered(&server) };
         let Some(tool) = self.cli.tool(&name) else { return Outcome::not_offered(&server) };

@@ -74,6 +74,7 @@ pub(super) async fn admitted(
         server: server.to_owned(),
         target,
         arguments: Some(RawValue::from_string(arguments.to_string()).unwrap()),
+        meta: None,
         held: None,
     };
     let (watcher, cancel) = (Watcher::silent(), CancellationToken::new());

@@ -72,6 +72,7 @@ pub(crate) fn answer(
         }
         "asks-back" => asks_back(id, wire, lines)?,
         "wants-input" => elicits::wants(params, id, wire)?,
+        "tells-meta" => wire.result(id, &json!({"content": [], "structuredContent": params["_meta"]}))?,
         "tasks" => tasks::call(params, id, wire)?,
         "elicits" => elicits::answer(params, id, wire, lines)?,
         "asks-without-end" => loop {

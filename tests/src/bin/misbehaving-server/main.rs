@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 47] = [
+const MODES: [(&str, &str); 48] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("conforming", "nothing wrong; what MCP's conformance suite asks of a server"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
@@ -76,6 +76,7 @@ const MODES: [(&str, &str); 47] = [
     ("elicits", "asks a person what the arguments of a call say, and tells what it was answered"),
     ("wants-input", "of revision 2026-07-28; wants what the arguments of a call say before there is a result"),
     ("tasks", "has a tool that has to be called as a task, which goes on as the arguments of the call say"),
+    ("tells-meta", "nothing wrong; answers a call with its _meta"),
     ("unknown-revision", "answers the handshake in a revision that nobody knows"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
     ("big-integers", "answers with integers beyond 64 bits and members nobody knows"),

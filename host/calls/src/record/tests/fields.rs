@@ -21,7 +21,7 @@ fn all() -> Vec<Line> {
     let digest = format!("sha256:{}", Digest::of("x"));
     let session = || "run-1".to_owned();
     let (denied, asked) = (digest.clone(), digest.clone());
-    let (content, accepted) = (digest.clone(), digest.clone());
+    let (content, accepted, meta) = (digest.clone(), digest.clone(), digest.clone());
     let called = |peer: Option<&str>, kind, name: &str| Called {
         session: session(),
         peer: peer.map(str::to_owned),
@@ -51,6 +51,7 @@ fn all() -> Vec<Line> {
             id: "dZx5-Qb2c-Tw6yM3".into(),
             called: called(Some("unix:uid=0,pid=9"), "tool", "get_weather"),
             arguments: Arguments { digest: digest.clone(), bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
+            meta: Some(Arguments { digest: meta, bytes: 24, redacted: None }),
             length: Some(120),
             definition: Some(digest),
             decided: decided(),

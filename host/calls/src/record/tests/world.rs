@@ -225,6 +225,7 @@ fn request(server: &str, tool: &str, tag: &str) -> CallRequest {
         server: server.to_owned(),
         target: Target::Tool(tool.to_owned()),
         arguments: Some(arguments),
+        meta: None,
         held: None,
     }
 }

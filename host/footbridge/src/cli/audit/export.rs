@@ -15,7 +15,7 @@ use footbridge_audit::read::{Calls, ChainFolder, Lines, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-const COLUMNS: [&str; 47] = [
+const COLUMNS: [&str; 49] = [
     "chain",
     "host",
     "seq",
@@ -34,6 +34,8 @@ const COLUMNS: [&str; 47] = [
     "content.digest",
     "content.bytes",
     "content.redacted",
+    "meta.digest",
+    "meta.bytes",
     "length",
     "definition",
     "decision",

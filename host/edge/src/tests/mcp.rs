@@ -86,7 +86,7 @@ async fn tools_are_listed_and_called_by_one_server_and_by_all() {
             let listed = speaker.asks("tools/list", json!({})).await;
             let tools = listed["result"]["tools"].as_array().unwrap();
             assert_eq!(tools[0], json!({"name": name, "inputSchema": {"type": "object"}}), "nothing is added");
-            assert_eq!(tools.len(), 3);
+            assert_eq!(tools.len(), 4);
             let called = speaker.asks("tools/call", json!({"name": name, "arguments": {"n": 21}})).await;
             assert_eq!(called["result"]["structuredContent"], json!({"twice": 42}), "{called}");
             assert_eq!(called["id"], 7);
@@ -430,5 +430,57 @@ async fn only_so_many_tasks_of_a_session_are_kept() {
     assert_eq!(all["result"]["tasks"].as_array().unwrap().len(), 32);
     let gone = speaker.asks("tasks/get", json!({"taskId": first})).await;
     assert_eq!(gone["error"]["code"], -32602, "{gone}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_client_hears_of_logs_from_its_level_on() {
+    let world = World::start();
+    let hears = |told: &str| (told.contains("by the way"), told.contains("mind this"));
+    let speaker = Speaker::initialized(&world, "/mcp").await;
+    let call = json!({"name": "maths__logs"});
+    let told = speaker.says("tools/call", call.clone()).await;
+    assert_eq!(hears(&told), (true, true), "{told}");
+    let line = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"warning\",\
+                \"data\":\"mind this\"}}";
+    assert!(told.contains(line), "{told}");
+    for (level, expected) in [("debug", (true, true)), ("warning", (false, true)), ("error", (false, false))] {
+        assert_eq!(speaker.asks("logging/setLevel", json!({"level": level})).await["result"], json!({}));
+        let told = speaker.says("tools/call", call.clone()).await;
+        assert_eq!(hears(&told), expected, "{level}: {told}");
+    }
+    // Without a handshake each request says it, and one that does not hears nothing.
+    let new = Speaker::stateless(&world, "/mcp");
+    assert_eq!(hears(&new.says("tools/call", call.clone()).await), (false, false));
+    let leveled = json!({"name": "maths__logs", "_meta": {"io.modelcontextprotocol/logLevel": "notice"}});
+    assert_eq!(hears(&new.says("tools/call", leveled).await), (false, true));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_long_listing_comes_in_pages_over_all_servers() {
+    let (sender, cancelled) = mpsc::channel(1);
+    let silent = |_: Value, _: ToolContext| async { ToolResult::text("") };
+    let many =
+        (0..1001).fold(InProcess::new("many"), |tools, n| tools.tool(ToolDefinition::new(format!("t{n:04}")), silent));
+    let world = World::over(Several::new().and(many.build().unwrap()).and(tools(sender)), cancelled);
+    for (path, total) in [("/mcp", 1005), ("/mcp/many", 1001)] {
+        let speaker = Speaker::initialized(&world, path).await;
+        let first = speaker.asks("tools/list", json!({})).await["result"].clone();
+        let cursor = first["nextCursor"].as_str().unwrap();
+        let second = speaker.asks("tools/list", json!({"cursor": cursor})).await["result"].clone();
+        assert_eq!(second.get("nextCursor"), None, "there are two pages");
+        let of = |page: &Value| -> Vec<String> {
+            page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let (first, second) = (of(&first), of(&second));
+        assert_eq!((first.len(), second.len()), (1000, total - 1000));
+        let mut all = [first, second].concat();
+        assert!(all.is_sorted(), "in the order of servers and names");
+        all.dedup();
+        assert_eq!(all.len(), total);
+        let refused = speaker.asks("tools/list", json!({"cursor": "%"})).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
     world.end().await;
 }

@@ -26,7 +26,8 @@ use crate::{
 use footbridge_calls::{
     approval::Approvals,
     call::Stages,
-    provider::{InProcess, ToolContext, ToolDefinition, ToolResult},
+    events::LogLevel,
+    provider::{InProcess, Several, ToolContext, ToolDefinition, ToolProvider, ToolResult},
     record::Audit,
     resolve::Resolver,
     session::SessionSpec,
@@ -49,8 +50,8 @@ struct World {
     tasks: TaskTracker,
 }
 
-/// A server with a tool that answers, one that goes on until nobody waits for it, and one that keeps for ever what it
-/// could tell progress by.
+/// A server with a tool that answers, one that goes on until nobody waits for it, one that keeps for ever what it
+/// could tell progress by, and one that logs.
 fn tools(cancelled: mpsc::Sender<()>) -> InProcess {
     let double = |arguments: Value, context: ToolContext| async move {
         context.progress(1.0, None, None);
@@ -71,11 +72,16 @@ fn tools(cancelled: mpsc::Sender<()>) -> InProcess {
         kept.lock().unwrap().push(context);
         async { ToolResult::text("kept") }
     };
-    let tools = tools.tool(ToolDefinition::new("forever"), forever);
+    let logs = |_: Value, context: ToolContext| async move {
+        context.log(LogLevel::Info, "by the way");
+        context.log(LogLevel::Warning, "mind this");
+        ToolResult::text("")
+    };
+    let tools = tools.tool(ToolDefinition::new("forever"), forever).tool(ToolDefinition::new("logs"), logs);
     tools.tool(ToolDefinition::new("keeps"), keeps).build().unwrap()
 }
 
-fn stages(limits: &Limits, budget: &Budget, tools: InProcess) -> Stages {
+fn stages(limits: &Limits, budget: &Budget, tools: impl ToolProvider) -> Stages {
     let guard = Guard { budget: budget.clone(), redactor: Redactor::default() };
     let upstream = Upstream::new(Arc::new(tools), guard);
     let audit = Audit::start(VolatileJournal::default(), Redactor::default(), limits.audit.clone()).unwrap();
@@ -85,9 +91,15 @@ fn stages(limits: &Limits, budget: &Budget, tools: InProcess) -> Stages {
 
 impl World {
     fn start() -> Self {
-        let (limits, (sender, cancelled)) = (Limits::default(), mpsc::channel(1));
+        let (sender, cancelled) = mpsc::channel(1);
+        Self::over(tools(sender), cancelled)
+    }
+
+    /// The same over a provider, and who hears of calls that were cancelled.
+    fn over(tools: impl ToolProvider, cancelled: mpsc::Receiver<()>) -> Self {
+        let limits = Limits::default();
         let (budget, token) = (Budget::new(limits.edge.held_bytes), new_token().unwrap());
-        let stages = stages(&limits, &budget, tools(sender));
+        let stages = stages(&limits, &budget, tools);
         let bridge = Bridge { list_wait: limits.calls.list_wait };
         let edge = Edge::speaking(
             vec![Arc::new(bridge), Arc::new(Plain), Arc::new(Mcp::new(limits.calls.list_wait))],

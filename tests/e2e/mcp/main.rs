@@ -1,6 +1,9 @@
 //! MCP on the port, spoken by the clients that others wrote, and by `tool-cli mcp`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
+mod stdio_client;
+mod waits;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -8,6 +11,7 @@ use std::{
 
 use footbridge_tests::{Address, Guest, Host, Real, Running, Servers, programs};
 use serde_json::{Value, json};
+use stdio_client::StdioClient;
 
 /// Where a guest's port is, and its token.
 fn at(guest: &Guest) -> (String, String) {
@@ -133,55 +137,6 @@ fn the_typescript_sdk_speaks_over_http_and_over_standard_input() {
     let record = daemon.host.record();
     let cancelled = record.iter().filter(|line| line["outcome"] == "unknown" || line["reason"] == "cancelled").count();
     assert!(cancelled <= 2, "{record:?}");
-}
-
-/// `tool-cli mcp`, as a client starts it.
-struct StdioClient(Running);
-
-impl StdioClient {
-    fn start(guest: &Guest, words: &[&str]) -> Self {
-        Self(Running::start(&mut guest.tool_cli(&[&["mcp"], words].concat())))
-    }
-
-    fn says(&mut self, message: &Value) {
-        self.0.hears(&format!("{message}\n"));
-    }
-
-    /// The next message that fits; what comes before it is read past.
-    fn hears(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let line = self.0.stdout.line();
-            let message = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-            if fits(&message) {
-                return message;
-            }
-        }
-    }
-
-    fn asks(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.says(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        self.hears(|message| message["id"] == id)
-    }
-
-    /// What it is told at first.
-    fn begins(&mut self) -> Value {
-        let params =
-            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-        let told = self.asks(1, "initialize", params)["result"].clone();
-        assert_eq!(told["protocolVersion"], "2025-11-25");
-        self.says(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        told
-    }
-
-    fn hears_of_other_tools(&mut self) {
-        self.hears(|message| message["method"] == "notifications/tools/list_changed");
-    }
-
-    /// Its input ends, and so does it.
-    fn ends(mut self) {
-        self.0.hears_no_more();
-        assert_eq!(self.0.ends().status, 0);
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf};
 
-use footbridge_tests::{Host, Ran, Real, ScriptedModel, Servers, Step};
+use footbridge_tests::{Host, Ran, Real, Running, ScriptedModel, Servers, Step};
 use serde_json::{Value, json};
 
 /// The key that only the model may see.
@@ -12,10 +12,19 @@ const KEY: &str = "sk-the-real-key";
 
 /// A host whose services lead to a model.
 fn beside(model: &ScriptedModel) -> Host {
+    with_settings(model, "")
+}
+
+/// The same, where a person has to allow what changes something.
+fn asking_beside(model: &ScriptedModel) -> Host {
+    with_settings(model, "[approval]\nwatch = true\n").policy("ask")
+}
+
+fn with_settings(model: &ScriptedModel, more: &str) -> Host {
     let url = format!("http://127.0.0.1:{}", model.port);
     let service =
         |name: &str| format!("[services.{name}]\npreset = \"{name}\"\nurl = \"{url}\"\ncredential = \"{KEY}\"\n");
-    let host = Host::with(&Servers::demo()).settings(&(service("anthropic") + &service("openai")));
+    let host = Host::with(&Servers::demo()).settings(&(service("anthropic") + &service("openai") + more));
     host.option("--service").option("anthropic").option("--service").option("openai")
 }
 
@@ -135,6 +144,66 @@ fn results(model: &ScriptedModel) -> String {
     model.heard().last().unwrap().body.to_string()
 }
 
+const TASK: &str = "What is the weather in Bern and in Zurich?";
+
+/// Claude Code with a task, in a run that tells it of the bridge.
+fn claude_with(host: Host, claude: &Real, task: &str) -> (Host, Running) {
+    let (host, claude) = showing(host.option("--agent").option("claude"), claude, 1);
+    let running = host.starts(&[claude.to_str().unwrap(), "-p", task, "--allowedTools", "Bash", "mcp__footbridge"]);
+    (host, running)
+}
+
+/// Codex, likewise; the run is a sandbox already.
+fn codex_with(host: Host, codex: &Real, task: &str) -> (Host, Running) {
+    let (host, codex) = showing(host.option("--agent").option("codex"), codex, 2);
+    let words = ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", "gpt-5", task];
+    let running = host.starts(&[&[codex.to_str().unwrap()], &words[..]].concat());
+    (host, running)
+}
+
+/// A person allows the note that an agent wants to add, and the agent goes on with it.
+fn is_allowed((host, mut running): (Host, Running), model: &ScriptedModel) {
+    // Codex reads its standard input first.
+    running.hears_no_more();
+    let pending = host.pending(1);
+    assert_eq!((&pending[0]["server"], &pending[0]["name"]), (&json!("demo"), &json!("add_note")));
+    host.answers(&["allow", pending[0]["id"].as_str().unwrap()]);
+    let ran = running.ends();
+    assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
+    assert!(results(model).contains("note:///1"), "{:?}", model.heard());
+    let record = host.record();
+    let of_note = |line: &&Value| line["name"] == "add_note";
+    let states: Vec<&Value> =
+        record.iter().filter(of_note).filter(|line| line["type"] == "approval").map(|line| &line["state"]).collect();
+    assert_eq!(states, ["pending", "granted", "used"]);
+    assert_eq!(record.iter().filter(of_note).filter(|line| line["type"] == "intent").count(), 1);
+    is_recorded(&host, model, &ran);
+}
+
+#[test]
+fn claude_code_waits_until_a_person_allows_its_call() {
+    let Some(claude) = Real::server("claude_code_waits_until_a_person_allows_its_call", "claude") else { return };
+    let select = json!({"query": "select:mcp__footbridge__demo__add_note", "max_results": 1});
+    let model = ScriptedModel::start(vec![
+        Step::Tool("ToolSearch".to_owned(), select),
+        Step::Tool("mcp__footbridge__demo__add_note".to_owned(), json!({"text": "one"})),
+        Step::Say("the task is done".to_owned()),
+    ]);
+    is_allowed(claude_with(asking_beside(&model), &claude, "Note: one"), &model);
+}
+
+#[test]
+fn codex_waits_until_a_person_allows_its_call() {
+    let Some(codex) = Real::server("codex_waits_until_a_person_allows_its_call", "codex") else { return };
+    let model = ScriptedModel::start(vec![
+        // Its servers have started by then.
+        command(),
+        Step::Tool("add_note".to_owned(), json!({"text": "one"})),
+        Step::Say("the task is done".to_owned()),
+    ]);
+    is_allowed(codex_with(asking_beside(&model), &codex, "Note: one"), &model);
+}
+
 #[test]
 fn claude_code_carries_out_a_task() {
     let Some(claude) = Real::server("claude_code_carries_out_a_task", "claude") else { return };
@@ -146,15 +215,8 @@ fn claude_code_carries_out_a_task() {
         Step::Tool("mcp__footbridge__demo__get_weather".to_owned(), json!({"city": "Zurich"})),
         Step::Say("the task is done".to_owned()),
     ]);
-    let (host, claude) = showing(beside(&model).option("--agent").option("claude"), &claude, 1);
-    let ran = host.runs(&[
-        claude.to_str().unwrap(),
-        "-p",
-        "What is the weather in Bern and in Zurich?",
-        "--allowedTools",
-        "Bash",
-        "mcp__footbridge",
-    ]);
+    let (host, running) = claude_with(beside(&model), &claude, TASK);
+    let ran = running.ends();
     assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
     let results = results(&model);
     assert!(results.contains("5.7") && results.contains("Zurich") && weather(&host) == 2, "{results}");
@@ -169,18 +231,8 @@ fn codex_carries_out_a_task() {
         Step::Tool("get_weather".to_owned(), json!({"city": "Zurich"})),
         Step::Say("the task is done".to_owned()),
     ]);
-    let (host, codex) = showing(beside(&model).option("--agent").option("codex"), &codex, 2);
-    // The run is a sandbox already.
-    let ran = host.runs(&[
-        codex.to_str().unwrap(),
-        "exec",
-        "--skip-git-repo-check",
-        "--sandbox",
-        "danger-full-access",
-        "-m",
-        "gpt-5",
-        "What is the weather in Bern and in Zurich?",
-    ]);
+    let (host, running) = codex_with(beside(&model), &codex, TASK);
+    let ran = running.ends();
     assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
     let results = results(&model);
     assert!(results.contains("5.7") && results.contains("Zurich") && weather(&host) == 2, "{results}");

@@ -54,6 +54,28 @@ fn everything(vm: &mut Vm, token: &str) {
     assert!(lines[2].parse::<u32>().unwrap() > 4000, "{said}");
 }
 
+/// A client of MCP that starts a program, as an agent in the guest does.
+fn mcp(vm: &mut Vm, token: &str) {
+    let script = r#"
+        mkfifo asked
+        tool-cli mcp <asked >told &
+        exec 4>asked
+        hears() { until grep -q "\"id\":$1" told; do sleep 0.1; done; }
+        echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}' >&4
+        hears 1
+        echo '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&4
+        echo '{"jsonrpc":"2.0","id":2,"method":"tools/list"}' >&4
+        hears 2
+        grep -o '"name":"demo__get_weather"' told
+        echo '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"demo__get_weather","arguments":{"city":"Oslo"}}}' >&4
+        hears 3
+        grep '"id":3' told | grep -o '"city":"Oslo"' | head -n 1
+        exec 4>&-
+        wait $!"#;
+    let said = vm.runs(&agent(token, script)).well();
+    assert_eq!(said, "\"name\":\"demo__get_weather\"\n\"city\":\"Oslo\"\n");
+}
+
 /// A call that is made before the harness is there waits for it, and then goes well.
 fn harness_comes_late(vm: &mut Vm, daemon: &mut Daemon, token: &str) {
     assert_eq!(vm.runs(&relay(7179, "vsock:host:7179", "--patience 60s")).well(), "");
@@ -93,6 +115,7 @@ fn tools(series: &'static str) {
     nobody_is_there(&mut vm);
     harness_comes_late(&mut vm, &mut daemon, token);
     four_steps(&mut vm, token);
+    mcp(&mut vm, token);
     if real.is_some() {
         everything(&mut vm, token);
     }
@@ -115,7 +138,7 @@ fn tools(series: &'static str) {
     four_steps(&mut vm, token);
     let said = vm.runs(&agent(token, "tool-cli demo list_notes '{}'")).well();
     assert!(said.contains("of the first machine"), "the session and its servers went on: {said}");
-    all_is_recorded(&daemon.host.record(), 6 + if real.is_some() { 3 } else { 0 });
+    all_is_recorded(&daemon.host.record(), 7 + if real.is_some() { 3 } else { 0 });
 }
 
 /// Each call has an intent of the session and an outcome: so many went well, and two were cancelled.

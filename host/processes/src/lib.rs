@@ -12,6 +12,7 @@ mod isolation;
 pub mod keeper;
 pub mod launch;
 pub mod priority;
+pub mod mount_table;
 pub mod process;
 pub mod pty;
 mod refusal;

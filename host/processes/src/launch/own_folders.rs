@@ -3,7 +3,8 @@
 //! An MCP server is a program of the same user, so permissions keep it from nothing. Its mount namespace does: state and
 //! sockets show as empty folders, and the configuration can only be read. So it cannot accept its own changed
 //! definitions, answer for a person, lock the store, or replace the record's file. The folders above are mounts of their
-//! own, which cannot be renamed from inside: another one in their place would be taken for ours at the next start.
+//! own, which cannot be renamed from inside: another one in their place would be taken for ours at the next start. Where
+//! the same files are mounted a second time, the same is done there.
 
 use std::{
     os::unix::fs::DirBuilderExt as _,
@@ -14,6 +15,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::{StartFolder, StartFolders};
 use crate::file_plan::{FileAccess, FilePlan, FileStep};
+use crate::mount_table::MountTable;
 
 /// The harness's own folders. What is missing when a program starts is passed over.
 #[derive(Debug, Clone, Default)]
@@ -29,13 +31,15 @@ pub struct OwnFolders {
 impl OwnFolders {
     /// What is done about files for a program that got this folder to start in.
     pub(super) fn plan(&self, start: Option<&StartFolder>) -> FilePlan {
-        let hidden: Vec<FileStep> = self.hidden.iter().filter_map(|path| step(path, FileAccess::Empty)).collect();
+        let mounts = MountTable::read();
+        let steps = |path: &PathBuf, access| step_everywhere(path, access, &mounts);
+        let hidden: Vec<FileStep> = self.hidden.iter().flat_map(|path| steps(path, FileAccess::Empty)).collect();
         let is_hidden = |path: &Path| hidden.iter().any(|above| path.ancestors().skip(1).any(|up| up == above.path));
         for path in &self.read_only {
             // One that a program made would be obeyed. Where it cannot be made, no program of this user can either.
             let _made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         }
-        let read_only = self.read_only.iter().filter_map(|path| step(path, FileAccess::ReadOnly));
+        let read_only = self.read_only.iter().flat_map(|path| steps(path, FileAccess::ReadOnly));
         // One below another is hidden with it.
         let all = hidden.iter().cloned().chain(read_only);
         let mut steps: Vec<FileStep> = all.filter(|one| !is_hidden(Path::new(&one.path))).collect();
@@ -57,6 +61,14 @@ fn pins(path: &Path) -> Vec<FileStep> {
 fn step(path: &Path, access: FileAccess) -> Option<FileStep> {
     let path = path.canonicalize().ok().filter(|path| path.is_dir() && path != Path::new("/"))?;
     Some(FileStep { from: path.clone().into_os_string(), path: path.into_os_string(), access })
+}
+
+/// That step, and the same wherever else those files show.
+fn step_everywhere(path: &Path, access: FileAccess, mounts: &MountTable) -> Vec<FileStep> {
+    let Some(first) = step(path, access) else { return Vec::new() };
+    let others = mounts.other_places(Path::new(&first.path));
+    let others: Vec<FileStep> = others.iter().filter_map(|path| step(path, access)).collect();
+    std::iter::once(first).chain(others).collect()
 }
 
 #[cfg(test)]

@@ -1,18 +1,24 @@
-//! What there is on this machine that a view has to know of: bound sockets, mounts, and in folders of work what others
-//! than the command run or obey.
+//! What there is on this machine that a view has to know of: bound sockets, and in folders of work what others than the
+//! command run or obey.
 //!
 //! What cannot be read is passed over where it only adds to a list: the kernel's own files are always there.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 use super::places::{GUARDED, GUARDED_IN_GIT};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
+
+/// Bytes of git's settings that are read.
+const MOST: u64 = 4 << 20;
 
 /// The socket files of this network namespace at which somebody listens now.
 pub fn bound_sockets() -> Vec<PathBuf> {
@@ -31,27 +37,6 @@ fn bound_path(line: &[u8]) -> Option<PathBuf> {
     }
     let path = Path::new(OsStr::from_bytes(rest.strip_prefix(b" ")?));
     path.is_absolute().then(|| path.to_owned())
-}
-
-/// Where other file systems are mounted below this folder.
-pub fn mounts_below(folder: &Path) -> Vec<PathBuf> {
-    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let at = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(unescaped);
-    let found = text.split(|byte| *byte == b'\n').filter_map(at);
-    found.filter(|path| path != folder && path.starts_with(folder)).collect()
-}
-
-/// The kernel writes blanks, tabs, line breaks and backslashes as three octal digits.
-fn unescaped(text: &[u8]) -> PathBuf {
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        let digits = text.get(at + 1..at + 4).filter(|_| *byte == b'\\');
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        out.push(code.unwrap_or(*byte));
-        at += if code.is_some() { 4 } else { 1 };
-    }
-    PathBuf::from(OsStr::from_bytes(&out))
 }
 
 /// All names in this folder that others run or obey, whether they are there or not.
@@ -104,7 +89,7 @@ fn git_folders_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
 
 /// Files and folders that git's settings name as hooks or as more settings, within the work tree.
 fn named_by_settings(git: &Path, tree: &Path) -> Vec<PathBuf> {
-    let text = fs::read_to_string(git.join("config")).unwrap_or_default();
+    let text = settings(&git.join("config")).unwrap_or_default();
     let named = |line: &str| {
         let (key, value) = line.split_once('=')?;
         let value = value.trim().trim_matches('"');
@@ -117,6 +102,15 @@ fn named_by_settings(git: &Path, tree: &Path) -> Vec<PathBuf> {
     let tree = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
     let real = |path: PathBuf| path.canonicalize().ok();
     text.lines().filter_map(named).filter_map(real).filter(|path| *path != tree && path.starts_with(&tree)).collect()
+}
+
+/// The text of a regular file: an earlier command may have left a pipe in its place, for which one would wait.
+fn settings(path: &Path) -> Option<String> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
+    let is_file = file.metadata().ok()?.is_file();
+    let mut bytes = Vec::new();
+    file.take(if is_file { MOST } else { 0 }).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -142,12 +136,6 @@ mod tests {
     }
 
     #[test]
-    fn escapes_of_the_kernel_are_read() {
-        assert_eq!(unescaped(br"/a\040b\134c\0"), PathBuf::from(r"/a b\c\0"));
-        assert!(mounts_below(Path::new("/")).iter().any(|path| path == Path::new("/proc")));
-    }
-
-    #[test]
     fn hooks_are_found_in_submodules_and_where_settings_name_them() {
         let folder = tempfile::tempdir().unwrap();
         let tree = folder.path().canonicalize().unwrap();
@@ -162,5 +150,14 @@ mod tests {
             assert!(found.contains(&tree.join(path)), "{path}");
         }
         assert!(!found.contains(&tree.join(".git")));
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_git_s_settings_holds_nothing_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().canonicalize().unwrap().join(".git");
+        fs::create_dir(&git).unwrap();
+        nix::unistd::mkfifo(&git.join("config"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(guarded(folder.path()).iter().any(|path| path.ends_with(".git/config")));
     }
 }

@@ -17,8 +17,9 @@ use std::path::{Component, Path, PathBuf};
 
 pub use crate::file_plan::FilePlan;
 use crate::file_plan::{FileAccess, FileStep, link_at};
+use crate::mount_table::MountTable;
 
-use super::around::{guarded, mounts_below};
+use super::around::guarded;
 use super::places::{KERNEL, PRIVATE, SOCKETS};
 
 /// What the sandbox shows of the host's files.
@@ -123,7 +124,7 @@ impl View {
         let watched = self.guard(&mut steps)?;
         self.show_configurations(&mut steps)?;
         self.refuse_links(&steps)?;
-        for path in existing(&self.secrets)? {
+        for path in everywhere(&self.secrets)? {
             steps.hide(&path, &self.empty);
         }
         self.hide_own(&mut steps)?;
@@ -139,13 +140,13 @@ impl View {
         for path in existing(PRIVATE)? {
             steps.add(&path, FileAccess::Private);
         }
-        for path in existing(SOCKETS)? {
+        for path in everywhere(SOCKETS)? {
             steps.hide(&path, &self.empty);
         }
         if let Some(home) = &self.home {
             steps.add(home, FileAccess::Layer);
         }
-        for path in existing(&self.hidden)? {
+        for path in everywhere(&self.hidden)? {
             steps.hide(&path, &self.empty);
         }
         for path in existing(&self.shown)? {
@@ -155,7 +156,8 @@ impl View {
             steps.add(&path, FileAccess::Writable);
         }
         // A layer is over one file system.
-        for path in self.home.iter().flat_map(|home| mounts_below(home)) {
+        let mounts = MountTable::read();
+        for path in self.home.iter().flat_map(|home| mounts.below(home)) {
             if steps.above(&path) == Some(FileAccess::Layer) && !steps.0.contains_key(&path) {
                 steps.add(&path, FileAccess::ReadOnly);
             }
@@ -186,7 +188,7 @@ impl View {
 
     fn show_configurations(&self, steps: &mut Steps) -> Result<(), ViewError> {
         let writable = existing(&self.writable)?;
-        for path in existing(&self.configurations)? {
+        for path in everywhere(&self.configurations)? {
             if !writable.iter().any(|folder| path.starts_with(folder)) {
                 steps.hide(&path, &self.empty);
             } else if steps.at(&path) == Some(FileAccess::Writable) {
@@ -210,7 +212,8 @@ impl View {
     fn hide_own(&self, steps: &mut Steps) -> Result<(), ViewError> {
         for path in &self.own_folders {
             make_folder(path).map_err(|source| ViewError::Make { path: path.clone(), source })?;
-            let Some(path) = resolved(path)? else { continue };
+        }
+        for path in everywhere(&self.own_folders)? {
             steps.0.retain(|step, _| !step.starts_with(&path));
             steps.add(&path, FileAccess::Empty);
         }
@@ -218,7 +221,7 @@ impl View {
     }
 
     fn hide_sockets(&self, steps: &mut Steps) -> Result<(), ViewError> {
-        for path in existing(&self.sockets)? {
+        for path in everywhere(&self.sockets)? {
             // A layer's files are others than the host's: no socket in it leads anywhere. Where a folder was named, the
             // sockets in it were not.
             let leads_out = matches!(steps.above(&path), None | Some(FileAccess::Writable | FileAccess::ReadOnly));
@@ -230,7 +233,7 @@ impl View {
     }
 
     fn with_session(&self, mut steps: Steps) -> Result<Vec<FileStep>, ViewError> {
-        let own = existing(&self.own_folders)?;
+        let own = everywhere(&self.own_folders)?;
         for path in steps.0.keys().cloned().collect::<Vec<_>>() {
             let hides = matches!(steps.0.get(&path), Some((FileAccess::Empty | FileAccess::EmptyFile, _)));
             // Nothing of it shows there. The harness's own are made all the same, or the command could make them.
@@ -287,6 +290,14 @@ fn existing(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Vec<Pat
     for path in paths {
         all.extend(resolved(path.as_ref())?);
     }
+    Ok(all)
+}
+
+/// As [`existing`], with all other places where the same files show: what is hidden at one path is hidden at all.
+fn everywhere(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Vec<PathBuf>, ViewError> {
+    let mut all = existing(paths)?;
+    let mounts = MountTable::read();
+    all.extend(all.iter().flat_map(|path| mounts.other_places(path)).collect::<Vec<_>>());
     Ok(all)
 }
 

@@ -11,6 +11,7 @@ mod environment;
 pub mod files;
 pub mod layer;
 pub mod net;
+pub mod new_links;
 pub mod none;
 pub mod places;
 pub mod streams;

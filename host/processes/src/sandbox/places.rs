@@ -152,7 +152,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 45] = [
+pub const GUARDED: [&str; 47] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -179,6 +179,8 @@ pub const GUARDED: [&str; 45] = [
     ".envrc",
     ".mise.toml",
     "mise.toml",
+    ".npmrc",
+    ".yarnrc.yml",
     ".gdbinit",
     ".lldbinit",
     ".githooks",

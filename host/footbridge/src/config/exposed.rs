@@ -1,8 +1,8 @@
 //! Programs of the operator that a guest could put its own code into: by the program itself, by a script or package
 //! among its arguments, by the folder that it starts in, by a variable that has it load something.
 //!
-//! A program that only starts another one is looked through. A path that a script puts together out of pieces is not
-//! seen.
+//! A program that only starts another one is looked through, and so is the first line of a script. Not seen are a path
+//! that a script puts together out of pieces, and modules that a program imports from above a guest's folder.
 //!
 //! What an argument is to a program nobody knows. So every file that a guest can write counts as a script, and a folder
 //! counts where runtimes and package managers take code from one: after their flags for that, or as their first word.
@@ -79,27 +79,47 @@ const STARTERS: [&str; 33] = [
     "xargs",
     "xvfb-run",
 ];
+/// Words after which `find` and `fd` start a program for what they find.
+const FOR_EACH: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+/// First lines of scripts that are followed from one to the next, as the kernel does.
+const SCRIPTS: usize = 4;
 /// Options of `env` that a value follows.
 const ENV_VALUES: [&str; 6] = ["-u", "--unset", "-C", "--chdir", "-a", "--argv0"];
 /// Variables that have a program load something, or say where it looks for settings and packages.
-const LOADING: [&str; 44] = [
+const LOADING: [&str; 70] = [
+    "AWS_CONFIG_FILE",
     "BASH_ENV",
     "BUNDLE_GEMFILE",
     "BUN_INSTALL",
     "CARGO_HOME",
     "CLASSPATH",
+    "COMPOSER_HOME",
+    "CORECLR_PROFILER_PATH",
+    "CURL_HOME",
     "DENO_DIR",
+    "DOCKER_CONFIG",
+    "DOTNET_STARTUP_HOOKS",
     "ENV",
+    "GCONV_PATH",
     "GEM_HOME",
     "GEM_PATH",
+    "GIT_ASKPASS",
+    "GIT_CONFIG",
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_DIR",
     "GIT_EXEC_PATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_TEMPLATE_DIR",
     "GOPATH",
+    "GRADLE_USER_HOME",
     "HOME",
+    "JAVA_HOME",
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
+    "JULIA_LOAD_PATH",
+    "KUBECONFIG",
     "LD_AUDIT",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
@@ -110,18 +130,28 @@ const LOADING: [&str; 44] = [
     "NPM_CONFIG_GLOBALCONFIG",
     "NPM_CONFIG_PREFIX",
     "NPM_CONFIG_USERCONFIG",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
     "PATH",
     "PERL5LIB",
     "PERL5OPT",
     "PHPRC",
+    "PHP_INI_SCAN_DIR",
     "PIPX_HOME",
+    "PIP_CONFIG_FILE",
     "PYTHONHOME",
     "PYTHONPATH",
+    "PYTHONPYCACHEPREFIX",
     "PYTHONSTARTUP",
     "PYTHONUSERBASE",
+    "RIPGREP_CONFIG_PATH",
     "RUBYLIB",
     "RUBYOPT",
+    "R_LIBS",
+    "R_PROFILE_USER",
     "UV_CACHE_DIR",
+    "UV_CONFIG_FILE",
     "UV_PROJECT",
     "UV_TOOL_DIR",
     "VIRTUAL_ENV",
@@ -149,6 +179,16 @@ pub(super) struct Exposed {
     hands: InHands,
 }
 
+impl Exposed {
+    /// Of a file that is a guest's by another name in its folder.
+    fn by_another_name(what: String, (name, folder): (PathBuf, &Path)) -> Self {
+        Self {
+            what: format!("{what} has another name (hard link) and"),
+            hands: InHands { place: name, folder: folder.to_owned() },
+        }
+    }
+}
+
 impl fmt::Display for Exposed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, hands: InHands { place, folder } } = self;
@@ -164,7 +204,25 @@ pub(super) fn find(program: Starting<'_>, writable: &Writable) -> Option<Exposed
         let (command, args) = words.split_first()?;
         find(Starting { command, args, cwd: cwd.as_deref(), variables: &variables, ..program }, writable)
     };
-    itself(program, writable).or_else(|| of(started(program)?))
+    itself(program, writable).or_else(|| by_first_line(program, writable, SCRIPTS)).or_else(|| of(started(program)?))
+}
+
+/// Whether the first line of a script names something of a guest's, or one of what that starts.
+fn by_first_line(program: Starting<'_>, writable: &Writable, deeper: usize) -> Option<Exposed> {
+    let script = programs::find(program.command, program.cwd, program.path)?;
+    let mut words = programs::first_line(&script)?;
+    let line = format!("#!{}", words.join(" "));
+    words.push(script.to_string_lossy().into_owned());
+    let (command, args) = words.split_first()?;
+    let interpreter = Starting { command, args, ..program };
+    let deeper = deeper.checked_sub(1)?;
+    let found =
+        itself(interpreter, writable).or_else(|| by_first_line(interpreter, writable, deeper)).or_else(|| {
+            let Started { words, cwd, variables } = started(interpreter)?;
+            let (command, args) = words.split_first()?;
+            itself(Starting { command, args, cwd: cwd.as_deref(), variables: &variables, ..program }, writable)
+        })?;
+    Some(Exposed { what: format!("of its program's first line {line}, {}", found.what), ..found })
 }
 
 /// What a program starts that only starts another one.
@@ -234,7 +292,10 @@ impl Started {
 
 /// The first way that the program itself is.
 fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
-    let exposed = |what: String, path: &Path| writable.holds(path).map(|hands| Exposed { what, hands });
+    let exposed = |what: String, path: &Path| match writable.holds(path) {
+        Some(hands) => Some(Exposed { what, hands }),
+        None => writable.another_name(path).map(|found| Exposed::by_another_name(what, found)),
+    };
     let of_folder = || program.cwd.and_then(|cwd| exposed(format!("its folder {}", cwd.display()), cwd));
     let of_program = || {
         let at = programs::find(program.command, program.cwd, program.path)?;
@@ -259,12 +320,14 @@ fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
         });
         paths.find_map(|(name, part)| exposed(format!("{part} in its variable {name}"), &from(program.cwd, part)?))
     };
-    of_folder().or_else(of_program).or_else(of_argument).or_else(of_variable)
+    let of_module = || modules(program).find_map(|(name, path)| exposed(format!("its module {name}"), &path));
+    of_folder().or_else(of_program).or_else(of_argument).or_else(of_variable).or_else(of_module)
 }
 
 /// A path as the program understands it: relative to its folder. In an empty one there is nothing.
 fn from(cwd: Option<&Path>, path: &str) -> Option<PathBuf> {
-    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    let local = ["git+file://", "file://", "file:", "link:"].iter().find_map(|start| path.strip_prefix(start));
+    let path = Path::new(local.unwrap_or(path));
     if path.is_absolute() { Some(path.to_owned()) } else { cwd.map(|cwd| cwd.join(path)) }
 }
 
@@ -272,7 +335,7 @@ fn from(cwd: Option<&Path>, path: &str) -> Option<PathBuf> {
 fn code_among(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
     let args = program.args;
     let runs_folders = is_runner(program.command) || STARTERS.contains(&file_name(program.command));
-    let has_script = has_script(program);
+    let has_script = has_script(program) || starts_for_each(program);
     let first_word = args.iter().position(|arg| !arg.starts_with('-'));
     let of = move |(at, arg): (usize, &'_ String)| -> Option<PathBuf> {
         let (flag, value) = match arg.split_once('=').filter(|_| arg.starts_with('-')) {
@@ -289,6 +352,26 @@ fn code_among(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
         (takes_folder || (!path.is_dir() && value.contains('/')) || path.is_file()).then_some(path)
     };
     args.iter().enumerate().filter_map(move |(at, arg)| Some((arg.as_str(), of((at, arg))?)))
+}
+
+/// Modules that a runtime is to run (`-m a.b`), by the paths at which it would find them: in its folder and in those of
+/// `PYTHONPATH`.
+fn modules(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
+    let is_runtime = RUNNERS_WITH_VERSIONS.iter().any(|start| file_name(program.command).starts_with(start));
+    let args = program.args.iter().map(String::as_str);
+    let next = program.args.iter().skip(1).map(|arg| Some(arg.as_str())).chain([None]);
+    let named = args.zip(next).filter(move |_| is_runtime).filter_map(|(flag, next)| {
+        let (before, rest) = flag.strip_prefix('-')?.split_once('m')?;
+        let is_it = before.chars().all(|c| c.is_ascii_alphabetic() && c != 'c');
+        if rest.is_empty() { next } else { Some(rest) }.filter(|_| is_it)
+    });
+    let listed = program.variables.iter().filter(|(name, _)| name == "PYTHONPATH");
+    let listed = listed.flat_map(|(_, value)| value.split(':')).map(PathBuf::from);
+    let folders: Vec<PathBuf> = program.cwd.map(Path::to_owned).into_iter().chain(listed).collect();
+    named.flat_map(move |name| {
+        let below = name.replace('.', "/");
+        folders.iter().map(|folder| (name, folder.join(&below))).collect::<Vec<_>>()
+    })
 }
 
 /// Arguments that are scripts in full: what follows `-c`, `-lc` or `-e`.
@@ -319,6 +402,12 @@ fn attached(text: &str) -> &str {
 /// Whether it is a shell that is told in full what to do, with arguments and variables for that.
 fn has_script(program: Starting<'_>) -> bool {
     SHELLS.contains(&file_name(program.command)) && scripts(program.args).next().is_some()
+}
+
+/// Whether it starts a program for each thing that it finds.
+fn starts_for_each(program: Starting<'_>) -> bool {
+    let is_finder = matches!(file_name(program.command), "find" | "fd" | "fdfind");
+    is_finder && program.args.iter().any(|arg| FOR_EACH.contains(&arg.as_str()))
 }
 
 fn file_name(path: &str) -> &str {
@@ -357,6 +446,18 @@ mod tests {
             crate::config::programs::tests::program(&file);
         }
         symlink(guest.join("server.py"), other.join("link.py")).unwrap();
+        fs::hard_link(guest.join("server.py"), other.join("hard.py")).unwrap();
+        fs::write(other.join("twice"), "x").unwrap();
+        fs::hard_link(other.join("twice"), other.join("twice.py")).unwrap();
+        for (name, line) in [
+            ("inside", format!("#! {}/sh -e\n", guest.display())),
+            ("through", format!("#!{}/inside\n", other.display())),
+            ("env", format!("#!/usr/bin/env -S python3 {}/server.py\n", guest.display())),
+            ("plain", "#!/usr/bin/env python3\n".to_owned()),
+        ] {
+            crate::config::programs::tests::program(&other.join(name));
+            fs::write(other.join(name), line).unwrap();
+        }
         symlink("/bin/sh", guest.join("link")).unwrap();
         let real =
             |text: &str| text.replace("@g", &guest.display().to_string()).replace("@o", &other.display().to_string());
@@ -416,6 +517,18 @@ mod tests {
             (&["sh", "-c", "cd .. && cd guest && exec npm start"], Some("@o"), &[], "its argument"),
             (&["sh", "-c", "cd ~/guest; exec npm start"], None, &[], "its argument"),
             (&["bash", "-c", "exec node $HOME/guest/x.js"], None, &[], "its argument"),
+            (&["python3", "-m", "guest.package.server"], Some("@o/.."), &[], "its module guest.package.server"),
+            (&["nice", "python3", "-Im", "guest.x"], Some("@o/.."), &[], "its module guest.x"),
+            (&["python3", "-mguest.package"], None, &[("PYTHONPATH", "@o:@o/..")], "its module guest.package"),
+            (&["@o/inside"], None, &[], "of its program's first line"),
+            (&["through"], None, &[], "of its program's first line"),
+            (&["@o/env"], None, &[], "of its program's first line"),
+            (&["python3", "@o/hard.py"], None, &[], "hard.py has another name"),
+            (&["@o/hard.py"], None, &[], "hard.py has another name"),
+            (&["python3", "@o/server.py"], None, &[("PYTHONPYCACHEPREFIX", "@g")], "its variable PYTHONPYCACHEPREFIX"),
+            (&["python3", "@o/server.py"], None, &[("OPENSSL_CONF", "@g/x")], "its variable OPENSSL_CONF"),
+            (&["npx", "-y", "file:@g/package"], None, &[], "its argument"),
+            (&["find", "@g", "-name", "x", "-exec", "python3", "{}", ";"], None, &[], "its argument"),
         ] {
             let found = said(words, cwd, variables).unwrap_or_default();
             assert!(found.contains(says) && found.contains("/guest"), "{words:?}: {found:?}");
@@ -435,6 +548,12 @@ mod tests {
             (&["env", "X=1", "npx", "-y", "server-filesystem", "@g"], None),
             (&["sh", "-c", "exec guest --of ~/guests /not-guest"], None),
             (&["timeout", "5"], None),
+            (&["@o/plain"], None),
+            (&["python3", "@o/twice.py"], None),
+            (&["python3", "-m", "guest.server"], Some("@o")),
+            (&["find", "@g", "-name", "x"], None),
+            (&["docker", "run", "-v", "@g:/x", "image"], None),
+            (&["uvx", "mcp-server-git", "--repository", "@g"], None),
             (&["env"], None),
         ] {
             let variables: &[_] = if words[0] == "sh" { &[] } else { &[("ROOT", "@g")] };

@@ -2,9 +2,16 @@
 //! mistake.
 
 use std::{
-    os::unix::fs::PermissionsExt as _,
+    fs::File,
+    io::Read as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
+
+use nix::fcntl::OFlag;
+
+/// What the kernel reads of a script at most.
+const FIRST_LINE: u64 = 256;
 
 /// Says that a program is not to be found: by its path, from this folder on, or on this PATH. Without a PATH nothing is
 /// said of a bare name.
@@ -45,6 +52,18 @@ pub(super) fn find(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Opt
 pub(super) fn in_full(base: &Path, command: &str) -> String {
     let relative = command.contains('/') && !command.starts_with('/');
     if relative { base.join(command).to_string_lossy().into_owned() } else { command.to_owned() }
+}
+
+/// The words of a script's first line, as the kernel takes them apart: an interpreter, and all the rest as one. The rest
+/// is given in words here, as `env -S` reads it.
+pub(super) fn first_line(script: &Path) -> Option<Vec<String>> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(script).ok()?;
+    let is_file = file.metadata().ok()?.is_file();
+    let mut start = Vec::new();
+    file.take(if is_file { FIRST_LINE } else { 0 }).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let words: Vec<String> = String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect();
+    (!words.is_empty()).then_some(words)
 }
 
 /// Whether a file can be run.

@@ -5,11 +5,18 @@
 //! read-only is not known here; links it cannot keep.
 
 use std::{
-    os::unix::fs::MetadataExt as _,
+    fs,
+    os::unix::fs::{DirEntryExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
+use footbridge_processes::mount_table::MountTable;
+
 use super::trust::walk;
+
+/// How long a folder is looked through for another name of a file.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Folders that guests write, by their real paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,10 +41,13 @@ pub(crate) struct SearchPath {
 }
 
 impl Writable {
-    /// These folders, and all that is in them.
+    /// These folders, and all that is in them, by whatever mount it shows.
     pub fn folders(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let real = |folder: PathBuf| folder.canonicalize().unwrap_or(folder);
-        Self(folders.into_iter().map(real).collect())
+        let mut all: Vec<PathBuf> = folders.into_iter().map(real).collect();
+        let mounts = MountTable::read();
+        all.extend(all.iter().flat_map(|folder| mounts.other_places(folder)).collect::<Vec<_>>());
+        Self(all)
     }
 
     /// The folder that this process was started in, as a run that is started there has it; none where that would be all
@@ -47,7 +57,7 @@ impl Writable {
         let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
         let is_narrow = |here: &PathBuf| here.parent().is_some() && !home.is_some_and(|home| home.starts_with(here));
-        Self(here.filter(is_narrow).into_iter().collect())
+        Self::folders(here.filter(is_narrow))
     }
 
     /// Whether a guest could replace this, or what is on the way to it.
@@ -87,6 +97,14 @@ impl Writable {
         Some((meta.nlink(), folder))
     }
 
+    /// The name that this file has in a folder that guests write, where it has several (hard links), and the folder. A
+    /// large folder is looked through for so long and no longer.
+    pub(super) fn another_name(&self, file: &Path) -> Option<(PathBuf, &Path)> {
+        let meta = file.metadata().ok().filter(fs::Metadata::is_file)?;
+        let _it_may = self.may_hold_another_name(file)?;
+        self.0.iter().find_map(|folder| Some((name_of_in(&meta, folder)?, folder.as_path())))
+    }
+
     /// The folders, as texts that could occur in a script.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|folder| folder.to_str())
@@ -103,9 +121,25 @@ impl Writable {
     }
 }
 
+/// The name of this file in this folder or below it.
+fn name_of_in(file: &fs::Metadata, folder: &Path) -> Option<PathBuf> {
+    let (end, mut ahead) = (Instant::now() + LOOK, vec![folder.to_owned()]);
+    while let Some(inner) = ahead.pop().filter(|_| Instant::now() < end) {
+        for entry in fs::read_dir(&inner).into_iter().flatten().flatten() {
+            let is_it = || entry.metadata().is_ok_and(|found| (found.dev(), found.ino()) == (file.dev(), file.ino()));
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => ahead.push(entry.path()),
+                Ok(kind) if kind.is_file() && entry.ino() == file.ino() && is_it() => return Some(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -162,6 +196,9 @@ mod tests {
         assert_eq!(writable.may_hold_another_name(&file), None);
         fs::hard_link(&file, place.path().join("guest/x")).unwrap();
         assert_eq!(writable.may_hold_another_name(&file).unwrap().0, 2);
+        assert!(writable.another_name(&file).unwrap().0.ends_with("guest/x"));
+        fs::rename(place.path().join("guest/x"), place.path().join("x")).unwrap();
+        assert_eq!(writable.another_name(&file), None);
         assert_eq!(Writable::default().may_hold_another_name(&file), None);
     }
 }

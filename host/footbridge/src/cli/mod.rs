@@ -31,7 +31,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     config::{
         Commands, Config, ConfigError, NoService, Variables, WantedServices, Writable,
-        folders::{Folders, LinkInReach},
+        folders::{Folders, FoldersError, LinkInReach},
         load,
     },
     report,
@@ -195,6 +195,7 @@ pub fn main() -> i32 {
             let mistaken = error.is::<ConfigError>()
                 || error.is::<crate::log::BadLogSetting>()
                 || error.is::<LinkInReach>()
+                || error.is::<FoldersError>()
                 || error.is::<EnvironmentError>()
                 || error.is::<NoConfiguration>()
                 || error.is::<UnknownPolicy>()
@@ -260,7 +261,7 @@ fn load_config_of(files: &Files, writable: Writable, wanted: WantedParts<'_>) ->
 
 /// The folders of this user, and what a configuration is read with, where guests write what this says.
 fn folders_and_variables(writable: Writable) -> anyhow::Result<(Folders, Variables)> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     folders.check_links(&writable)?;
     let commands = Commands::kept(folders.for_programs(&writable));
     Ok((folders, Variables::of_this_process().commands(commands, writable)))

@@ -39,7 +39,7 @@ pub(super) type Known<T> = BTreeMap<String, Result<T, Unlisted>>;
 impl OneShotPlace {
     /// Reads which servers there are; nothing is started.
     pub(super) fn find(files: Files) -> Result<Self, OneShotFailure> {
-        let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name));
+        let folders = Folders::of_this_user();
         let folders = folders.map_err(anyhow::Error::from)?;
         let entries = Entries::read(&files.config, &folders);
         let lists = Lists::below(&folders.cache);

@@ -91,7 +91,7 @@ fn run(args: &StepArgs) -> anyhow::Result<(StepReport, Option<Signal>)> {
     crate::log::start("error,rmcp=off")?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     let writable = Writable::default();
     let commands = Commands::kept(folders.for_programs(&writable));
     let variables = Variables::of_this_process().commands(commands, writable);

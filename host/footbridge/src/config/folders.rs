@@ -8,7 +8,14 @@ use std::{ffi::OsString, path::PathBuf};
 
 use footbridge_processes::launch::{OwnFolders, StartFolders};
 
-use super::writable::Writable;
+use super::{
+    trust::{Untrusted, check_way},
+    writable::Writable,
+};
+
+/// Variables that name others.
+const STATE: &str = "FOOTBRIDGE_STATE";
+const RUNTIME: &str = "FOOTBRIDGE_RUNTIME";
 
 /// The folders of one user's harnesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,13 +54,50 @@ pub struct LinkInReach {
     name: &'static str,
 }
 
+/// There are no folders to keep things in.
+#[derive(Debug, thiserror::Error)]
+pub enum FoldersError {
+    /// None is named.
+    #[error(transparent)]
+    NoHome(#[from] NoHome),
+    /// Somebody else could put another in the place of one.
+    #[error(
+        "{} cannot be kept from others: {why}; or set {name} to a folder below one that is yours alone", path.display()
+    )]
+    Untrusted {
+        /// The folder.
+        path: PathBuf,
+        /// What names another one.
+        name: &'static str,
+        /// Whose it is.
+        why: Untrusted,
+    },
+}
+
 impl Folders {
+    /// The folders of the user of this process, where nobody else can replace what is above them. Whose they are
+    /// themselves is looked at where they are made.
+    ///
+    /// # Errors
+    /// [`FoldersError`].
+    pub fn of_this_user() -> Result<Self, FoldersError> {
+        let folders = Self::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+        for (path, name) in [(&folders.state, STATE), (&folders.runtime, RUNTIME)] {
+            check_way(path.parent().unwrap_or(path)).map_err(|why| FoldersError::Untrusted {
+                path: path.clone(),
+                name,
+                why,
+            })?;
+        }
+        Ok(folders)
+    }
+
     /// Refuses folders that a guest could have lead elsewhere for the next start: what is there would be obeyed.
     ///
     /// # Errors
     /// [`LinkInReach`].
     pub fn check_links(&self, writable: &Writable) -> Result<(), LinkInReach> {
-        let all = [(&self.state, "FOOTBRIDGE_STATE"), (&self.runtime, "FOOTBRIDGE_RUNTIME")];
+        let all = [(&self.state, STATE), (&self.runtime, RUNTIME)];
         let found = all.into_iter().find_map(|(path, name)| {
             let found = writable.holds_link(path)?;
             Some(LinkInReach { link: found.place, path: path.clone(), folder: found.folder, name })
@@ -100,8 +144,8 @@ impl Folders {
         };
         Ok(Self {
             config,
-            state: absolute("FOOTBRIDGE_STATE").unwrap_or(state),
-            runtime: absolute("FOOTBRIDGE_RUNTIME").unwrap_or(runtime),
+            state: absolute(STATE).unwrap_or(state),
+            runtime: absolute(RUNTIME).unwrap_or(runtime),
             cache,
             users_runtime,
             home: absolute("HOME"),

@@ -40,11 +40,11 @@ const MAX_LINKS: usize = 40;
 
 /// One thing on the way to a path.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Where it is; no part of it before the last is a link.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Whether it is a link.
-    pub(super) is_link: bool,
+    pub(crate) is_link: bool,
 }
 
 /// Checks a file and everything on the way to it, and gives the path it resolves to.
@@ -59,9 +59,19 @@ pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
     Ok(real)
 }
 
+/// Checks all that is there of the way to a path; what is missing will be this user's.
+///
+/// # Errors
+/// [`Untrusted`].
+pub fn check_way(path: &Path) -> Result<(), Untrusted> {
+    let (steps, _) = walk(path)?;
+    let there = steps.iter().filter(|step| step.path.symlink_metadata().is_ok());
+    there.into_iter().try_for_each(|step| if step.is_link { check_owner(&step.path) } else { check_one(&step.path) })
+}
+
 /// All that is on the way to a path, from `/` on, links and where they lead, and what it resolves to. Where something
 /// is missing that is the last step, and the rest of the path is taken as it is written.
-pub(super) fn walk(path: &Path) -> io::Result<(Vec<Step>, PathBuf)> {
+pub(crate) fn walk(path: &Path) -> io::Result<(Vec<Step>, PathBuf)> {
     let mut real = PathBuf::from("/");
     let mut steps = vec![Step { path: real.clone(), is_link: false }];
     // What is still to be walked, the next part last.
@@ -174,5 +184,14 @@ mod tests {
         assert!(matches!(check(&file), Err(Untrusted::Writable { .. })));
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         assert!(check(&file).is_ok());
+    }
+
+    #[test]
+    fn a_way_is_checked_as_far_as_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("missing/state");
+        assert!(check_way(&inside).is_ok());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(check_way(&inside), Err(Untrusted::Writable { .. })));
     }
 }

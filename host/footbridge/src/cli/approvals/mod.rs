@@ -106,7 +106,7 @@ What was typed before a call is shown, and in its first half second, counts for 
 }
 
 pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     match run(command, &folders.runtime) {
         Ok(()) => Ok(0),
         Err(error) => {

@@ -106,7 +106,7 @@ struct Place {
 
 impl Place {
     fn find() -> anyhow::Result<Self> {
-        let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+        let folders = Folders::of_this_user()?;
         Ok(Self { audit: folders.state.join("audit"), state: folders.state })
     }
 

@@ -22,7 +22,7 @@ use footbridge_processes::{keeper::Confinement, sys};
 const RELOAD_TIME: Duration = Duration::from_secs(300);
 
 pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     let client = session::connect(&control::of_serve(&folders.runtime))?;
     let done = client.with_patience(RELOAD_TIME)?.call(&ReloadConfig {})?;
     let ok = done.mistakes.is_empty();

@@ -73,7 +73,7 @@ pub(super) fn main(args: &ImportArgs) -> anyhow::Result<i32> {
 }
 
 fn import(args: &ImportArgs) -> anyhow::Result<i32> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     let from = foreign_file(&args.from, folders.home.as_deref())?;
     let project = args.project.as_ref().map(std::path::absolute).transpose()?.or_else(|| folders.working.clone());
     let found = read_foreign(&from, project.as_deref())?;

@@ -48,7 +48,7 @@ struct Leaf<'n> {
 
 pub(super) fn main(args: &ShowArgs) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     let outline = Outline::read(&args.files.config, &folders);
     let (settings, problems) = settings_of(&outline.settings);
     let servers = outline.servers.iter().map(|server| (server.name.as_str(), &server.entry));

@@ -54,7 +54,7 @@ Exit status: 0 all are trusted; 1 one is not; 2 one cannot be read, or others co
 
 pub(super) fn main(args: &TrustArgs) -> anyhow::Result<i32> {
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     if args.list {
         return list(&folders, args.json);
     }

@@ -51,7 +51,7 @@ Exit status: 0 all is well; 1 there is a problem; 2 a wrong command line.";
 
 pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
     crate::log::start("off")?;
-    let folders = match Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name)) {
+    let folders = match Folders::of_this_user() {
         Ok(folders) => folders,
         Err(error) => {
             let none = Finding::problem("folders", error.to_string());

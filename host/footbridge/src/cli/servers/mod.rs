@@ -133,7 +133,7 @@ struct Which {
 }
 
 pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     let done = match command {
         ServersCommand::List { json } => list(&folders.runtime, json),
         ServersCommand::Logs(args) => logs::main(&args, &folders.state),

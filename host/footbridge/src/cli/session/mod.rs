@@ -139,7 +139,7 @@ pub(super) struct CreateArgs {
 }
 
 pub(super) fn main(command: SessionCommand) -> anyhow::Result<i32> {
-    let folders = Folders::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
+    let folders = Folders::of_this_user()?;
     match run(command, &control::of_serve(&folders.runtime)) {
         Ok(()) => Ok(0),
         Err(error) => {

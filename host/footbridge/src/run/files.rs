@@ -5,17 +5,25 @@
 
 use std::{
     env, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use footbridge_processes::sandbox::{
-    around::bound_sockets,
+    around::{bound_sockets, guarded},
     files::{FilePlan, View, is_kernels},
     layer,
+    new_links::NewLinks,
     places::{PRIVATE, SOCKETS, credentials},
 };
 
-use super::{Run, Sandbox, exposed, folder::RunFolder, guest::GuestBinaries};
+use super::{
+    Run, Sandbox, exposed,
+    folder::RunFolder,
+    guest::GuestBinaries,
+    links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
+};
 use crate::{config::folders::Folders, report};
 
 /// The files of one command.
@@ -31,7 +39,14 @@ pub(super) struct GuestFiles {
     layered: bool,
     /// The sockets of other programs when the view was made.
     sockets: Vec<PathBuf>,
+    /// When that was.
+    since: SystemTime,
+    /// The names that others run or obey, then.
+    guarded: Vec<PathBuf>,
 }
+
+/// Paths that are named in one line.
+const NAMED: usize = 10;
 
 /// Why the command cannot have these files.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +89,20 @@ pub enum GuestFilesError {
         /// The harness's folder.
         own: PathBuf,
     },
+    /// A link leads to what nobody named.
+    #[error(transparent)]
+    Link(#[from] LinkElsewhere),
+    /// Credentials would be opened unasked.
+    #[error(
+        "the working folder {} is in {}, which is hidden: start elsewhere, or open it with --write {}", path.display(),
+        hidden.display(), path.display()
+    )]
+    Hidden {
+        /// The working folder.
+        path: PathBuf,
+        /// What is hidden.
+        hidden: PathBuf,
+    },
     /// Too much would be writable.
     #[error(
         "the working folder is {}, and the command could write to all of it: start in the folder that it is to work in, \
@@ -95,12 +124,21 @@ impl GuestFiles {
             Sandbox::None | Sandbox::Podman | Sandbox::Docker => Vec::new(),
             Sandbox::Net | Sandbox::Bwrap => {
                 let own = own_folders(folders);
+                let kept = kept_back(home.as_deref());
                 let mut all = named("--write", &run.write, &own)?;
+                let shown = named("--show", &run.show, &own)?;
+                check_links(&kept, "--write", &run.write, &all)?;
+                check_links(&kept, "--show", &run.show, &shown)?;
+                kept.check(WORKING_FOLDER, &working_folder(&start), &start)?;
+                let is_named = all.iter().chain(&shown).any(|named| start.starts_with(named));
+                if let Some(hidden) = kept.hides(&start).filter(|_| !is_named) {
+                    return Err(GuestFilesError::Hidden { path: start, hidden: hidden.to_owned() });
+                }
                 if let Some(path) = all.iter().find(|path| holds_a_home(path, home.as_deref())) {
                     return Err(GuestFilesError::Home(path.clone()));
                 }
                 if !is_too_much(&start, home.as_deref()) {
-                    is_not_own("the working folder", &start, &own)?;
+                    is_not_own(WORKING_FOLDER, &start, &own)?;
                     all.push(start.clone());
                 } else if all.is_empty() {
                     return Err(GuestFilesError::TooMuch { path: start });
@@ -109,7 +147,16 @@ impl GuestFiles {
             }
         };
         let shown = named("--show", &run.show, &own_folders(folders))?;
-        Ok(Self { start, writes, shown, home, layered: false, sockets: Vec::new() })
+        Ok(Self {
+            start,
+            writes,
+            shown,
+            home,
+            layered: false,
+            sockets: Vec::new(),
+            since: SystemTime::now(),
+            guarded: Vec::new(),
+        })
     }
 
     /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
@@ -123,7 +170,7 @@ impl GuestFiles {
         let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
-        self.sockets = bound_sockets();
+        (self.sockets, self.since, self.guarded) = (bound_sockets(), SystemTime::now(), self.guarded_now());
         if let Some(home) = &self.home {
             match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
                 Ok(()) => self.layered = true,
@@ -143,7 +190,7 @@ impl GuestFiles {
     }
 
     fn view(&self, run: &Run, folders: &Folders, folder: &RunFolder, guest: &GuestBinaries) -> View {
-        let mut hidden = credentials(self.home.as_deref(), |name| env::var_os(name));
+        let mut hidden = kept_back(self.home.as_deref()).hidden;
         hidden.extend(folders.users_runtime.clone());
         let bin = folder.bin();
         View {
@@ -164,19 +211,39 @@ impl GuestFiles {
         }
     }
 
-    /// Tells of what could not be kept from the command: names that others run or obey outside, and sockets that other
-    /// programs made meanwhile where it writes.
+    /// The names in what the command may write that others run or obey, whether they are there or not.
+    fn guarded_now(&self) -> Vec<PathBuf> {
+        self.writes.iter().flat_map(|folder| guarded(folder)).collect()
+    }
+
+    /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
+    /// where it writes, and sockets that other programs made meanwhile there.
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
         let say = |paths: Vec<PathBuf>, what: &str, next: &str| {
             if !paths.is_empty() {
-                let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+                names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
                 report::note(&format!(
                     "footbridge: new since the command started, {what}: {}; {next}",
                     names.join(", ")
                 ));
             }
         };
-        say(plan.appeared(), "and run or obeyed by other programs here", "look before you use them");
+        let mut appeared = plan.appeared();
+        let is_new = |path: &PathBuf| !self.guarded.contains(path) && path.symlink_metadata().is_ok();
+        // What is in a folder that is named already need not be.
+        let is_told = |path: &PathBuf| appeared.iter().any(|above| path.starts_with(above));
+        let deeper: Vec<PathBuf> =
+            self.guarded_now().into_iter().filter(|path| is_new(path) && !is_told(path)).collect();
+        appeared.extend(deeper);
+        say(appeared, "and run or obeyed by other programs here", "look before you use them");
+        let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
+        say(links.found, "links that lead out of what it may write", "look where to before you follow them");
+        if !links.is_whole {
+            report::note(
+                "footbridge: the folders that the command may write are too large to look for all new links in them",
+            );
+        }
         let mut sockets = bound_sockets();
         sockets.retain(|path| self.may_write(path) && !self.sockets.contains(path));
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
@@ -233,17 +300,46 @@ fn is_too_much(folder: &Path, home: Option<&Path>) -> bool {
     is_shared(folder) || holds_a_home(folder, home)
 }
 
-/// Whether this is a home folder of this user, or above one.
+/// Whether this is a home folder of this user, or above one, by whatever mount it shows.
 fn holds_a_home(folder: &Path, home: Option<&Path>) -> bool {
+    let file = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let is_it = |above: &Path| above == folder || (file(folder).is_some() && file(above) == file(folder));
+    homes(home).iter().any(|home| home.ancestors().any(is_it))
+}
+
+/// The home folders of this user: the one that is set, and the one that is registered.
+fn homes(home: Option<&Path>) -> Vec<PathBuf> {
     let registered = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    let registered = registered.and_then(|user| user.dir.canonicalize().ok());
-    let homes = home.map(Path::to_owned).into_iter().chain(registered);
-    homes.into_iter().any(|home| home.starts_with(folder))
+    let registered = registered.and_then(|user| user.dir.canonicalize().ok()).filter(|home| home.parent().is_some());
+    let mut homes: Vec<PathBuf> = home.map(Path::to_owned).into_iter().chain(registered).collect();
+    homes.dedup();
+    homes
+}
+
+/// Where credentials are, below either home folder, and what links must not lead to.
+fn kept_back(home: Option<&Path>) -> KeptBack {
+    let homes = homes(home);
+    let named_by_variables = credentials(None, |name| env::var_os(name));
+    let below = homes.iter().flat_map(|home| credentials(Some(home), |_| None));
+    KeptBack { hidden: named_by_variables.into_iter().chain(below).collect(), homes }
+}
+
+fn check_links(kept: &KeptBack, what: &'static str, named: &[PathBuf], real: &[PathBuf]) -> Result<(), LinkElsewhere> {
+    named.iter().zip(real).try_for_each(|(path, real)| kept.check(what, path, real))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_are_hidden_below_the_home_folder_that_is_set_and_the_registered_one() {
+        let hidden = kept_back(Some(Path::new("/elsewhere"))).hidden;
+        assert!(hidden.contains(&PathBuf::from("/elsewhere/.ssh")));
+        for home in homes(None) {
+            assert!(hidden.contains(&home.join(".ssh")), "{}", home.display());
+        }
+    }
 
     #[test]
     fn a_home_folder_and_what_is_above_one_is_too_much() {

@@ -12,6 +12,7 @@ mod exposed;
 mod files;
 mod folder;
 mod guest;
+mod links;
 mod plan;
 mod supervise;
 

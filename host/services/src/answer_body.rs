@@ -134,7 +134,7 @@ pub(crate) struct Begun {
 impl AnswerBody {
     pub(crate) fn new(body: Incoming, headers: &HeaderMap, begun: Begun) -> Self {
         let Begun { status, upload, redactor, reads_usage, silence, until, first_byte_ms, spending } = begun;
-        let is_plain = is_text(headers) && !headers.contains_key(header::CONTENT_ENCODING);
+        let is_plain = is_text(headers) && is_as_it_is(headers);
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
         let usage = (reads_usage && is_plain).then(UsageReader::default);
         let events = (is_plain && is_events(headers)).then(EventEnds::default);
@@ -368,6 +368,13 @@ impl Passing {
 fn is_events(headers: &HeaderMap) -> bool {
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     media.to_ascii_lowercase().starts_with("text/event-stream") && !headers.contains_key(header::CONTENT_LENGTH)
+}
+
+/// Whether a body is not encoded: no header says so, or it says that by the name for it.
+fn is_as_it_is(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::CONTENT_ENCODING).iter();
+    let is_none = |name: &[u8]| name.is_empty() || name.eq_ignore_ascii_case(b"identity");
+    all.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).all(|name| is_none(name.trim_ascii()))
 }
 
 /// Whether a body is text, by what its head says.

@@ -150,8 +150,8 @@ fn crossing(headers: &HeaderMap, spec: &ServiceSpec) -> HeaderMap {
         // `Connection` does not name it: in HTTP/2 that would take it away again, and whether it is that is not known yet.
         out.insert(header::TE, HeaderValue::from_static("trailers"));
     }
-    if spec.usage {
-        // What is compressed says nothing of its use.
+    if spec.usage || spec.credential.is_some() {
+        // What is compressed says nothing of its use, and a credential in it would not be seen.
         out.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     if let Some((name, value)) = &spec.credential {
@@ -236,6 +236,15 @@ mod tests {
             "x-api-key=the real key",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_guest_chooses_how_answers_are_encoded_only_where_nothing_is_looked_for_in_them() {
+        let given = headers(&[("accept-encoding", "gzip")]);
+        let encoding = |spec: &ServiceSpec| crossing(&given, spec)[header::ACCEPT_ENCODING].clone();
+        assert_eq!(encoding(&ServiceSpec { usage: false, ..spec() }), "identity");
+        assert_eq!(encoding(&ServiceSpec { credential: None, ..spec() }), "identity");
+        assert_eq!(encoding(&ServiceSpec { usage: false, credential: None, ..spec() }), "gzip");
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub enum BadPath {
     /// It does not begin with a `/`.
     #[error("a path begins with \"/\"")]
     Start,
-    /// It has a segment that is `.` or `..`, encoded or not.
-    #[error("a path has no segment \".\" or \"..\"")]
+    /// It has a segment that is `.` or `..`, encoded or not, also in front of parameters (`..;x`).
+    #[error("a path has no segment \".\" or \"..\", nor one before a \";\"")]
     Dots,
     /// It has an empty segment other than the last.
     #[error("a path has no empty segment")]
@@ -97,8 +97,13 @@ fn decoded_segment(segment: &str) -> Result<String, BadPath> {
         rest = &after[2..];
     }
     let text = String::from_utf8(bytes).map_err(|_| BadPath::Character)?;
-    if text == "." || text == ".." {
+    // Some servers take parameters off a segment before they read it (RFC 3986, 3.3).
+    let name = text.split(';').next().unwrap_or_default();
+    if name == "." || name == ".." {
         return Err(BadPath::Dots);
+    }
+    if name.is_empty() && !text.is_empty() {
+        return Err(BadPath::Empty);
     }
     if text.contains('\\') {
         return Err(BadPath::Slash);
@@ -126,6 +131,7 @@ mod tests {
             ("/a%20b/%C3%A9", "/a b/é"),
             ("/%76%31/x", "/v1/x"),
             ("/a..b/...", "/a..b/..."),
+            ("/a;v=1/..a;b/x;", "/a;v=1/..a;b/x;"),
             ("/100%25", "/100%"),
         ] {
             let path = RequestPath::read(written).unwrap();
@@ -143,6 +149,11 @@ mod tests {
             ("/a/.", BadPath::Dots),
             ("/a/%2e%2E/b", BadPath::Dots),
             ("/a/.%2e", BadPath::Dots),
+            ("/v2/..;/admin", BadPath::Dots),
+            ("/v2/..;x=1/admin", BadPath::Dots),
+            ("/v2/%2e%2e%3b/admin", BadPath::Dots),
+            ("/v2/.;/admin", BadPath::Dots),
+            ("/v2/;/admin", BadPath::Empty),
             ("//a", BadPath::Empty),
             ("/a//b", BadPath::Empty),
             ("/a%2fb", BadPath::Slash),

@@ -211,6 +211,10 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             let _rest = std::io::copy(tls, &mut std::io::sink());
             false
         }
+        "/api/identity" => say(&format!(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: Identity\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{KEY}",
+            KEY.len()
+        )),
         "/api/zip" => say(
             "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: text/plain\r\ncontent-length: 3\r\n\r\n\u{1}zz",
         ),

@@ -87,9 +87,16 @@ impl Field {
 
     /// Whether it looks as if a secret were asked for.
     pub(super) fn is_secret(&self) -> bool {
-        let texts = [Some(&self.name), self.title.as_ref(), self.description.as_ref()];
+        let choices = match &self.kind {
+            Kind::One(choices) | Kind::Many(choices) => choices.as_slice(),
+            _ => &[],
+        };
+        let choices = choices.iter().flat_map(|(value, title)| [Some(value.as_str()), title.as_deref()]);
+        let default = self.default.as_ref().and_then(Value::as_str);
+        let texts = [Some(self.name.as_str()), self.title.as_deref(), self.description.as_deref(), default];
+        let texts = texts.into_iter().chain(choices);
         matches!(&self.kind, Kind::Text(Some(format)) if format == "password")
-            || texts.into_iter().flatten().any(|text| speaks_of_secrets(text))
+            || texts.flatten().any(|text| speaks_of_secrets(text))
     }
 
     /// A value from texts, as they were typed; several for a field that takes several.
@@ -189,6 +196,10 @@ mod tests {
         assert!(Field::read("value", &described, true).unwrap().is_secret());
         assert!(Field::read("x", &json!({"type": "string", "title": "Your Token"}), true).unwrap().is_secret());
         assert!(Field::read("x", &json!({"type": "string", "format": "password"}), true).unwrap().is_secret());
+        let chosen = json!({"type": "string", "enum": ["a"], "enumNames": ["Type your password below"]});
+        assert!(Field::read("x", &chosen, true).unwrap().is_secret());
+        let filled = json!({"type": "string", "default": "your passphrase"});
+        assert!(Field::read("x", &filled, true).unwrap().is_secret());
         for name in ["city", "keyboard", "tripToKenya", "compass_word", "email"] {
             assert!(!Field::read(name, &json!({"type": "string"}), true).unwrap().is_secret(), "{name}");
         }

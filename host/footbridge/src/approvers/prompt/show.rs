@@ -39,18 +39,29 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     let mark = if columns < 4 * LABEL { "| ".to_owned() } else { format!("{:>LABEL$}", "| ") };
     let mut out = vec![String::new()];
     let mut used = 0;
-    for c in line.chars() {
-        let width = if c.is_ascii() { 1 } else { 2 };
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        let (piece, after) = rest.split_at(escape_at(rest).unwrap_or(c.len_utf8()));
+        rest = after;
+        let width = if c.is_ascii() { piece.len() } else { 2 };
         if used + width > columns.max(mark.len() + 2) {
             out.push(mark.clone());
             used = mark.len();
         }
         if let Some(last) = out.last_mut() {
-            last.push(c);
+            last.push_str(piece);
         }
         used += width;
     }
     out
+}
+
+/// The length of the character by its number (`\u{NUMBER}`) that this text begins with: broken across lines it would be
+/// none to who reads it.
+fn escape_at(text: &str) -> Option<usize> {
+    let (number, _) = text.strip_prefix("\\u{")?.split_once('}')?;
+    let is_one = (1..=6).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_one.then_some(number.len() + "\\u{}".len())
 }
 
 /// One approval, line by line: what is asked, what the tool does, who asks, and digests. Only our lines begin at the
@@ -367,5 +378,12 @@ pub(crate) mod tests {
             let lines = fields(&ApprovalInfo { kind: kind.into(), ..info("ap-0000000000000001") }, true);
             assert!(lines.iter().any(|line| line.starts_with(&format!("{kind}:"))), "{lines:#?}");
         }
+    }
+
+    #[test]
+    fn a_character_by_its_number_is_not_broken_across_lines() {
+        let lines = wrap(&format!("{}\\u{{430}}b", "a".repeat(17)), 20);
+        assert_eq!(lines, ["a".repeat(17), "| \\u{430}b".to_owned()]);
+        assert_eq!(wrap(&format!("{}\\u{{x", "a".repeat(19)), 20).len(), 2, "what is none is broken as it comes");
     }
 }

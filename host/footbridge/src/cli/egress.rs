@@ -121,9 +121,10 @@ fn requests_like(
     };
     let subject = Subject::http(service.name.as_str(), method, path, effects);
     let is_one = !path.contains(['*', '?', '[', '{']);
-    let outlook = match is_one {
-        true => rules.shows(&subject).then(|| rules.outlook(&subject)),
-        false => Some(rules.outlook_of_like(&subject)),
+    let outlook = if is_one {
+        rules.shows(&subject).then(|| rules.outlook(&subject))
+    } else {
+        Some(rules.outlook_of_like(&subject))
     };
     let pattern = match method {
         CONNECT => format!("tunnel to {}", path.trim_start_matches('/')),

@@ -76,6 +76,7 @@ mod tests {
             secrets: Vec::new(),
             lacks_credential: None,
             authorities: Vec::new(),
+            proxy: None,
             allow_private: false,
             rules: Arc::new(ServiceRules::default()),
             shape: ErrorShape::Plain,

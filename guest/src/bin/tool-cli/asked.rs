@@ -13,7 +13,7 @@ use footbridge_cli::{
     result,
 };
 use footbridge_guest::{
-    Client, ClientError, Event,
+    Client, Event,
     answers::{CallResult, ToolDescription},
     client::parse_result,
 };

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderValue, Response, header, request::Parts};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
 use tokio_util::{

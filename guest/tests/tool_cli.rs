@@ -215,7 +215,7 @@ fn a_word_in_place_of_arguments_is_told_what_the_words_before_it_are_not() {
     assert!(stderr.contains("tool-cli resource read SERVER URI") && !stderr.contains("JSON"), "{stderr}");
     let bridge = Bridge::of_generation(0);
     let (_, _, stderr) = run(&mut tool_cli(&bridge, &["weather", "check_weather", "Bern"]));
-    assert!(stderr.starts_with("Error: invalid JSON arguments: Bern"), "{stderr}");
+    assert!(stderr.starts_with("Error: invalid JSON arguments: an object is needed"), "{stderr}");
 }
 
 #[test]

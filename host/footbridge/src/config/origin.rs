@@ -117,8 +117,8 @@ mod tests {
             (&npx, json!({"command": "npx", "args": ["-y", "evil"]})),
             (&npx, json!({"command": "npx"})),
             (
-                &npx,
-                json!({"command": "npx", "args": ["-y", "@scope/pkg"], "env": {"NODE_OPTIONS": "--require /repo/x.js"}}),
+                &json!({"command": "npx", "args": ["-y", "@scope/pkg"], "env": {"NODE_OPTIONS": "--require /repo/x.js"}}),
+                npx.clone(),
             ),
             (&npx, json!({"command": "npx", "args": ["-y", "@scope/pkg"], "cwd": "/repo"})),
             (&json!({"command": "./server"}), json!({"command": "./server"})),

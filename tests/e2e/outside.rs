@@ -162,6 +162,156 @@ fn a_program_on_a_path_that_a_guest_writes_or_that_is_relative_is_not_found() {
     }
 }
 
+/// The same host, whose owner has a home folder of its own, and that.
+fn at_home(host: Host) -> (Host, PathBuf) {
+    let home = host.path().join("home");
+    folder(&home);
+    (host.env("HOME", &home).env("XDG_CONFIG_HOME", ""), home)
+}
+
+/// Makes a folder that belongs to the host's owner.
+fn folder(path: &Path) {
+    fs::create_dir_all(path).unwrap();
+    if geteuid().is_root() {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+#[test]
+fn what_programs_take_from_below_the_home_folder_is_not_the_guest_s() {
+    for sandbox in sandboxes("what_programs_take_from_below_the_home_folder_is_not_the_guest_s") {
+        let (host, home) = at_home(host(&python(json!({}))).sandbox(sandbox));
+        let (mark, script) = mark(&host);
+        let refused = |host: &Host, places: &[&Path]| {
+            let mut says = vec!["server \"py\"", "which programs take code or settings", "\"trustFolder\": true"];
+            says.extend(places.iter().map(|place| place.to_str().unwrap()));
+            host.runs(&["true"]).fails(2, &says);
+            assert!(!mark.exists());
+        };
+        // Modules of python, named with --write.
+        for name in [".local/lib/python3", ".npm/_npx", ".cache/uv"] {
+            folder(&home.join(name));
+        }
+        for name in [".local", ".local/lib/python3", ".npm", ".cache"] {
+            let written = home.join(name);
+            let words = ["run", "--sandbox", sandbox, "--config"].map(std::ffi::OsStr::new);
+            let config = host.servers_file();
+            let more = [config.as_os_str(), "--write".as_ref(), written.as_os_str(), "--".as_ref(), "true".as_ref()];
+            let ran = footbridge_tests::Running::start(&mut host.footbridge(&[&words[..], &more].concat())).ends();
+            ran.fails(2, &["from which programs take code or settings", written.to_str().unwrap()]);
+        }
+        // As people do who keep such files in a repository.
+        for (link, to) in [(".gitconfig", "gitconfig"), (".npmrc", "later"), (".local", "local")] {
+            let link = home.join(link);
+            fs::remove_dir_all(&link).ok();
+            symlink(host.work().join(to), &link).unwrap();
+            refused(&host, &[&link, &host.work()]);
+            fs::remove_file(link).unwrap();
+        }
+        // What shells take is for shells.
+        let profile = home.join(".bash_profile");
+        symlink(host.work().join("profile"), &profile).unwrap();
+        makes(&host.work().join("profile"), &script);
+        assert_eq!(host.runs_script("tool-cli py where '{}'").status, 0);
+        let login = json!({"command": "bash", "args": ["-lc", "exec python3 /none.py"]});
+        fs::write(host.servers_file(), Servers::none().and("py", login).text(host.path())).unwrap();
+        refused(&host, &[&profile]);
+    }
+}
+
+#[test]
+fn variables_that_lead_to_the_guest_s_folder_are_not_handed_on() {
+    for sandbox in sandboxes("variables_that_lead_to_the_guest_s_folder_are_not_handed_on") {
+        let shows =
+            SERVER.replace("os.getcwd()", "str([os.environ.get(n) for n in ('XDG_CONFIG_HOME', 'TMPDIR', 'LANG')])");
+        let entry = json!({"command": "python3", "args": ["-c", shows]});
+        let (host, _) = at_home(host(&Servers::none().and("py", entry)).sandbox(sandbox));
+        let work = host.work();
+        let host = host.env("TMPDIR", work.join("tmp")).env("PYTHONPATH", work.join("lib"));
+        let host = host.env("XDG_CONFIG_HOME", "/srv/config");
+        let ran = host.runs_script("tool-cli py where '{}'");
+        assert_eq!(ran.stdout, "['/srv/config', None, 'C.UTF-8'] []\n", "{sandbox}: {ran:?}");
+        assert!(ran.stderr.contains("TMPDIR") && !ran.stderr.contains("PYTHONPATH"), "{sandbox}: {ran:?}");
+        let host = host.env("TMPDIR", "/tmp").env("XDG_CONFIG_HOME", work.join("xdg"));
+        let ran = host.runs_script("tool-cli py where '{}'");
+        assert_eq!(ran.stdout, "[None, '/tmp', 'C.UTF-8'] []\n", "{sandbox}: {ran:?}");
+        assert!(ran.stderr.contains("XDG_CONFIG_HOME"), "{sandbox}: {ran:?}");
+    }
+}
+
+#[test]
+fn commands_of_the_operator_get_no_variable_that_leads_to_the_guest_s_folder() {
+    let name = "commands_of_the_operator_get_no_variable_that_leads_to_the_guest_s_folder";
+    for sandbox in sandboxes(name) {
+        let (host, home) = at_home(host(&Servers::none()).sandbox(sandbox).policy("ask"));
+        let (mark, _) = mark(&host);
+        let module = format!("open('{}', 'w')\ndef dumps(x): return 'value-of-the-secret'\n", mark.display());
+        makes(&host.work().join("lib/json.py"), &module);
+        let printed = json!(["python3", "-c", "import json; print(json.dumps('value-of-the-secret'))"]);
+        let said = |what: &str| {
+            let file = host.path().join(what);
+            json!([
+                "sh",
+                "-c",
+                format!(
+                    "echo \"${{TMPDIR-none}} ${{PYTHONPATH-none}}\" >{}; cat >/dev/null; echo '{{\"decision\":\"allow\"}}'",
+                    file.display()
+                )
+            ])
+        };
+        let demo =
+            json!({"command": programs_of(&host), "args": ["demo-server"], "env": {"KEY": {"command": printed}}});
+        fs::write(host.servers_file(), Servers::none().and("demo", demo).text(host.path())).unwrap();
+        let settings = host.path().join("footbridge.toml");
+        let text = format!("[approval]\ncommand = {}\n[audit]\nhead_command = {}\n", said("asked"), said("head"));
+        fs::write(&settings, text).unwrap();
+        let place = host.path().to_owned();
+        let configs = [host.servers_file(), settings];
+        let (lib, tmp) = (host.work().join("lib"), host.work().join("tmp"));
+        let host = host.only_configs(&configs).env("PYTHONPATH", lib).env("TMPDIR", tmp);
+        let ran = host.runs_script("tool-cli demo add_note '{\"text\":\"x\"}'");
+        assert!(ran.status == 0 && !mark.exists(), "{sandbox}: {ran:?}");
+        let once = ran.stderr.matches("PYTHONPATH").count();
+        assert!(once == 1 && ran.stderr.contains("commands that print secrets"), "{sandbox}: {ran:?}");
+        for what in ["asked", "head"] {
+            assert_eq!(fs::read_to_string(place.join(what)).unwrap(), "none none\n", "{sandbox}: {what}");
+        }
+        // The home folder cannot be left out.
+        symlink(host.work().join("gitconfig"), home.join(".gitconfig")).unwrap();
+        let more = [".gitconfig", "from which programs take code or settings", "Move it out of there"];
+        let secret = json!({"command": "true", "env": {"KEY": {"command": ["true"]}}, "trustFolder": true});
+        fs::write(&configs[0], Servers::none().and("demo", secret).text(&place)).unwrap();
+        host.runs(&["true"])
+            .fails(2, &[&more[..], &["the secret command", "footbridge.toml:2", "footbridge.toml:4"]].concat());
+    }
+}
+
+#[test]
+fn calls_without_a_daemon_start_nothing_that_a_run_from_the_same_folder_could_have_written() {
+    let host = Host::with(&Servers::none());
+    let (mark, script) = mark(&host);
+    makes(&host.work().join("server.sh"), &script);
+    let entry = json!({"command": host.work().join("server.sh")});
+    fs::write(host.servers_file(), Servers::none().and("mine", entry.clone()).text(host.path())).unwrap();
+    for words in [&["call", "mine", "x"][..], &["tools", "mine"]] {
+        host.one_shot(words).fails(2, &["its program", "which the sandbox can write", "\"trustFolder\": true"]);
+        assert!(!mark.exists());
+    }
+    let mut trusted = entry;
+    trusted["trustFolder"] = true.into();
+    fs::write(host.servers_file(), Servers::none().and("mine", trusted).text(host.path())).unwrap();
+    let _no_server = host.one_shot(&["tools", "mine"]);
+    assert!(mark.exists(), "trusted, it runs");
+    // A program of a virtual environment that is left out of PATH is missed by name.
+    makes(&host.work().join("bin/a-server"), &script);
+    let entry = json!({"command": "a-server"});
+    fs::write(host.servers_file(), Servers::none().and("mine", entry).text(host.path())).unwrap();
+    let path = format!("{}:{}", host.work().join("bin").display(), std::env::var("PATH").unwrap());
+    let host = host.env("PATH", path);
+    let ran = host.one_shot(&["tools", "mine"]);
+    assert!(ran.status != 0 && ran.stderr.contains("left out of PATH"), "{ran:?}");
+}
+
 #[test]
 fn commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s() {
     for sandbox in sandboxes("commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s") {
@@ -249,7 +399,8 @@ fn a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused() 
 #[test]
 fn dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them() {
     for sandbox in sandboxes("dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them") {
-        let host = host(&python(json!({}))).sandbox(sandbox).policy("open");
+        // Of other programs' settings there, a guest's are obeyed.
+        let host = host(&python(json!({"trustFolder": true}))).sandbox(sandbox).policy("open");
         if !geteuid().is_root() && std::env::var_os("XDG_CONFIG_HOME").is_some() {
             return skipped("dotfiles", "XDG_CONFIG_HOME is set");
         }

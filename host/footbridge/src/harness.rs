@@ -19,7 +19,10 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    approvers::ApprovalSettings as Asking, config::Config, control::servers::Overseen, head_command::HeadCommand,
+    approvers::ApprovalSettings as Asking,
+    config::{Config, Withheld},
+    control::servers::Overseen,
+    head_command::HeadCommand,
 };
 use footbridge_audit::{AuditSettings, Recorder};
 use footbridge_calls::{
@@ -128,7 +131,7 @@ impl Harness {
     ) -> std::io::Result<Self> {
         let redactor = Redactor::new(&config.gathered.secrets);
         crate::log::hide(&redactor);
-        let recorder = HeadCommand::added_to(recorder.into(), &launcher, config.search_path);
+        let recorder = HeadCommand::added_to(recorder.into(), &launcher, config.search_path, &config.withheld);
         let audit = Audit::start(recorder, redactor.clone(), config.limits.audit.clone())?;
         let budget = Budget::new(config.limits.edge.held_bytes);
         let limits = config.limits.clone();
@@ -176,7 +179,7 @@ impl Harness {
     ) -> std::io::Result<Self> {
         let redactor = Redactor::new(secrets);
         let audit = Audit::start(
-            HeadCommand::added_to(recorder.into(), &Launcher::default(), None),
+            HeadCommand::added_to(recorder.into(), &Launcher::default(), None, &Withheld::default()),
             redactor.clone(),
             limits.audit.clone(),
         )?;

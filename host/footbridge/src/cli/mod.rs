@@ -32,7 +32,7 @@ use crate::{
     config::{
         Commands, Config, ConfigError, NoService, Variables, WantedServices, Writable,
         folders::{Folders, FoldersError, LinkInReach},
-        load,
+        is_passed, load,
     },
     report,
     run::Agent,
@@ -242,21 +242,35 @@ impl WantedParts<'_> {
     }
 }
 
-/// The folders and the configuration of this user, where guests write what this says.
+/// The folders and the configuration of this user, where guests write what this says. Says what is left out for that.
 fn load_config(files: &Files, writable: Writable) -> anyhow::Result<(Config, Folders)> {
-    load_config_of(files, writable, WantedParts::default())
+    let (config, folders) = load_config_of(files, writable, WantedParts::default())?;
+    say_what_is_left_out(&config);
+    Ok((config, folders))
 }
 
-/// As [`load_config`]; of these parts alone.
+/// As [`load_config`], and says nothing; of these parts alone.
 fn load_config_of(files: &Files, writable: Writable, wanted: WantedParts<'_>) -> anyhow::Result<(Config, Folders)> {
     let (folders, variables) = folders_and_variables(writable)?;
     let variables = variables.only(wanted.servers).services(wanted.services);
     let config = load(&files.config, &folders, &variables)?;
+    Ok((config, folders))
+}
+
+/// What programs outside of the sandbox do not get of what this process has.
+fn say_what_is_left_out(config: &Config) {
     if !config.left_out_of_path.is_empty() {
         let folders = config.left_out_of_path.join(":");
         tracing::warn!(%folders, "left out of PATH for programs outside of the sandbox: a guest could write there");
     }
-    Ok((config, folders))
+    let names: Vec<&str> = config.withheld.names().filter(|name| is_passed(name)).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        tracing::warn!(
+            %names,
+            "left out of the variables of programs outside of the sandbox: they lead to where a guest could write"
+        );
+    }
 }
 
 /// The folders of this user, and what a configuration is read with, where guests write what this says.

@@ -11,9 +11,9 @@ use footbridge_proto::{
     text::Escaped,
 };
 
-use super::{Files, WantedParts, load_config_of};
+use super::{Files, WantedParts, load_config_of, say_what_is_left_out};
 use crate::{
-    config::{Config, ConfigError, Writable, folders::Folders},
+    config::{Config, ConfigError, Writable, folders::Folders, program_of},
     oneshot::{
         entries::Entries,
         failure::OneShotFailure,
@@ -23,6 +23,7 @@ use crate::{
     report,
 };
 use footbridge_cli::{output, suggest::instead};
+use footbridge_mcp::{ServerSpec, TransportSpec};
 use footbridge_processes::sys;
 
 /// Where servers and lists are.
@@ -98,7 +99,12 @@ impl OneShotPlace {
         }
         sys::harden().context("cannot protect this process from others of the same user")?;
         let wanted = WantedParts { servers: Some(servers), ..WantedParts::none() };
-        Ok(load_config_of(&self.files, Writable::default(), wanted)?.0)
+        // A run from here could have changed what it starts.
+        let config = load_config_of(&self.files, Writable::here(), wanted)?.0;
+        if config.servers.iter().any(|spec| is_missing(spec, config.search_path.as_deref())) {
+            say_what_is_left_out(&config);
+        }
+        Ok(config)
     }
 
     /// Names and descriptions of all servers' tools. Those whose list is not kept are started, all with `refresh`.
@@ -203,4 +209,10 @@ pub(super) fn ended(done: Result<(), OneShotFailure>, json: bool) -> i32 {
             failure.status()
         }
     }
+}
+
+/// Whether the program of a server is not there.
+fn is_missing(spec: &ServerSpec, path: Option<&str>) -> bool {
+    matches!(&spec.transport, TransportSpec::Stdio(program)
+        if program_of(&program.command, program.cwd.as_deref(), path).is_err())
 }

@@ -8,7 +8,7 @@ use super::{
     commands::Commands,
     programs::in_full,
     secrets::{Gathered, Reader, Written},
-    servers::{EntryError, http, is_passed},
+    servers::{EntryError, http},
 };
 use crate::approvers;
 use footbridge_core::{
@@ -66,7 +66,7 @@ impl Approval {
         let command = words.next().map(|program| approvers::CommandSpec {
             program: in_full(base, &program),
             args: words.collect(),
-            env: variables.iter().filter(|(name, _)| is_passed(name)).cloned().collect(),
+            env: commands.passed(variables).map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         });
         Ok((approvers::ApprovalSettings { watch: self.watch, command, webhook }, reader.gathered))
     }

@@ -1,6 +1,11 @@
 //! Commands that print a secret: started, waited for so long and no longer, and ended with all that came of them.
 
-use std::{io, thread, time::Duration};
+use std::{
+    io,
+    sync::{Arc, Once},
+    thread,
+    time::Duration,
+};
 
 use footbridge_proto::vars::GUEST_PREFIX;
 use tokio::{runtime::Builder, time::sleep};
@@ -8,7 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     exposed::{self, Exposed, Starting},
+    loading::is_loading,
+    passed::is_passed,
     programs,
+    withheld::Withheld,
     writable::Writable,
 };
 use footbridge_core::secret::Secret;
@@ -29,6 +37,10 @@ pub struct Commands {
     writable: Writable,
     /// The PATH that they get; nothing where there is none.
     path: Option<String>,
+    /// Variables of this process that they do not get as they are.
+    withheld: Withheld,
+    /// Where it is said once what is withheld from them.
+    said: Arc<Once>,
     /// Whether they are run, or only looked for.
     are_run: bool,
     /// The only servers that are wanted, if it is not all.
@@ -43,6 +55,8 @@ impl Default for Commands {
             stop: CancellationToken::new(),
             writable: Writable::default(),
             path: std::env::var("PATH").ok(),
+            withheld: Withheld::default(),
+            said: Arc::new(Once::new()),
             are_run: true,
             only: None,
         }
@@ -80,9 +94,15 @@ impl Commands {
         Self { are_run: false, ..self }
     }
 
-    /// Where guests write here, and with this PATH: what they could replace is not run.
-    pub(super) fn out_of_reach(self, writable: Writable, path: Option<String>) -> Self {
-        Self { writable, path, ..self }
+    /// Where guests write here, with this PATH and without these variables: what they could replace is not run.
+    pub(super) fn out_of_reach(self, writable: Writable, path: Option<String>, withheld: Withheld) -> Self {
+        Self { writable, path, withheld, ..self }
+    }
+
+    /// Those of these variables of this process that servers get, and what of them.
+    pub(super) fn passed<'a>(&'a self, all: &'a [(String, String)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let passed = all.iter().filter(|(name, _)| is_passed(name));
+        passed.filter_map(|(name, value)| Some((name.as_str(), self.withheld.handed_on(name, value)?)))
     }
 
     /// Where they start.
@@ -127,6 +147,7 @@ impl Commands {
             let missing = programs::not_found(program, None, self.path.as_deref());
             return missing.map_or(Ok(None), |what| Err(NoOutput::Missing(what)));
         }
+        self.said.call_once(|| self.say_what_is_withheld());
         let spec = ProgramSpec {
             command: program.to_owned(),
             args: args.iter().map(Secret::new).collect(),
@@ -142,17 +163,32 @@ impl Commands {
 
     /// Refuses a program that a guest could have run something.
     pub(super) fn check(&self, command: &str, args: &[String]) -> Result<(), Exposed> {
-        let starting = Starting { command, args, cwd: None, variables: &[], path: self.path.as_deref() };
+        // The others say nothing of where code and settings are.
+        let loading = self.variables().into_iter().filter(|(name, _)| is_loading(name));
+        let variables: Vec<(String, String)> = loading.map(|(name, value)| (name, value.expose().to_owned())).collect();
+        let starting = Starting { command, args, cwd: None, variables: &variables, path: self.path.as_deref() };
         exposed::find(starting, &self.writable).map_or(Ok(()), Err)
     }
 
-    /// The harness's own, but for those that are only for guests, and with the PATH of what runs outside.
+    /// The harness's own, but for those that are only for guests and those that lead to what guests write, and with the
+    /// PATH of what runs outside.
     fn variables(&self) -> Vec<(String, Secret)> {
         let utf8 =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let others = utf8.filter(|(name, _)| !name.starts_with(GUEST_PREFIX) && name != "PATH");
-        let path = self.path.clone().map(|path| ("PATH".to_owned(), path));
-        others.chain(path).map(|(name, value)| (name, Secret::new(value))).collect()
+        let others = others.filter_map(|(name, value)| {
+            let value = Secret::new(self.withheld.handed_on(&name, &value)?);
+            Some((name, value))
+        });
+        others.chain(self.path.as_ref().map(|path| ("PATH".to_owned(), Secret::new(path)))).collect()
+    }
+
+    fn say_what_is_withheld(&self) {
+        let names: Vec<&str> = self.withheld.names().filter(|name| !is_passed(name)).collect();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            tracing::warn!(%names, "left out of the variables of commands that print secrets: they lead to where a guest could write");
+        }
     }
 
     async fn run(&self, spec: &ProgramSpec) -> Result<Vec<u8>, NoOutput> {

@@ -1,5 +1,6 @@
 //! Programs of the operator that a guest could put its own code into: by the program itself, by a script or package
-//! among its arguments, by the folder that it starts in, by a variable that has it load something.
+//! among its arguments, by the folder that it starts in, by a variable that has it load something, by what programs take
+//! from below the home folder.
 //!
 //! A program that only starts another one is looked through, and so is the first line of a script. Not seen are a path
 //! that a script puts together out of pieces, and modules that a program imports from above a guest's folder.
@@ -14,10 +15,14 @@ use std::{
 };
 
 use super::{
+    home_places,
+    loading::is_loading,
     programs,
     writable::{InHands, Writable},
 };
 
+/// How many programs one behind the other are looked through.
+const DEPTH: usize = 16;
 /// Runtimes, shells and package managers: what they are given is code, folders too.
 const RUNNERS: [&str; 28] = [
     "bash", "bun", "bunx", "cargo", "dash", "deno", "fish", "go", "hatch", "java", "make", "node", "nodejs", "npm",
@@ -85,79 +90,6 @@ const FOR_EACH: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "
 const SCRIPTS: usize = 4;
 /// Options of `env` that a value follows.
 const ENV_VALUES: [&str; 6] = ["-u", "--unset", "-C", "--chdir", "-a", "--argv0"];
-/// Variables that have a program load something, or say where it looks for settings and packages.
-const LOADING: [&str; 70] = [
-    "AWS_CONFIG_FILE",
-    "BASH_ENV",
-    "BUNDLE_GEMFILE",
-    "BUN_INSTALL",
-    "CARGO_HOME",
-    "CLASSPATH",
-    "COMPOSER_HOME",
-    "CORECLR_PROFILER_PATH",
-    "CURL_HOME",
-    "DENO_DIR",
-    "DOCKER_CONFIG",
-    "DOTNET_STARTUP_HOOKS",
-    "ENV",
-    "GCONV_PATH",
-    "GEM_HOME",
-    "GEM_PATH",
-    "GIT_ASKPASS",
-    "GIT_CONFIG",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_DIR",
-    "GIT_EXEC_PATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_TEMPLATE_DIR",
-    "GOPATH",
-    "GRADLE_USER_HOME",
-    "HOME",
-    "JAVA_HOME",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "JULIA_LOAD_PATH",
-    "KUBECONFIG",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "LUA_PATH",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NPM_CONFIG_CACHE",
-    "NPM_CONFIG_GLOBALCONFIG",
-    "NPM_CONFIG_PREFIX",
-    "NPM_CONFIG_USERCONFIG",
-    "OPENSSL_CONF",
-    "OPENSSL_ENGINES",
-    "OPENSSL_MODULES",
-    "PATH",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PHPRC",
-    "PHP_INI_SCAN_DIR",
-    "PIPX_HOME",
-    "PIP_CONFIG_FILE",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "PYTHONPYCACHEPREFIX",
-    "PYTHONSTARTUP",
-    "PYTHONUSERBASE",
-    "RIPGREP_CONFIG_PATH",
-    "RUBYLIB",
-    "RUBYOPT",
-    "R_LIBS",
-    "R_PROFILE_USER",
-    "UV_CACHE_DIR",
-    "UV_CONFIG_FILE",
-    "UV_PROJECT",
-    "UV_TOOL_DIR",
-    "VIRTUAL_ENV",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-];
 
 /// A program as it is to be started.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +98,7 @@ pub(super) struct Starting<'a> {
     pub(super) args: &'a [String],
     /// The folder that the configuration names.
     pub(super) cwd: Option<&'a Path>,
-    /// The variables that the configuration names.
+    /// The variables that it gets.
     pub(super) variables: &'a [(String, String)],
     /// The PATH that it is looked for in.
     pub(super) path: Option<&'a str>,
@@ -192,19 +124,29 @@ impl Exposed {
 impl fmt::Display for Exposed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, hands: InHands { place, folder } } = self;
-        let place = if place == folder { String::new() } else { format!(" ({})", place.display()) };
-        write!(f, "{what} is in {}{place}, which the sandbox can write: ", folder.display())?;
+        let lies = if folder.starts_with(place) && folder != place { "has in it" } else { "is in" };
+        let place = if folder.starts_with(place) { String::new() } else { format!(" ({})", place.display()) };
+        write!(f, "{what} {lies} {}{place}, which the sandbox can write: ", folder.display())?;
         f.write_str("what a guest puts there would run outside, as you. ")
     }
 }
 
 /// Finds the first way for a guest to have its own code run by this program, or by one that it starts.
 pub(super) fn find(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
+    within(program, writable, DEPTH)
+}
+
+fn within(program: Starting<'_>, writable: &Writable, depth: usize) -> Option<Exposed> {
     let of = |Started { words, cwd, variables }: Started| {
-        let (command, args) = words.split_first()?;
-        find(Starting { command, args, cwd: cwd.as_deref(), variables: &variables, ..program }, writable)
+        let (command, args) = words.split_first().filter(|_| depth > 0)?;
+        // It hands its own on.
+        let variables = [program.variables, &variables].concat();
+        within(Starting { command, args, cwd: cwd.as_deref(), variables: &variables, ..program }, writable, depth - 1)
     };
-    itself(program, writable).or_else(|| by_first_line(program, writable, SCRIPTS)).or_else(|| of(started(program)?))
+    itself(program, writable)
+        .or_else(|| by_first_line(program, writable, SCRIPTS))
+        .or_else(|| started(program).and_then(of))
+        .or_else(|| of_home(program, writable))
 }
 
 /// Whether the first line of a script names something of a guest's, or one of what that starts.
@@ -225,6 +167,14 @@ fn by_first_line(program: Starting<'_>, writable: &Writable, deeper: usize) -> O
     Some(Exposed { what: format!("of its program's first line {line}, {}", found.what), ..found })
 }
 
+/// What it takes by itself from below the home folder.
+fn of_home(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
+    let is_shell = SHELLS.contains(&file_name(program.command));
+    let (place, hands) = home_places::exposed(program.variables, is_shell, writable)?;
+    let what = format!("{}, from which programs take code or settings,", place.display());
+    Some(Exposed { what, hands })
+}
+
 /// What a program starts that only starts another one.
 struct Started {
     words: Vec<String>,
@@ -243,7 +193,6 @@ fn started(program: Starting<'_>) -> Option<Started> {
             |word: &&String| word.starts_with('-') || programs::find(word, program.cwd, program.path).is_none();
         all.words = program.args.iter().skip_while(is_other).cloned().collect();
     }
-    // It is shorter than what it is in.
     (!all.words.is_empty()).then_some(all)
 }
 
@@ -312,8 +261,7 @@ fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
         })
     };
     let of_variable = || {
-        let is_loading = |name: &str| has_script(program) || is_loading(name);
-        let loading = program.variables.iter().filter(|(name, _)| is_loading(name));
+        let loading = program.variables.iter().filter(|(name, _)| has_script(program) || is_loading(name));
         let mut paths = loading.flat_map(|(name, value)| {
             let is_path = |part: &&str| part.contains('/') || (program.cwd.is_some() && !part.is_empty());
             value.split([':', ' ', '=', ',']).filter(is_path).map(move |part| (name, attached(part)))
@@ -414,11 +362,6 @@ fn file_name(path: &str) -> &str {
     Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Whether a variable may have a program load other code.
-pub(super) fn is_loading(variable: &str) -> bool {
-    LOADING.contains(&variable.to_uppercase().as_str())
-}
-
 /// Whether it only starts the program that its arguments name.
 pub(super) fn is_starter(command: &str) -> bool {
     let name = file_name(command);
@@ -445,6 +388,8 @@ mod tests {
         for file in [guest.join("server.py"), other.join("server.py"), guest.join("sh")] {
             crate::config::programs::tests::program(&file);
         }
+        crate::config::programs::tests::program(&other.join("wrapped"));
+        fs::write(other.join("wrapped"), format!("#!{} -u\n", guest.join("sh").display())).unwrap();
         symlink(guest.join("server.py"), other.join("link.py")).unwrap();
         fs::hard_link(guest.join("server.py"), other.join("hard.py")).unwrap();
         fs::write(other.join("twice"), "x").unwrap();
@@ -476,6 +421,8 @@ mod tests {
             (&["@g/server.py"][..], None, &[][..], "its program"),
             (&["@g/link"], None, &[], "its program"),
             (&["link.py"], None, &[], "its program"),
+            (&["@o/wrapped"], None, &[], "of its program's first line"),
+            (&["nice", "wrapped", "x"], None, &[], "of its program's first line"),
             (&["./sh"], Some("@g"), &[], "its folder"),
             (&["sh"], Some("@g/package"), &[], "its folder"),
             (&["python3", "@g/server.py"], None, &[], "its argument"),
@@ -491,6 +438,7 @@ mod tests {
             (&["python3", "-m", "server"], None, &[("PYTHONPATH", "/usr/lib/x:@g")], "its variable PYTHONPATH"),
             (&["node", "@o/y.js"], None, &[("NODE_OPTIONS", "--require @g/x.js")], "its variable NODE_OPTIONS"),
             (&["python3", "-m", "server"], None, &[("HOME", "@g")], "its variable HOME"),
+            (&["python3", "-m", "server"], None, &[("XDG_CACHE_HOME", "@g/x")], "its variable XDG_CACHE_HOME"),
             (
                 &["python3", "-m", "server"],
                 Some("@o/.."),

@@ -9,13 +9,16 @@ mod exposed;
 mod fields;
 pub mod folders;
 mod foreign;
+mod home_places;
 mod into_file;
 mod jsonc;
 mod jsonc_errors;
+mod loading;
 mod node;
 mod obeyed;
 mod origin;
 mod outline;
+mod passed;
 mod programs;
 mod references;
 mod secrets;
@@ -29,6 +32,7 @@ mod to_trust;
 mod toml_nodes;
 pub mod trust;
 pub mod trusted;
+mod withheld;
 mod writable;
 mod written;
 
@@ -46,6 +50,7 @@ pub(crate) use into_file::{NewServers, NotWritten};
 pub(crate) use node::Node;
 pub use node::WrittenAt;
 pub(crate) use outline::Outline;
+pub(crate) use passed::is_passed;
 pub(crate) use programs::program_of;
 pub use secrets::Gathered;
 pub use services::{NoService, WantedServices, known, of_names};
@@ -53,6 +58,7 @@ pub(crate) use sources::trust_it;
 pub use sources::{LeftOut, Looked, of_working_folder};
 pub(crate) use to_trust::{FileToTrust, NotToTrust};
 pub(crate) use toml_nodes::settings as settings_of;
+pub use withheld::Withheld;
 pub use writable::Writable;
 pub use written::WrittenServer;
 
@@ -110,6 +116,8 @@ pub struct Config {
     pub search_path: Option<String>,
     /// What that PATH lacks of the harness's own, since a guest could write there or it is relative.
     pub left_out_of_path: Vec<String>,
+    /// Other variables that such programs do not get as the harness has them.
+    pub withheld: Withheld,
     /// The harness's own folders, as programs find them.
     pub own_folders: OwnFolders,
 }
@@ -133,6 +141,7 @@ pub struct Variables {
     commands: Commands,
     services: WantedServices,
     left_out_of_path: Vec<String>,
+    withheld: Withheld,
 }
 
 impl Variables {
@@ -141,7 +150,13 @@ impl Variables {
     pub fn of_this_process() -> Self {
         let utf8 = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         let all = std::env::vars_os().filter_map(utf8).collect();
-        Self { all, commands: Commands::default(), services: WantedServices::All, left_out_of_path: Vec::new() }
+        Self {
+            all,
+            commands: Commands::default(),
+            services: WantedServices::All,
+            left_out_of_path: Vec::new(),
+            withheld: Withheld::default(),
+        }
     }
 
     /// Of these servers alone, where it is not all: what others refer to is not looked at.
@@ -165,7 +180,8 @@ impl Variables {
         self.all.retain(|(name, _)| name != "PATH");
         self.all.extend(found.kept.clone().map(|kept| ("PATH".to_owned(), kept)));
         self.left_out_of_path = found.left_out;
-        self.commands = commands.out_of_reach(writable, found.kept);
+        self.withheld = Withheld::of(&self.all, &writable);
+        self.commands = commands.out_of_reach(writable, found.kept, self.withheld.clone());
         self
     }
 }
@@ -193,6 +209,7 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
     let mut config = Config {
         search_path: path_in(&variables.all).map(str::to_owned),
         left_out_of_path: variables.left_out_of_path.clone(),
+        withheld: variables.withheld.clone(),
         own_folders: variables.commands.folders(),
         looked,
         ..Config::default()

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    exposed::is_loading,
+    loading::is_loading,
     node::{Node, NodeValue},
 };
 

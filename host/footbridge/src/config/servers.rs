@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use http::HeaderName;
 
 pub(super) use misspelt::misspelt;
-pub(super) use program::{NoVariable, is_passed};
+pub(super) use program::NoVariable;
 
 use super::{
     exposed::Exposed,

@@ -17,7 +17,7 @@ use super::{
     folders::Folders,
     load, path_in, programs,
     secrets::{Gathered, Reader, SecretError, Written},
-    servers::{NoVariable, is_passed},
+    servers::NoVariable,
     sources,
 };
 use footbridge_core::{
@@ -229,9 +229,8 @@ impl WrittenStep {
         let args = self.args.iter().enumerate();
         let args: Vec<Option<Secret>> =
             args.map(|(index, arg)| wrong.take(&["args", &index.to_string()], reader.read_path(arg))).collect();
-        let passed = vars.iter().filter(|(name, _)| is_passed(name));
         let mut env: BTreeMap<String, Secret> =
-            passed.map(|(name, value)| (name.clone(), Secret::new(value))).collect();
+            reader.commands.passed(vars).map(|(name, value)| (name.to_owned(), Secret::new(value))).collect();
         for (name, written) in &self.env {
             wrong.take(&["env", name], NoVariable::check(name));
             env.extend(wrong.take(&["env", name], reader.read_path(written)).map(|value| (name.clone(), value)));
@@ -308,6 +307,7 @@ pub(crate) fn settings(given: &[PathBuf], folders: &Folders, variables: &Variabl
     Ok(Config {
         search_path: path_in(&variables.all).map(str::to_owned),
         left_out_of_path: variables.left_out_of_path.clone(),
+        withheld: variables.withheld.clone(),
         own_folders: variables.commands.folders(),
         ..Config::default()
     })

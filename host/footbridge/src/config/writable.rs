@@ -71,6 +71,27 @@ impl Writable {
         self.first(path, |_| true)
     }
 
+    /// As [`Self::holds`]; or a folder that guests write lies in this one.
+    pub(super) fn holds_or_is_in(&self, place: &Path) -> Option<InHands> {
+        self.holds(place).or_else(|| {
+            let real = place.canonicalize().ok().filter(|_| !self.0.is_empty())?;
+            let folder = self.0.iter().find(|folder| folder.starts_with(&real))?.clone();
+            Some(InHands { place: real, folder })
+        })
+    }
+
+    /// Whether a variable with this value leads to where guests write: by a path that it is or has in it.
+    pub(super) fn is_led_to_by(&self, value: &str) -> bool {
+        let paths = value.split(':').chain(value.split([':', ' ', '=', ',', ';', '"', '\'']));
+        let is_reached = |text: &str| text.starts_with('/') && self.reaches(Path::new(text));
+        let is_path = |text: &str| text.find('/').is_some_and(|at| is_reached(&text[at..]));
+        // Another folder's name may begin with this one's.
+        let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let is_named =
+            |folder: &str| value.match_indices(folder).any(|(at, _)| !value[at + folder.len()..].starts_with(goes_on));
+        !self.0.is_empty() && (paths.into_iter().any(is_path) || self.names().any(is_named))
+    }
+
     /// A link on the way to this that a guest could have lead elsewhere.
     pub(super) fn holds_link(&self, path: &Path) -> Option<InHands> {
         self.first(path, |is_link| is_link)

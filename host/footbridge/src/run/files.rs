@@ -255,6 +255,12 @@ pub(super) fn opened_unasked() -> Option<PathBuf> {
     start_folder().ok().filter(|start| !is_too_much(start, home_folder().as_deref()))
 }
 
+/// Whether this is all of it, or has the home folder in it.
+pub(super) fn is_never_opened(path: &Path) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real.parent().is_none() || holds_a_home(&real, home_folder().as_deref())
+}
+
 fn start_folder() -> io::Result<PathBuf> {
     env::current_dir().and_then(|folder| folder.canonicalize())
 }

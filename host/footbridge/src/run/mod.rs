@@ -86,8 +86,8 @@ impl Sandbox {
         match self {
             Self::None => Writable::default(),
             Self::Net | Self::Bwrap => {
-                // All of it is opened by no sandbox: that is refused by name when the files are planned.
-                let named = named.iter().filter(|path| path.parent().is_some()).cloned();
+                // These are opened by no sandbox: they are refused by name when the files are planned.
+                let named = named.iter().filter(|path| !files::is_never_opened(path)).cloned();
                 Writable::folders(files::opened_unasked().into_iter().chain(named))
             }
             Self::Podman | Self::Docker => Writable::folders(engine::writable_mounts(engine_args)),
@@ -153,7 +153,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let services = of_names(&run.config, &run.services)?;
     let limits = run.limits.alone(&run.config.named_limits);
     let names = run.config.gathered.names.clone();
-    let path = run.config.search_path.clone();
+    let (path, withheld) = (run.config.search_path.clone(), run.config.withheld.clone());
     let person = local.as_ref().is_some_and(Local::can_ask);
     let others = run.config.approval.watch.unwrap_or(person);
     run.config.approval.watch = Some(person || others);
@@ -174,7 +174,7 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
         ..SessionSpec::new(session_name(), &token, run.policy)
     };
     harness.open(spec, vec![listener])?;
-    let outside = Outside { names: &names, path: path.as_deref() };
+    let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
     let (env, command, nesting) = (&run.env, &run.command, run.nesting);
     let (services, start) = (&services[..], &files.start);
     let plan = Plan { choice: &choice, env, command, outside, token: &token, services, nesting, start };

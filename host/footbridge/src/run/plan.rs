@@ -16,6 +16,7 @@ use footbridge_proto::{
 };
 
 use super::{Run, delivery::SignalDelivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
+use crate::config::Withheld;
 use footbridge_processes::{
     keeper::KeptCommand,
     sandbox::{
@@ -40,7 +41,11 @@ pub(super) enum Choice {
 impl Choice {
     /// Finds what is needed, and says what is missing.
     pub(super) async fn make(run: &Run) -> anyhow::Result<Self> {
-        let outside = Outside { names: &run.config.gathered.names, path: run.config.search_path.as_deref() };
+        let outside = Outside {
+            names: &run.config.gathered.names,
+            path: run.config.search_path.as_deref(),
+            withheld: &run.config.withheld,
+        };
         let kind = match run.sandbox {
             super::Sandbox::None => return Ok(Self::None),
             super::Sandbox::Net => return Ok(Self::Net),
@@ -74,6 +79,8 @@ pub(super) struct Outside<'a> {
     pub(super) names: &'a BTreeSet<String>,
     /// Their PATH.
     pub(super) path: Option<&'a str>,
+    /// Other variables that they do not get as this process has them.
+    pub(super) withheld: &'a Withheld,
 }
 
 impl Outside<'_> {
@@ -87,6 +94,10 @@ impl Outside<'_> {
     /// which it would hand to the container unless asked.
     fn clients_environment(self, asked: &[Asked]) -> anyhow::Result<Vec<(OsString, OsString)>> {
         let own = std::env::vars_os().filter(|(name, _)| name != "PATH");
+        let own = own.filter_map(|(name, value)| match (name.to_str(), value.to_str()) {
+            (Some(text), Some(of_it)) => Some((name.clone(), self.withheld.handed_on(text, of_it)?.into())),
+            _ => Some((name, value)),
+        });
         let callers: Vec<(OsString, OsString)> =
             own.chain(self.path.map(|path| ("PATH".into(), path.into()))).collect();
         let from = Environments { callers: &callers, asked, referred: self.names, tools: None };

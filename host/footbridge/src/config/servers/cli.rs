@@ -17,7 +17,7 @@ use footbridge_mcp::wrapped::CliSpec;
 
 use super::{
     super::{
-        node::{Member, Node, WrittenAt},
+        node::{Node, WrittenAt},
         programs,
     },
     Entry, EntryError, Rest,
@@ -50,8 +50,6 @@ pub(in crate::config) enum BadCli {
 struct Around<'n> {
     command: Option<(&'n str, &'n WrittenAt)>,
     env: BTreeMap<String, Secret>,
-    /// The variables that the entry names.
-    named: &'n [Member],
     cwd: Option<PathBuf>,
     confine: bool,
     trust_folder: bool,
@@ -86,8 +84,8 @@ impl<'n> Entry<'n, '_> {
                 Some(self.part(place, read)?)
             }
         };
-        let (named, confine, trust_folder) = (more.env, more.confine, more.trust_folder);
-        let around = Around { command, env, named, cwd, confine, trust_folder, programs };
+        let (confine, trust_folder) = (more.confine, more.trust_folder);
+        let around = Around { command, env, cwd, confine, trust_folder, programs };
         let (mut meant, mut names) = (Vec::new(), BTreeSet::new());
         for node in tools {
             let name = node.member("name").and_then(|name| name.node.text());

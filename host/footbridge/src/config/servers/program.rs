@@ -16,13 +16,6 @@ use super::{
 use footbridge_core::secret::Secret;
 use footbridge_processes::launch::ProgramSpec;
 
-/// Variables of the harness that every server gets.
-const PASSED: [&str; 9] =
-    ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// Beginnings of further ones.
-const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
-/// Ends of further ones, in either case.
-const PASSED_SUFFIXES: [&str; 2] = ["_PROXY", "_proxy"];
 /// Words in a variable's name that make its literal value one to take out of what servers say.
 const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
@@ -74,7 +67,7 @@ impl<'n> Entry<'n, '_> {
         let env = env?.into_iter().collect();
         let mut spec = ProgramSpec { command: command?, args: args?, env, cwd, confine: more.confine };
         if !more.trust_folder {
-            self.part(place, |reader| keep_out_of_reach(&mut spec, more.env, reader))?;
+            self.part(place, |reader| keep_out_of_reach(&mut spec, reader))?;
         }
         let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
         not_found(&spec.command, spec.cwd.as_deref(), path).iter().for_each(|what| self.note(what));
@@ -89,9 +82,8 @@ impl<'n> Entry<'n, '_> {
 
     /// Those of the harness that servers get, and those of the entry.
     pub(super) fn variables(&mut self, written: &'n [Member]) -> Option<BTreeMap<String, Secret>> {
-        let passed = self.vars.iter().filter(|(name, _)| is_passed(name));
         let mut env: BTreeMap<String, Secret> =
-            passed.map(|(name, value)| (name.clone(), Secret::new(value))).collect();
+            self.reader.commands.passed(self.vars).map(|(name, value)| (name.to_owned(), Secret::new(value))).collect();
         let mut is_whole = true;
         for Member { name, node, .. } in written {
             let found = self.part(&node.at, |reader| {
@@ -129,11 +121,7 @@ fn relative_file(spec: &ProgramSpec, base: &Path) -> Option<String> {
 }
 
 /// Leaves out of its own PATH what guests write, and refuses it where a guest could have it run something.
-pub(super) fn keep_out_of_reach(
-    spec: &mut ProgramSpec,
-    named: &[Member],
-    reader: &Reader<'_>,
-) -> Result<(), EntryError> {
+pub(super) fn keep_out_of_reach(spec: &mut ProgramSpec, reader: &Reader<'_>) -> Result<(), EntryError> {
     let writable = reader.commands.writable();
     if let Some((_, path)) = spec.env.iter_mut().find(|(name, _)| name == "PATH") {
         *path = Secret::new(writable.search_path(path.expose()).kept.unwrap_or_default());
@@ -141,18 +129,9 @@ pub(super) fn keep_out_of_reach(
     spec.env.retain(|(name, value)| name != "PATH" || !value.expose().is_empty());
     let plain = |secret: &Secret| secret.expose().to_owned();
     let args: Vec<String> = spec.args.iter().map(plain).collect();
-    let named = spec.env.iter().filter(|(name, _)| named.iter().any(|member| member.name == *name));
-    let variables: Vec<(String, String)> = named.map(|(name, value)| (name.clone(), plain(value))).collect();
+    let variables: Vec<(String, String)> = spec.env.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
     let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
     let (command, cwd) = (&spec.command, spec.cwd.as_deref());
     let starting = Starting { command, args: &args, cwd, variables: &variables, path };
     exposed::find(starting, writable).map_or(Ok(()), |exposed| Err(EntryError::Exposed(exposed)))
-}
-
-/// Whether servers get this variable of the harness.
-pub(in super::super) fn is_passed(name: &str) -> bool {
-    !name.starts_with(GUEST_PREFIX)
-        && (PASSED.contains(&name)
-            || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || PASSED_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
 }

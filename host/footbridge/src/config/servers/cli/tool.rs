@@ -17,7 +17,7 @@ use super::{
     super::{
         super::{
             fields::Fields,
-            node::{Member, Node, NodeValue, WrittenAt},
+            node::{Node, NodeValue, WrittenAt},
         },
         Entry, Reader,
         program::keep_out_of_reach,
@@ -116,9 +116,8 @@ impl<'n> Tool<'n, '_> {
         let (env, cwd) = (env.into_iter().collect(), around.cwd.clone());
         let mut program = ProgramSpec { command: command?, args: literals, env, cwd, confine: around.confine };
         if !around.trust_folder {
-            let named: Vec<Member> = around.named.iter().chain(own).cloned().collect();
             // What all tools share is in reach of guests for each of them alike.
-            if let Err(exposed) = keep_out_of_reach(&mut program, &named, entry.reader) {
+            if let Err(exposed) = keep_out_of_reach(&mut program, entry.reader) {
                 entry.fields.wrong_once(self.at, exposed);
                 return None;
             }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path};
 use serde_json::{Value, json};
 
 use super::super::{Meaning, Reader, meant};
-use crate::config::{Commands, Gathered, Writable, written};
+use crate::config::{Commands, Gathered, Withheld, Writable, written};
 use footbridge_mcp::{TransportSpec, wrapped::CliSpec};
 
 /// What an entry means, and how many secrets it has.
@@ -124,7 +124,7 @@ fn what_all_tools_share_is_refused_once() {
     let tools: Vec<Value> = (0..5).map(|n| json!({"name": format!("t{n}")})).collect();
     let entry = json!({"type": "cli", "allowedPrograms": ["cat"], "cwd": guests.path(), "tools": tools});
     let writable = Writable::folders([guests.path().to_owned()]);
-    let (found, _) = read_entry_beside(&entry, Commands::default().out_of_reach(writable, None));
+    let (found, _) = read_entry_beside(&entry, Commands::default().out_of_reach(writable, None, Withheld::default()));
     assert!(matches!(found.mistakes.as_slice(), [one] if one.what.contains("its folder")), "{:#?}", found.mistakes);
 }
 

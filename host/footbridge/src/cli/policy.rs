@@ -10,7 +10,7 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, NoConfiguration, WantedParts, egress, label, load_config_of};
+use super::{Files, NoConfiguration, WantedParts, egress, label, load_config_of, say_what_is_left_out};
 use crate::{
     catalogues::catalogues,
     config::{Config, Writable, known, of_names},
@@ -127,6 +127,7 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
 
 fn read(which: &WhichPolicy, wanted: WantedParts<'_>) -> anyhow::Result<(Config, SessionRules)> {
     let (config, _) = load_config_of(&which.files, Writable::here(), wanted)?;
+    say_what_is_left_out(&config);
     NoConfiguration::check(&config)?;
     let policy = config.policies.get(&which.policy)?;
     let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();

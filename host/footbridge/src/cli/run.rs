@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use clap::Args;
 
-use super::{Files, NoConfiguration, WantedParts, label, load_config_of, sources};
+use super::{Files, NoConfiguration, WantedParts, label, load_config_of, say_what_is_left_out, sources};
 use crate::{
     config::{WantedServices, known, of_names},
     harness::descriptors::needed,
@@ -97,6 +97,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     let wanted = WantedParts { servers: None, services };
     let writable = args.sandbox.writable(&args.engine_args, &args.write);
     let (config, folders) = load_config_of(&args.files, writable, wanted)?;
+    say_what_is_left_out(&config);
     NoConfiguration::check(&config)?;
     let policy = config.policies.get(&args.policy)?;
     let mut services = known(&config, &args.services)?;

@@ -170,7 +170,7 @@ fn an_ordinary_user_has_a_daemon_of_their_own() {
     // Others do not take it for their own, root neither.
     let mut command = list(&daemon);
     command.uid(0).gid(0);
-    Running::start(&mut command).ends().fails(1, &["a process of user 65534, not yours"]);
+    Running::start(&mut command).ends().fails(2, &["belongs to uid 65534, which could change it"]);
     assert_eq!(daemon.rotates("one").len(), guest.token.len());
     assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
 }

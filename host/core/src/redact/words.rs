@@ -6,9 +6,9 @@ use footbridge_proto::text::needs_escape;
 const SECRET_WORDS: [&str; 10] =
     ["password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey", "accesskey", "credential"];
 /// The same, of words by themselves.
-const SECRET_ALONE: [&str; 8] = ["pin", "otp", "totp", "cvv", "cvc", "mnemonic", "passkey", "seedphrase"];
+const SECRET_ALONE: [&str; 7] = ["otp", "totp", "cvv", "cvc", "mnemonic", "passkey", "seedphrase"];
 /// The same, of two words one after the other.
-const SECRET_PAIRS: [&str; 18] = [
+const SECRET_PAIRS: [&str; 22] = [
     "apikey",
     "accesskey",
     "privatekey",
@@ -27,6 +27,10 @@ const SECRET_PAIRS: [&str; 18] = [
     "seedphrase",
     "creditcard",
     "cardnumber",
+    "yourpin",
+    "enterpin",
+    "pincode",
+    "pinnumber",
 ];
 /// Letters of other scripts that look like those of Latin.
 const ALIKE: [(char, char); 30] = [
@@ -70,6 +74,7 @@ pub fn speaks_of_secrets(text: &str) -> bool {
     let alone = |word: &String| SECRET_ALONE.contains(&word.as_str());
     words.iter().any(|word| SECRET_WORDS.iter().any(|secret| word.contains(secret)) || alone(word))
         || words.windows(2).any(pair)
+        || words == ["pin"]
 }
 
 /// A letter as it looks: in full width, or of another script. Nothing for what is not seen, or stands on another.
@@ -123,6 +128,7 @@ mod tests {
             "\u{420}ASSWORD",
             "\u{ff50}\u{ff41}\u{ff53}\u{ff53}\u{ff57}\u{ff4f}\u{ff52}\u{ff44}",
             "Your PIN",
+            "pin",
             "one-time code",
             "seed phrase",
             "the content of ~/.ssh/id_ed25519",
@@ -130,7 +136,15 @@ mod tests {
         ] {
             assert!(speaks_of_secrets(text), "{text}");
         }
-        for text in ["pinned", "spin", "time of the code review", "Which city?", "Сколько?", "a card to draw"] {
+        for text in [
+            "pinned",
+            "your favorite number, no pin please",
+            "spin",
+            "time of the code review",
+            "Which city?",
+            "Сколько?",
+            "a card to draw",
+        ] {
             assert!(!speaks_of_secrets(text), "{text}");
         }
         for name in ["PATH", "KEYBOARD", "--repository", "AUTHOR", "Accept", "key_file"] {

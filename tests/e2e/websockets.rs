@@ -48,7 +48,7 @@ fn a_client_and_a_server_of_pypi_talk_through_a_service() {
          environment = {{ CHAT_URL = \"{{url}}\", CHAT_KEY = \"{{token}}\" }}\n"
     ));
     let host = host.option("--service").option("chat").policy("open");
-    let client = host.path().join("client.py");
+    let client = host.work().join("client.py");
     fs::write(&client, CLIENT).unwrap();
     let ran = host.runs_script(&format!("{} {}", python.display(), client.display()));
     assert!(ran.status == 0 && ran.stdout == "closed with 1000\n", "{ran:?}");

@@ -95,8 +95,7 @@ impl Field {
         let default = self.default.as_ref().and_then(Value::as_str);
         let texts = [Some(self.name.as_str()), self.title.as_deref(), self.description.as_deref(), default];
         let texts = texts.into_iter().chain(choices);
-        matches!(&self.kind, Kind::Text(Some(format)) if format == "password")
-            || texts.flatten().any(|text| speaks_of_secrets(text))
+        matches!(&self.kind, Kind::Text(Some(format)) if format == "password") || texts.flatten().any(speaks_of_secrets)
     }
 
     /// A value from texts, as they were typed; several for a field that takes several.

@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, Lines, StdinLock},
-    sync::Mutex,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use serde_json::{Value, json};
@@ -12,6 +12,10 @@ use crate::wire::{Wire, text};
 
 /// The one task: the call's parameters, how often it was looked at, what it was told, and whether it was cancelled.
 static TASK: Mutex<Task> = Mutex::new(Task { params: Value::Null, looks: 0, told: Value::Null, is_cancelled: false });
+
+fn task_now() -> MutexGuard<'static, Task> {
+    TASK.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 struct Task {
     params: Value,
@@ -57,7 +61,7 @@ pub(crate) fn call(params: &Value, id: &Value, wire: &Wire) -> io::Result<()> {
     if params["task"].is_null() {
         return wire.error(id, -32601, "work has to be a task");
     }
-    let mut task = TASK.lock().unwrap();
+    let mut task = task_now();
     *task = Task { params: params.clone(), looks: 0, told: Value::Null, is_cancelled: false };
     let created = if *task.argument("end") == "unreadable" { json!({"taskId": 7}) } else { task.state() };
     wire.result(id, &json!({ "task": created }))
@@ -70,8 +74,8 @@ pub(crate) fn answer(message: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'
         Some("tasks/get") => look(id, wire)?,
         Some("tasks/result") => result(id, wire, lines)?,
         Some("tasks/cancel") => {
-            TASK.lock().unwrap().is_cancelled = true;
-            wire.result(id, &TASK.lock().unwrap().state())?;
+            task_now().is_cancelled = true;
+            wire.result(id, &task_now().state())?;
         }
         _ => return Ok(false),
     }
@@ -79,7 +83,7 @@ pub(crate) fn answer(message: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'
 }
 
 fn look(id: &Value, wire: &Wire) -> io::Result<()> {
-    let mut task = TASK.lock().unwrap();
+    let mut task = task_now();
     task.looks += 1;
     // What progress of the call is told by goes on being so.
     if task.looks == 1 {
@@ -90,7 +94,7 @@ fn look(id: &Value, wire: &Wire) -> io::Result<()> {
 
 fn result(id: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'static>>) -> io::Result<()> {
     let (question, end) = {
-        let task = TASK.lock().unwrap();
+        let task = task_now();
         (task.argument("question").clone(), task.argument("end").clone())
     };
     if !question.is_null() {
@@ -98,7 +102,7 @@ fn result(id: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'static>>) -> io:
         for line in lines.by_ref() {
             let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
             if message["id"] == "q" {
-                TASK.lock().unwrap().told = message["result"].clone();
+                task_now().told = message["result"].clone();
                 break;
             }
             if message["method"] == "tasks/get" {
@@ -109,7 +113,7 @@ fn result(id: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'static>>) -> io:
     if end == "failed" {
         return wire.error(id, -32000, "it failed, as was said");
     }
-    let task = TASK.lock().unwrap();
+    let task = task_now();
     let mut result = text("worked");
     result["structuredContent"] = json!({"ttl": task.params["task"]["ttl"], "looks": task.looks, "told": task.told});
     result["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "the task"}});

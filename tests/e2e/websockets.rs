@@ -47,6 +47,8 @@ fn a_client_and_a_server_of_pypi_talk_through_a_service() {
          credential = \"Bearer {KEY}\"\nwebsocket = true\n\
          environment = {{ CHAT_URL = \"{{url}}\", CHAT_KEY = \"{{token}}\" }}\n"
     ));
+    // Wherever the checkout lies, the sandbox sees the interpreter.
+    let host = host.option("--show").option(python.ancestors().nth(2).unwrap());
     let host = host.option("--service").option("chat").policy("open");
     let client = host.work().join("client.py");
     fs::write(&client, CLIENT).unwrap();

@@ -58,13 +58,15 @@ pub struct StdioMcp<O> {
     waiting: Vec<(Message, Instant)>,
     /// No harness was reached; the next attempt is then.
     next_try: Option<Instant>,
+    /// Why none was reached, until one is.
+    out_of_reach: Option<String>,
 }
 
 impl<O: Write> StdioMcp<O> {
     /// To the endpoint of all servers, or of one, with or without the three tools that search in place of all others.
     pub fn new(settings: ClientSettings, server: Option<&str>, search: bool, out: O) -> Self {
         let session = HttpSession::at(session::path(server, search));
-        Self { settings, out, session, exchanges: Vec::new(), waiting: Vec::new(), next_try: None }
+        Self { settings, out, session, exchanges: Vec::new(), waiting: Vec::new(), next_try: None, out_of_reach: None }
     }
 
     /// Carries messages until the input ends. What still runs then is cancelled.
@@ -214,8 +216,9 @@ impl<O: Write> StdioMcp<O> {
                 self.session.listens = false;
                 Ok(())
             }
-            (Purpose::Again | Purpose::SaidAgain | Purpose::Listen, _, _) => {
-                self.next_try = Some(Instant::now() + PAUSE);
+            (Purpose::Again | Purpose::SaidAgain | Purpose::Listen, status, error) => {
+                let answered = || format!("it answered HTTP {}", status.unwrap_or_default());
+                self.pause(error.map_or_else(answered, |error| error.to_string()));
                 Ok(())
             }
         }
@@ -245,19 +248,34 @@ impl<O: Write> StdioMcp<O> {
     }
 
     fn not_reached(&mut self, (message, since): (Message, Instant), why: &str) -> io::Result<()> {
-        if since.elapsed() < self.settings.timeout {
-            self.next_try = Some(Instant::now() + PAUSE);
-            self.waiting.insert(0, (message, since));
-            return Ok(());
-        }
+        self.pause(why.to_owned());
+        self.waiting.insert(0, (message, since));
+        // Its time may be over, and it is not sent again then.
+        self.give_up()
+    }
+
+    /// Tries again in a moment.
+    fn pause(&mut self, why: String) {
+        self.next_try = Some(Instant::now() + PAUSE);
+        self.out_of_reach = Some(why);
+    }
+
+    /// Answers what waited for a harness for as long as anything may take.
+    fn give_up(&mut self) -> io::Result<()> {
+        let Some(why) = &self.out_of_reach else { return Ok(()) };
         let target = &self.settings.target;
         let text =
             format!("the bridge at {target} cannot be reached, and nothing was sent ({why}): is the harness up?");
-        self.print_failed(&message, Reason::ServerUnavailable, &text)
+        let waiting = std::mem::take(&mut self.waiting);
+        let (over, waiting): (Vec<_>, _) =
+            waiting.into_iter().partition(|(_, since)| since.elapsed() >= self.settings.timeout);
+        self.waiting = waiting;
+        over.iter().try_for_each(|(message, _)| self.print_failed(message, Reason::ServerUnavailable, &text))
     }
 
     /// Sends what waits, and what the session needs.
     fn send(&mut self) -> io::Result<()> {
+        self.give_up()?;
         if self.next_try.is_some_and(|next| Instant::now() < next) {
             return Ok(());
         }
@@ -280,11 +298,16 @@ impl<O: Write> StdioMcp<O> {
             self.settings.read_token_again();
             let request = self.session.request(&self.settings, &message);
             match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
-                Ok(exchange) => self.exchanges.push(exchange),
+                Ok(exchange) => self.begun(exchange),
                 Err(error) => self.not_reached((message, since), &error.to_string())?,
             }
         }
         Ok(())
+    }
+
+    fn begun(&mut self, exchange: Exchange<Purpose>) {
+        self.exchanges.push(exchange);
+        self.out_of_reach = None;
     }
 
     fn is_under_way(&self, is_it: fn(&Purpose) -> bool) -> bool {
@@ -298,9 +321,9 @@ impl<O: Write> StdioMcp<O> {
             _ => self.session.request(&self.settings, &Message::read(body)),
         };
         match Exchange::begin(&self.settings, purpose, request) {
-            Ok(exchange) => self.exchanges.push(exchange),
+            Ok(exchange) => self.begun(exchange),
             // Whatever it is, the next attempt says the same or succeeds.
-            Err(_) => self.next_try = Some(Instant::now() + PAUSE),
+            Err(error) => self.pause(error.to_string()),
         }
         Ok(())
     }

@@ -163,6 +163,23 @@ fn over_standard_input_a_client_outlives_the_harness() {
 }
 
 #[test]
+fn over_standard_input_a_client_hears_in_its_time_that_the_harness_stays_away() {
+    let mut daemon = Host::open_with(&Servers::demo()).serves();
+    let guest = daemon.opens("waits", &["--listen", "tcp:127.0.0.1:0", "--policy", "open"]);
+    let mut client = StdioClient::start(&guest, &["--timeout", "1s"]);
+    client.begins();
+    assert!(client.asks(2, "tools/list", json!({}))["result"].is_object());
+    daemon.killed();
+    let away = client.asks(3, "tools/list", json!({}));
+    assert_eq!(away["error"]["data"]["reason"], "server_unavailable", "{away}");
+    assert!(away["error"]["message"].as_str().unwrap().contains("nothing was sent"), "{away}");
+    daemon.starts();
+    client.hears(|message| message["method"] == "notifications/tools/list_changed");
+    assert!(client.asks(4, "tools/list", json!({}))["result"].is_object());
+    client.ends();
+}
+
+#[test]
 fn over_standard_input_a_client_that_reads_its_token_from_a_file_has_the_next_one() {
     let daemon = Host::open_with(&Servers::demo()).serves();
     let guest = daemon.opens("rotates", &["--policy", "open"]);

@@ -71,6 +71,26 @@ impl Language {
     }
 }
 
+/// Modules of Python's standard library, 3.14 and before: a file of such a name would take its place, also for `bridge`.
+const OF_PYTHON: &str = "abc aifc annotationlib antigravity argparse array ast asynchat asyncio asyncore atexit audioop \
+    base64 bdb binascii bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs \
+    codeop collections colorsys compileall compression concurrent configparser contextlib contextvars \
+    copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest \
+    email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib \
+    functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http \
+    idlelib imaplib imghdr imp importlib inspect io ipaddress itertools json keyword lib2to3 linecache \
+    locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib msvcrt \
+    multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os \
+    ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath \
+    pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re \
+    readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil \
+    signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants \
+    sre_parse ssl stat statistics string stringprep struct subprocess sunau symtable sys sysconfig \
+    syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit tkinter token \
+    tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata unittest \
+    urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc \
+    zipapp zipfile zipimport zlib zoneinfo";
+
 /// The end of a file's name, and its text.
 type NewFile = (&'static str, String);
 
@@ -89,7 +109,9 @@ pub(crate) fn write(
     let mut names = HashSet::from(["bridge".to_owned()]);
     let modules = servers.iter().map(|(server, tools)| {
         let files = language.module(server, tools);
-        (plain(language, server, &mut names), files)
+        let is_of_language = language == Language::Python && OF_PYTHON.split(' ').any(|module| module == server);
+        let name = if is_of_language { format!("_{server}") } else { server.clone() };
+        (plain(language, &name, &mut names), files)
     });
     let mut written = Vec::new();
     for (name, files) in std::iter::once(("bridge".to_owned(), language.bridge())).chain(modules) {
@@ -242,6 +264,19 @@ fn typescript_type(property: &Value, schema: &Value, depth: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_module_takes_the_place_of_one_of_the_standard_library() {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = ["time", "http", "demo"].map(|name| (name.to_owned(), Vec::new()));
+        let files = |language| {
+            let written = write(language, folder.path(), &servers).unwrap();
+            let name = |path: &String| Path::new(path).file_name().unwrap().to_str().unwrap().to_owned();
+            written.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(files(Language::Python), ["bridge.py", "_time.py", "_http.py", "demo.py"]);
+        assert!(files(Language::TypeScript).contains(&"time.mjs".to_owned()));
+    }
 
     #[test]
     fn nothing_that_a_server_wrote_leaves_its_literal_or_comment() {

@@ -153,6 +153,98 @@ fn no_socket_of_another_program_is_reached() {
     }
 }
 
+/// Listens at the names that it is given below its folder, in whatever way each asks for, until its input ends.
+const LISTENS: &str = "import os, socket, sys\n\
+    kept = []\n\
+    for name in sys.argv[1:]:\n    \
+        folder, file = os.path.split(name)\n    \
+        os.chdir(folder)\n    \
+        one = socket.socket(socket.AF_UNIX)\n    \
+        one.bind('first' if file == 'renamed' else file)\n    \
+        one.listen()\n    \
+        if file == 'renamed': os.rename('first', file)\n    \
+        os.chmod(file, 0o777)\n    \
+        kept.append(one)\n\
+    print('listens', flush=True)\n\
+    sys.stdin.read()";
+
+#[test]
+fn a_socket_is_not_reached_by_another_name_or_from_another_network_namespace() {
+    let name = "a_socket_is_not_reached_by_another_name_or_from_another_network_namespace";
+    if !Path::new(PYTHON).exists() {
+        return skipped(name, &format!("{PYTHON} is missing"));
+    }
+    // A folder that only shows, which is neither private nor in the home folder.
+    let Some(shared) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
+        return skipped(name, "this user can make no folder outside of /tmp and the home folder");
+    };
+    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for host in hosts(name) {
+        let mut paths = Vec::new();
+        let mut others = Vec::new();
+        for (at, place) in [host.work(), host.work().join("deep/er"), shared.path().to_owned()].into_iter().enumerate()
+        {
+            owned(&place, None);
+            paths.extend(["relative", "renamed"].map(|file| place.join(format!("{at}")).join(file)));
+            others.push(place.join(format!("{at}")).join("elsewhere"));
+            fs::create_dir_all(place.join(format!("{at}"))).unwrap();
+        }
+        let starts = |words: &[&str], paths: &[PathBuf]| {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).args(["-I", "-c", LISTENS]).args(paths);
+            let mut listener = footbridge_tests::Running::start(&mut command);
+            listener.stdout.shows("listens\n");
+            listener
+        };
+        let mut listeners = vec![starts(&[PYTHON], &paths)];
+        let apart = if geteuid().is_root() { "-n" } else { "-Urn" };
+        if Command::new("unshare").args([apart, "true"]).output().is_ok_and(|output| output.status.success()) {
+            listeners.push(starts(&["unshare", apart, PYTHON], &others));
+            paths.extend(others);
+        } else {
+            skipped(&format!("{name}: another namespace"), "unshare does not work here");
+        }
+        // One that nobody listens at any more stays as it is, and can be replaced.
+        let left = host.work().join("left");
+        drop(UnixListener::bind(&left).unwrap());
+        let outside = Command::new(PYTHON).args(["-c", CONNECTS]).args(&paths).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&outside.stdout).matches("reached").count(), paths.len(), "{outside:?}");
+        owned(&host.work().join("connects.py"), Some(CONNECTS));
+        let script = format!("{PYTHON} -I connects.py {}; rm left && echo removed", words(&paths));
+        let ran = host.runs_script(&script);
+        assert_eq!(ran.stdout, format!("tried {}\nremoved\n", paths.len()), "{ran:?}");
+        for path in &paths {
+            fs::remove_file(path).unwrap();
+        }
+        listeners.iter_mut().for_each(footbridge_tests::Running::hears_no_more);
+    }
+}
+
+#[test]
+fn repositories_and_settings_of_editors_further_down_stay_as_they_are() {
+    for host in hosts("repositories_and_settings_of_editors_further_down_stay_as_they_are") {
+        for name in ["a/one", "plain"] {
+            owned(&host.work().join(name), None);
+        }
+        owned(&host.work().join("a"), None);
+        git(&host, &["init", "-q", "a/one"]);
+        for name in ["a/one/.vscode", "plain/.idea", "a/one/.kiro"] {
+            owned(&host.work().join(name), None);
+        }
+        let config = fs::read_to_string(host.work().join("a/one/.git/config")).unwrap();
+        let script = "for f in a/one/.git/config a/one/.git/hooks/pre-commit a/one/.vscode/tasks.json plain/.idea/x a/one/.kiro/x; do \
+                        (echo evil >$f) 2>/dev/null && echo wrote $f; done; \
+                      for f in a plain; do mv $f away 2>/dev/null && echo moved $f; done; \
+                      (cd a; mv one away 2>/dev/null && echo moved one; cd one; mv .git away 2>/dev/null && echo moved .git); \
+                      git config --global user.name n; git config --global user.email e@x; cd a/one; \
+                      echo a >a && git add a && git commit -qm one && git log --format=%s; echo x >.envrc";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "one\n", "{ran:?}");
+        assert!(ran.stderr.contains("a/one/.envrc"), "{ran:?}");
+        assert_eq!(fs::read_to_string(host.work().join("a/one/.git/config")).unwrap(), config);
+    }
+}
+
 #[test]
 fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
     for host in hosts("nothing_of_the_host_can_be_written_but_the_folder_of_work") {

@@ -45,11 +45,20 @@ impl FileStep {
 pub struct FilePlan {
     pub(crate) steps: Vec<FileStep>,
     pub(crate) program: OsString,
-    watched: Vec<(OsString, Option<OsString>)>,
+    watched: Watched,
+}
+
+/// What could not be kept from a command.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    /// Names, and what they were: links with where they lead, or nothing.
+    pub(crate) names: Vec<(OsString, Option<OsString>)>,
+    /// Folders below which not all was looked at.
+    pub(crate) cut: Vec<OsString>,
 }
 
 impl FilePlan {
-    pub(crate) fn new(steps: Vec<FileStep>, program: OsString, watched: Vec<(OsString, Option<OsString>)>) -> Self {
+    pub(crate) fn new(steps: Vec<FileStep>, program: OsString, watched: Watched) -> Self {
         Self { steps, program, watched }
     }
 
@@ -57,10 +66,18 @@ impl FilePlan {
     /// links, when it started: those that are there now, or lead elsewhere.
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
-        let now =
-            self.watched.iter().filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
+        let now = self
+            .watched
+            .names
+            .iter()
+            .filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
         let all = now.map(|(path, _)| PathBuf::from(path));
         all.filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    /// Folders that can be written and have more below them than was looked at for what others run or obey.
+    pub fn cut(&self) -> impl Iterator<Item = &Path> {
+        self.watched.cut.iter().map(Path::new)
     }
 }
 

@@ -22,6 +22,8 @@ struct Mounted {
     root: PathBuf,
     /// Where it shows.
     at: PathBuf,
+    /// Its type, as the kernel names it.
+    kind: Vec<u8>,
 }
 
 impl MountTable {
@@ -34,8 +36,10 @@ impl MountTable {
     fn parse(text: &[u8]) -> Self {
         let mounted = |line: &[u8]| {
             let mut columns = line.split(|byte| *byte == b' ').skip(2);
-            let device = columns.next()?.to_owned();
-            Some(Mounted { device, root: unescaped(columns.next()?), at: unescaped(columns.next()?) })
+            let (device, root, at) = (columns.next()?, columns.next()?, columns.next()?);
+            // Options follow, as many as there are, and a dash.
+            let kind = columns.skip_while(|column| *column != b"-").nth(1)?;
+            Some(Mounted { device: device.to_owned(), root: unescaped(root), at: unescaped(at), kind: kind.to_owned() })
         };
         Self(text.split(|byte| *byte == b'\n').filter_map(mounted).collect())
     }
@@ -45,6 +49,12 @@ impl MountTable {
     pub fn below(&self, folder: &Path) -> Vec<PathBuf> {
         let all = self.0.iter().map(|mounted| &mounted.at);
         all.filter(|at| *at != folder && at.starts_with(folder)).cloned().collect()
+    }
+
+    /// Where file systems are mounted whose type begins with one of these names.
+    pub fn of_types(&self, names: &[&str]) -> impl Iterator<Item = &Path> {
+        let is_one = |mounted: &&Mounted| names.iter().any(|name| mounted.kind.starts_with(name.as_bytes()));
+        self.0.iter().filter(is_one).map(|mounted| mounted.at.as_path())
     }
 
     /// Where else what is at this path shows, or a part of it that is mounted by itself. The path has no links in it.
@@ -127,6 +137,8 @@ mod tests {
         let inside = "/srv/proj/server.py";
         assert_eq!(candidates(inside), [same(inside, inside), same("/mnt/p j/server.py", inside)]);
         assert_eq!(candidates("/other/x"), [same("/other/x", "/other/x")]);
+        let table = MountTable::parse(TABLE);
+        assert_eq!(table.of_types(&["btr", "nfs"]).collect::<Vec<_>>(), ["/home", "/mnt/top", "/srv/k"].map(Path::new));
     }
 
     #[test]

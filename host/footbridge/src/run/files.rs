@@ -4,6 +4,7 @@
 //! command may write is run or obeyed outside: see `config::Writable`.
 
 use std::{
+    collections::HashSet,
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -11,11 +12,12 @@ use std::{
 };
 
 use footbridge_processes::sandbox::{
-    around::{bound_sockets, guarded},
     files::{FilePlan, View, is_kernels},
+    guarded::guarded,
     layer,
     new_links::NewLinks,
     places::{PRIVATE, SOCKETS, credentials},
+    sockets::{self, Reach},
 };
 
 use super::{
@@ -42,7 +44,7 @@ pub(super) struct GuestFiles {
     /// When that was.
     since: SystemTime,
     /// The names that others run or obey, then.
-    guarded: Vec<PathBuf>,
+    guarded: HashSet<PathBuf>,
 }
 
 /// Paths that are named in one line.
@@ -155,7 +157,7 @@ impl GuestFiles {
             layered: false,
             sockets: Vec::new(),
             since: SystemTime::now(),
-            guarded: Vec::new(),
+            guarded: HashSet::new(),
         })
     }
 
@@ -170,7 +172,7 @@ impl GuestFiles {
         let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
-        (self.sockets, self.since, self.guarded) = (bound_sockets(), SystemTime::now(), self.guarded_now());
+        (self.since, self.guarded) = (SystemTime::now(), self.guarded_now());
         if let Some(home) = &self.home {
             match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
                 Ok(()) => self.layered = true,
@@ -181,7 +183,18 @@ impl GuestFiles {
                 )),
             }
         }
-        Ok(self.view(run, folders, folder, guest).plan()?)
+        let named: Vec<PathBuf> = self.writes.iter().chain(&self.shown).cloned().collect();
+        let layered = self.home.as_deref().filter(|_| self.layered);
+        self.sockets = sockets::in_reach(Reach { named: &named, layered });
+        let plan = self.view(run, folders, folder, guest).plan()?;
+        for cut in plan.cut() {
+            report::note(&format!(
+                "footbridge: {} holds more folders than are looked through: what git and editors run or obey in some \
+                 repositories below it can be written; start further down",
+                cut.display()
+            ));
+        }
+        Ok(plan)
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.
@@ -212,8 +225,8 @@ impl GuestFiles {
     }
 
     /// The names in what the command may write that others run or obey, whether they are there or not.
-    fn guarded_now(&self) -> Vec<PathBuf> {
-        self.writes.iter().flat_map(|folder| guarded(folder)).collect()
+    fn guarded_now(&self) -> HashSet<PathBuf> {
+        self.writes.iter().flat_map(|folder| guarded(folder).paths).collect()
     }
 
     /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
@@ -244,8 +257,8 @@ impl GuestFiles {
                 "footbridge: the folders that the command may write are too large to look for all new links in them",
             );
         }
-        let mut sockets = bound_sockets();
-        sockets.retain(|path| self.may_write(path) && !self.sockets.contains(path));
+        let mut sockets = sockets::below(&self.writes);
+        sockets.retain(|path| !self.sockets.contains(path));
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use nix::unistd::{AccessFlags, access};
 
 use super::{StartFolder, StartFolders};
-use crate::file_plan::{FileAccess, FilePlan, FileStep};
+use crate::file_plan::{FileAccess, FilePlan, FileStep, Watched};
 use crate::mount_table::MountTable;
 
 /// The harness's own folders. What is missing when a program starts is passed over.
@@ -47,7 +47,7 @@ impl OwnFolders {
         steps.extend(start.and_then(|start| step(start.path(), FileAccess::Writable)));
         steps.sort_by(|one, other| one.path.cmp(&other.path));
         steps.dedup_by(|one, other| one.path == other.path);
-        FilePlan::new(steps, std::ffi::OsString::new(), Vec::new())
+        FilePlan::new(steps, std::ffi::OsString::new(), Watched::default())
     }
 }
 

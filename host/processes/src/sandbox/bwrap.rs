@@ -134,6 +134,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_plan::Watched;
 
     #[test]
     fn the_host_s_root_comes_first_and_empty_folders_are_closed_last() {
@@ -150,7 +151,7 @@ mod tests {
                 step("/tmp", FileAccess::Private, "/tmp"),
             ],
             OsString::new(),
-            Vec::new(),
+            Watched::default(),
         );
         let mut args = Words::default();
         files(&mut args, &plan, Path::new("/layer"), &["/proc/sys".into()]);

@@ -16,10 +16,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 pub use crate::file_plan::FilePlan;
-use crate::file_plan::{FileAccess, FileStep, link_at};
+use crate::file_plan::{FileAccess, FileStep, Watched, link_at};
 use crate::mount_table::MountTable;
 
-use super::around::guarded;
+use super::guarded::{Guarded, guarded};
 use super::places::{KERNEL, PRIVATE, SOCKETS};
 
 /// What the sandbox shows of the host's files.
@@ -121,7 +121,7 @@ impl View {
     /// [`ViewError`].
     pub fn plan(&self) -> Result<FilePlan, ViewError> {
         let mut steps = self.shared()?;
-        let watched = self.guard(&mut steps)?;
+        let guard = self.guard(&mut steps)?;
         self.show_configurations(&mut steps)?;
         self.refuse_links(&steps)?;
         for path in everywhere(&self.secrets)? {
@@ -131,7 +131,7 @@ impl View {
         self.hide_sockets(&mut steps)?;
         let steps = self.with_session(steps)?;
         let program = self.programs.first().map(|(_, at)| at.clone().into_os_string()).unwrap_or_default();
-        Ok(FilePlan::new(steps, program, watched))
+        Ok(FilePlan::new(steps, program, guard))
     }
 
     /// What shows but for the harness's own: what is private or hidden, the home folder, and what is named.
@@ -166,15 +166,17 @@ impl View {
     }
 
     /// Takes what others run or obey out of what can be written, and gives the names that must be watched instead.
-    fn guard(&self, steps: &mut Steps) -> Result<Vec<(OsString, Option<OsString>)>, ViewError> {
-        let mut watched = Vec::new();
+    fn guard(&self, steps: &mut Steps) -> Result<Watched, ViewError> {
+        let mut watched = Watched::default();
         for folder in existing(&self.writable)? {
-            for path in guarded(&folder) {
+            let Guarded { paths, is_cut } = guarded(&folder);
+            watched.cut.extend(is_cut.then(|| folder.into_os_string()));
+            for path in paths {
                 make_hooks(&path)?;
                 let before = link_at(&path);
                 let real = resolved(&path)?;
                 if before.is_none() || real.as_ref() != Some(&path) {
-                    watched.push((path.into_os_string(), before.map(PathBuf::into_os_string)));
+                    watched.names.push((path.into_os_string(), before.map(PathBuf::into_os_string)));
                 }
                 // What was named itself may be written.
                 let Some(real) = real.filter(|real| !steps.0.contains_key(real)) else { continue };

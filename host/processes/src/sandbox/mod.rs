@@ -3,17 +3,18 @@
 //! Each kind of sandbox gives a [`crate::keeper::KeptCommand`], ready for streams and spawning. A sandbox knows paths
 //! and names and nothing of sessions, servers or policies.
 
-pub mod around;
 pub mod bwrap;
 pub mod container;
 pub mod engine;
 mod environment;
 pub mod files;
+pub mod guarded;
 pub mod layer;
 pub mod net;
 pub mod new_links;
 pub mod none;
 pub mod places;
+pub mod sockets;
 pub mod streams;
 
 pub use crate::isolation::filter::{FilterError, Nesting, filter_bytes};

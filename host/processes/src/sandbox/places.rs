@@ -152,11 +152,13 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 47] = [
+pub const GUARDED: [&str; 71] = [
     ".vscode",
     ".idea",
     ".zed",
     ".fleet",
+    ".helix",
+    ".vim",
     ".nvim.lua",
     ".nvimrc",
     ".exrc",
@@ -172,20 +174,42 @@ pub const GUARDED: [&str; 47] = [
     ".opencode",
     ".roo",
     ".windsurf",
+    ".amazonq",
+    ".cline",
+    ".copilot",
+    ".kiro",
+    ".qwen",
+    ".trae",
     ".aider.conf.yml",
     ".mcp.json",
     "mcp.json",
     "opencode.json",
+    ".crush.json",
+    "crush.json",
     ".envrc",
     ".mise.toml",
     "mise.toml",
+    ".mise",
+    "mise.local.toml",
+    ".mise.local.toml",
+    ".config/mise",
+    ".config/mise.toml",
     ".npmrc",
+    ".pnpmfile.cjs",
+    ".yarnrc",
     ".yarnrc.yml",
+    "bunfig.toml",
     ".gdbinit",
     ".lldbinit",
     ".githooks",
     ".husky",
     ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".lefthook.yml",
+    "lefthook-local.yml",
+    ".overcommit.yml",
+    ".hg/hgrc",
+    ".jj/repo/config.toml",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
@@ -201,6 +225,10 @@ pub const GUARDED: [&str; 47] = [
     ".config/systemd",
     ".gitconfig",
 ];
+
+/// Those of editors, in whatever folder somebody opens.
+pub const OF_EDITORS: [&str; 8] =
+    [".devcontainer", ".devcontainer.json", ".fleet", ".helix", ".idea", ".nvim.lua", ".vscode", ".zed"];
 
 /// Names in a folder of git by which it runs programs or finds other settings.
 pub const GUARDED_IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
@@ -242,7 +270,8 @@ mod tests {
     #[test]
     fn the_documentation_has_the_same_lists() {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandboxes.md")).unwrap();
-        let all = CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&GUARDED_IN_GIT);
+        let all =
+            CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&OF_EDITORS).chain(&GUARDED_IN_GIT);
         for name in all.chain(&PRIVATE).chain(&SOCKETS) {
             assert!(text.contains(&format!("`{name}`")), "docs/sandboxes.md does not name {name}");
         }

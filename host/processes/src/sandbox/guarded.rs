@@ -1,46 +1,75 @@
-//! What there is on this machine that a view has to know of: bound sockets, and in folders of work what others than the
-//! command run or obey.
+//! What in a folder of work is run or obeyed by others than the command: editors, agents, shells, hooks and git, in that
+//! folder and in those below it that people open by themselves, repositories above all.
 //!
-//! What cannot be read is passed over where it only adds to a list: the kernel's own files are always there.
+//! Those are looked for so deep and no deeper, and so many: what was left out is told. What cannot be read is passed over.
 
-use std::ffi::OsStr;
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
-use super::places::{GUARDED, GUARDED_IN_GIT};
+use super::places::{GUARDED, GUARDED_IN_GIT, OF_EDITORS};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
-
 /// Bytes of git's settings that are read.
-const MOST: u64 = 4 << 20;
+const MAX_SETTINGS: u64 = 4 << 20;
+/// How far down other repositories are looked for.
+const NESTED_DEPTH: usize = 4;
+/// Folders that are looked through for them.
+const MAX_LOOKED: usize = 4_096;
+/// Folders that are guarded so: each is several mounts.
+const MAX_NESTED: usize = 100;
+/// Folders that hold what was built or fetched.
+const NOT_OF_PEOPLE: [&str; 7] = [".cache", ".git", ".venv", "__pycache__", "node_modules", "target", "venv"];
 
-/// The socket files of this network namespace at which somebody listens now.
-pub fn bound_sockets() -> Vec<PathBuf> {
-    let text = fs::read("/proc/net/unix").unwrap_or_default();
-    let is_socket = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    text.split(|byte| *byte == b'\n').skip(1).filter_map(bound_path).filter(is_socket).collect()
+/// What is run or obeyed by others in a folder.
+#[derive(Debug, Default)]
+pub struct Guarded {
+    /// All such names in it, whether they are there or not; and those in folders below it.
+    pub paths: Vec<PathBuf>,
+    /// Whether there are more folders below it than were looked at.
+    pub is_cut: bool,
 }
 
-/// The path in a line of `/proc/net/unix`: what follows the seventh column, if it is one.
-fn bound_path(line: &[u8]) -> Option<PathBuf> {
-    let mut rest = line;
-    for _ in 0..7 {
-        let start = rest.iter().position(|byte| *byte != b' ')?;
-        let end = rest[start..].iter().position(|byte| *byte == b' ')?;
-        rest = &rest[start + end..];
+/// All names in this folder and below it that others run or obey.
+pub fn guarded(folder: &Path) -> Guarded {
+    let mut all = Guarded { paths: guarded_in(folder), is_cut: false };
+    let (mut ahead, mut looked, mut nested) = (VecDeque::from([(folder.to_owned(), 0)]), 0, 0);
+    while let Some((at, depth)) = ahead.pop_front() {
+        for inner in folders_in(&at) {
+            if inner.file_name().is_some_and(|name| NOT_OF_PEOPLE.iter().any(|not| name == *not)) {
+                continue;
+            }
+            let found = nested_in(&inner);
+            if looked == MAX_LOOKED || (nested == MAX_NESTED && !found.is_empty()) {
+                all.is_cut = true;
+                return all;
+            }
+            looked += 1;
+            nested += usize::from(!found.is_empty());
+            all.paths.extend(found);
+            if depth + 1 < NESTED_DEPTH {
+                ahead.push_back((inner, depth + 1));
+            }
+        }
     }
-    let path = Path::new(OsStr::from_bytes(rest.strip_prefix(b" ")?));
-    path.is_absolute().then(|| path.to_owned())
+    all
+}
+
+/// Those in a folder that may be opened by itself: all of a repository, and what editors keep elsewhere.
+fn nested_in(folder: &Path) -> Vec<PathBuf> {
+    if folder.join(".git").symlink_metadata().is_ok() || is_git(folder) {
+        return guarded_in(folder);
+    }
+    OF_EDITORS.iter().map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_ok()).collect()
 }
 
 /// All names in this folder that others run or obey, whether they are there or not.
-pub fn guarded(folder: &Path) -> Vec<PathBuf> {
+fn guarded_in(folder: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = GUARDED.iter().map(|name| folder.join(name)).collect();
     let git = folder.join(".git");
     if git.is_dir() {
@@ -109,31 +138,13 @@ fn settings(path: &Path) -> Option<String> {
     let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
     let is_file = file.metadata().ok()?.is_file();
     let mut bytes = Vec::new();
-    file.take(if is_file { MOST } else { 0 }).read_to_end(&mut bytes).ok()?;
+    file.take(if is_file { MAX_SETTINGS } else { 0 }).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_bound_path_is_what_follows_the_seventh_column() {
-        let line = b"0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/a b/s";
-        assert_eq!(bound_path(line), Some(PathBuf::from("/run/a b/s")));
-        assert_eq!(bound_path(b"0: 2 0 1 1 1 12345 @/tmp/.X11-unix/X0"), None);
-        assert_eq!(bound_path(b"0: 2 0 1 1 1 12345"), None);
-    }
-
-    #[test]
-    fn a_socket_that_is_bound_is_found_and_one_that_is_left_behind_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let (bound, left) = (folder.path().join("bound"), folder.path().join("left"));
-        let _listener = std::os::unix::net::UnixListener::bind(&bound).unwrap();
-        drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
-        let found = bound_sockets();
-        assert!(found.contains(&bound) && !found.contains(&left));
-    }
 
     #[test]
     fn hooks_are_found_in_submodules_and_where_settings_name_them() {
@@ -145,7 +156,7 @@ mod tests {
         fs::write(module.join("HEAD"), "").unwrap();
         fs::write(tree.join(".git/config"), "[core]\n\thooksPath = my-hooks\n[include]\n\tpath = ../shared\n").unwrap();
         fs::write(tree.join("shared"), "").unwrap();
-        let found = guarded(&tree);
+        let found = guarded(&tree).paths;
         for path in [".git/config", ".git/hooks", ".git/modules/deep/one/hooks", "my-hooks", "shared", ".vscode"] {
             assert!(found.contains(&tree.join(path)), "{path}");
         }
@@ -158,6 +169,32 @@ mod tests {
         let git = folder.path().canonicalize().unwrap().join(".git");
         fs::create_dir(&git).unwrap();
         nix::unistd::mkfifo(&git.join("config"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(guarded(folder.path()).iter().any(|path| path.ends_with(".git/config")));
+        assert!(guarded(folder.path()).paths.iter().any(|path| path.ends_with(".git/config")));
+    }
+
+    #[test]
+    fn repositories_and_settings_of_editors_further_down_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().canonicalize().unwrap();
+        for name in ["one/.git", "a/b/two/.git", "a/b/two/.claude", "part/.vscode", "part/.husky", "plain"] {
+            fs::create_dir_all(tree.join(name)).unwrap();
+        }
+        for name in ["node_modules/x/.git", "a/b/c/d/e/.git"] {
+            fs::create_dir_all(tree.join(name)).unwrap();
+        }
+        fs::create_dir(tree.join("linked")).unwrap();
+        fs::write(tree.join("linked/.git"), "gitdir: ../one/.git/worktrees/linked\n").unwrap();
+        let found = guarded(&tree);
+        assert!(!found.is_cut);
+        for path in
+            ["one/.git/config", "one/.envrc", "a/b/two/.git/hooks", "a/b/two/.claude", "part/.vscode", "linked/.git"]
+        {
+            assert!(found.paths.contains(&tree.join(path)), "{path}");
+        }
+        for path in ["part/.husky", "plain/.vscode", "node_modules/x/.git/config", "a/b/c/d/e/.git/config"] {
+            assert!(!found.paths.contains(&tree.join(path)), "{path}");
+        }
+        (0..=MAX_NESTED).for_each(|number| fs::create_dir_all(tree.join(format!("many/{number}/.git"))).unwrap());
+        assert!(guarded(&tree).is_cut);
     }
 }

@@ -221,6 +221,29 @@ fn a_socket_is_not_reached_by_another_name_or_from_another_network_namespace() {
 }
 
 #[test]
+fn the_relay_cannot_be_traced_and_a_run_ends_when_it_is_told_to() {
+    let name = "the_relay_cannot_be_traced_and_a_run_ends_when_it_is_told_to";
+    if !Path::new(PYTHON).exists() {
+        return skipped(name, &format!("{PYTHON} is missing"));
+    }
+    // PTRACE_ATTACH and PTRACE_SEIZE.
+    let traces = "import ctypes\n\
+        c = ctypes.CDLL(None, use_errno=True)\n\
+        print([c.ptrace(how, 1, 0, 0) for how in (16, 0x4206)], end=' ')\n\
+        try: open('/proc/1/mem', 'rb+'); print('opened')\n\
+        except PermissionError: print('refused')";
+    for host in hosts(name) {
+        owned(&host.work().join("traces.py"), Some(traces));
+        let script =
+            format!("{PYTHON} -I traces.py; tool-cli demo now '{{}}' >/dev/null && echo called; exec sleep 1000");
+        let mut running = host.starts_script(&script);
+        running.stdout.shows("[-1, -1] refused\ncalled\n");
+        running.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(running.ends().status, 128 + 15);
+    }
+}
+
+#[test]
 fn repositories_and_settings_of_editors_further_down_stay_as_they_are() {
     for host in hosts("repositories_and_settings_of_editors_further_down_stay_as_they_are") {
         for name in ["a/one", "plain"] {

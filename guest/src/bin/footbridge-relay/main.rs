@@ -128,6 +128,9 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: (u64, 
     if let Some((number, fd)) = ready {
         announce(fd, address).map_err(|source| RelayError::Announce { number, source })?;
     }
+    // Whoever it serves is the same user, and could stop it or write into its memory: then nobody could end it any more.
+    // What it starts is as every program.
+    let _ = nix::sys::prctl::set_dumpable(false);
     let serving = bound.serve(relay);
     if options.command.is_empty() {
         return tokio::select! {

@@ -4,7 +4,7 @@
 //! command may write is run or obeyed outside: see `config::Writable`.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -44,7 +44,7 @@ pub(super) struct GuestFiles {
     /// When that was.
     since: SystemTime,
     /// The names that others run or obey, then.
-    guarded: HashSet<PathBuf>,
+    guarded: BTreeSet<PathBuf>,
 }
 
 /// Paths that are named in one line.
@@ -157,7 +157,7 @@ impl GuestFiles {
             layered: false,
             sockets: Vec::new(),
             since: SystemTime::now(),
-            guarded: HashSet::new(),
+            guarded: BTreeSet::new(),
         })
     }
 
@@ -225,7 +225,7 @@ impl GuestFiles {
     }
 
     /// The names in what the command may write that others run or obey, whether they are there or not.
-    fn guarded_now(&self) -> HashSet<PathBuf> {
+    fn guarded_now(&self) -> BTreeSet<PathBuf> {
         self.writes.iter().flat_map(|folder| guarded(folder).paths).collect()
     }
 

@@ -1,7 +1,7 @@
 //! One guest or server against all: how long a neighbour's calls take at the 99th percentile with each attacker and
 //! without, in one run, as a ratio. Rounds with and without alternate, so that whatever else the machine does meets both.
 //! Guests have processors of their own, and so have servers over HTTP: here they are a process that gives way to all
-//! others, so that what is measured is what they make the daemon do.
+//! others, and the servers that they keep busy give way too, so that what is measured is what they make the daemon do.
 //!
 //! Attackers: bodies that are announced and do not come; connections without a request; arguments whose check costs as
 //! much as it may, by heavy patterns and by items that must differ; arguments that cost much as values; a server over
@@ -39,8 +39,8 @@ fn main() -> Result<(), Failure> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--server", kind] => server(kind),
         ["--attackers"] => attackers(),
-        [footbridge] => measure(Path::new(footbridge)),
-        _ => Err("usage: neighbours FILE, the program footbridge".into()),
+        [footbridge, names @ ..] => measure(Path::new(footbridge), names),
+        _ => Err("usage: neighbours FILE [NAME...]: the program footbridge, and attacks if not all of them".into()),
     }
 }
 
@@ -86,14 +86,16 @@ fn attacks(text: &str) -> Vec<Attacking> {
     ]
 }
 
-fn measure(footbridge: &Path) -> Result<(), Failure> {
+fn measure(footbridge: &Path, names: &[&str]) -> Result<(), Failure> {
     let mut others = Others::start()?;
     let daemon = Daemon::start(footbridge, others.port)?;
     let neighbour = daemon.session("neighbour", &["calls.per_second=100000", "calls.burst=100000"])?;
     let attackers = (0..ATTACKERS).map(|n| daemon.session(&format!("a{n}"), &[])).collect::<Result<Vec<_>, _>>()?;
     let attackers: Vec<Value> = attackers.iter().map(|session| json!([session.path, session.token])).collect();
     let mut missed = Vec::new();
-    for attack in attacks(&longest_text(&neighbour)?) {
+    let mut all = attacks(&longest_text(&neighbour)?);
+    all.retain(|attack| names.is_empty() || names.contains(&attack.name));
+    for attack in all {
         let (mut quiet, mut attacked, mut refused) = (Vec::new(), Vec::new(), 0);
         for _ in 0..ROUNDS {
             quiet.push(neighbour.round()?.0);
@@ -333,7 +335,7 @@ impl Daemon {
         let (servers, settings) = (folder.path().join("servers.json"), folder.path().join("footbridge.toml"));
         let of_http = |path: &str| json!({"url": format!("http://127.0.0.1:{port}/{path}")});
         let this = env::current_exe()?;
-        let of_stdio = |kind: &str| json!({"command": this, "args": ["--server", kind]});
+        let of_stdio = |kind: &str| json!({"command": "nice", "args": ["-n", "19", this, "--server", kind]});
         let all = json!({"mcpServers": {
             "demo": {"command": footbridge, "args": ["demo-server"]},
             "patterns": of_stdio("patterns"), "unique": of_stdio("unique"), "deep": of_stdio("deep"),
@@ -416,6 +418,8 @@ fn told(message: &Value, schema: &Value) -> Option<String> {
 
 /// An MCP server over stdio whose tool has heavy patterns, takes items that must differ, or has deep results.
 fn server(kind: &str) -> Result<(), Failure> {
+    // Where the kernel schedules sessions, being nice counts among the processes of one alone.
+    let _none = fs::write("/proc/self/autogroup", "19");
     let patterns: Vec<Value> = (0..20).map(|n| json!({"pattern": format!("^(a?){{150}}x{{{n}}}$")})).collect();
     let schema = match kind {
         "patterns" => json!({"type": "object", "additionalProperties": {"anyOf": patterns}}),

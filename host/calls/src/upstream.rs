@@ -21,6 +21,7 @@ use crate::{
     admit::{Admitted, Receipt},
     catalogues::Catalogues,
     events::{CallEvent, Events},
+    low_threads::LowThreads,
     pause::Pause,
     pins::Pins,
     provider::{CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolProvider},
@@ -55,6 +56,7 @@ pub struct Upstream {
     guard: Arc<Guard>,
     catalogues: Catalogues,
     large_results: Arc<Semaphore>,
+    threads: LowThreads,
     over: CancellationToken,
 }
 
@@ -70,7 +72,14 @@ impl Upstream {
     pub fn new(provider: Arc<dyn ToolProvider>, guard: Guard) -> Self {
         let catalogues = Catalogues::new(Arc::clone(&provider), guard.redactor.clone());
         let large_results = Arc::new(Semaphore::new(LARGE_AT_ONCE));
-        Self { provider, guard: Arc::new(guard), catalogues, large_results, over: CancellationToken::new() }
+        Self {
+            provider,
+            guard: Arc::new(guard),
+            catalogues,
+            large_results,
+            threads: LowThreads::new(),
+            over: CancellationToken::new(),
+        }
     }
 
     /// The same, which offers only what is as it was pinned.
@@ -204,7 +213,7 @@ impl Upstream {
         }
         let _place = self.large_results.acquire().await;
         let (server, redactor) = (server.clone(), redactor.clone());
-        let looked = tokio::task::spawn_blocking(move || look_over(result, &server, &redactor)).await;
+        let looked = self.threads.run(move || look_over(result, &server, &redactor)).await;
         looked.unwrap_or(Err(Outcome::Unknown(NoAnswer::Unusable)))
     }
 

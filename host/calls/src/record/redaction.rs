@@ -9,7 +9,7 @@ use footbridge_proto::json::Tokens;
 use tokio::sync::Semaphore;
 
 use super::lines::short_name;
-use crate::{request::OutgoingRequest, resolve::QUICK};
+use crate::{low_threads::LowThreads, request::OutgoingRequest, resolve::QUICK};
 use footbridge_audit::{ArgumentsRecorded, AuditSettings};
 use footbridge_core::redact::{MARK, Redactor, shapes};
 
@@ -23,8 +23,9 @@ pub(crate) struct Redaction {
     secrets: Redactor,
     shows_arguments: bool,
     fields: Vec<String>,
-    /// Large arguments are read one at a time.
+    /// Large arguments are read one at a time, there.
     large: Semaphore,
+    threads: LowThreads,
 }
 
 impl Redaction {
@@ -32,7 +33,7 @@ impl Redaction {
         let shows_arguments = settings.arguments == ArgumentsRecorded::Redacted;
         let fields =
             settings.redact_fields.iter().map(|name| plain_name(name)).filter(|name| !name.is_empty()).collect();
-        Self { secrets, shows_arguments, fields, large: Semaphore::new(1) }
+        Self { secrets, shows_arguments, fields, large: Semaphore::new(1), threads: LowThreads::new() }
     }
 
     /// A text of a guest or the operator, without secrets and short enough for a record.
@@ -51,7 +52,7 @@ impl Redaction {
         }
         let _turn = self.large.acquire().await.ok()?;
         let (redaction, text) = (std::sync::Arc::clone(self), arguments.get().to_owned());
-        tokio::task::spawn_blocking(move || redaction.shown(&text)).await.ok()
+        self.threads.run(move || redaction.shown(&text)).await
     }
 
     /// What a server's question was answered with, where arguments are recorded. It is short: a person gave it.

@@ -5,6 +5,8 @@ mod bridge;
 #[path = "../../tests/skipped.rs"]
 mod skipped;
 
+use std::path::PathBuf;
+
 use bridge::{Bridge, id_of, ok, run, tool_cli};
 use serde_json::{Value, json};
 
@@ -346,29 +348,130 @@ fn prompts_are_listed_and_filled_in_by_flags() {
     }
 }
 
-#[test]
-fn a_shell_completes_what_is_there_now_and_nothing_that_it_would_run() {
+fn with_much_to_complete() -> Bridge {
     let servers = json!({"servers": [{"name": "w", "toolCount": 2}, {"name": "$(x)", "toolCount": 0}]});
     let tools = json!({"server": "w", "tools": [{"name": "get_weather"}, {"name": "`rm`"}]});
-    let bridge = answering(json!({"listServers": servers, "listTools": tools, "describeTool": weather()}));
+    let prompts = json!({"server": "w", "prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]});
+    let resources = json!({"server": "w", "resources": [{"uri": "demo://now"}, {"uri": "demo://x;y"}]});
+    let templates = json!({"server": "w", "templates": [{"uriTemplate": "demo://of/{city}"}]});
+    answering(json!({"listServers": servers, "listTools": tools, "describeTool": weather(), "listPrompts": prompts,
+        "listResources": resources, "listResourceTemplates": templates}))
+}
+
+#[test]
+fn a_shell_completes_what_is_there_now_and_nothing_that_it_would_run() {
+    let bridge = with_much_to_complete();
+    let options_with_n = "--no-wait\n";
     for (words, offered) in [
         (["w"].as_slice(), "w\nwait\n"),
         (&["w", ""], "get_weather\n"),
         (&["w", "get_weather", "--un"], "--unit\n"),
         (&["w", "get_weather", "--unit", ""], "metric\nimperial\n"),
         (&["w", "get_weather", "--unit=m"], "--unit=metric\n"),
+        (&["w", "get_weather", "--city", ""], ""),
+        (&["w", "get_weather", "--city", "--un"], "--unit\n"),
+        (&["w", "get_weather", "--no"], options_with_n),
         (&["check", "w", "get_weather", "--ci"], "--city\n"),
         (&["w__get_weather", "--da"], "--days\n"),
+        (&["check", "w__get_weather", "--da"], "--days\n"),
+        (&["w__"], "w__get_weather\n"),
+        (&["check", "w__g"], "w__get_weather\n"),
         (&["resource", "re"], "read\n"),
+        (&["resource", "templates", ""], "w\n"),
+        (&["resource", "list", "w", ""], ""),
+        (&["resource", "read", "w", ""], "demo://now\ndemo://of/\n"),
+        (&["resource", "read", "--server", "w", "demo://n"], "demo://now\n"),
+        (&["resource", "read", "w", "--uri=demo://n"], "--uri=demo://now\n"),
+        (&["resource", "--u"], "--uri\n"),
+        (&["prompt", "get", ""], "w\n"),
+        (&["prompt", "get", "w", ""], "greet\n"),
+        (&["prompt", "get", "w", "greet", "--wh"], "--who\n"),
         (&["--ti"], "--timeout\n"),
+        (&["--json", "--timeout", "5s", "w", ""], "get_weather\n"),
+        (&["--output", ""], "text\njson\nraw\ntable\nyaml\n"),
+        (&["w", "get_weather", "--output=t"], "--output=text\n--output=table\n"),
+        (&["w", "get_weather", "--out", ""], ""),
+        (&["stubs", "--lang", ""], "py\nts\n"),
+        (&["stubs", "--la"], "--lang\n"),
+        (&["stubs", ""], ""),
+        (&["search", "--server", ""], "w\n"),
+        (&["search", ""], ""),
+        (&["--", "w"], "w\n"),
+        (&["--", "w", ""], "get_weather\n"),
+        (&["--frob", ""], ""),
     ] {
         let (code, stdout, stderr) = run(tool_cli(&bridge, &["__complete"]).args(words));
         assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), offered, ""), "{words:?}");
     }
+    let asked = bridge.got.lock().unwrap().iter().map(bridge::Got::method).collect::<Vec<_>>();
+    assert!(asked.iter().all(|method| method.starts_with("list") || method == "describeTool"), "{asked:?}");
     assert_eq!(run(&mut bare_of(&["__complete", "w", ""])).1, "", "without a bridge nothing is offered");
     for shell in ["bash", "zsh", "fish"] {
         let (code, stdout, _) = run(&mut bare_of(&["completion", shell]));
         assert!(code == Some(0) && stdout.contains("tool-cli __complete"), "{stdout}");
+    }
+}
+
+/// A shell with the command on its path, and what its script says.
+fn shell(bridge: &Bridge, name: &str) -> Option<(std::process::Command, String)> {
+    let mut command = program(name, "completion")?;
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_tool-cli"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(program.parent().unwrap().to_owned()).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(folders).unwrap());
+    command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_TOKEN", bridge::TOKEN);
+    Some((command, run(&mut bare_of(&["completion", name])).1))
+}
+
+#[test]
+fn bash_completes_words_that_it_splits_itself() {
+    let bridge = with_much_to_complete();
+    // What bash makes of a line: the words, split at = and : too, and what is offered for the last one.
+    for (words, line, offered) in [
+        (["tool-cli", "w", ""].as_slice(), "tool-cli w ", "get_weather"),
+        (&["tool-cli", "w", "get_weather", "--unit", "="], "tool-cli  w get_weather --unit=", "metric imperial"),
+        (&["tool-cli", "w", "get_weather", "--unit", "=", "i"], "tool-cli w get_weather --unit=i", "imperial"),
+        (&["tool-cli", "w", "get_weather", "--unit", "i"], "tool-cli w get_weather --unit i", "imperial"),
+        (
+            &["tool-cli", "w", "get_weather", "'{\"a\": 1}'", "--ci"],
+            "tool-cli w get_weather '{\"a\": 1}' --ci",
+            "--city",
+        ),
+        (&["tool-cli", "resource", "read", "w", "d"], "tool-cli resource read w d", "demo://now demo://of/"),
+        (&["tool-cli", "resource", "read", "w", "demo", "://n"], "tool-cli resource read w demo://n", "//now"),
+        (
+            &["tool-cli", "resource", "read", "w", "--uri", "=", "demo", ":"],
+            "tool-cli resource read w --uri=demo:",
+            "//now //of/",
+        ),
+        (&["tool-cli", "w", "get_weather", "@", "f"], "tool-cli w get_weather @f", ""),
+    ] {
+        let Some((mut bash, script)) = shell(&bridge, "bash") else { return };
+        let main = "COMP_WORDBREAKS=$' \\t\\n\"\\'@><=;|&(:'; COMP_LINE=$1; COMP_POINT=${#1}; shift; COMP_WORDS=(\"$@\"); \
+                    COMP_CWORD=$(($# - 1)); _tool_cli; echo \"${COMPREPLY[*]}\"";
+        bash.args(["--norc", "-c", &format!("{script}{main}"), "bash", line]).args(words);
+        let (code, stdout, stderr) = run(&mut bash);
+        assert_eq!((code, stdout.trim_end(), stderr.as_str()), (Some(0), offered, ""), "{line}");
+    }
+}
+
+#[test]
+fn fish_completes_words_and_mixes_no_files_among_them() {
+    let bridge = with_much_to_complete();
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["get_file", "page.png"] {
+        std::fs::write(folder.path().join(file), "").unwrap();
+    }
+    for (line, offered) in [
+        ("tool-cli w ", "get_weather\n"),
+        ("tool-cli w get_weather --unit=i", "--unit=imperial\n"),
+        ("tool-cli resource read w demo://n", "demo://now\n"),
+        ("tool-cli w get_weather --out p", "page.png\n"),
+    ] {
+        let Some((mut fish, script)) = shell(&bridge, "fish") else { return };
+        fish.current_dir(&folder).env("HOME", folder.path());
+        let (code, stdout, stderr) = run(fish.args(["--no-config", "-c", &format!("{script}complete -C '{line}'")]));
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), offered, ""), "{line}");
     }
 }
 
@@ -426,11 +529,11 @@ fn a_report_is_one_object_whatever_fails() {
 }
 
 /// A program of this machine, where it is there.
-fn program(name: &str) -> Option<std::process::Command> {
+fn program(name: &str, what: &str) -> Option<std::process::Command> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
     if found.is_none() {
-        skipped::skipped("stubs", format!("{name} is not there"));
+        skipped::skipped(what, format!("{name} is not there"));
     }
     found.map(std::process::Command::new)
 }
@@ -470,7 +573,7 @@ fn stubs_are_functions_that_python_and_node_call() {
         ("ts", "node", vec!["try.mjs"], node, r#"{"city":"Zürich","days":2}"#),
     ] {
         let place = into(language);
-        let Some(mut command) = program(name) else { continue };
+        let Some(mut command) = program(name, "stubs") else { continue };
         if !code.is_empty() {
             std::fs::write(place.join("try.mjs"), code).unwrap();
         }

@@ -9,7 +9,7 @@ use footbridge_cli::{flags::ToolWord, render::Format};
 use footbridge_proto::vars;
 
 use crate::{
-    complete,
+    shells::SHELLS,
     stubs::Language,
     words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed},
 };
@@ -225,7 +225,7 @@ fn alone(typed: Typed, name: &'static str, step: Step) -> Result<(Step, Options)
 
 /// `completion SHELL`.
 fn completion_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
-    let named = complete::SHELLS.iter().find(|(shell, _)| typed.words.get(1).is_some_and(|word| word == shell));
+    let named = SHELLS.iter().find(|(shell, _)| typed.words.get(1).is_some_and(|word| word == shell));
     match (named, typed.words.len()) {
         (Some((_, script)), 2) => Ok((Step::Completion { script }, typed.options)),
         _ => Err(ArgsError::Completion),

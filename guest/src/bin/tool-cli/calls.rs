@@ -6,7 +6,7 @@ use footbridge_cli::{
     help, layout, output, typed,
 };
 use footbridge_guest::{
-    answers::{ListedPrompts, ListedServers, PromptArgumentSummary, ToolDescription},
+    answers::{ListedPrompts, ListedServers, PromptArgumentSummary, PromptSummary, ToolDescription},
     client::CallParams,
 };
 use footbridge_proto::{
@@ -74,13 +74,17 @@ pub(crate) fn prompt_arguments(asked: &mut Asked, call: TypedCall) -> Result<Box
     let (server, prompt) = (call.server.clone(), call.tool.clone());
     typed_arguments(asked, call, |asked| {
         let (_, list) = asked.get::<ListedPrompts>(method::LIST_PROMPTS, &json!({ "server": server }))?;
-        let named = list.prompts.into_iter().find(|one| one.name == prompt);
-        let all = named.and_then(|one| one.arguments).unwrap_or_default();
-        let required: Vec<&str> = all.iter().filter(|one| one.required).map(|one| one.name.as_str()).collect();
-        let text = |one: &PromptArgumentSummary| json!({"type": "string", "description": one.description});
-        let properties: Map<String, Value> = all.iter().map(|one| (one.name.clone(), text(one))).collect();
-        Ok(ToolFlags::of(&json!({"properties": properties, "required": required}), &OPTIONS))
+        Ok(flags_of_prompt(list.prompts, &prompt).unwrap_or_default())
     })
+}
+
+/// The arguments of a prompt as flags, where there is a prompt of this name.
+pub(crate) fn flags_of_prompt(prompts: Vec<PromptSummary>, name: &str) -> Option<ToolFlags> {
+    let all = prompts.into_iter().find(|one| one.name == name)?.arguments.unwrap_or_default();
+    let required: Vec<&str> = all.iter().filter(|one| one.required).map(|one| one.name.as_str()).collect();
+    let text = |one: &PromptArgumentSummary| json!({"type": "string", "description": one.description});
+    let properties: Map<String, Value> = all.iter().map(|one| (one.name.clone(), text(one))).collect();
+    Some(ToolFlags::of(&json!({"properties": properties, "required": required}), &OPTIONS))
 }
 
 fn flags(tool: &ToolDescription) -> ToolFlags {

@@ -17,6 +17,7 @@ mod hints;
 mod pauses;
 mod progress;
 mod resources;
+mod shells;
 mod step;
 mod stubs;
 mod words;
@@ -34,8 +35,7 @@ fn main() -> process::ExitCode {
     let _ = sys::exit_on_interrupt();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "__complete") {
-        let words: Vec<String> = args[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        complete::complete(&words);
+        complete::complete(&args[1..]);
         return process::ExitCode::SUCCESS;
     }
     let style = Style::find(&args, |name| std::env::var_os(name));

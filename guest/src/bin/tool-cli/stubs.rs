@@ -28,13 +28,12 @@ pub(crate) enum Language {
 }
 
 impl Language {
+    /// The words for each.
+    pub(crate) const WORDS: [(&str, Self); 2] = [("py", Self::Python), ("ts", Self::TypeScript)];
+
     /// By its word.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
-        match word {
-            "py" => Some(Self::Python),
-            "ts" => Some(Self::TypeScript),
-            _ => None,
-        }
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, language)| *language)
     }
 
     /// The files that a module is: the end of each one's name, and its text.

@@ -58,6 +58,18 @@ pub(crate) const OPTIONS: [&str; 14] = [
     "version",
 ];
 
+/// Options that go with one subcommand alone.
+pub(crate) fn options_of(subcommand: Option<&str>) -> &'static [&'static str] {
+    match subcommand {
+        Some("batch") => &["parallel"],
+        Some("mcp") => &["search"],
+        Some("prompt" | "search") => &["server"],
+        Some("resource") => &["server", "uri"],
+        Some("stubs") => &["lang"],
+        _ => &[],
+    }
+}
+
 /// How to do it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {

@@ -229,6 +229,59 @@ fn who_reads_errors_is_told_what_was_meant_and_scripts_read_what_they_always_did
 }
 
 #[test]
+fn a_wrong_name_behind_any_subcommand_is_told_with_what_is_meant() {
+    let refuse = |got: &bridge::Got, reason: &str| {
+        let error = json!({"code": -32602, "message": "no", "data": {"reason": reason}});
+        ok(&json!({"jsonrpc": "2.0", "error": error, "id": id_of(got)}))
+    };
+    let bridge = Bridge::raw(move |got| {
+        let result = match got.method().as_str() {
+            "listServers" => json!({"servers": [{"name": "weather", "toolCount": 1}]}),
+            "listPrompts" if got.body.contains("weather") => {
+                json!({"server": "weather", "prompts": [{"name": "args-prompt", "arguments": [{"name": "city"}]}]})
+            }
+            "getPrompt" if got.body.contains("weather") => return refuse(got, "unknown_prompt"),
+            "describeTool" if got.body.contains("weather") => weather(),
+            _ => return refuse(got, "unknown_server"),
+        };
+        ok(&json!({"jsonrpc": "2.0", "result": result, "id": id_of(got)}))
+    });
+    let of_server = "Error: no\nHint: No server has this name; did you mean \"weather\"?\n";
+    let of_prompt = "; did you mean \"args-prompt\"?";
+    for (words, says) in [
+        (["resource", "list", "wether"].as_slice(), of_server.to_owned()),
+        (&["resource", "templates", "wether"], of_server.to_owned()),
+        (&["resource", "read", "wether", "a:b"], of_server.to_owned()),
+        (&["prompt", "list", "wether"], of_server.to_owned()),
+        (&["prompt", "get", "wether", "args-prompt"], of_server.to_owned()),
+        (&["search", "read", "--server", "wether"], of_server.to_owned()),
+        (&["check", "wether", "get_weather", "{}"], of_server.to_owned()),
+        (&["serch", "read"], "Error: no\nHint: No server has this name; did you mean tool-cli search?\n".to_owned()),
+        (&["serch", "read", "files"], "Error: no\nHint: No server has this name; did you mean tool-cli search?\n".to_owned()),
+        (&["resource", "list", "serch"], "Error: no\nHint: No server has this name: there are weather\n".to_owned()),
+        (&["prompt", "get", "weather", "args-promt", "{}"], format!("Error: no\nHint: No prompt has this name{of_prompt}\n")),
+        (
+            &["prompt", "get", "weather", "args-promt", "--city", "x"],
+            format!("Error: \"args-promt\" is no prompt of weather{of_prompt} Nothing was called: see tool-cli prompt list weather\n"),
+        ),
+        (
+            &["prompt", "get", "weather", "args-prompt", "--town", "x"],
+            "Error: unknown flag --town: there are city. Nothing was called: see tool-cli prompt list weather\n".to_owned(),
+        ),
+        (
+            &["weather", "get_weather", "--ouput", "json"],
+            "Error: unknown flag --ouput; did you mean \"output\"? Nothing was called: see tool-cli weather get_weather \
+             --help\n".to_owned(),
+        ),
+    ] {
+        let (code, stdout, stderr) = run(tool_cli(&bridge, words).env("TOOL_CLI_STYLE", "agent"));
+        assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", says), "{words:?}");
+        let (_, _, stderr) = run(&mut tool_cli(&bridge, words));
+        assert!(!stderr.contains("Hint"), "scripts read what they always did: {words:?}: {stderr}");
+    }
+}
+
+#[test]
 fn a_call_is_checked_without_making_it() {
     for (decision, code) in [("allow", 0), ("ask", 0), ("deny", 5)] {
         let bridge = answering(json!({"checkCall": {"decision": decision}, "describeTool": weather()}));

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     schema::{kind, meant, properties, required, sample},
     signature::type_of,
-    suggest::instead,
+    suggest::{closest, instead},
 };
 
 /// Most properties that become flags.
@@ -80,6 +80,8 @@ pub struct ToolFlags {
     required: Vec<String>,
     /// Those that a call needs and no flag can say, with a value for an example.
     needed_json: Map<String, Value>,
+    /// Options of the command, which may be meant by a name that is no flag's.
+    options: Vec<String>,
 }
 
 /// An argument as it was typed: where it is, and its JSON.
@@ -118,7 +120,9 @@ impl ToolFlags {
     /// Of a schema; `taken` are names of options that are not the tool's.
     #[must_use]
     pub fn of(schema: &Value, taken: &[&str]) -> Self {
-        let mut found = Self { required: required(schema).map(str::to_owned).collect(), ..Self::default() };
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let required = required(schema).map(str::to_owned).collect();
+        let mut found = Self { required, options: owned(taken), ..Self::default() };
         // Members of objects come after all arguments, so that none is left out for them.
         let mut level: Vec<(Vec<String>, &Value)> = vec![(Vec::new(), schema)];
         for depth in 0..MOST_DEPTH {
@@ -211,7 +215,10 @@ impl ToolFlags {
             return Ok((flag, true));
         }
         let known: Vec<&str> = self.flags.iter().map(|flag| flag.name.as_str()).collect();
-        Err(BadFlag::Unknown(name.to_owned(), instead(name, &known, "the tool takes no arguments")))
+        let all = known.iter().copied().chain(self.options.iter().map(String::as_str));
+        let all: Vec<&str> = all.filter(|known| *known != name).collect();
+        let named = closest(name, &all).map_or(known, |meant| vec![meant]);
+        Err(BadFlag::Unknown(name.to_owned(), instead(name, &named, "there are no arguments")))
     }
 
     /// What is required and not among these, each as it can be given.
@@ -505,6 +512,7 @@ mod tests {
             (&["--dry_run=maybe"], "true or false"),
             (&["--no-dry_run=true"], "takes no value"),
             (&["--citty", "x"], "unknown flag --citty; did you mean \"city\"?"),
+            (&["--jsno", "x"], "unknown flag --jsno; did you mean \"json\"?"),
             (&["--json", "x"], "unknown flag --json"),
             (&["--no-city"], "unknown flag --no-city"),
             (&["--filter", "x"], "a JSON object"),

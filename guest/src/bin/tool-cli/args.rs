@@ -403,7 +403,11 @@ mod tests {
         let (found, options) = step(&words).unwrap();
         assert_eq!(found, Step::Call(call(Some("{}"), behind)));
         assert_eq!(options.out, Some(Destination::File("f".into())));
-        assert!(matches!(step(&["a", "--n", "3"]), Err(ArgsError::Syntax(_))), "no tool is named yet");
+        assert!(matches!(step(&["a", "--n", "3"]), Err(ArgsError::UnknownOption(_))), "no tool is named yet");
+        let told = step(&["a", "--tiemout", "3"]).unwrap_err().to_string();
+        assert_eq!(told, "invalid option '--tiemout'; did you mean --timeout? Nothing was done: see tool-cli --help");
+        let told = step(&["a", "--n", "3"]).unwrap_err().to_string();
+        assert_eq!(told, "invalid option '--n'; see tool-cli --help");
         assert!(matches!(step(&["a", "b", "-x"]), Err(ArgsError::Syntax(_))));
         let joined = |words: &[&str], behind, about| Step::Joined {
             words: words.iter().map(ToString::to_string).collect(),

@@ -3,7 +3,9 @@
 use footbridge_cli::{
     arguments::merged,
     flags::{ToolFlags, ToolWord},
-    help, layout, output, typed,
+    help, layout, output,
+    suggest::instead,
+    typed,
 };
 use footbridge_guest::{
     answers::{ListedPrompts, ListedServers, PromptArgumentSummary, PromptSummary, ToolDescription},
@@ -21,7 +23,7 @@ use crate::{
     args::{self, About, Step, TypedCall},
     asked::{Asked, described},
     failure::Failure,
-    hints::hinted,
+    hints::{TypedNames, hinted},
     words::{BETWEEN, NotTyped, OPTIONS},
 };
 
@@ -29,7 +31,8 @@ use crate::{
 pub(crate) fn arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
     let (server, tool) = (call.server.clone(), call.tool.clone());
     let is_word = call.json.as_deref().is_some_and(|json| json.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let read = typed_arguments(asked, call, |asked| Ok(flags(&described(asked, &server, &tool)?.1)));
+    let help = format!("tool-cli {} {} --help", Escaped(&server), Escaped(&tool));
+    let read = typed_arguments(asked, call, help, |asked| Ok(flags(&described(asked, &server, &tool)?.1)));
     match read {
         // Who types a word there may mean something else by those before it: whether they are names says more.
         Err(bad @ Failure::Arguments(_)) if is_word => Err(no_names(asked, &server, &tool).unwrap_or(bad)),
@@ -42,21 +45,22 @@ fn no_names(asked: &mut Asked, server: &str, tool: &str) -> Option<Failure> {
     let failure = described(asked, server, tool).err()?;
     let Failure::Client { source, .. } = &failure else { return None };
     let is_unknown = matches!(source.object()?.reason()?, Reason::UnknownServer | Reason::UnknownTool);
-    is_unknown.then(|| hinted(asked, server, Some(tool), failure))
+    is_unknown.then(|| hinted(asked, &TypedNames::of_tool(server, Some(tool)), failure))
 }
 
-/// What was typed; which flags there are is asked for where there is one.
+/// What was typed; which flags there are is asked for where there is one. `help` is the command that says them.
 fn typed_arguments(
     asked: &mut Asked,
     call: TypedCall,
+    help: String,
     flags: impl FnOnce(&mut Asked) -> Result<ToolFlags, Failure>,
 ) -> Result<Box<RawValue>, Failure> {
-    let TypedCall { server, tool, mut json, behind } = call;
+    let TypedCall { mut json, behind, .. } = call;
     if behind.is_empty() {
         return Ok(typed::arguments(json.unwrap_or_else(|| "{}".to_owned()))?);
     }
     let flags = flags(asked)?;
-    let failed = |why: NotTyped| Failure::Typed { why, command: format!("{} {}", Escaped(&server), Escaped(&tool)) };
+    let failed = |why: NotTyped| Failure::Typed { why, help: help.clone() };
     let (typed, plain) = flags.read(behind).map_err(|why| failed(why.into()))?;
     for word in plain {
         if json.is_some() {
@@ -72,9 +76,15 @@ fn typed_arguments(
 /// The arguments of a prompt, which are texts.
 pub(crate) fn prompt_arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
     let (server, prompt) = (call.server.clone(), call.tool.clone());
-    typed_arguments(asked, call, |asked| {
+    let help = format!("tool-cli prompt list {}", Escaped(&server));
+    typed_arguments(asked, call, help, |asked| {
         let (_, list) = asked.get::<ListedPrompts>(method::LIST_PROMPTS, &json!({ "server": server }))?;
-        Ok(flags_of_prompt(list.prompts, &prompt).unwrap_or_default())
+        let known: Vec<String> = list.prompts.iter().map(|prompt| prompt.name.clone()).collect();
+        flags_of_prompt(list.prompts, &prompt).ok_or_else(|| {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let instead = instead(&prompt, &known, "it has none");
+            Failure::NoPrompt { server: server.clone(), prompt: prompt.clone(), instead }
+        })
     })
 }
 

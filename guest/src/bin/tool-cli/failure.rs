@@ -38,8 +38,11 @@ pub(crate) enum Failure {
     )]
     Held { id: String, source: ClientError },
     /// What was typed behind a tool makes no arguments.
-    #[error("{} Nothing was called: see tool-cli {command} --help", sentence(why))]
-    Typed { why: NotTyped, command: String },
+    #[error("{} Nothing was called: see {help}", sentence(&why.to_string()))]
+    Typed { why: NotTyped, help: String },
+    /// No prompt has the name, and flags behind it say nothing.
+    #[error("{} Nothing was called: see tool-cli prompt list {}", no_prompt(server, prompt, instead), Escaped(server))]
+    NoPrompt { server: String, prompt: String, instead: String },
     #[error("\"{}\" is more than one tool: say which by {}", Escaped(.0), Escaped(.1))]
     WhichTool(String, String),
     /// Of `tool-cli mcp`: what it reads or writes broke.
@@ -93,7 +96,8 @@ impl Failure {
         match self {
             Self::Arguments(BadTypedArguments::TooLarge(_)) => ExitCode::OverLimit,
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) => ExitCode::Usage,
-            Self::NoServer | Self::WhichServer(_) | Self::WhichTool(..) | Self::Typed { .. } => ExitCode::Usage,
+            Self::NoServer | Self::WhichServer(_) | Self::WhichTool(..) => ExitCode::Usage,
+            Self::Typed { .. } | Self::NoPrompt { .. } => ExitCode::Usage,
             Self::Told(code) => *code,
             Self::Client { source, call, .. } => client_code(source, *call),
             Self::Held { .. } => ExitCode::ApprovalPending,
@@ -213,9 +217,13 @@ fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
 }
 
 /// A reason as a sentence: one that ends with a question has its end.
-fn sentence(why: &NotTyped) -> String {
-    let text = why.to_string();
-    if text.ends_with('?') { text } else { text + "." }
+fn sentence(why: &str) -> String {
+    let end = if why.ends_with('?') { "" } else { "." };
+    format!("{why}{end}")
+}
+
+fn no_prompt(server: &str, prompt: &str, instead: &str) -> String {
+    sentence(&format!("\"{}\" is no prompt of {}{instead}", Escaped(prompt), Escaped(server)))
 }
 
 #[cfg(test)]

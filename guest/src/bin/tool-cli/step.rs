@@ -32,7 +32,7 @@ use crate::{
     asked::Asked,
     batch, calls, doctor,
     failure::Failure,
-    hints::hinted,
+    hints::{NamedThing, TypedNames, hinted},
     resources::{self, Listed},
     stubs::{self, Language},
     words::Options,
@@ -154,16 +154,31 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
 
 /// Does a step that asks the bridge; where a name is none, with what may have been meant.
 fn carry_out(mut asked: Asked, step: Step, options: &Options, style: Style) -> Result<(), Failure> {
-    let named = match &step {
-        Step::Tools { server } => Some((server.clone(), None)),
-        Step::Describe { server, tool } | Step::Explain { server, tool } => Some((server.clone(), Some(tool.clone()))),
-        Step::Call(call) | Step::Check(call) => Some((call.server.clone(), Some(call.tool.clone()))),
-        _ => None,
-    };
+    let names = names_of(&step);
     let done = do_step(&mut asked, step, options, style);
-    match named {
-        Some((server, tool)) => done.map_err(|failure| hinted(&mut asked, &server, tool.as_deref(), failure)),
+    match names {
+        Some(names) => done.map_err(|failure| hinted(&mut asked, &names, failure)),
         None => done,
+    }
+}
+
+/// The names that a step was typed with, where it has a server's.
+fn names_of(step: &Step) -> Option<TypedNames> {
+    let behind = |server: &str, thing| Some(TypedNames::behind_subcommand(server, thing));
+    match step {
+        Step::Tools { server } => Some(TypedNames::of_tool(server, None)),
+        Step::Describe { server, tool } | Step::Explain { server, tool } => {
+            Some(TypedNames::of_tool(server, Some(tool)))
+        }
+        Step::Call(call) => Some(TypedNames::of_tool(&call.server, Some(&call.tool))),
+        Step::Check(call) => behind(&call.server, NamedThing::Tool(call.tool.clone())),
+        Step::Prompt(call) => behind(&call.server, NamedThing::Prompt(call.tool.clone())),
+        Step::Resources { server }
+        | Step::Templates { server }
+        | Step::Prompts { server }
+        | Step::Search { server, .. }
+        | Step::Read { server, .. } => behind(server.as_deref()?, NamedThing::Nothing),
+        _ => None,
     }
 }
 

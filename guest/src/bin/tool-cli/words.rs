@@ -10,6 +10,7 @@ use footbridge_cli::{
     flags::{BadFlag, ToolWord},
     pick::{BadPickPath, PickPath},
     render::Format,
+    suggest::closest,
     typed::{BadTimeout, timeout},
 };
 use footbridge_proto::text::Escaped;
@@ -88,6 +89,8 @@ pub(crate) struct Options {
 pub(crate) enum ArgsError {
     #[error("{0}; see tool-cli --help")]
     Syntax(#[from] lexopt::Error),
+    #[error("invalid option '--{}'{} see tool-cli --help", Escaped(.0), meant_option(.0))]
+    UnknownOption(String),
     #[error("\"{0}\" is one word too many: ARGS is one JSON object, in quotes; see tool-cli --help")]
     TooMany(String),
     #[error(
@@ -270,9 +273,16 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Long("search")) => typed.search = true,
             Some(Arg::Long("server")) => typed.server = Some(parser.value()?.string()?),
             Some(Arg::Long("uri")) => typed.uri = Some(parser.value()?.string()?),
+            Some(Arg::Long(name)) => return Err(ArgsError::UnknownOption(name.to_owned())),
             Some(other) => return Err(other.unexpected().into()),
         }
     }
+}
+
+/// The option that may have been meant by one that is none.
+fn meant_option(name: &str) -> String {
+    let known: Vec<&str> = SUBCOMMANDS.iter().flat_map(|word| options_of(Some(word))).copied().chain(OPTIONS).collect();
+    closest(name, &known).map_or_else(|| ";".to_owned(), |meant| format!("; did you mean --{meant}? Nothing was done:"))
 }
 
 /// The value of an option that is a count.

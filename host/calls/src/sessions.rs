@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     approval::Approvals,
     operator::Operator,
-    session::{Ended, Life, LifeControl, SessionControl, SessionSpec},
+    session::{Ended, Life, LifeControl, OpenSessions, SessionControl, SessionSpec},
 };
 use footbridge_core::{
     budget::Budget,
@@ -41,6 +41,7 @@ struct Inner<F> {
     limits: Limits,
     budget: Budget,
     table: Mutex<BTreeMap<SessionName, Entry<F>>>,
+    open: OpenSessions,
     tasks: TaskTracker,
     shutdown: CancellationToken,
 }
@@ -80,7 +81,8 @@ impl<F: Send + Sync + 'static> Sessions<F> {
     #[must_use]
     pub fn new(approvals: Approvals, limits: Limits, budget: Budget) -> Self {
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
-        Self(Arc::new(Inner { approvals, limits, budget, table: Mutex::default(), tasks, shutdown }))
+        let (table, open) = (Mutex::default(), OpenSessions::default());
+        Self(Arc::new(Inner { approvals, limits, budget, table, open, tasks, shutdown }))
     }
 
     /// Takes a name for a session that cannot be opened yet, and lets its time run.
@@ -113,11 +115,12 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         let is_new = held.is_none();
         let life = held.unwrap_or_else(|| LifeControl::new(spec.expires));
         let limits = spec.limits.over(&self.0.limits);
-        let control = SessionControl::new(spec, limits, self.0.budget.share(), &life);
+        let control = SessionControl::new(spec, limits, self.0.budget.share(), &life, self.0.open.clone());
         let open = Arc::new(Open::new(control, endpoints, front));
         // Under the lock: it cannot end before it began.
         self.0.approvals.audit().session_opened(open.session().spec(), open.endpoints());
         table.insert(name.clone(), Entry { life: life.clone(), open: Some(Arc::clone(&open)) });
+        self.0.open.are(open_in(&table).count());
         drop(table);
         if is_new {
             self.expire_in_time(&name, life.life());
@@ -134,9 +137,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
     /// Those that are open, by name.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Open<F>>> {
-        let table = self.lock();
-        let open = table.values().filter(|entry| !entry.life.life().is_cancelled());
-        open.filter_map(|entry| entry.open.clone()).collect()
+        open_in(&self.lock()).cloned().collect()
     }
 
     /// Records that an open session has one more listener.
@@ -233,6 +234,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
                     self.0.approvals.end_session(open.session());
                 }
                 self.0.approvals.audit().session_ended(name, why);
+                self.0.open.are(open_in(&table).count());
             }
             (first, open)
         };
@@ -262,6 +264,11 @@ impl<F: Send + Sync + 'static> Sessions<F> {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionName, Entry<F>>> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Those of a table that are open, by name.
+fn open_in<F>(table: &BTreeMap<SessionName, Entry<F>>) -> impl Iterator<Item = &Arc<Open<F>>> {
+    table.values().filter(|entry| !entry.life.life().is_cancelled()).filter_map(|entry| entry.open.as_ref())
 }
 
 #[cfg(test)]

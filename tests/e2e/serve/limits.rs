@@ -73,6 +73,16 @@ fn each_limit_holds_for_its_session_alone() {
 }
 
 #[test]
+fn a_session_that_is_alone_may_more_until_another_one_opens() {
+    let daemon = Host::with(&servers()).serves();
+    let one = daemon.opens("one", &[]);
+    let is_limited = || echo(&one, 1)["error"]["data"]["reason"] == "rate_limited";
+    assert!(!(0..200).any(|_| is_limited()), "as many as a run may");
+    let _two = daemon.opens("two", &[]);
+    assert!((0..8).any(|_| is_limited()), "and nothing was saved up of what each may");
+}
+
+#[test]
 fn the_times_of_an_approval_are_those_of_its_session() {
     let daemon = Host::with(&servers()).serves();
     let open = |name: &str, limit: &str| daemon.opens(name, &["--policy", "ask", "--limit", limit]);

@@ -10,7 +10,7 @@ use footbridge_core::{
     limits::Limits,
 };
 
-use super::{Key, LifeControl, Session, SessionSpec, Shown};
+use super::{Key, LifeControl, OpenSessions, Session, SessionSpec, Shown};
 
 /// A session that was made, and what changes it.
 #[derive(Debug)]
@@ -20,8 +20,14 @@ pub(crate) struct SessionControl {
 
 impl SessionControl {
     /// An open session with these limits, its own among them.
-    pub(crate) fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share, life: &LifeControl) -> Self {
-        Self { session: Arc::new(Session::new(spec, limits, bytes, life.life().clone())) }
+    pub(crate) fn new(
+        spec: SessionSpec,
+        limits: Limits,
+        bytes: budget::Share,
+        life: &LifeControl,
+        open: OpenSessions,
+    ) -> Self {
+        Self { session: Arc::new(Session::new(spec, limits, bytes, life.life().clone(), open)) }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {

@@ -9,21 +9,22 @@ mod deadline;
 mod ended;
 mod life;
 mod over;
+mod pace;
 mod services;
 mod spec;
 mod spending;
 
 use std::{
-    collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
+        Arc, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use governor::{DefaultDirectRateLimiter, RateLimiter};
 use over::{BodyPace, quota, within};
+use pace::CallPace;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -42,6 +43,7 @@ use footbridge_core::{
 pub use life::Life;
 pub(crate) use life::LifeControl;
 pub use over::OverLimit;
+pub(crate) use pace::OpenSessions;
 use services::ServiceUse;
 pub use services::Spending;
 pub use spec::SessionSpec;
@@ -61,12 +63,11 @@ pub struct Session {
     rules: RwLock<Arc<SessionRules>>,
     arguments: BytesUsed,
     results: BytesUsed,
-    rate: DefaultDirectRateLimiter,
+    pace: CallPace,
     listings: DefaultDirectRateLimiter,
     body_pace: BodyPace,
     in_flight: Arc<Semaphore>,
     services: ServiceUse,
-    per_server: Mutex<HashMap<ServerName, Arc<Semaphore>>>,
     large: Arc<Semaphore>,
 }
 
@@ -96,8 +97,8 @@ pub struct Place {
 }
 
 impl Session {
-    fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share, life: Life) -> Self {
-        let calls = &limits.calls;
+    fn new(spec: SessionSpec, limits: Limits, bytes: budget::Share, life: Life, open: OpenSessions) -> Self {
+        let (calls, alone) = (&limits.calls, spec.alone.over(&limits).calls);
         Self {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
@@ -106,12 +107,11 @@ impl Session {
             arguments: BytesUsed::default(),
             results: BytesUsed::default(),
             bytes,
-            rate: RateLimiter::direct(quota(calls.per_second, calls.burst)),
+            pace: CallPace::new(calls, &alone, open),
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
             body_pace: BodyPace::new(limits.edge.body_rate),
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
             services: ServiceUse::new(&limits),
-            per_server: Mutex::default(),
             large: Arc::new(Semaphore::new(1)),
             limits: Arc::new(limits),
             spec,
@@ -221,7 +221,7 @@ impl Session {
     /// # Errors
     /// [`OverLimit`], at once for the rate, within [`footbridge_core::limits::CallLimits::busy_after`] for the calls in flight.
     pub async fn enter(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
-        within(&self.rate)?;
+        self.pace.count()?;
         self.enter_again(server).await
     }
 
@@ -230,23 +230,15 @@ impl Session {
     /// # Errors
     /// [`OverLimit::Busy`], within [`footbridge_core::limits::CallLimits::busy_after`].
     pub async fn enter_again(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
-        let server = server.map(|name| self.semaphore_of(name));
         let places = async {
             let server = match server {
-                Some(semaphore) => Some(semaphore.acquire_owned().await.map_err(|_| OverLimit::Busy)?),
+                Some(server) => Some(self.pace.place(server).await.map_err(|_| OverLimit::Busy)?),
                 None => None,
             };
             let session = Arc::clone(&self.in_flight).acquire_owned().await.map_err(|_| OverLimit::Busy)?;
             Ok(Place { _session: session, _server: server })
         };
         timeout(self.limits.calls.busy_after, places).await.unwrap_or(Err(OverLimit::Busy))
-    }
-
-    /// Names are the configuration's, so the map stays as small as that is.
-    fn semaphore_of(&self, server: &ServerName) -> Arc<Semaphore> {
-        let mut map = self.per_server.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = self.limits.calls.in_flight_per_session_and_server;
-        Arc::clone(map.entry(server.clone()).or_insert_with(|| Arc::new(Semaphore::new(places))))
     }
 }
 

@@ -24,13 +24,15 @@ pub struct SessionSpec {
     pub services: BTreeSet<ServerName>,
     /// Its own limits, where they are not those of the harness.
     pub limits: Overrides,
+    /// Limits of its calls in place of these while no other session is open: see [`Overrides::alone`].
+    pub alone: Overrides,
 }
 
 impl SessionSpec {
     /// A session that this token opens, without labels and without an end. Only the token's digest is kept.
     #[must_use]
     pub fn new(name: SessionName, token: &Token, policy: Arc<Policy>) -> Self {
-        let (token, limits) = (Digest::of(token.expose()), Overrides::default());
-        Self { name, token, policy, labels: Labels::new(), expires: None, services: BTreeSet::new(), limits }
+        let (token, limits, alone) = (Digest::of(token.expose()), Overrides::default(), Overrides::default());
+        Self { name, token, policy, labels: Labels::new(), expires: None, services: BTreeSet::new(), limits, alone }
     }
 }

@@ -21,9 +21,10 @@ pub(crate) fn made(name: &str, token: &str, limits: CallLimits, life: &LifeContr
         labels: Labels::new(),
         expires: None,
         limits: Overrides::default(),
+        alone: Overrides::default(),
         services: std::collections::BTreeSet::new(),
     };
-    SessionControl::new(spec, Limits { calls: limits, ..Limits::default() }, bytes, life)
+    SessionControl::new(spec, Limits { calls: limits, ..Limits::default() }, bytes, life, OpenSessions::default())
 }
 
 fn session(limits: CallLimits) -> Arc<Session> {

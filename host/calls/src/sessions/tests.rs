@@ -5,9 +5,17 @@ use std::time::Duration;
 use footbridge_proto::token::Token;
 
 use super::*;
-use crate::record::Audit;
+use crate::{record::Audit, session::OverLimit};
 use footbridge_audit::VolatileJournal;
-use footbridge_core::{limits::AuditLimits, random::new_token, redact::Redactor};
+use footbridge_core::{
+    limits::{
+        AuditLimits,
+        overrides::{Override, Overrides},
+    },
+    names::ServerName,
+    random::new_token,
+    redact::Redactor,
+};
 
 fn table() -> Sessions<()> {
     recorded().0
@@ -56,6 +64,44 @@ async fn a_name_is_free_once_its_listeners_are_gone() {
     listening.await.unwrap().unwrap();
     assert!(ending.await.unwrap());
     sessions.open(spec("one"), Vec::new(), ()).unwrap();
+}
+
+#[tokio::test]
+async fn one_that_is_alone_may_more_until_another_one_opens() {
+    const PLACES: &str = "calls.in_flight_per_session_and_server";
+    let overrides = |all: &[&str]| all.iter().map(|text| text.parse::<Override>().unwrap()).collect::<Overrides>();
+    let sessions = table();
+    let limits = overrides(&["calls.burst=3", "calls.per_second=1", &format!("{PLACES}=1"), "calls.busy_after=50ms"]);
+    let alone = overrides(&["calls.burst=9", &format!("{PLACES}=3")]);
+    let one = sessions.open(SessionSpec { limits, alone, ..spec("one") }, Vec::new(), ()).unwrap();
+    let server: ServerName = "s".parse().unwrap();
+    let enter = || one.session().enter(Some(&server));
+    let mut places = Vec::new();
+    for _ in 0..3 {
+        places.push(enter().await.unwrap());
+    }
+    assert_eq!(enter().await.unwrap_err(), OverLimit::Busy, "those of one that is alone are taken");
+
+    let two = sessions.open(spec("two"), Vec::new(), ()).unwrap();
+    let mut is_slow = false;
+    for _ in 0..3 {
+        is_slow |= matches!(enter().await, Err(OverLimit::Rate { .. }));
+    }
+    assert!(is_slow, "its own burst was used up meanwhile");
+    drop(places.split_off(1));
+    assert_eq!(one.session().enter_again(Some(&server)).await.unwrap_err(), OverLimit::Busy, "it has one place again");
+    places.clear();
+    drop(one.session().enter_again(Some(&server)).await.unwrap());
+
+    assert!(sessions.end(&name("two"), Ended::Revoked).await);
+    drop(two);
+    for _ in 0..3 {
+        places.push(enter().await.unwrap());
+    }
+    sessions.hold(&name("three"), None).unwrap();
+    assert_eq!(enter().await.unwrap_err(), OverLimit::Busy);
+    places.clear();
+    drop(enter().await.unwrap());
 }
 
 #[tokio::test]

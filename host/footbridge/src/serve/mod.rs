@@ -59,13 +59,14 @@ pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     let socket = control::of_serve(&folders.runtime);
     reload::log_notes(&serve.config);
     let reloader = Reloader::new(serve.files, folders.clone());
+    let named = serve.config.named_limits.clone();
     let wanted = Wanted { config: serve.config, state: &folders.state, front: "serve", socket: &socket };
     // A store may have to wait for another process.
     let Started { harness, mut rest } = tokio::select! {
         started = composition::start(wanted) => started?,
         () = asked_to_end(&mut signals) => return Ok(()),
     };
-    let sessions = Sessions::new(harness, Arc::clone(rest.store()), &folders.runtime, reloader);
+    let sessions = Sessions::new(harness, Arc::clone(rest.store()), &folders.runtime, reloader, named);
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {

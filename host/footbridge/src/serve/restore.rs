@@ -97,7 +97,8 @@ impl Sessions {
         }
         let listeners = self.bind(kept, true);
         let StoredSession { name, token, labels, expires, limits, services, .. } = kept.stored.clone();
-        let spec = SessionSpec { name, token, policy, labels, expires, services, limits };
+        let alone = self.alone(&limits);
+        let spec = SessionSpec { name, token, policy, labels, expires, services, limits, alone };
         if let Err(error) = self.0.harness.open(spec, listeners) {
             close(kept, before, error.to_string());
         }

@@ -43,7 +43,7 @@ use footbridge_calls::{
     operator::Operator,
     session::{Ended, SessionSpec},
 };
-use footbridge_core::{digest::Digest, names::SessionName, random::new_token};
+use footbridge_core::{digest::Digest, limits::overrides::Overrides, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use footbridge_processes::process::ProcessWatch;
 use footbridge_services::{GuestAddress, ServiceSpec, environment, set_twice};
@@ -79,6 +79,8 @@ pub(super) struct Inner {
     pub(super) store: Arc<dyn StateStore>,
     pub(super) runtime: PathBuf,
     pub(super) reloader: Reloader,
+    /// Limits that the settings name: those no session has otherwise than there, alone or not.
+    named_limits: BTreeSet<&'static str>,
     /// Held while a session is made, changed or ended: one after the other.
     pub(super) kept: Mutex<AllKept>,
     pub(super) tasks: TaskTracker,
@@ -86,13 +88,20 @@ pub(super) struct Inner {
 }
 
 impl Sessions {
-    pub(super) fn new(harness: Harness, store: Arc<dyn StateStore>, runtime: &Path, reloader: Reloader) -> Self {
+    pub(super) fn new(
+        harness: Harness,
+        store: Arc<dyn StateStore>,
+        runtime: &Path,
+        reloader: Reloader,
+        named_limits: BTreeSet<&'static str>,
+    ) -> Self {
         Self(Arc::new(Inner {
             listeners: harness.listeners().clone(),
             harness,
             store,
             runtime: runtime.to_owned(),
             reloader,
+            named_limits,
             kept: Mutex::default(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
@@ -101,6 +110,11 @@ impl Sessions {
 
     pub(super) fn harness(&self) -> &Harness {
         &self.0.harness
+    }
+
+    /// What a session with these limits of its own has while no other one is open.
+    pub(super) fn alone(&self, own: &Overrides) -> Overrides {
+        own.clone().alone(&self.0.named_limits)
     }
 
     /// Reads the configuration again, and takes it if it has no mistake.
@@ -218,6 +232,7 @@ impl Sessions {
         let spec = SessionSpec {
             labels: wanted.labels.clone(),
             limits: wanted.limits.clone(),
+            alone: self.alone(&wanted.limits),
             services: wanted.services.clone(),
             expires: stored.expires,
             ..SessionSpec::new(wanted.name.clone(), &token, Arc::clone(&wanted.policy))

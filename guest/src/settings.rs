@@ -94,12 +94,14 @@ impl ClientSettings {
         })
     }
 
-    /// Reads variables through `look`; empty ones count as absent.
+    /// Reads variables through `look`; empty ones count as absent, and so does `${NAME}` in one of this name: agents
+    /// leave it there for a variable that they do not have.
     ///
     /// # Errors
     /// [`SettingsError`], naming the variable.
     pub fn read(look: &dyn Fn(&'static str) -> Result<Option<String>, SettingsError>) -> Result<Self, SettingsError> {
-        let get = |name| look(name).map(|value| value.filter(|text| !text.is_empty()));
+        let is_value = |name: &str, text: &str| !text.is_empty() && !text.starts_with(&format!("${{{name}"));
+        let get = |name| look(name).map(|value| value.filter(|text| is_value(name, text)));
         Ok(Self {
             target: target(&get)?,
             token: token(&get)?,
@@ -223,6 +225,14 @@ mod tests {
             assert_eq!(read(&[("TOOL_CLI_PORT", port)]).unwrap().target.to_string(), "127.0.0.1:7179", "{port}");
         }
         assert_eq!(read(&[("TOOL_CLI_PORT", "80")]).unwrap().target.to_string(), "127.0.0.1:80");
+    }
+
+    #[test]
+    fn what_an_agent_left_unfilled_is_not_there() {
+        let settings = read(&[("TOOL_CLI_SOCKET", "/run/b.sock"), ("TOOL_CLI_PORT", "${TOOL_CLI_PORT}")]).unwrap();
+        assert_eq!(settings.target.to_string(), "unix:/run/b.sock");
+        let settings = read(&[("TOOL_CLI_SOCKET", "${TOOL_CLI_SOCKET:-}"), ("TOOL_CLI_TOKEN", "${TOOL_CLI_TOKEN}")]);
+        assert!(settings.is_ok_and(|settings| settings.token.is_none()));
     }
 
     #[test]

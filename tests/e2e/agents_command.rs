@@ -104,7 +104,8 @@ fn what_an_agent_is_told_is_printed_with_its_place() {
     let codex =
         footbridge_tests::Running::start(&mut host.footbridge(&["agent-config".as_ref(), "codex".as_ref()])).ends();
     let provider = "model_provider = \"footbridge\"\nmodel_providers.footbridge = {";
-    let server = "\n\n[mcp_servers.footbridge]\ncommand = \"tool-cli\"\nargs = [\"mcp\"]\nenv_vars = [\"TOOL_CLI_PORT\",\"TOOL_CLI_TOKEN\"]\n";
+    let server = "\n\n[mcp_servers.footbridge]\ncommand = \"tool-cli\"\nargs = [\"mcp\"]\nenv_vars = [\"TOOL_CLI_PORT\",\"TOOL_CLI_TOKEN\",\"TOOL_CLI_HOST\",\
+                  \"TOOL_CLI_SOCKET\",\"TOOL_CLI_TOKEN_FILE\"]\n";
     assert!(codex.status == 0 && codex.stdout.starts_with(provider) && codex.stdout.ends_with(server), "{codex:?}");
     assert!(!codex.stdout.contains("fbt_"), "the token's variable, not the token: {codex:?}");
     assert!(codex.stderr.contains(".codex/config.toml"), "{codex:?}");

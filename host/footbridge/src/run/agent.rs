@@ -20,8 +20,10 @@ use serde_json::{Map, Value, json};
 const NAME: &str = "footbridge";
 /// What it starts.
 const PROGRAM: &str = "tool-cli";
-/// The variables that `tool-cli` needs, and agents keep from what they start.
-const PASSED: [&str; 2] = [vars::PORT, vars::TOKEN];
+/// The variables that `tool-cli` needs in a run, and agents keep from what they start.
+const OF_RUN: [&str; 2] = [vars::PORT, vars::TOKEN];
+/// Those that it may need in any sandbox, most of which are not set.
+const OF_ANY: [&str; 5] = [vars::PORT, vars::TOKEN, vars::HOST, vars::SOCKET, vars::TOKEN_FILE];
 /// Where Gemini CLI looks for settings above the user's.
 const GEMINI_SETTINGS: &str = "GEMINI_CLI_SYSTEM_SETTINGS_PATH";
 /// Settings that opencode puts over its files.
@@ -100,7 +102,7 @@ impl Agent {
     pub fn configuration(self) -> String {
         match self {
             Self::Codex => {
-                let entries: String = codex_entries().map(|(key, value)| format!("{key} = {value}\n")).collect();
+                let entries: String = codex_entries(&OF_ANY).map(|(key, value)| format!("{key} = {value}\n")).collect();
                 let model: String =
                     codex_model(&by_default("openai")).map(|(key, value)| format!("{key} = {value}\n")).collect();
                 format!("{model}{LOGIN_SHELL} = false\n\n[mcp_servers.{NAME}]\n{entries}")
@@ -113,7 +115,7 @@ impl Agent {
             Self::Npm => npmrc(),
             _ => {
                 let models = Models { openai: Some(by_default("openai")), anthropic: Some(by_default("anthropic")) };
-                format!("{:#}\n", self.json(&models))
+                format!("{:#}\n", self.json(&models, &OF_ANY))
             }
         }
     }
@@ -133,15 +135,17 @@ impl Agent {
         }
     }
 
-    /// `models` are for whoever takes them from no variable.
-    fn json(self, models: &Models) -> Value {
-        let variables = |written: fn(&str) -> String| -> Map<String, Value> {
-            PASSED.iter().map(|name| ((*name).to_owned(), written(name).into())).collect()
+    /// `models` are for whoever takes them from no variable. A variable that is not set is empty for opencode, and for
+    /// Claude Code where it has that as its default; the others hand on what is written here, which `tool-cli` knows.
+    fn json(self, models: &Models, passed: &[&str]) -> Value {
+        let variables = |written: &dyn Fn(&str) -> String| -> Map<String, Value> {
+            passed.iter().map(|name| ((*name).to_owned(), written(name).into())).collect()
         };
-        let braces = || variables(|name| format!("${{{name}}}"));
+        let default = |name: &str| if self == Self::Claude && !OF_RUN.contains(&name) { ":-" } else { "" };
+        let braces = || variables(&|name| format!("${{{name}{}}}", default(name)));
         match self {
             Self::Opencode => {
-                let environment = variables(|name| format!("{{env:{name}}}"));
+                let environment = variables(&|name| format!("{{env:{name}}}"));
                 let command = json!([PROGRAM, "mcp"]);
                 let server = json!({"type": "local", "command": command, "environment": environment, "enabled": true});
                 let mut all = json!({"mcp": {NAME: server}});
@@ -176,12 +180,12 @@ impl Agent {
                 self.check_program(command)?;
                 // It takes all words behind it, so it is the last; what is behind two dashes is no option.
                 let at = command.iter().position(|word| word == "--").unwrap_or(command.len());
-                let words = ["--mcp-config".into(), self.json(models).to_string().into()];
+                let words = ["--mcp-config".into(), self.json(models, &OF_RUN).to_string().into()];
                 command.splice(at..at, words);
             }
             Self::Codex => {
                 self.check_program(command)?;
-                let entries = codex_entries().map(|(key, value)| format!("mcp_servers.{NAME}.{key}={value}"));
+                let entries = codex_entries(&OF_RUN).map(|(key, value)| format!("mcp_servers.{NAME}.{key}={value}"));
                 // A login shell sets PATH anew, and tool-cli is not found any more.
                 let login = std::iter::once(format!("{LOGIN_SHELL}=false"));
                 let model = models
@@ -195,15 +199,15 @@ impl Agent {
             }
             Self::Copilot => {
                 self.check_program(command)?;
-                command.splice(1..1, ["--additional-mcp-config".into(), self.json(models).to_string().into()]);
+                command.splice(1..1, ["--additional-mcp-config".into(), self.json(models, &OF_RUN).to_string().into()]);
             }
             Self::Aider | Self::Continue | Self::Npm => return Err(NotTold::OwnFile(self.program())),
-            Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json(models).to_string().into())?,
+            Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json(models, &OF_RUN).to_string().into())?,
             Self::Gemini => {
                 let file = folder.join("gemini.json");
                 // Read by whoever the sandbox runs as, whatever the umask is: it holds no secret.
                 let readable = || fs::set_permissions(&file, fs::Permissions::from_mode(0o644));
-                let written = fs::write(&file, self.configuration()).and_then(|()| readable());
+                let written = fs::write(&file, format!("{:#}\n", self.json(models, &OF_RUN))).and_then(|()| readable());
                 written.map_err(|source| NotTold::File { path: file.clone(), source })?;
                 self.set(env, GEMINI_SETTINGS, inside.join("gemini.json").into())?;
             }
@@ -230,9 +234,9 @@ impl Agent {
 }
 
 /// The table of a server in TOML.
-fn codex_entries() -> impl Iterator<Item = (&'static str, Value)> {
+fn codex_entries(passed: &[&str]) -> impl Iterator<Item = (&'static str, Value)> {
     // A list of texts is written alike in JSON and TOML.
-    [("command", json!(PROGRAM)), ("args", json!(["mcp"])), ("env_vars", json!(PASSED))].into_iter()
+    [("command", json!(PROGRAM)), ("args", json!(["mcp"])), ("env_vars", json!(passed))].into_iter()
 }
 
 /// The setting of Codex that decides whether commands get a login shell.
@@ -370,8 +374,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_what_a_session_at_a_socket_needs_and_a_run_does_not() {
+        let variables = |agent: Agent| -> Value {
+            let file: Value = serde_json::from_str(&agent.configuration()).unwrap();
+            file["mcpServers"]["footbridge"]["env"].clone()
+        };
+        let names = ["TOOL_CLI_PORT", "TOOL_CLI_TOKEN", "TOOL_CLI_HOST", "TOOL_CLI_SOCKET", "TOOL_CLI_TOKEN_FILE"];
+        for agent in [Agent::Claude, Agent::Gemini, Agent::Copilot] {
+            let all = variables(agent);
+            assert_eq!(all.as_object().unwrap().len(), names.len(), "{all}");
+            assert!(names.iter().all(|name| all[name].as_str().unwrap().starts_with(&format!("${{{name}"))), "{all}");
+        }
+        assert_eq!(variables(Agent::Claude)["TOOL_CLI_SOCKET"], "${TOOL_CLI_SOCKET:-}");
+        assert_eq!(variables(Agent::Gemini)["TOOL_CLI_SOCKET"], "${TOOL_CLI_SOCKET}");
+    }
+
+    #[test]
     fn codex_gets_toml() {
         let table: toml::Table = Agent::Codex.configuration().parse().unwrap();
+        assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"].as_array().unwrap().len(), OF_ANY.len());
         assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"][1].as_str(), Some("TOOL_CLI_TOKEN"));
         let provider = &table["model_providers"]["footbridge"];
         assert_eq!(provider["base_url"].as_str(), Some("http://127.0.0.1:7179/s/openai/v1"));

@@ -331,7 +331,13 @@ fn a_part_of_a_result_is_printed_in_the_form_that_is_asked_for() {
     }
     let (code, stdout, stderr) = run(tool_cli(&answers(result), &["s", "t", "{}"]).args(["--pick", ".m"]));
     assert_eq!(code, Some(1));
-    assert!(stdout.contains("1234567890123456789") && stderr.contains("nothing is at m: there are l, n"), "{stderr}");
+    assert!(
+        stdout.contains("1234567890123456789") && stderr.contains("nothing is at m: there are l, n. The"),
+        "{stderr}"
+    );
+    let misspelt = json!({"callTool": {"content": [], "structuredContent": {"temperature": 1}}});
+    let (_, _, stderr) = run(tool_cli(&answering(misspelt), &["s", "t", "{}"]).args(["--pick", ".temperatur"]));
+    assert!(stderr.contains("did you mean \"temperature\"? The call was made"), "{stderr}");
     for (args, says) in [
         (["s", "--pick", ".a"].as_slice(), "go with a call, which '{}' makes where there are no arguments"),
         (&["s", "t", "{}", "--pick", "a["], "\"a[\" is no path"),
@@ -358,6 +364,9 @@ fn what_is_too_much_to_read_is_in_a_file_of_its_owner() {
     assert_eq!(stderr, told);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text + "\n");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let line = answering(json!({"callTool": {"content": [{"type": "text", "text": "one line of text"}]}}));
+    let (_, _, stderr) = run(tool_cli(&line, &["s", "t", "{}", "--max-bytes", "3"]).env("TMPDIR", folder.path()));
+    assert!(stderr.starts_with("The first 3 of 17 bytes were printed; the whole line is in "), "{stderr}");
     let small = answering(json!({"callTool": {"content": [{"type": "text", "text": "short"}]}}));
     let (_, stdout, stderr) = run(&mut tool_cli(&small, &["s", "t", "{}", "--max-bytes", "21"]));
     assert_eq!((stdout.as_str(), stderr.as_str()), ("short\n", ""));

@@ -56,7 +56,8 @@ pub fn merged(
             beaten.push(path.join("."));
         }
     }
-    let missing = flags.missing(|name| all.contains_key(name));
+    let mut missing = flags.missing(|name| all.contains_key(name));
+    missing.extend(flags.missing_members(|path| lacks(&all, path)));
     if !missing.is_empty() {
         return Err(NotMerged::Missing(missing));
     }
@@ -76,6 +77,18 @@ fn put(all: &mut Members, path: &[String], rest: &[String], value: Box<RawValue>
     let beats = put(&mut within, path, below, value)?;
     all.insert(name.clone(), object(&within).map_err(NotMerged::NoObject)?);
     Ok(beats)
+}
+
+/// Whether the last name is missing from an object that the others lead to.
+fn lacks(all: &Members, path: &[String]) -> bool {
+    match path {
+        [] => false,
+        [last] => !all.contains_key(last),
+        [first, below @ ..] => {
+            let within = all.get(first).and_then(|raw| serde_json::from_str::<Members>(raw.get()).ok());
+            within.is_some_and(|within| lacks(&within, below))
+        }
+    }
 }
 
 fn object(members: &Members) -> serde_json::Result<Box<RawValue>> {
@@ -125,6 +138,23 @@ mod tests {
         assert!(put("null", &[]).unwrap_err().ends_with("missing: --a, --b"));
         assert!(put("{}", &[("a", "1")]).unwrap_err().ends_with("missing: --b"));
         assert!(put(r#"{"b": 3}"#, &[("b.n", "1")]).unwrap_err().contains("--b.n is of a member of \"b\""));
+    }
+
+    #[test]
+    fn a_member_is_missing_where_its_object_is_there() {
+        let schema = json!({"properties": {"f": {"type": "object", "required": ["owner"], "properties":
+            {"owner": {"type": "string"}, "n": {"type": "integer"}}}}});
+        let flags = ToolFlags::of(&schema, &[]);
+        let said = |given: &str, name: &str, json: &str| {
+            let raw = RawValue::from_string(given.to_owned()).unwrap();
+            let typed = TypedFlag { path: name.split('.').map(str::to_owned).collect(), json: json.to_owned() };
+            merged(Some(&raw), vec![typed], &flags).map_err(|error| error.to_string())
+        };
+        assert!(said("{}", "f.n", "1").unwrap_err().ends_with("missing: --f.owner"));
+        assert!(said(r#"{"f": {"n": 2}}"#, "x", "1").unwrap_err().ends_with("missing: --f.owner"));
+        for (given, name) in [("{}", "x"), (r#"{"f": {"owner": "me"}}"#, "f.n"), (r#"{"f": null}"#, "x")] {
+            assert!(said(given, name, "1").is_ok(), "{given}");
+        }
     }
 
     #[test]

@@ -62,6 +62,10 @@ pub struct Flag {
     pub is_list: bool,
     /// Whether a call needs it.
     pub is_required: bool,
+    /// The object that cannot be without it, where it is a member of one.
+    needed_with: Option<String>,
+    /// The places of the names that lead there among those beside them: members are beside their object.
+    order: Vec<usize>,
     /// What the schema says of it, and what it is where it is left out.
     pub shown: String,
     /// Its type, as signatures have it.
@@ -121,33 +125,34 @@ impl ToolFlags {
     #[must_use]
     pub fn of(schema: &Value, taken: &[&str]) -> Self {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let required = required(schema).map(str::to_owned).collect();
-        let mut found = Self { required, options: owned(taken), ..Self::default() };
+        let needed = required(schema).map(str::to_owned).collect();
+        let mut found = Self { required: needed, options: owned(taken), ..Self::default() };
         // Members of objects come after all arguments, so that none is left out for them.
-        let mut level: Vec<(Vec<String>, &Value)> = vec![(Vec::new(), schema)];
+        let mut level: Vec<(FlagPlace, &Value)> = vec![(FlagPlace::default(), schema)];
         for depth in 0..MOST_DEPTH {
             let mut below = Vec::new();
-            for (path, object) in level {
-                for (name, property) in properties(object) {
-                    let path: Vec<String> = path.iter().chain([name]).cloned().collect();
-                    found.add(&path, property, schema, taken);
+            for (place, object) in level {
+                for (at, (name, property)) in properties(object).enumerate() {
+                    let place = place.member(name, at, required(object).any(|needed| needed == name));
+                    found.add(&place, property, schema, taken);
                     if depth + 1 < MOST_DEPTH && kind(meant(property, schema)) == Some("object") {
-                        below.push((path, meant(property, schema)));
+                        below.push((place, meant(property, schema)));
                     }
                 }
             }
             level = below;
         }
+        found.flags.sort_by(|one, other| one.order.cmp(&other.order));
         found
     }
 
-    fn add(&mut self, path: &[String], property: &Value, schema: &Value, taken: &[&str]) {
+    fn add(&mut self, place: &FlagPlace, property: &Value, schema: &Value, taken: &[&str]) {
+        let path = place.path.as_slice();
         let joined = path.join(".");
         let name = if taken.contains(&joined.as_str()) { format!("{PREFIX}{joined}") } else { joined };
         let is_new = !self.flags.iter().any(|flag| flag.name == name);
         if is_name(&name) && is_new && self.flags.len() < MOST_FLAGS {
-            let is_required = path.len() == 1 && self.required.contains(&path[0]);
-            self.flags.push(flag(name, path, property, schema, is_required));
+            self.flags.push(flag(name, place, property, schema));
         } else if let [own] = path {
             if self.required.contains(own) {
                 self.needed_json.insert(own.clone(), sample(property, schema));
@@ -231,6 +236,13 @@ impl ToolFlags {
         missing.map(as_given).collect()
     }
 
+    /// Members that are missing from the objects that need them, each as its flag. `lacks` says whether an object is
+    /// there, by the names that lead to it, and has no member of the last one.
+    pub fn missing_members(&self, lacks: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let needed = self.flags.iter().filter(|flag| flag.needed_with.is_some() && lacks(&flag.path));
+        needed.map(|flag| format!("--{}", flag.name)).collect()
+    }
+
     /// The words of an example, without the tool's name: all that a call needs. `before_json` is what is typed before the
     /// JSON of what no flag can say.
     #[must_use]
@@ -263,7 +275,25 @@ fn is_name(name: &str) -> bool {
     (1..=MOST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
 }
 
-fn flag(name: String, path: &[String], property: &Value, schema: &Value, is_required: bool) -> Flag {
+/// Where a property is among those of a schema.
+#[derive(Debug, Clone, Default)]
+struct FlagPlace {
+    path: Vec<String>,
+    order: Vec<usize>,
+    /// Whether what it is in needs it.
+    is_needed: bool,
+}
+
+impl FlagPlace {
+    fn member(&self, name: &str, at: usize, is_needed: bool) -> Self {
+        let (mut path, mut order) = (self.path.clone(), self.order.clone());
+        path.push(name.to_owned());
+        order.push(at);
+        Self { path, order, is_needed }
+    }
+}
+
+fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Flag {
     let at = meant(property, schema);
     let (word, is_list) = match kind(at) {
         Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
@@ -282,7 +312,11 @@ fn flag(name: String, path: &[String], property: &Value, schema: &Value, is_requ
         sample = if items.len() > 1 { sample } else { items.first().cloned().unwrap_or_else(least) };
     }
     let (kind, sample) = (type_of(property, schema), plain(&sample));
-    Flag { name, path: path.to_vec(), word, is_list, is_required, shown, kind, sample }
+    let FlagPlace { path, order, is_needed } = place.clone();
+    let object = path[..path.len() - 1].join(".");
+    let (is_required, needed_with) = (is_needed && object.is_empty(), is_needed.then_some(object));
+    let needed_with = needed_with.filter(|object| !object.is_empty());
+    Flag { name, path, word, is_list, is_required, needed_with, order, shown, kind, sample }
 }
 
 /// What single word a schema takes.
@@ -378,6 +412,12 @@ impl FlagValue {
 }
 
 impl Flag {
+    /// The object that cannot be without it, where it is a member of one.
+    #[must_use]
+    pub fn needed_with(&self) -> Option<&str> {
+        self.needed_with.as_deref()
+    }
+
     /// What was typed of it, as JSON. Of one that may not be repeated the last counts.
     ///
     /// # Errors

@@ -45,9 +45,14 @@ pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> St
     }
     for flag in &flags.flags {
         let left = format!("--{} {}", flag.name, flag.kind);
-        let required = if flag.is_required { "required. " } else { "" };
-        let repeated = if flag.is_list { " [may be repeated]" } else { "" };
-        let _ = writeln!(out, "  {left:WIDTH$} {required}{}{repeated}", flag.shown);
+        let required = match flag.needed_with() {
+            _ if flag.is_required => "required. ".to_owned(),
+            Some(object) => format!("required with --{object}. "),
+            None => String::new(),
+        };
+        let repeated = if flag.is_list { "[may be repeated]" } else { "" };
+        let words = format!("{required}{} {repeated}", flag.shown);
+        let _ = writeln!(out, "{}", format!("  {left:WIDTH$} {}", words.trim()).trim_end());
     }
     for name in &flags.in_json {
         let _ = writeln!(out, "  {} in JSON alone", Escaped(name));
@@ -152,6 +157,24 @@ mod tests {
         let none: ToolDescription = serde_json::from_value(json!({"name": "t"})).unwrap();
         let text = explained(&none, &ToolFlags::default(), "x");
         assert!(text.contains("It takes no arguments") && text.contains("\n  x '{}'\n"), "{text}");
+    }
+
+    #[test]
+    fn members_are_beside_their_object_and_no_line_ends_with_a_blank() {
+        let schema = json!({"required": ["owner"], "properties": {
+            "owner": {"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}, "name": {}}},
+            "size": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}}});
+        let tool: ToolDescription = serde_json::from_value(json!({"name": "t", "inputSchema": schema})).unwrap();
+        let text = explained(&tool, &ToolFlags::of(&schema, &[]), "x");
+        let flags: Vec<&str> = text.lines().filter(|line| line.starts_with("  --")).collect();
+        let starts = ["  --owner {", "  --owner.age int", "  --owner.name any", "  --size int", "  --tags str[]"];
+        assert!(flags.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{flags:#?}");
+        assert!(flags[2].ends_with(" required with --owner."), "{flags:#?}");
+        assert!(
+            flags[4].ends_with("[] [may be repeated]") || flags[4].ends_with("    [may be repeated]"),
+            "{flags:#?}"
+        );
+        assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
     }
 
     #[test]

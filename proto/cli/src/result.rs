@@ -17,6 +17,7 @@ use crate::{
     output::{self, AFTER, FileContent, NotWritten, OutFile, Spilled},
     pick::NotPicked,
     render::{Format, Media, Rendered, Shape, is_media},
+    suggest::sentence,
 };
 
 /// Why a result did not get out.
@@ -29,7 +30,7 @@ pub enum NotPrinted {
     #[error("the result's data is not base64, so nothing was written: {0}")]
     Base64(#[from] DecodeError),
     /// It has no such part. All of it has been printed.
-    #[error("{0}. The call was made, and all of its result was printed")]
+    #[error("{} The call was made, and all of its result was printed", sentence(&.0.to_string()))]
     Picked(#[from] NotPicked),
     /// One file cannot hold it. All of it has been printed.
     #[error(
@@ -134,10 +135,8 @@ fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), N
     };
     let Some(most) = shape.max_bytes else { return Ok(output::print_with(write)?) };
     if let Some(Spilled { path, bytes, lines }) = output::print_within(most, write)? {
-        output::print_error(&format!(
-            "The first {most} of {bytes} bytes were printed; all {lines} lines are in {}\n",
-            path.display()
-        ));
+        let all = if lines == 1 { "the whole line is".to_owned() } else { format!("all {lines} lines are") };
+        output::print_error(&format!("The first {most} of {bytes} bytes were printed; {all} in {}\n", path.display()));
     }
     Ok(())
 }

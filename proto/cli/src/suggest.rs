@@ -22,6 +22,13 @@ pub fn instead(typed: &str, known: &[&str], otherwise: &str) -> String {
     }
 }
 
+/// A text as a sentence: one that ends with a question has its end.
+#[must_use]
+pub fn sentence(text: &str) -> String {
+    let end = if text.ends_with('?') { "" } else { "." };
+    format!("{text}{end}")
+}
+
 /// The word that is most like this one, if any is.
 #[must_use]
 pub fn closest<'k>(typed: &str, known: &[&'k str]) -> Option<&'k str> {

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use footbridge_cli::{output::NotWritten, result::NotPrinted, typed::BadTypedArguments};
+use footbridge_cli::{output::NotWritten, result::NotPrinted, suggest::sentence, typed::BadTypedArguments};
 use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
     exit::ExitCode,
@@ -216,12 +216,7 @@ fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
     }
 }
 
-/// A reason as a sentence: one that ends with a question has its end.
-fn sentence(why: &str) -> String {
-    let end = if why.ends_with('?') { "" } else { "." };
-    format!("{why}{end}")
-}
-
+/// What is said where no prompt has the name.
 fn no_prompt(server: &str, prompt: &str, instead: &str) -> String {
     sentence(&format!("\"{}\" is no prompt of {}{instead}", Escaped(prompt), Escaped(server)))
 }

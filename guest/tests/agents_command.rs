@@ -5,7 +5,7 @@ mod bridge;
 #[path = "../../tests/skipped.rs"]
 mod skipped;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bridge::{Bridge, id_of, ok, run, tool_cli};
 use serde_json::{Value, json};
@@ -600,6 +600,25 @@ fn program(name: &str, what: &str) -> Option<std::process::Command> {
     found.map(std::process::Command::new)
 }
 
+fn place() -> Value {
+    let number = json!({"type": "number"});
+    let place = json!({"type": "object", "required": ["lat", "lon"],
+        "properties": {"lat": number, "lon": number, "name": {"type": "string"}}});
+    json!({"name": "list", "inputSchema": {"type": "object", "properties":
+        {"places": {"type": "array", "items": place}, "place": place}}})
+}
+
+/// Python itself finds what the names in quotes stand for.
+fn assert_python_knows_the_types_of(folder: &Path) {
+    let Some(mut python) = program("python3", "types of stubs") else { return };
+    let code = "import typing, my_weather\nh = typing.get_type_hints(my_weather.get_weather)\n\
+                p = typing.get_type_hints(my_weather.list_2)\n\
+                print(h['return'].__annotations__, sorted(p['place'].__required_keys__), sorted(p['place'].__optional_keys__))";
+    let (code, stdout, stderr) = run(python.args(["-B", "-c", code]).current_dir(folder));
+    let expected = "{'tempC': <class 'float'>} ['lat', 'lon'] ['name']\n";
+    assert_eq!((code, stdout.as_str()), (Some(0), expected), "{stderr}");
+}
+
 #[test]
 fn stubs_are_functions_that_python_and_node_call() {
     let servers = json!({"servers": [{"name": "my-weather", "toolCount": 1}]});
@@ -607,7 +626,7 @@ fn stubs_are_functions_that_python_and_node_call() {
         let body: Value = serde_json::from_str(&got.body).unwrap();
         let result = match got.method().as_str() {
             "listServers" => servers.clone(),
-            "listTools" => json!({"server": "my-weather", "tools": [weather()]}),
+            "listTools" => json!({"server": "my-weather", "tools": [weather(), place()]}),
             _ if body["params"]["arguments"]["city"] == "Atlantis" => {
                 json!({"content": [{"type": "text", "text": "it lies under water"}], "isError": true})
             }
@@ -644,6 +663,7 @@ fn stubs_are_functions_that_python_and_node_call() {
         let (code, stdout, stderr) = run(&mut command);
         assert_eq!((code, stdout), (Some(0), format!("21 {arguments}\nit lies under water\n")), "{name}: {stderr}");
     }
+    assert_python_knows_the_types_of(&folder.path().join("py"));
     let types = std::fs::read_to_string(folder.path().join("ts/my_weather.d.mts")).unwrap();
     let expected = "export function get_weather(args: { \"city\": string; \"days\"?: number; \"unit\"?: (\"metric\" | \
                     \"imperial\") }): Promise<{ \"tempC\"?: number }>;";

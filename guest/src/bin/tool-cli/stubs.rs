@@ -5,6 +5,8 @@
 //! wrote stands in literals or in comments, where it can end neither. For TypeScript the functions are JavaScript, which
 //! every Node runs as it is, with their types in a declaration beside it.
 
+mod python;
+
 use std::{collections::HashSet, fmt::Write as _, fs, path::Path};
 
 use footbridge_cli::{
@@ -39,7 +41,7 @@ impl Language {
     /// The files that a module is: the end of each one's name, and its text.
     fn module(self, server: &str, tools: &[ToolDescription]) -> Vec<NewFile> {
         match self {
-            Self::Python => vec![("py", python_module(server, tools))],
+            Self::Python => vec![("py", python::module(server, tools))],
             Self::TypeScript => {
                 let (code, types) = typescript_module(server, tools);
                 vec![("mjs", code), ("d.mts", types)]
@@ -60,7 +62,7 @@ impl Language {
     /// Words that no function and no parameter can be called.
     fn is_taken(self, name: &str) -> bool {
         const PYTHON: &str = " False None True and as assert async await break class continue def del elif else except \
-            finally for from global if import in is lambda nonlocal not or pass raise return try while with call Any Literal ABSENT SERVER ";
+            finally for from global if import in is lambda nonlocal not or pass raise return try while with call Any Literal TypedDict ABSENT SERVER ";
         const TYPESCRIPT: &str = " break case catch class const continue debugger default delete do else enum export \
             extends false finally for function if import in instanceof new null return super switch this throw true try \
             typeof var void while with yield let static implements interface package private protected public await call \
@@ -139,19 +141,6 @@ fn plain(language: Language, name: &str, names: &mut HashSet<String>) -> String 
     unique
 }
 
-fn python_module(server: &str, tools: &[ToolDescription]) -> String {
-    let mut names = HashSet::new();
-    let mut out = format!(
-        "\"\"\"Tools of a server behind the bridge, made by tool-cli stubs.\"\"\"\n\nfrom typing import Any, Literal\n\n\
-         from bridge import ABSENT, call\n\nSERVER = {}\n",
-        json!(server)
-    );
-    for tool in tools {
-        out.push_str(&python(&plain(Language::Python, &tool.name, &mut names), tool));
-    }
-    out
-}
-
 /// The functions, and their types.
 fn typescript_module(server: &str, tools: &[ToolDescription]) -> (String, String) {
     let (mut names, head) = (HashSet::new(), "// Tools of a server behind the bridge, made by tool-cli stubs.\n");
@@ -173,29 +162,6 @@ fn comment(tool: &ToolDescription) -> String {
     sentence.replace("*/", "* /").replace('\\', "/").replace('"', "'")
 }
 
-fn python(name: &str, tool: &ToolDescription) -> String {
-    let schema = &tool.input_schema;
-    let needed: Vec<&str> = required(schema).collect();
-    let mut names = HashSet::new();
-    let (mut parameters, mut arguments) = (String::new(), String::new());
-    for (property, kind) in properties(schema) {
-        let parameter = plain(Language::Python, property, &mut names);
-        let is_needed = needed.contains(&property.as_str());
-        let default = if is_needed { "" } else { " = ABSENT" };
-        let kind = python_type(kind, schema, 0);
-        let _ = write!(parameters, ", {parameter}: {kind}{default}");
-        let _ = write!(arguments, "{}: {parameter}, ", json!(property));
-    }
-    let star = if parameters.is_empty() { "" } else { "*" };
-    let result = tool.output_schema.as_ref().map_or_else(|| "Any".to_owned(), |output| python_type(output, output, 0));
-    format!(
-        "\n\ndef {name}({star}{parameters}) -> {result}:\n    \"\"\"{}\"\"\"\n    return call(SERVER, {}, {{{}}})\n",
-        comment(tool),
-        json!(tool.name),
-        arguments.trim_end_matches(", ")
-    )
-}
-
 fn typescript(name: &str, tool: &ToolDescription) -> String {
     let schema = &tool.input_schema;
     let optional = if required(schema).next().is_some() { "" } else { "?" };
@@ -213,25 +179,6 @@ fn literals(at: &Value) -> Option<Vec<String>> {
     let values = at.get("enum").and_then(Value::as_array).filter(|values| (1..=MOST_VALUES).contains(&values.len()))?;
     let is_literal = |value: &Value| value.is_string() || value.is_i64();
     values.iter().all(is_literal).then(|| values.iter().map(Value::to_string).collect())
-}
-
-fn python_type(property: &Value, schema: &Value, depth: usize) -> String {
-    let at = meant(property, schema);
-    if let Some(values) = literals(at) {
-        return format!("Literal[{}]", values.join(", "));
-    }
-    match kind(at) {
-        Some("string") => "str".to_owned(),
-        Some("integer") => "int".to_owned(),
-        Some("number") => "float".to_owned(),
-        Some("boolean") => "bool".to_owned(),
-        Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
-            Some(items) => format!("list[{}]", python_type(items, schema, depth + 1)),
-            None => "list[Any]".to_owned(),
-        },
-        Some("object") => "dict[str, Any]".to_owned(),
-        _ => "Any".to_owned(),
-    }
 }
 
 fn typescript_type(property: &Value, schema: &Value, depth: usize) -> String {
@@ -282,7 +229,7 @@ mod tests {
         let tool = json!({"name": "a\"); evil(\"", "description": "\"\"\" */ evil()\\",
             "inputSchema": {"properties": {"x\"y": {"enum": ["\"]"]}, "class": {"type": "string"}, "x_y": {}}}});
         let tool: ToolDescription = serde_json::from_value(tool).unwrap();
-        let python = python_module("s\"\n", std::slice::from_ref(&tool));
+        let python = python::module("s\"\n", std::slice::from_ref(&tool));
         for line in [
             "SERVER = \"s\\\"\\n\"\n",
             "def a____evil__(*, x_y: Literal[\"\\\"]\"] = ABSENT, _class: str = ABSENT, x_y_2: Any = ABSENT) -> Any:\n",

@@ -19,13 +19,13 @@ function send(body) {
   const env = process.env;
   const place = env.TOOL_CLI_SOCKET
     ? { socketPath: env.TOOL_CLI_SOCKET, host: "localhost" }
-    : { host: env.TOOL_CLI_HOST ?? "127.0.0.1", port: Number(env.TOOL_CLI_PORT ?? 7179) };
+    : { host: env.TOOL_CLI_HOST || "127.0.0.1", port: Number(env.TOOL_CLI_PORT || 7179) };
   const headers = {
     "Content-Type": "application/json",
     "Content-Length": Buffer.byteLength(body),
     Authorization: `Bearer ${token()}`,
   };
-  const timeout = Number(env.TOOL_CLI_TIMEOUT_MS ?? 300000);
+  const timeout = Number(env.TOOL_CLI_TIMEOUT_MS || 300000);
   return new Promise((resolve, reject) => {
     const sent = request({ ...place, method: "POST", path: "/", headers, timeout, agent: false }, (answer) => {
       const parts = [];

@@ -38,9 +38,9 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     given = {name: value for name, value in arguments.items() if value is not ABSENT}
     params = {"server": server, "tool": tool, "arguments": given}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "callTool", "params": params})
-    timeout = int(os.environ.get("TOOL_CLI_TIMEOUT_MS", "300000")) / 1000
-    host, port = os.environ.get("TOOL_CLI_HOST", "127.0.0.1"), int(os.environ.get("TOOL_CLI_PORT", "7179"))
-    is_socket = "TOOL_CLI_SOCKET" in os.environ
+    timeout = int(os.environ.get("TOOL_CLI_TIMEOUT_MS") or "300000") / 1000
+    host, port = os.environ.get("TOOL_CLI_HOST") or "127.0.0.1", int(os.environ.get("TOOL_CLI_PORT") or "7179")
+    is_socket = bool(os.environ.get("TOOL_CLI_SOCKET"))
     connection = (_Socket if is_socket else http.client.HTTPConnection)("localhost" if is_socket else host, port, timeout=timeout)
     try:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {_token()}", "Connection": "close"}

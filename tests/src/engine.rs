@@ -14,8 +14,26 @@ use tempfile::TempDir;
 use crate::{Host, PATIENCE, Servers, processes, programs, skipped};
 
 /// Programs of the image [`Engine::TOOLS`], all of them busybox.
-const APPLETS: [&str; 14] =
-    ["sh", "cat", "env", "grep", "head", "id", "ls", "mount", "nc", "ps", "sed", "sleep", "stty", "touch"];
+const APPLETS: [&str; 18] = [
+    "sh",
+    "cat",
+    "cut",
+    "env",
+    "grep",
+    "head",
+    "id",
+    "ls",
+    "mktemp",
+    "mount",
+    "nc",
+    "ps",
+    "rm",
+    "sed",
+    "sha256sum",
+    "sleep",
+    "stty",
+    "touch",
+];
 
 /// A container engine. When it goes, none of its containers may be left.
 #[derive(Debug)]
@@ -89,6 +107,26 @@ impl Engine {
             skipped(test, &unmet);
         }
         unmet.is_empty()
+    }
+
+    /// An image of the tools and a program of this machine, with the libraries that it needs.
+    #[must_use]
+    pub fn with_program(&self, name: &str) -> &'static str {
+        const IMAGE: &str = "footbridge-test-program";
+        let folder = self.store.path().join("program");
+        let program = programs::find(name).unwrap();
+        let copy = |from: &Path, at: &Path| {
+            let to = folder.join("root").join(at.strip_prefix("/").unwrap());
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(from, to).unwrap();
+        };
+        copy(&program, &Path::new("/bin").join(name));
+        programs::libraries(&program).iter().for_each(|library| copy(library, library));
+        let file = folder.join("file");
+        fs::write(&file, format!("FROM {}\nCOPY root /\n", Self::TOOLS)).unwrap();
+        let (file, folder) = (file.display().to_string(), folder.display().to_string());
+        let _image_id = self.says(&["build", "--quiet", "--tag", IMAGE, "--file", &file, &folder]);
+        IMAGE
     }
 
     /// Builds the images; says what is wrong if it cannot.

@@ -13,6 +13,7 @@
     reason = "what fails here fails a test"
 )]
 
+mod authority;
 mod caller;
 mod daemon;
 mod engine;
@@ -34,6 +35,7 @@ pub mod vectors;
 
 use std::time::Duration;
 
+pub use authority::Authority;
 pub use daemon::{Daemon, goes};
 pub use engine::Engine;
 pub use guest::{Address, Answer, Guest, Sent};

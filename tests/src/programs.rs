@@ -86,8 +86,23 @@ pub fn folder() -> PathBuf {
 /// Whether the search path has a program of this name.
 #[must_use]
 pub fn on_path(name: &str) -> bool {
+    find(name).is_some()
+}
+
+/// The program of this name on the search path.
+#[must_use]
+pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The libraries that a program needs, its loader among them; none of a static one.
+#[must_use]
+pub fn libraries(program: &Path) -> Vec<PathBuf> {
+    let listed = Command::new("ldd").arg(program).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let path = |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+    listed.lines().filter_map(path).collect()
 }
 
 /// The top of the repository.

@@ -86,10 +86,9 @@ impl Image {
     /// The same at another place.
     #[must_use]
     pub fn with_program_as(self, program: &Path, at: &str) -> Self {
-        let listed = Command::new("ldd").arg(program).output().unwrap();
-        let listed = String::from_utf8(listed.stdout).unwrap();
-        let libraries = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-        let image = libraries.fold(self, |image, library| image.with(Path::new(library), library)).with(program, at);
+        let libraries = programs::libraries(program).into_iter();
+        let image = libraries.fold(self, |image, library| image.with(&library, library.to_str().unwrap()));
+        let image = image.with(program, at);
         // A third of the size; where there is no strip, it is only larger.
         let _whether_it_worked = Command::new("strip").arg(image.root().join(at.trim_start_matches('/'))).output();
         image

@@ -1,9 +1,12 @@
-//! Git, pip and npm in a sandbox whose only way out is the bridge, against a forge and registries on this machine.
+//! Git, pip and npm in a sandbox whose only way out is the bridge, against a forge and registries on this machine; here by services,
+//! in `tunnels` by tunnels.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+mod tunnels;
 
 use std::{fs, path::Path, process::Command};
 
-use footbridge_tests::{Host, Ran, Real, Running, Servers, processes, programs, skipped};
+use footbridge_tests::{Authority, Host, Ran, Real, Running, Servers, processes, programs, skipped};
 use serde_json::Value;
 
 /// The credential that only the origin may see.
@@ -39,9 +42,9 @@ print(server.server_port, flush=True)
 server.serve_forever()
 "#;
 
-/// pypiserver below the path of a service: its links hold whole paths.
+/// pypiserver below the path of a service: its links hold whole paths. With TLS where it is told of certificates.
 const INDEX: &str = r#"
-import sys, pypiserver
+import ssl, sys, pypiserver
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 class Silent(WSGIRequestHandler):
     def log_message(self, *_): pass
@@ -50,7 +53,11 @@ def mounted(environ, start):
     environ["SCRIPT_NAME"] = "/s/pip"
     environ["PATH_INFO"] = environ["PATH_INFO"].removeprefix("/s/pip")
     return app(environ, start)
-server = make_server("127.0.0.1", 0, mounted, handler_class=Silent)
+server = make_server(sys.argv[2], 0, mounted, handler_class=Silent)
+if len(sys.argv) > 3:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[3] + "/cert.pem", sys.argv[3] + "/key.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_port, flush=True)
 server.serve_forever()
 "#;
@@ -158,7 +165,7 @@ fn pip_installs_from_an_index_of_the_operator() {
     let folder = tempfile::tempdir().unwrap();
     let wheels = folder.path().to_str().unwrap();
     assert!(Command::new(&python).args(["-c", WHEEL, wheels]).status().unwrap().success());
-    let (_index, port) = serves(&python, INDEX, &[wheels]);
+    let (_index, port) = serves(&python, INDEX, &[wheels, "127.0.0.1"]);
     let host = behind("pip", &format!("http://127.0.0.1:{port}/s/pip"), "").policy("open");
     let host = host.option("--show").option(python.ancestors().nth(2).unwrap());
     let python = python.display();
@@ -193,31 +200,64 @@ fn registry(folder: &Path) -> String {
     folder.join("config.yaml").display().to_string()
 }
 
+/// What npm needs on either side: a node and verdaccio for the registry, and itself.
+fn npm(test: &str) -> Option<(Real, Real)> {
+    let (node, verdaccio) = (Real::server(test, "node")?, Real::server(test, "verdaccio")?);
+    let works = Command::new("npm").arg("--version").output().is_ok_and(|npm| npm.status.success());
+    if !works {
+        skipped(test, "npm is missing");
+    }
+    works.then_some((node, verdaccio))
+}
+
+/// A verdaccio with one package, and its address. Its processes end with its folder.
+struct Registry {
+    _running: Running,
+    folder: tempfile::TempDir,
+    url: String,
+}
+
+impl Registry {
+    /// With TLS where there is an authority.
+    fn start((node, verdaccio): &(Real, Real), address: &str, tls: Option<&Authority>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = registry(folder.path());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        if let Some(tls) = tls {
+            let file = |name: &str| tls.path().join(name).display().to_string();
+            let more = format!("https: {{key: {}, cert: {}}}\n", file("key.pem"), file("cert.pem"));
+            fs::write(&config, fs::read_to_string(&config).unwrap() + &more).unwrap();
+        }
+        let free = || std::net::TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().port();
+        // Somebody else may take the port before it does.
+        let started = (0..5).find_map(|_| {
+            let url = format!("{scheme}://{address}:{}", free());
+            let mut command = Command::new(node.program());
+            command.arg(fs::canonicalize(verdaccio.program()).unwrap());
+            command.args(["--config", &config, "--listen", &url]).current_dir(folder.path());
+            let mut running = Running::start(command.env("HOME", folder.path()));
+            running.stdout.shows_or_ends(&url).then_some((running, url))
+        });
+        let (running, url) = started.unwrap();
+        Self { _running: running, folder, url }
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        processes::end_all(self.folder.path());
+    }
+}
+
 #[test]
 fn npm_installs_from_a_registry_of_the_operator() {
-    let test = "npm_installs_from_a_registry_of_the_operator";
-    let (Some(node), Some(verdaccio)) = (Real::server(test, "node"), Real::server(test, "verdaccio")) else { return };
-    let Ok(npm) = Command::new("npm").arg("--version").output() else { return skipped(test, "npm is missing") };
-    assert!(npm.status.success(), "{npm:?}");
-    let folder = tempfile::tempdir().unwrap();
-    let config = registry(folder.path());
-    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    // Somebody else may take the port before it does.
-    let started = (0..5).find_map(|_| {
-        let port = free();
-        let mut command = Command::new(node.program());
-        command.arg(fs::canonicalize(verdaccio.program()).unwrap());
-        command.args(["--config", &config, "--listen", &format!("127.0.0.1:{port}")]).current_dir(folder.path());
-        let mut running = Running::start(command.env("HOME", folder.path()));
-        running.stdout.shows_or_ends(&format!("http://127.0.0.1:{port}")).then_some((running, port))
-    });
-    let (_registry, port) = started.unwrap();
-    let host = behind("npm", &format!("http://127.0.0.1:{port}"), "").policy("open");
+    let Some(programs) = npm("npm_installs_from_a_registry_of_the_operator") else { return };
+    let registry = Registry::start(&programs, "127.0.0.1", None);
+    let host = behind("npm", &registry.url, "").policy("open");
     let ran = host.runs_script("npm install --no-audit --no-fund --silent demo-pkg && node -e 'require(\"demo-pkg\")'");
     went_well(&ran);
     assert!(ran.stdout.ends_with("from the package\n"), "{ran:?}");
     let asked = asked(&host);
     assert!(asked.iter().any(|(name, _)| name == "GET /demo-pkg/-/demo-pkg-1.0.0.tgz"), "{asked:?}");
     host.leaves_nothing_behind();
-    processes::end_all(folder.path());
 }

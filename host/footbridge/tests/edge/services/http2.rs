@@ -1,5 +1,7 @@
 //! An origin that speaks HTTP/2 alone, as far as one request at a time needs it, and may go away unheard.
 
+mod misbehaving;
+
 use std::{
     fs,
     io::{Read as _, Write as _},

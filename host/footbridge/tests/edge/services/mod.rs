@@ -1,6 +1,7 @@
 //! Services as a hostile guest and a hostile origin meet over them: what crosses, what does not, and what is recorded.
 
 mod budgets;
+mod changes;
 mod guesses;
 mod heads;
 mod http2;

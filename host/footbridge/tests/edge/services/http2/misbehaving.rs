@@ -1,0 +1,227 @@
+//! An origin that misbehaves in HTTP/2, once: what its guest is told, that nothing broken looks whole, and that the next
+//! request goes well.
+
+use std::{
+    io::{Read as _, Result, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::spawn,
+};
+
+use rustls::{ServerConnection, StreamOwned};
+
+use super::{ACK, DATA, ENDS_HEADERS, ENDS_STREAM, HEADERS, OK, SETTINGS, begin, services, write};
+use crate::{
+    bridge::{LONG, eventually},
+    client::head,
+    services::{
+        Services,
+        origin::{Tls, tls},
+    },
+};
+
+const RST_STREAM: u8 = 3;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+const NO_ERROR: [u8; 4] = [0; 4];
+const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
+
+/// What the origin does with its first request; an error ends its connection.
+type Mode = fn(&mut Tls, [u8; 4]) -> Result<()>;
+
+fn ends() -> Result<()> {
+    Err(std::io::ErrorKind::ConnectionAborted.into())
+}
+
+/// Services with an origin that does this once, and then answers every request.
+fn once(mode: Mode) -> Services {
+    let (authority, config) = tls(&[b"h2"]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let first = Arc::new(AtomicBool::new(true));
+    spawn(move || {
+        for stream in listener.incoming() {
+            let (config, first) = (Arc::clone(&config), Arc::clone(&first));
+            spawn(move || {
+                let mut tls = StreamOwned::new(ServerConnection::new(config).unwrap(), stream.unwrap());
+                // A connection that breaks off is the test's to notice.
+                let _broken = serve(&mut tls, &first, mode);
+            });
+        }
+    });
+    services(port, &authority)
+}
+
+fn serve(tls: &mut Tls, first: &AtomicBool, mode: Mode) -> Result<()> {
+    begin(tls)?;
+    loop {
+        let mut head = [0; 9];
+        tls.read_exact(&mut head)?;
+        let mut payload = vec![0; usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2])];
+        tls.read_exact(&mut payload)?;
+        let (kind, flags, stream) = (head[3], head[4], [head[5], head[6], head[7], head[8]]);
+        match kind {
+            SETTINGS if flags & ACK == 0 => write(tls, SETTINGS, ACK, [0; 4], &[])?,
+            PING if flags & ACK == 0 => write(tls, PING, ACK, [0; 4], &payload)?,
+            HEADERS if first.swap(false, Ordering::SeqCst) => mode(tls, stream)?,
+            HEADERS => {
+                write(tls, HEADERS, ENDS_HEADERS, stream, OK)?;
+                write(tls, DATA, ENDS_STREAM, stream, b"fine")?;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An answer that has begun.
+fn begins(tls: &mut Tls, stream: [u8; 4]) -> Result<()> {
+    write(tls, HEADERS, ENDS_HEADERS, stream, OK)?;
+    write(tls, DATA, 0, stream, b"some")
+}
+
+/// An answer with this length, by its number in the static table of HPACK, that has four bytes.
+fn says(tls: &mut Tls, stream: [u8; 4], length: &[u8]) -> Result<()> {
+    let length = [OK, &[0x0f, 0x0d, u8::try_from(length.len()).unwrap()], length].concat();
+    write(tls, HEADERS, ENDS_HEADERS, stream, &length)?;
+    write(tls, DATA, ENDS_STREAM, stream, b"some")
+}
+
+/// `:status` with a value of three digits.
+fn status(digits: &[u8; 3]) -> Vec<u8> {
+    [&[0x08, 3], &digits[..]].concat()
+}
+
+/// A header that no table has.
+fn header() -> Vec<u8> {
+    [&[0x00, 1, b'x', 100], &[b'y'; 100][..]].concat()
+}
+
+/// Asks for something with a body of so many bytes, and gives all that comes until the connection ends.
+fn asks(services: &Services, length: usize) -> String {
+    let mut stream = TcpStream::connect(services.door.address).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let length_said = format!("Content-Length: {length}");
+    let headers = [&*services.key(), &length_said, "Connection: close"];
+    let request = head("POST /s/second/x HTTP/1.1", &headers) + &"y".repeat(length);
+    // It may have had enough before all of it came, and end without a word.
+    let _sent = stream.write_all(request.as_bytes());
+    let mut came = Vec::new();
+    let read = stream.read_to_end(&mut came);
+    assert!(read.is_ok() || read.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset));
+    String::from_utf8(came).unwrap()
+}
+
+/// Whether a client would take an answer for whole.
+fn is_whole(answer: &str) -> bool {
+    // It may break off before its head was sent.
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else { return false };
+    assert!(head.starts_with("HTTP/1.1 "), "{head}");
+    let head = head.to_ascii_lowercase();
+    match head.split_once("\r\ncontent-length: ") {
+        Some((_, length)) => length.lines().next().unwrap().parse() == Ok(body.len()),
+        None => head.contains("\r\ntransfer-encoding: chunked") && body.ends_with("0\r\n\r\n"),
+    }
+}
+
+fn then_goes_on(services: &Services, outcome: &str) {
+    let found = eventually(|| services.records.lines().into_iter().find(|line| line["type"] == "outcome"));
+    assert_eq!(found["outcome"], outcome, "{found}");
+    assert_eq!(services.ask("GET /s/second/after", &[], "").status, 200);
+}
+
+#[test]
+fn an_answer_that_an_origin_breaks_off_is_never_whole() {
+    let modes: [(&str, Mode); 6] = [
+        ("its stream is reset", |tls, stream| {
+            begins(tls, stream)?;
+            write(tls, RST_STREAM, 0, stream, &INTERNAL_ERROR)
+        }),
+        ("the connection goes away", |tls, stream| {
+            begins(tls, stream)?;
+            write(tls, GOAWAY, 0, [0; 4], &[[0; 4], INTERNAL_ERROR].concat())?;
+            ends()
+        }),
+        ("the connection ends", |tls, stream| begins(tls, stream).and_then(|()| ends())),
+        ("it stalls", begins),
+        ("it is shorter than said", |tls, stream| says(tls, stream, b"10")),
+        ("a frame is longer than any may be", |tls, stream| {
+            begins(tls, stream)?;
+            write(tls, DATA, ENDS_STREAM, stream, &[b'z'; 16 * 1024 + 1])
+        }),
+    ];
+    for (name, mode) in modes {
+        let services = once(mode);
+        let answer = asks(&services, 0);
+        assert!(!is_whole(&answer), "{name}: {answer}");
+        then_goes_on(&services, "unknown");
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_told_in_the_shape_of_its_client() {
+    let modes: [(&str, u16, Mode); 6] = [
+        ("its stream is reset", 502, |tls, stream| write(tls, RST_STREAM, 0, stream, &INTERNAL_ERROR)),
+        ("the connection goes away", 502, |tls, _| {
+            write(tls, GOAWAY, 0, [0; 4], &[[0, 0, 0, 1], INTERNAL_ERROR].concat())?;
+            ends()
+        }),
+        ("nothing comes", 504, |_, _| Ok(())),
+        ("it has no status", 502, |tls, stream| write(tls, HEADERS, ENDS_HEADERS | ENDS_STREAM, stream, &header())),
+        ("its head does not end", 502, |tls, stream| {
+            write(tls, HEADERS, 0, stream, OK)?;
+            loop {
+                write(tls, CONTINUATION, 0, stream, &header().repeat(100))?;
+            }
+        }),
+        // Interim answers are dropped one by one, so that they fill nothing, and are no sign of life.
+        ("it is always yet to come", 504, |tls, stream| {
+            loop {
+                write(tls, HEADERS, ENDS_HEADERS, stream, &status(b"103"))?;
+            }
+        }),
+    ];
+    for (name, status, mode) in modes {
+        let services = once(mode);
+        let answer = services.ask("GET /s/second/x", &[], "");
+        assert_eq!(answer.status, status, "{name}: {answer:?}");
+        let error = &answer.json()["error"];
+        assert!(
+            error["record"].is_string() && error["message"].as_str().unwrap().contains("second"),
+            "{name}: {error}"
+        );
+        then_goes_on(&services, "unknown");
+    }
+}
+
+#[test]
+fn an_answer_that_is_longer_than_said_brings_no_more_than_was_said() {
+    let services = once(|tls, stream| says(tls, stream, b"2"));
+    let answer = asks(&services, 0);
+    assert!(!answer.contains("some"), "{answer}");
+    then_goes_on(&services, "unknown");
+}
+
+#[test]
+fn an_answer_before_the_body_was_read_and_the_last_one_of_a_connection_are_whole() {
+    let services = once(|tls, stream| {
+        write(tls, HEADERS, ENDS_HEADERS, stream, &status(b"413"))?;
+        write(tls, DATA, ENDS_STREAM, stream, b"much")?;
+        write(tls, RST_STREAM, 0, stream, &NO_ERROR)
+    });
+    let answer = asks(&services, 60_000);
+    assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("much") && is_whole(&answer), "{answer}");
+    then_goes_on(&services, "http_error");
+    let services = once(|tls, stream| {
+        write(tls, GOAWAY, 0, [0; 4], &[stream, NO_ERROR].concat())?;
+        begins(tls, stream)?;
+        write(tls, DATA, ENDS_STREAM, stream, b" more")?;
+        ends()
+    });
+    let answer = asks(&services, 0);
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(" more") && is_whole(&answer), "{answer}");
+    then_goes_on(&services, "ok");
+}

@@ -10,14 +10,15 @@ use std::{
     fs,
     hash::{BuildHasher as _, RandomState},
     path::Path,
+    process::Command,
     thread,
     time::Duration,
 };
 
 use footbridge_audit::read::{ChainFolder, KnownHeads, Lines, ReadRecord, chains, verify};
 use footbridge_core::digest::Digest;
-use footbridge_tests::{Host, Running, Servers};
-use serde_json::json;
+use footbridge_tests::{Host, Running, Servers, programs, skipped};
+use serde_json::{Value, json};
 
 /// An MCP server with one tool, which notes each call in a file before it answers.
 const SERVER: &str = r#"
@@ -146,4 +147,50 @@ impl Recorded {
             _ => {}
         }
     }
+}
+
+/// Takes a request, says so, and never answers.
+const SILENT: &str = r#"
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+stream, _ = listener.accept()
+while not stream.recv(65536).endswith(b"\r\n\r\n"): pass
+print("asked", flush=True)
+stream.recv(1)
+"#;
+
+#[test]
+fn a_request_that_was_under_way_when_the_harness_was_killed_is_named_as_unknown() {
+    let test = "a_request_that_was_under_way_when_the_harness_was_killed_is_named_as_unknown";
+    if let Some(program) = ["python3", "curl"].iter().find(|one| !programs::on_path(one)) {
+        return skipped(test, &format!("{program} is missing"));
+    }
+    let mut origin = Running::start(Command::new("python3").args(["-c", SILENT]));
+    let settings = format!(
+        "[services.slow]\nurl = \"http://127.0.0.1:{}\"\nenvironment = {{ SLOW = \"{{url}}\", KEY = \"{{token}}\" }}\n",
+        origin.stdout.line()
+    );
+    let host = Host::with(&Servers::none()).settings(&settings).option("--service").option("slow");
+    let mut running = host.starts_script("curl -sS -H \"x-api-key: $KEY\" \"$SLOW/effect\"");
+    assert_eq!(origin.stdout.line(), "asked");
+    running.killed();
+    host.leaves_nothing_behind();
+    let record = host.record();
+    let intent = record.iter().find(|line| line["type"] == "intent").unwrap();
+    assert_eq!((&intent["name"], &intent["server"]), (&json!("GET /effect"), &json!("slow")));
+    assert!(!record.iter().any(|line| line["type"] == "outcome"), "{record:?}");
+    let id = intent["id"].as_str().unwrap();
+    let audit = |words: &[&str]| {
+        let words: Vec<&OsStr> = std::iter::once("audit").chain(words.iter().copied()).map(OsStr::new).collect();
+        Running::start(&mut host.footbridge(&words)).ends().well()
+    };
+    let said = audit(&["verify"]);
+    assert!(
+        said.contains(&format!("1 call without an outcome, which may have happened or runs still: {id}")),
+        "{said}"
+    );
+    let found: Value = serde_json::from_str(&audit(&["verify", "--json", "--all"])).unwrap();
+    assert_eq!((&found["ok"], &found["chains"][0]["unknown"]), (&true.into(), &1.into()), "{found}");
+    assert!(audit(&["show", id]).contains("GET /effect"));
 }

@@ -75,6 +75,14 @@ impl FilePlan {
         all.filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
+    /// Whether the command finds nothing there: the deepest step decides.
+    #[must_use]
+    pub fn hides(&self, path: &Path) -> bool {
+        let above = self.steps.iter().filter(|step| path.starts_with(Path::new(&step.path)));
+        let deepest = above.max_by_key(|step| Path::new(&step.path).components().count());
+        deepest.is_some_and(|step| matches!(step.access, FileAccess::Empty | FileAccess::EmptyFile))
+    }
+
     /// Folders that can be written and have more below them than was looked at for what others run or obey.
     pub fn cut(&self) -> impl Iterator<Item = &Path> {
         self.watched.cut.iter().map(Path::new)

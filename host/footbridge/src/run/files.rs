@@ -258,7 +258,7 @@ impl GuestFiles {
             );
         }
         let mut sockets = sockets::below(&self.writes);
-        sockets.retain(|path| !self.sockets.contains(path));
+        sockets.retain(|path| !self.sockets.contains(path) && !plan.hides(path));
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
 }

@@ -140,6 +140,10 @@ fn answer(to: &mut TcpStream, heard: &Heard, script: &[Step]) -> std::io::Result
         _ if path.ends_with("/models") => {
             return whole(to, 200, &json!({"object": "list", "data": [], "models": [], "has_more": false}));
         }
+        _ if path.ends_with(":generateContent") => return whole(to, 200, &generated(script)),
+        _ if path.ends_with(":streamGenerateContent") => {
+            return streamed(to, &[format!("data: {}\r\n\r\n", generated(script))]);
+        }
         _ if path.ends_with("/messages") => Wire::Messages,
         _ if path.ends_with("/responses") => Wire::Responses,
         _ if path.ends_with("/chat/completions") => Wire::Chat,
@@ -164,6 +168,14 @@ fn answer(to: &mut TcpStream, heard: &Heard, script: &[Step]) -> std::io::Result
         Wire::Chat => completion(&act, &model),
     };
     whole(to, 200, &value)
+}
+
+/// The first words of a script, as Google's API says them.
+fn generated(script: &[Step]) -> Value {
+    let words = script.iter().find_map(|step| if let Step::Say(text) = step { Some(text.clone()) } else { None });
+    let content = json!({"role": "model", "parts": [{"text": words.unwrap_or_default()}]});
+    json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": "m",
+        "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}})
 }
 
 fn whole(to: &mut TcpStream, status: u16, value: &Value) -> std::io::Result<()> {

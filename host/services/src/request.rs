@@ -97,19 +97,25 @@ const OVERRIDES: [&str; 5] =
 pub fn credentials(headers: &HeaderMap) -> Vec<Vec<u8>> {
     let mut shown = Vec::new();
     for value in headers.get_all(header::AUTHORIZATION) {
-        let bytes = value.as_bytes();
-        if let Some(token) = bytes.strip_prefix(b"Bearer ").or_else(|| bytes.strip_prefix(b"bearer ")) {
-            shown.push(token.to_vec());
-        } else if let Some(basic) = bytes.strip_prefix(b"Basic ").or_else(|| bytes.strip_prefix(b"basic ")) {
-            shown.extend(password(basic));
-        } else {
-            shown.push(bytes.to_vec());
-        }
+        shown.extend(authorized_by(value.as_bytes()));
     }
     for name in ["x-api-key", "api-key", "x-goog-api-key", "private-token"] {
         shown.extend(headers.get_all(name).iter().map(|value| value.as_bytes().to_vec()));
     }
     shown
+}
+
+/// What stands behind the scheme of an `Authorization`. Clients of GitHub write `token` for `Bearer`.
+fn authorized_by(value: &[u8]) -> Option<Vec<u8>> {
+    let Some(blank) = value.iter().position(|byte| *byte == b' ') else { return Some(value.to_vec()) };
+    let (scheme, rest) = (&value[..blank], &value[blank + 1..]);
+    if scheme.eq_ignore_ascii_case(b"basic") {
+        password(rest)
+    } else if [&b"bearer"[..], b"token"].iter().any(|one| scheme.eq_ignore_ascii_case(one)) {
+        Some(rest.to_vec())
+    } else {
+        Some(value.to_vec())
+    }
 }
 
 /// The password of Basic authentication.
@@ -253,6 +259,8 @@ mod tests {
             ("authorization", "Bearer t", "t"),
             ("authorization", "Basic dXNlcjp0OnU=", "t:u"),
             ("authorization", "t", "t"),
+            ("authorization", "token t", "t"),
+            ("authorization", "BEARER t", "t"),
             ("x-api-key", "t", "t"),
             ("api-key", "t", "t"),
             ("x-goog-api-key", "t", "t"),

@@ -10,7 +10,7 @@ use serde_json::{
 
 pub use envelope::{
     IncomingError, IncomingMessage, IncomingRequest, OutgoingAnswer, RESULT_START, Request, Response, error_answer,
-    result_end,
+    notification, result_end,
 };
 
 /// Error codes on the wire.

@@ -1,7 +1,9 @@
 //! What is read of a message of the client: enough to send it on, and to answer it where that is not possible.
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use footbridge_proto::rpc::{ErrorObject, Reason, error_answer};
+use footbridge_proto::rpc::{ErrorObject, IncomingMessage, Reason, error_answer};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -17,16 +19,6 @@ pub(super) struct Message {
     pub(super) version: Option<String>,
     /// The name or URI that it is about.
     named: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Read<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -54,14 +46,14 @@ fn text(raw: Option<&RawValue>) -> Option<String> {
 impl Message {
     /// Reads a line; what is no message goes on all the same, and is answered by the harness.
     pub(super) fn read(line: Vec<u8>) -> Self {
-        let read = serde_json::from_slice::<Read<'_>>(&line).ok();
+        let read = serde_json::from_slice::<IncomingMessage<'_>>(&line).ok();
         let params = read.as_ref().and_then(|read| serde_json::from_str::<Params<'_>>(read.params?.get()).ok());
         let params = params.unwrap_or_default();
         let meta = params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok()).unwrap_or_default();
         let id = read.as_ref().and_then(|read| read.id).filter(|id| id.get() != "null").map(ToOwned::to_owned);
         let (cancels, version) = (params.request_id.map(ToOwned::to_owned), text(meta.version));
         let named = text(params.name).or_else(|| text(params.uri));
-        let method = read.and_then(|read| read.method);
+        let method = read.and_then(|read| read.method).map(Cow::into_owned);
         let cancels = cancels.filter(|_| method.as_deref() == Some("notifications/cancelled"));
         Self { id, method, cancels, version, named, line }
     }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use footbridge_proto::{
-    rpc::{IncomingMessage, Reason},
+    rpc::{IncomingMessage, Reason, notification},
     wire::MAX_REQUEST_BYTES,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -202,8 +202,7 @@ impl<O: Write> StdioMcp<O> {
                 self.session.begun(session, messages.first().map_or(&[][..], Vec::as_slice));
                 self.session.is_to_be_said = true;
                 for kind in ["tools", "resources", "prompts"] {
-                    let text = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{kind}/list_changed\"}}");
-                    self.print(text.into_bytes())?;
+                    self.print(notification(&format!("notifications/{kind}/list_changed"), None).into_bytes())?;
                 }
                 Ok(())
             }

@@ -1,5 +1,6 @@
 //! What the harness knows a client by, and how its requests are written. It knows no connection.
 
+use footbridge_proto::rpc::notification;
 use serde::Deserialize;
 
 use super::message::Message;
@@ -95,7 +96,7 @@ impl HttpSession {
 
     /// What says that the handshake is done.
     pub(super) fn said(&self) -> Vec<u8> {
-        br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec()
+        notification("notifications/initialized", None).into_bytes()
     }
 
     /// Whether the harness would tell what changes.

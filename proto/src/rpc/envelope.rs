@@ -33,6 +33,13 @@ fn id_text(id: Option<&RawValue>) -> &str {
     id.map_or("null", RawValue::get)
 }
 
+/// A notification, with the text of its parameters, if it has any. Names of methods have nothing to escape.
+#[must_use]
+pub fn notification(method: &str, params: Option<&str>) -> String {
+    let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
+    format!(r#"{{"jsonrpc":"{VERSION}","method":"{method}"{params}}}"#)
+}
+
 /// A request as a client writes it.
 #[derive(Debug, Serialize)]
 pub struct Request<'a, P, I = u64> {
@@ -202,6 +209,8 @@ mod tests {
         assert_eq!(text(&request), r#"{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}"#);
         assert_eq!(text(&Request::without_params("x", "ping")), r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#);
         assert_eq!(text(&OutgoingAnswer::new(7, Ok("r"))), r#"{"jsonrpc":"2.0","id":7,"result":"r"}"#);
+        assert_eq!(notification("told", None), r#"{"jsonrpc":"2.0","method":"told"}"#);
+        assert_eq!(notification("told", Some("[1]")), r#"{"jsonrpc":"2.0","method":"told","params":[1]}"#);
         let error = ErrorObject::new(Reason::Busy, "no");
         let failed = r#"{"code":-32002,"message":"no","data":{"reason":"busy"}}"#;
         let answer = OutgoingAnswer::<_, ()>::new(7, Err(error.clone()));

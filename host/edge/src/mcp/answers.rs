@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _, sync::Arc};
 
 use bytes::Bytes;
-use footbridge_proto::rpc::{ErrorObject, raw};
+use footbridge_proto::rpc::{self, ErrorObject, raw};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json, value::RawValue};
 
@@ -157,11 +157,7 @@ fn has_member(text: &RawValue, name: &str) -> bool {
 /// A notification as an event of a stream, with the text of its parameters. JSON has no raw line breaks, so it is one
 /// line.
 pub(super) fn notification(method: &str, params: &str) -> Bytes {
-    let mut text = String::with_capacity(params.len() + 128);
-    // Writing to a string does not fail.
-    let _ =
-        write!(text, "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n\n");
-    text.into()
+    [EVENT, rpc::notification(method, Some(params)).as_bytes(), b"\n\n"].concat().into()
 }
 
 impl Encoder for McpEncoder {

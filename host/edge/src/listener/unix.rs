@@ -10,17 +10,17 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs::File,
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use footbridge_audit::lock_file::{LockFile, NotLocked};
 use footbridge_proto::endpoint::{Endpoint, SocketPath};
 use nix::{
     errno::Errno,
-    fcntl::{AtFlags, Flock, FlockArg, OFlag, open, openat, renameat},
+    fcntl::{AtFlags, OFlag, open, openat, renameat},
     libc,
     sys::{
         socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket},
@@ -40,7 +40,7 @@ pub(super) struct SocketFile {
     folder: OwnedFd,
     name: OsString,
     inode: (u64, u64),
-    _lock: Flock<File>,
+    _lock: LockFile,
 }
 
 impl Drop for SocketFile {
@@ -101,9 +101,9 @@ pub(super) fn bind_at(
     let at = path.as_path();
     let name = at.file_name().ok_or_else(|| io(io::ErrorKind::InvalidInput.into()))?;
     let folder = open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?;
-    let lock = lock(&folder, name).map_err(|errno| match errno {
-        Errno::EWOULDBLOCK => BindError::InUse(endpoint.clone()),
-        other => io(other.into()),
+    let lock = lock(&folder, name).map_err(|error| match error {
+        NotLocked::Held(_) => BindError::InUse(endpoint.clone()),
+        NotLocked::Io(error) => io(error),
     })?;
     match what_is_there(&folder, name).map_err(|errno| io(errno.into()))? {
         There::Nothing | There::DeadSocket => {}
@@ -149,12 +149,12 @@ fn open_folder(endpoint: &Endpoint, path: &Path, access: &Access) -> Result<Owne
     Err(BindError::UnsafeFolder { path: path.to_owned(), why })
 }
 
-fn lock(folder: &OwnedFd, name: &OsStr) -> nix::Result<Flock<File>> {
+fn lock(folder: &OwnedFd, name: &OsStr) -> Result<LockFile, NotLocked> {
     let mut beside = name.to_owned();
     beside.push(".lock");
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let file = File::from(openat(folder, &*beside, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)
+    let file = openat(folder, &*beside, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
+    LockFile::lock(file.into())
 }
 
 /// What is where a socket is to be.

@@ -19,8 +19,8 @@ use std::{
     },
 };
 
+use footbridge_audit::lock_file::LockFile;
 use footbridge_core::random::random_text;
-use nix::fcntl::{Flock, FlockArg};
 
 /// Makes a folder for each program that starts. Clones share one place.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ struct Place {
 #[derive(Debug)]
 struct OurFolder {
     path: PathBuf,
-    _lock: Flock<File>,
+    _lock: LockFile,
 }
 
 /// The folder of one program. Dropping it removes it.
@@ -131,8 +131,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-fn lock(folder: &Path) -> io::Result<Flock<File>> {
-    Flock::lock(File::open(folder)?, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
+fn lock(folder: &Path) -> io::Result<LockFile> {
+    Ok(LockFile::lock(File::open(folder)?)?)
 }
 
 /// Removes what processes left that ended without doing so.

@@ -88,7 +88,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         return Err(NeedsContainer.into());
     }
     let given = !args.write.is_empty() || !args.show.is_empty() || args.allow_user_namespaces;
-    if given && !matches!(args.sandbox, Sandbox::Net | Sandbox::Bwrap) {
+    if given && !args.sandbox.shows_host_files() {
         return Err(NeedsHostFiles.into());
     }
     // Before any secret is read.

@@ -80,6 +80,15 @@ impl Sandbox {
         }
     }
 
+    /// Whether its command finds files of the host, as far as they are not hidden from it.
+    #[must_use]
+    pub fn shows_host_files(self) -> bool {
+        match self {
+            Self::Net | Self::Bwrap => true,
+            Self::None | Self::Podman | Self::Docker => false,
+        }
+    }
+
     /// What its command can write of the host's files for good. Without a sandbox that is no question.
     #[must_use]
     pub fn writable(self, engine_args: &[OsString], named: &[PathBuf]) -> Writable {
@@ -140,7 +149,10 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
     let mut files = GuestFiles::of(&run, folders)?;
-    let tools = if matches!(choice, Choice::None) { Tools::Link(&guest.tool_cli) } else { Tools::Mounts };
+    let tools = match choice {
+        Choice::None => Tools::Link(&guest.tool_cli),
+        Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
+    };
     let folder = RunFolder::create(&folders.runtime, tools)?;
     tell_agent(&mut run, &choice, &folder)?;
     let shown = match choice {
@@ -195,9 +207,13 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
 fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Result<()> {
     let Some(agent) = run.agent else { return Ok(()) };
     let own = folder.shown();
-    let inside = if matches!(choice, Choice::Container { .. }) { Path::new(container::INSIDE) } else { &own };
-    // Without a sandbox the port is known once it is bound.
-    let services = if matches!(choice, Choice::None) { Vec::new() } else { of_names(&run.config, &run.services)? };
+    let services = || of_names(&run.config, &run.services);
+    let (inside, services) = match choice {
+        // The port is known once it is bound.
+        Choice::None => (own.as_path(), Vec::new()),
+        Choice::Net | Choice::Bwrap { .. } => (own.as_path(), services()?),
+        Choice::Container { .. } => (Path::new(container::INSIDE), services()?),
+    };
     let speaking = |variable: &str| {
         let service = services.iter().find(|spec: &&ServiceSpec| spec.environment.contains_key(variable));
         service.map(|spec| agent::by_default(spec.name.as_str()))
@@ -210,7 +226,7 @@ fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Res
 fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<Listener> {
     let endpoint = match choice {
         Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
-        _ => Endpoint::Unix(folder.socket()?),
+        Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Endpoint::Unix(folder.socket()?),
     };
     let access = Access { mode: choice.socket_mode(), ..Access::default() };
     Ok(Listeners::default().bind(&Listen { access, ..Listen::at(endpoint) })?)

@@ -157,9 +157,15 @@ impl Plan<'_> {
                 delivery = Some(SignalDelivery::to(engine.clone(), folder.unique(), client.clone()));
                 self.container(engine, image, client, (folder, guest))?
             }
-            _ => anyhow::bail!("a sandbox without a network needs a Unix socket"),
+            (Choice::None | Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. }, _) => {
+                anyhow::bail!("a sandbox without a network needs a Unix socket")
+            }
         };
-        let is_closed = matches!(self.choice, Choice::Net | Choice::Bwrap { .. });
+        // An engine's client has the command's streams, and hands on what it reads from them.
+        let is_closed = match self.choice {
+            Choice::Net | Choice::Bwrap { .. } => true,
+            Choice::None | Choice::Container { .. } => false,
+        };
         Ok(Prepared { command, ready, delivery, is_closed })
     }
 

@@ -2,7 +2,7 @@
 //! two languages, and two agents that carry out a task with their shell, `tool-cli` and the bridge as an MCP server.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, thread, time::Duration};
 
 use footbridge_tests::{Host, Ran, Real, Running, ScriptedModel, Servers, Step};
 use serde_json::{Value, json};
@@ -107,6 +107,34 @@ fn python_sdks_reach_their_models() {
     let python = server.with_file_name("python");
     let ran = host.runs(&[python.to_str().unwrap(), "-c", PYTHON]);
     said(&ran);
+    is_recorded(&host, &model, &ran);
+    host.leaves_nothing_behind();
+}
+
+/// A client that waits no longer than this for the next byte, and asks once.
+const PATIENT: &str = r#"
+import anthropic
+a = anthropic.Anthropic(timeout=2, max_retries=0)
+with a.messages.stream(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}]) as stream:
+    print("".join(stream.text_stream))
+"#;
+
+#[test]
+fn a_client_of_anthropic_waits_for_a_person_beyond_its_time() {
+    let test = "a_client_of_anthropic_waits_for_a_person_beyond_its_time";
+    let Some(git) = Real::server(test, "mcp-server-git") else { return };
+    let model = ScriptedModel::start(vec![Step::Say("hello from the model".to_owned())]);
+    let asks = "[approval]\nwatch = true\n[limits.edge]\nheartbeat_time = \"200ms\"\n\
+                [policies.asks]\n[[policies.asks.rules]]\ndecision = \"ask\"\nkind = \"http\"\n";
+    let (host, server) = showing(with_settings(&model, asks).policy("asks"), &git, 2);
+    let running = host.starts(&[server.with_file_name("python").to_str().unwrap(), "-c", PATIENT]);
+    let pending = host.pending(1);
+    // Held back for longer than the client waits in silence.
+    thread::sleep(Duration::from_secs(4));
+    assert!(model.heard().is_empty());
+    host.answers(&["allow", pending[0]["id"].as_str().unwrap()]);
+    let ran = running.ends();
+    assert_eq!((ran.status, &*ran.stdout), (0, "hello from the model\n"), "{ran:?}");
     is_recorded(&host, &model, &ran);
     host.leaves_nothing_behind();
 }

@@ -1,10 +1,10 @@
 //! What `footbridge run` hands an agent: a `tool-cli` that costs it little, and the bridge as an MCP server of its own.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt};
 
 use footbridge_tests::{
-    Host, Servers, programs,
+    Host, Running, Servers, programs,
     tasks::{TASKS, TaskFolder},
 };
 use serde_json::{Value, json};
@@ -101,12 +101,38 @@ fn each_agent_is_told_of_the_bridge_and_no_file_of_the_user_is_touched() {
 #[test]
 fn what_an_agent_is_told_is_printed_with_its_place() {
     let host = Host::with(&Servers::demo());
-    let codex =
-        footbridge_tests::Running::start(&mut host.footbridge(&["agent-config".as_ref(), "codex".as_ref()])).ends();
+    let codex = Running::start(&mut host.footbridge(&["agent-config".as_ref(), "codex".as_ref()])).ends();
     let provider = "model_provider = \"footbridge\"\nmodel_providers.footbridge = {";
     let server = "\n\n[mcp_servers.footbridge]\ncommand = \"tool-cli\"\nargs = [\"mcp\"]\nenv_vars = [\"TOOL_CLI_PORT\",\"TOOL_CLI_TOKEN\",\"TOOL_CLI_HOST\",\
                   \"TOOL_CLI_SOCKET\",\"TOOL_CLI_TOKEN_FILE\"]\n";
     assert!(codex.status == 0 && codex.stdout.starts_with(provider) && codex.stdout.ends_with(server), "{codex:?}");
     assert!(!codex.stdout.contains("fbt_"), "the token's variable, not the token: {codex:?}");
     assert!(codex.stderr.contains(".codex/config.toml"), "{codex:?}");
+}
+
+#[test]
+fn services_of_other_names_are_printed_where_they_are_named() {
+    let service =
+        |name: &str, preset: &str| format!("[services.{name}]\npreset = \"{preset}\"\ncredential = \"${{UNSET}}\"\n");
+    let settings = service("work", "openai") + &service("deep", "anthropic") + &service("forge", "github");
+    let host = Host::with(&Servers::demo()).settings(&settings);
+    let config = host.path().join("footbridge.toml");
+    let prints = |agent: &str, services: &[&str]| {
+        let mut words: Vec<&OsStr> = ["agent-config", agent, "--config"].map(OsStr::new).to_vec();
+        words.push(config.as_os_str());
+        words.extend(services.iter().flat_map(|name| ["--service", name]).map(OsStr::new));
+        Running::start(&mut host.footbridge(&words)).ends()
+    };
+    let one = prints("opencode", &["work"]);
+    let told: Value = serde_json::from_str(&one.stdout).unwrap();
+    let address = json!({"openai": {"options": {"baseURL": "http://127.0.0.1:7179/s/work/v1", "apiKey": "{env:OPENAI_API_KEY}"}}});
+    assert_eq!((one.status, &told["provider"]), (0, &address), "{one:?}");
+    let aider = prints("aider", &["work", "deep"]).stdout;
+    let expected = "openai-api-base: http://127.0.0.1:7179/s/work/v1\nset-env:\n  - ANTHROPIC_API_BASE=http://127.0.0.1:7179/s/deep\n";
+    assert_eq!(aider, expected);
+    let codex = prints("codex", &["work"]).stdout;
+    assert!(codex.contains("http://127.0.0.1:7179/s/work/v1") && !codex.contains("s/openai"), "{codex}");
+    assert!(!prints("continue", &["deep"]).stdout.contains("OpenAI"));
+    prints("codex", &["none"]).fails(2, &["there is no service \"none\"", "deep"]);
+    prints("codex", &["forge"]).fails(2, &["no service of forge is a model"]);
 }

@@ -9,6 +9,7 @@ mod limits;
 mod mistakes;
 mod restarts;
 mod secrets;
+mod services;
 mod signals;
 mod store;
 mod tokens;

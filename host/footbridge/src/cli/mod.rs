@@ -26,19 +26,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
     config::{
         Commands, Config, ConfigError, NoService, Variables, WantedServices, Writable,
         folders::{Folders, FoldersError, LinkInReach},
-        is_passed, load,
+        is_passed, known, load, of_names,
     },
     report,
-    run::Agent,
+    run::{Agent, Models},
 };
 use footbridge_core::gate::UnknownPolicy;
-use footbridge_processes::{sandbox::EnvironmentError, sys::keep_little_free_memory};
+use footbridge_processes::{
+    sandbox::EnvironmentError,
+    sys::{self, keep_little_free_memory},
+};
 
 /// Status when the command line or the configuration is wrong.
 const USAGE: i32 = 2;
@@ -109,10 +113,19 @@ enum Command {
     /// Look at every hop to the tools, say what is wrong and what mends it
     Doctor(doctor::DoctorArgs),
     /// Print what to set so that an agent in a sandbox uses the bridge as an MCP server
+    #[command(after_help = "Examples:
+  footbridge agent-config codex
+  footbridge agent-config opencode --service my-model --config footbridge.toml")]
     AgentConfig {
         /// The agent
         #[arg(value_enum)]
         agent: Agent,
+        /// A service of the configuration that it uses as its model, or npm as its registry; may be given several times.
+        /// Default: those that are called as the presets openai, anthropic and npm
+        #[arg(long = "service", value_name = "NAME")]
+        services: Vec<String>,
+        #[command(flatten)]
+        files: Files,
     },
     /// Print what a shell is to read so that it completes commands and options
     Completions {
@@ -183,7 +196,7 @@ pub fn main() -> i32 {
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
         Command::Doctor(args) => doctor::main(&args),
-        Command::AgentConfig { agent } => agent_config(agent),
+        Command::AgentConfig { agent, services, files } => agent_config(agent, &services, &files),
         Command::Completions { shell } => about::completions(shell),
         Command::Man => about::man(),
         Command::DemoServer => demo_server(),
@@ -198,6 +211,7 @@ pub fn main() -> i32 {
                 || error.is::<FoldersError>()
                 || error.is::<EnvironmentError>()
                 || error.is::<NoConfiguration>()
+                || error.is::<NoModel>()
                 || error.is::<UnknownPolicy>()
                 || error.is::<NoService>()
                 || error.is::<policy::NoSuchCall>()
@@ -310,10 +324,32 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(processors.clamp(2, 16)).enable_all().build()
 }
 
-fn agent_config(agent: Agent) -> anyhow::Result<i32> {
+/// None of the services is of use to an agent.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no service of {0} is a model or a registry of npm: one is known by the variables that its preset sets, such as \
+     OPENAI_BASE_URL; \"footbridge services list\" shows them"
+)]
+struct NoModel(String);
+
+fn agent_config(agent: Agent, services: &[String], files: &Files) -> anyhow::Result<i32> {
+    let models = if services.is_empty() { Models::of_presets() } else { models_of(services, files)? };
     report::note(&format!("for {}:", agent.place()));
-    report::out(&agent.configuration())?;
+    report::out(&agent.configuration(&models))?;
     Ok(0)
+}
+
+/// Where the services of these names are, which need no credential for that.
+fn models_of(services: &[String], files: &Files) -> anyhow::Result<Models> {
+    // Before any secret is read.
+    sys::harden().context("cannot protect this process from others of the same user")?;
+    let wanted = WantedParts { services: WantedServices::Named(Vec::new()), ..WantedParts::none() };
+    let (config, _) = load_config_of(files, Writable::here(), wanted)?;
+    let models = Models::of(&of_names(&config, &known(&config, services)?)?);
+    if models.is_empty() {
+        return Err(NoModel(services.join(", ")).into());
+    }
+    Ok(models)
 }
 
 fn demo_server() -> anyhow::Result<i32> {

@@ -53,6 +53,7 @@ impl Handler for Fake {
                 endpoints: vec!["unix:/x".into()],
                 expires: None,
                 environment: BTreeMap::new(),
+                notes: Vec::new(),
             }),
             ControlRequest::ShowSession(ShowSession { name }) => {
                 Err(Refusal::new(super::wire::RefusalKind::NotFound, format!("there is no session {name}")))

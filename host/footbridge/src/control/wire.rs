@@ -261,6 +261,9 @@ pub struct Created {
     /// What its guest sets for its services; some of it holds the token.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
+    /// What whoever asked for it should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl fmt::Debug for Created {

@@ -14,6 +14,7 @@ use std::{
 
 use footbridge_processes::sandbox::Asked;
 use footbridge_proto::vars;
+use footbridge_services::ServiceSpec;
 use serde_json::{Map, Value, json};
 
 /// The server's name for the agent.
@@ -50,11 +51,44 @@ pub enum Agent {
     Npm,
 }
 
-/// Addresses of services that are models, by whose API they speak.
+/// Addresses of services that agents are told of: models, by whose API they speak, and a registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Models {
-    pub(super) openai: Option<String>,
-    pub(super) anthropic: Option<String>,
+pub struct Models {
+    /// Of OpenAI's API.
+    openai: Option<String>,
+    /// Of Anthropic's.
+    anthropic: Option<String>,
+    /// A registry of npm.
+    npm: Option<String>,
+}
+
+impl Models {
+    /// The services that are called as their presets.
+    #[must_use]
+    pub fn of_presets() -> Self {
+        let address = |name: &str| Some(by_default(name));
+        Self { openai: address("openai"), anthropic: address("anthropic"), npm: address("npm") }
+    }
+
+    /// The first of these services for each, by the variables that guests get of it.
+    #[must_use]
+    pub fn of(services: &[ServiceSpec]) -> Self {
+        let setting = |variable: &str| {
+            let service = services.iter().find(|spec| spec.environment.contains_key(variable));
+            service.map(|spec| by_default(spec.name.as_str()))
+        };
+        Self {
+            openai: setting("OPENAI_BASE_URL"),
+            anthropic: setting("ANTHROPIC_BASE_URL"),
+            npm: setting("npm_config_registry"),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The agent cannot be told.
@@ -97,26 +131,24 @@ impl Agent {
         }
     }
 
-    /// Its configuration, as a file of its own would have it.
+    /// Its configuration for these services, as a file of its own would have it.
     #[must_use]
-    pub fn configuration(self) -> String {
+    pub fn configuration(self, models: &Models) -> String {
         match self {
             Self::Codex => {
                 let entries: String = codex_entries(&OF_ANY).map(|(key, value)| format!("{key} = {value}\n")).collect();
-                let model: String =
-                    codex_model(&by_default("openai")).map(|(key, value)| format!("{key} = {value}\n")).collect();
+                let model = models.openai.as_deref().into_iter().flat_map(codex_model);
+                let model: String = model.map(|(key, value)| format!("{key} = {value}\n")).collect();
                 format!("{model}{LOGIN_SHELL} = false\n\n[mcp_servers.{NAME}]\n{entries}")
             }
             Self::Aider => {
-                let (openai, anthropic) = (by_default("openai"), by_default("anthropic"));
-                format!("openai-api-base: {openai}/v1\nset-env:\n  - ANTHROPIC_API_BASE={anthropic}\n")
+                let openai = models.openai.iter().map(|address| format!("openai-api-base: {address}/v1\n"));
+                let set = |address: &String| format!("set-env:\n  - ANTHROPIC_API_BASE={address}\n");
+                openai.chain(models.anthropic.iter().map(set)).collect()
             }
-            Self::Continue => continue_yaml(),
-            Self::Npm => npmrc(),
-            _ => {
-                let models = Models { openai: Some(by_default("openai")), anthropic: Some(by_default("anthropic")) };
-                format!("{:#}\n", self.json(&models, &OF_ANY))
-            }
+            Self::Continue => continue_yaml(models),
+            Self::Npm => models.npm.as_deref().map(npmrc).unwrap_or_default(),
+            _ => format!("{:#}\n", self.json(models, &OF_ANY)),
         }
     }
 
@@ -244,7 +276,7 @@ const LOGIN_SHELL: &str = "allow_login_shell";
 
 /// The address of a service of this name in a sandbox.
 #[must_use]
-pub(super) fn by_default(service: &str) -> String {
+fn by_default(service: &str) -> String {
     format!("http://127.0.0.1:{}/s/{service}", vars::DEFAULT_PORT)
 }
 
@@ -265,21 +297,27 @@ fn opencode_providers(models: &Models) -> Map<String, Value> {
     all.into_iter().filter_map(one).collect()
 }
 
-/// The service `npm` as the registry. Packages are asked of it wherever their metadata say that they are.
-fn npmrc() -> String {
-    let address = by_default("npm");
-    let bare = address.strip_prefix("http:").unwrap_or(&address);
+/// A service as the registry. Packages are asked of it wherever their metadata say that they are.
+fn npmrc(address: &str) -> String {
+    let bare = address.strip_prefix("http:").unwrap_or(address);
     format!("registry={address}/\nreplace-registry-host=always\n{bare}/:_authToken=${{{}}}\n", vars::TOKEN)
 }
 
 /// Models and the bridge for Continue, which reads secrets from its variables, and hands these on to servers.
-fn continue_yaml() -> String {
-    let (openai, anthropic) = (by_default("openai"), by_default("anthropic"));
+fn continue_yaml(models: &Models) -> String {
+    let model = |name: &str, provider: &str, address: &str, key: &str| {
+        format!(
+            "  - name: {name}\n    provider: {provider}\n    model: MODEL\n    apiBase: {address}/v1\n    \
+             apiKey: ${{{{ secrets.{key} }}}}\n"
+        )
+    };
+    let anthropic = models.anthropic.iter().map(|at| model("Anthropic", "anthropic", at, "ANTHROPIC_AUTH_TOKEN"));
+    let openai = models.openai.iter().map(|at| model("OpenAI", "openai", at, "OPENAI_API_KEY"));
+    let all: String = anthropic.chain(openai).collect();
+    let all = if all.is_empty() { all } else { format!("models:\n{all}") };
     format!(
-        "name: {NAME}\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: Anthropic\n    provider: anthropic\n    model: MODEL\n    \
-         apiBase: {anthropic}/v1\n    apiKey: ${{{{ secrets.ANTHROPIC_AUTH_TOKEN }}}}\n  - name: OpenAI\n    provider: openai\n    \
-         model: MODEL\n    apiBase: {openai}/v1\n    apiKey: ${{{{ secrets.OPENAI_API_KEY }}}}\nmcpServers:\n  - name: {NAME}\n    \
-         command: {PROGRAM}\n    args: [mcp]\n",
+        "name: {NAME}\nversion: 0.0.1\nschema: v1\n{all}mcpServers:\n  - name: {NAME}\n    command: {PROGRAM}\n    \
+         args: [mcp]\n"
     )
 }
 
@@ -291,7 +329,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut command, mut env) = (command.iter().map(OsString::from).collect(), Vec::new());
         let places = (folder.path(), Path::new("/inside"));
-        let models = Models { openai: Some("http://127.0.0.1:7179/s/mine".to_owned()), anthropic: None };
+        let models = Models { openai: Some("http://127.0.0.1:7179/s/mine".to_owned()), ..Models::default() };
         let told = agent.tell(&mut command, &mut env, places, &models);
         told.map_err(|error| error.to_string())?;
         let file = fs::read_to_string(folder.path().join("gemini.json")).unwrap_or_default();
@@ -352,7 +390,7 @@ mod tests {
         }
         for agent in [Agent::Aider, Agent::Continue] {
             assert!(told(agent, &["aider"]).unwrap_err().contains("its own file alone"));
-            assert!(agent.configuration().contains("/s/anthropic"));
+            assert!(agent.configuration(&Models::of_presets()).contains("/s/anthropic"));
         }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
         let place = Path::new("/");
@@ -364,19 +402,19 @@ mod tests {
 
     #[test]
     fn what_is_printed_has_the_services_of_the_presets_names() {
-        let opencode: Value = serde_json::from_str(&Agent::Opencode.configuration()).unwrap();
+        let opencode: Value = serde_json::from_str(&Agent::Opencode.configuration(&Models::of_presets())).unwrap();
         let address = |provider: &str| opencode["provider"][provider]["options"]["baseURL"].clone();
         assert_eq!(address("anthropic"), "http://127.0.0.1:7179/s/anthropic/v1");
         assert_eq!(address("openai"), "http://127.0.0.1:7179/s/openai/v1");
         let npmrc = "registry=http://127.0.0.1:7179/s/npm/\nreplace-registry-host=always\n\
                      //127.0.0.1:7179/s/npm/:_authToken=${TOOL_CLI_TOKEN}\n";
-        assert_eq!(Agent::Npm.configuration(), npmrc);
+        assert_eq!(Agent::Npm.configuration(&Models::of_presets()), npmrc);
     }
 
     #[test]
     fn a_file_has_what_a_session_at_a_socket_needs_and_a_run_does_not() {
         let variables = |agent: Agent| -> Value {
-            let file: Value = serde_json::from_str(&agent.configuration()).unwrap();
+            let file: Value = serde_json::from_str(&agent.configuration(&Models::of_presets())).unwrap();
             file["mcpServers"]["footbridge"]["env"].clone()
         };
         let names = ["TOOL_CLI_PORT", "TOOL_CLI_TOKEN", "TOOL_CLI_HOST", "TOOL_CLI_SOCKET", "TOOL_CLI_TOKEN_FILE"];
@@ -391,7 +429,7 @@ mod tests {
 
     #[test]
     fn codex_gets_toml() {
-        let table: toml::Table = Agent::Codex.configuration().parse().unwrap();
+        let table: toml::Table = Agent::Codex.configuration(&Models::of_presets()).parse().unwrap();
         assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"].as_array().unwrap().len(), OF_ANY.len());
         assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"][1].as_str(), Some("TOOL_CLI_TOKEN"));
         let provider = &table["model_providers"]["footbridge"];

@@ -31,8 +31,8 @@ use crate::{
     config::{Config, Writable, folders::Folders, of_names},
     control,
 };
-pub use agent::Agent;
 pub(crate) use agent::NotTold;
+pub use agent::{Agent, Models};
 use ask::Person;
 use commands::RunHandler;
 use files::GuestFiles;
@@ -50,7 +50,6 @@ use footbridge_processes::{
     pty::Local,
     sandbox::{Asked, Nesting, container, engine, files::FilePlan},
 };
-use footbridge_services::ServiceSpec;
 pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
 
@@ -214,12 +213,7 @@ fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Res
         Choice::Net | Choice::Bwrap { .. } => (own.as_path(), services()?),
         Choice::Container { .. } => (Path::new(container::INSIDE), services()?),
     };
-    let speaking = |variable: &str| {
-        let service = services.iter().find(|spec: &&ServiceSpec| spec.environment.contains_key(variable));
-        service.map(|spec| agent::by_default(spec.name.as_str()))
-    };
-    let models = agent::Models { openai: speaking("OPENAI_BASE_URL"), anthropic: speaking("ANTHROPIC_BASE_URL") };
-    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), &models)?)
+    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), &Models::of(&services))?)
 }
 
 /// Listens where the command, or its relay, connects to.

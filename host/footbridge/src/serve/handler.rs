@@ -90,6 +90,7 @@ fn created(sessions: &Sessions, given: GivenSession) -> Created {
         folder: sessions.own_folder(&stored).map(|folder| folder.display().to_string()),
         endpoints: stored.listens.iter().map(|listen| to_connect(listen).to_string()).collect(),
         expires: stored.expires.map(timestamp),
+        notes: sessions.notes(&stored),
     }
 }
 

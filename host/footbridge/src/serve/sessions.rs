@@ -263,13 +263,19 @@ impl Sessions {
         }
     }
 
+    fn services(&self, stored: &StoredSession) -> Vec<ServiceSpec> {
+        let services = self.0.harness.services();
+        stored.services.iter().filter_map(|name| services.spec(name.as_str())).collect()
+    }
+
+    /// What whoever made a session should know of it: which variables two of its services set.
+    pub(super) fn notes(&self, stored: &StoredSession) -> Vec<String> {
+        set_twice(&self.services(stored)).iter().map(ToString::to_string).collect()
+    }
+
     /// What the guest of a session sets for its services, with this token.
     pub(super) fn environment(&self, stored: &StoredSession, token: &Token) -> BTreeMap<String, String> {
-        let services = self.0.harness.services();
-        let specs: Vec<ServiceSpec> = stored.services.iter().filter_map(|name| services.spec(name.as_str())).collect();
-        for twice in set_twice(&specs) {
-            tracing::warn!(session = %stored.name, %twice, "two services of a session set one variable");
-        }
+        let specs = self.services(stored);
         // A relay listens where it always does; what listens on TCP is reached without one.
         let port = stored.listens.iter().find_map(|listen| match &listen.endpoint {
             Endpoint::Tcp(tcp) => Some(tcp.port),

@@ -119,6 +119,9 @@ pub(super) fn tell(output: &TokenOutput, file: Option<TokenFile>, created: &Crea
         (None, _) => return Err(NotKept(created.name.clone()).into()),
     };
     report::out(&text).with_context(lost)?;
+    if !output.json {
+        created.notes.iter().for_each(|note| report::note(note));
+    }
     Ok(())
 }
 
@@ -223,6 +226,7 @@ mod tests {
             endpoints: vec![endpoint.into()],
             expires: None,
             environment: [("KEY".to_owned(), "fbt_x".to_owned())].into(),
+            notes: Vec::new(),
         }
     }
 

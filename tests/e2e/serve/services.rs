@@ -1,0 +1,28 @@
+//! Sessions of a daemon that have services: what their guests get, and what whoever makes them is told.
+
+use std::fs;
+
+use footbridge_tests::{Host, Servers};
+use serde_json::Value;
+
+const SETTINGS: &str = "[services.work]\npreset = \"openai\"\nurl = \"http://127.0.0.1:1\"\n\
+                        [services.play]\npreset = \"openai\"\nurl = \"http://127.0.0.1:2\"\n\
+                        [services.deep]\npreset = \"anthropic\"\nurl = \"http://127.0.0.1:3\"\n";
+
+#[test]
+fn a_variable_that_two_services_set_is_named_to_who_makes_the_session() {
+    let daemon = Host::with(&Servers::none()).settings(SETTINGS).serves();
+    let file = daemon.host.path().join("one.env");
+    let create = ["create", "one", "--service", "work", "--service", "play", "--service", "deep", "--env-file"];
+    let ran = daemon.host.session(&[&create[..], &[file.to_str().unwrap()]].concat());
+    assert_eq!(ran.status, 0, "{ran:?}");
+    // What both set to the same value, the token, is worth no word.
+    let note = "the services \"play\" and \"work\" both set OPENAI_BASE_URL: it leads to the second\n";
+    assert_eq!(ran.stderr, note);
+    let variables = fs::read_to_string(&file).unwrap();
+    assert!(variables.contains("OPENAI_BASE_URL=http://127.0.0.1:7179/s/work/v1\n"), "{variables}");
+    let quiet = daemon.host.session(&["create", "two", "--service", "work", "--service", "deep"]);
+    assert!(!quiet.stderr.contains("both set"), "{quiet:?}");
+    let told: Value = daemon.creates("three", &["--service", "work", "--service", "play"]);
+    assert_eq!(told["notes"].as_array().map(Vec::len), Some(1), "{told}");
+}

@@ -228,7 +228,9 @@ fn start_daemon(cable: &Cable, kernel: &Kernel) -> Running {
 /// Whether somebody listens on a Unix socket, without connecting to it: the daemon serves one connection.
 fn listens(path: &Path) -> bool {
     const LISTENS: &str = "00010000";
-    let table = fs::read_to_string("/proc/net/unix").unwrap();
+    // Names without a file may hold any bytes.
+    let table = fs::read("/proc/net/unix").unwrap();
+    let table = String::from_utf8_lossy(&table);
     table.lines().any(|line| {
         let mut words = line.split_whitespace().skip(3);
         words.next() == Some(LISTENS) && line.ends_with(path.to_str().unwrap())

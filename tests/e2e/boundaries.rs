@@ -2,7 +2,11 @@
 //! their digests in the record, events that pass one by one, and a tunnel.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use footbridge_tests::{
     Authority, Engine, Host, Running, Servers,
@@ -15,8 +19,11 @@ use serde_json::Value;
 const UP: u64 = 32 << 20;
 /// What it gets.
 const DOWN: u64 = 1 << 30;
-/// What an emulated machine gets, which takes longer over each byte.
-const DOWN_EMULATED: u64 = 64 << 20;
+/// What an emulated machine gets, which takes two minutes over as much as the others get.
+const DOWN_EMULATED: u64 = 256 << 20;
+
+/// One boundary at a time: each keeps all processors busy, and has to be done in time.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Gives so many bytes, says the digest of what it is sent, and tells each event once the one before has been heard. Once
 /// without TLS, once with, at an address that NO_PROXY does not name.
@@ -80,6 +87,7 @@ rm ca.pem
 /// An origin on this machine.
 struct Origin {
     _running: Running,
+    _turn: MutexGuard<'static, ()>,
     authority: Authority,
     ports: [u16; 2],
     down: u64,
@@ -94,6 +102,7 @@ impl Origin {
                 return None;
             }
         }
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let authority = Authority::of(&["127.0.0.2"]);
         let mut command = Command::new("python3");
         command.args(["-c", ORIGIN, &down.to_string()]).arg(authority.path());
@@ -101,7 +110,7 @@ impl Origin {
         let line = running.stdout.line();
         let (plain, tls) = line.split_once(' ').unwrap();
         let ports = [plain, tls].map(|port| port.parse().unwrap());
-        Some(Self { _running: running, authority, ports, down })
+        Some(Self { _running: running, _turn: turn, authority, ports, down })
     }
 
     /// A host whose services lead there.
@@ -139,6 +148,14 @@ impl Origin {
     }
 }
 
+/// What it printed; the time to be patient begins anew with each digest.
+fn ends(mut running: Running) -> String {
+    for _ in 0..3 {
+        let _digest = running.stdout.line();
+    }
+    running.ends().well()
+}
+
 /// The words that give a run both.
 fn with_services(host: Host) -> Host {
     ["--service", "big", "--service", "tunnels"].iter().fold(host, Host::option)
@@ -147,7 +164,7 @@ fn with_services(host: Host) -> Host {
 fn passes(test: &str, sandbox: &'static str) {
     let Some(origin) = Origin::start(test, DOWN) else { return };
     let host = origin.behind(with_services(Host::with(&Servers::none()).sandbox(sandbox).policy("open")));
-    let said = host.runs_script(&origin.script()).well();
+    let said = ends(host.starts_script(&origin.script()));
     origin.is_whole(&said, &host);
     host.leaves_nothing_behind();
 }
@@ -173,7 +190,7 @@ fn services_pass_into_a_container() {
     let Some(origin) = Origin::start(test, DOWN) else { return };
     let Some(engine) = Engine::podman(test) else { return };
     let host = origin.behind(with_services(engine.host(engine.with_program("curl"))));
-    let said = host.runs(&["sh", "-c", &origin.script()]).well();
+    let said = ends(host.starts(&["sh", "-c", &origin.script()]));
     origin.is_whole(&said, &host);
     engine.leaves_nothing_behind();
 }

@@ -312,17 +312,11 @@ impl Handle {
             // Its supervisor answers with a new state, whatever it decides.
             let _changed = tokio::time::timeout_at(deadline, published.changed()).await;
         }
-        loop {
-            let now = published.borrow_and_update().state.clone();
-            match now {
-                ServerState::Ready(catalogue) => return Ok(catalogue),
-                ServerState::Unavailable(why) => return Err(Unavailable::because(why)),
-                ServerState::Starting => {}
-            }
-            match tokio::time::timeout_at(deadline, published.changed()).await {
-                Ok(Ok(())) => {}
-                _ => return Err(self.still_starting()),
-            }
+        let settled = published.wait_for(|now| !matches!(now.state, ServerState::Starting));
+        match tokio::time::timeout_at(deadline, settled).await.map(|now| now.map(|now| now.state.clone())) {
+            Ok(Ok(ServerState::Ready(catalogue))) => Ok(catalogue),
+            Ok(Ok(ServerState::Unavailable(why))) => Err(Unavailable::because(why)),
+            _ => Err(self.still_starting()),
         }
     }
 

@@ -148,7 +148,7 @@ impl Approvals {
     }
 
     /// Looks now, after each change, and when what it waits for is due, until a look finds an end.
-    pub(super) async fn look_until<T>(&self, mut look: impl FnMut() -> ControlFlow<T, Option<Instant>>) -> T {
+    pub async fn look_until<T>(&self, mut look: impl FnMut() -> ControlFlow<T, Option<Instant>>) -> T {
         let mut changed = self.watch();
         loop {
             changed.borrow_and_update();

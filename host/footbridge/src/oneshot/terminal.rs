@@ -8,6 +8,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
+    ops::ControlFlow::{Break, Continue},
     os::unix::fs::OpenOptionsExt as _,
     time::{Duration, Instant},
 };
@@ -61,13 +62,9 @@ pub(crate) async fn ask(person: Option<&Person>, approvals: &Approvals) -> OneSh
 
 /// Until the person leaves.
 async fn asks(terminal: &File, approvals: &Approvals) -> io::Result<()> {
-    let mut changed = approvals.watch();
+    let look = || if approvals.pending().is_empty() { Continue(None) } else { Break(()) };
     loop {
-        while approvals.pending().is_empty() {
-            if changed.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
+        approvals.look_until(look).await;
         if asks_what_waits(terminal, approvals).await? == After::Leave {
             return Ok(());
         }

@@ -6,13 +6,11 @@ mod pace;
 use std::{
     collections::BTreeSet,
     io,
+    ops::ControlFlow::{Break, Continue},
     time::{Duration, Instant},
 };
 
-use tokio::{
-    sync::watch,
-    time::{sleep, sleep_until},
-};
+use tokio::{sync::watch, time::sleep};
 
 use crate::{
     approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step},
@@ -115,18 +113,14 @@ enum AfterKey {
 
 impl pty::Borrower for Person {
     async fn wants(&mut self) {
-        loop {
-            self.changed.borrow_and_update();
+        let look = || {
             let (waiting, now) = (self.approvals.pending(), Instant::now());
             match self.pace.opens_at(waiting.iter().map(|one| one.id.as_str()), now) {
-                Some(at) if at <= now => return,
-                Some(at) => tokio::select! {
-                    () = sleep_until(at.into()) => {}
-                    () = self.change() => {}
-                },
-                None => self.change().await,
+                Some(at) if at <= now => Break(()),
+                due => Continue(due.map(Into::into)),
             }
-        }
+        };
+        self.approvals.look_until(look).await;
     }
 
     async fn uses(&mut self, terminal: &BorrowedTerminal<'_>) -> io::Result<()> {

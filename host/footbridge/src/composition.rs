@@ -54,7 +54,7 @@ pub(crate) struct Rest {
 /// When a step fails.
 pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let Wanted { config, state, front, socket } = wanted;
-    let store = open_store(state).await?;
+    let store = open_store(config.store, state).await?;
     let control = Control::bind(socket)?;
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
@@ -70,10 +70,9 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
 }
 
 /// Opens the store of a state folder, and says it where one is gone that was there.
-pub(crate) async fn open_store(state: &Path) -> Result<Arc<dyn StateStore>, StoreError> {
-    let kind = StoreKind::of(state);
-    let is_lost = kind.is_empty() && has_a_record(&state.join("audit"));
-    let store = kind.open().await?;
+pub(crate) async fn open_store(kind: StoreKind, state: &Path) -> Result<Arc<dyn StateStore>, StoreError> {
+    let is_lost = kind.is_empty(state) && has_a_record(&state.join("audit"));
+    let store = kind.open(state).await?;
     if is_lost {
         tracing::warn!(
             state = %state.display(),

@@ -62,7 +62,7 @@ pub use withheld::Withheld;
 pub use writable::Writable;
 pub use written::WrittenServer;
 
-use crate::approvers::ApprovalSettings as Asking;
+use crate::{approvers::ApprovalSettings as Asking, store::StoreKind};
 use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
@@ -99,6 +99,8 @@ pub struct Config {
     pub limits: Limits,
     /// The limits that the files name.
     pub named_limits: BTreeSet<&'static str>,
+    /// Which store keeps sessions, pins and heads.
+    pub store: StoreKind,
     /// Of the record.
     pub audit: AuditSettings,
     /// Names that a `Host` header may give besides loopback.
@@ -406,6 +408,7 @@ fn take_settings(
     config.limits = settings.limits;
     config.named_limits = settings.named_limits;
     config.allow_hosts = settings.edge.allow_hosts;
+    config.store = settings.store;
     config.audit = settings.audit;
     if let Some(program) = config.audit.head_command.first_mut() {
         *program = programs::in_full(file.path().parent().unwrap_or(Path::new("/")), program);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::approval::Approval;
+use crate::store::StoreKind;
 use footbridge_audit::AuditSettings;
 use footbridge_core::limits::{
     Limits,
@@ -25,6 +26,7 @@ pub(super) struct Settings {
     #[serde(skip)]
     pub(super) named_limits: BTreeSet<&'static str>,
     pub(super) edge: Edge,
+    pub(super) store: StoreKind,
     pub(super) audit: AuditSettings,
     pub(super) approval: Approval,
     /// Read by itself: see [`crate::config`]. Here it is only known that it may be there.
@@ -85,6 +87,14 @@ mod tests {
         assert_eq!(settings.limits.calls.result_bytes, 1 << 20);
         assert_eq!(settings.limits.calls.burst, 100);
         assert_eq!(settings.edge.allow_hosts, ["bridge.test"]);
+    }
+
+    #[test]
+    fn a_store_that_there_is_none_of_is_refused_with_those_that_there_are() {
+        assert_eq!(read(Path::new("f"), "store = \"sqlite\"\n").unwrap().store, StoreKind::Sqlite);
+        let found = read(Path::new("f.toml"), "store = \"postgres\"\n").unwrap_err();
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["f.toml:1: store: \"postgres\" is none of the words for this: \"sqlite\" is"]);
     }
 
     #[test]

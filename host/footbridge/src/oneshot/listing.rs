@@ -33,7 +33,7 @@ impl fmt::Display for Unlisted {
 /// # Errors
 /// When the pins cannot be looked at.
 pub(crate) async fn list(config: Config, state: &Path) -> anyhow::Result<Vec<Listed>> {
-    let store = open_store(state).await?;
+    let store = open_store(config.store, state).await?;
     let pins = Pins::in_store(Arc::clone(&store) as _);
     let mut all = Vec::new();
     let (offered, reports) = with_reports(config).await;

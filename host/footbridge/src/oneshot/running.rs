@@ -62,7 +62,7 @@ impl OneServer {
         let limits = &mut config.limits.servers;
         limits.leave_time = limits.leave_time.min(LEAVE_TIME);
         let patience = limits.start_time + limits.list_time + GRACE;
-        let store = open_store(state).await.context("cannot open the store")?;
+        let store = open_store(config.store, state).await.context("cannot open the store")?;
         let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).context("cannot write the record")?;
         let pins = Pins::in_store(Arc::clone(&store) as _);
         let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };

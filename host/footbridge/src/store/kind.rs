@@ -1,36 +1,30 @@
-//! Which store a state folder has: the one place that looks at that. There is one kind; another is another variant, and
-//! [`StoreKind::of`] is where a setting would choose it.
+//! Which store keeps the state: a choice of the configuration, and the one place that looks at it. Another one is a
+//! module beside `sqlite`, a variant, and the arms here that the compiler then asks for.
 
-use std::{
-    ops::Not as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{ops::Not as _, path::Path, sync::Arc};
+
+use serde::Deserialize;
 
 use super::{StateStore, StoreError, sqlite};
 use footbridge_audit::SignedHead;
 
 /// Where state is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StoreKind {
-    /// In a file of this folder.
-    Sqlite(PathBuf),
+    /// In a file of the state folder.
+    #[default]
+    Sqlite,
 }
 
 impl StoreKind {
-    /// That of a state folder.
-    #[must_use]
-    pub fn of(state: &Path) -> Self {
-        Self::Sqlite(state.to_owned())
-    }
-
-    /// Opens it, and makes it where it is missing.
+    /// Opens that of a state folder, and makes it where it is missing.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn open(&self) -> Result<Arc<dyn StateStore>, StoreError> {
+    pub async fn open(self, state: &Path) -> Result<Arc<dyn StateStore>, StoreError> {
         match self {
-            Self::Sqlite(folder) => Ok(Arc::new(sqlite::Store::open(folder).await?)),
+            Self::Sqlite => Ok(Arc::new(sqlite::Store::open(state).await?)),
         }
     }
 
@@ -38,18 +32,18 @@ impl StoreKind {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn open_if_there(&self) -> Result<Option<Arc<dyn StateStore>>, StoreError> {
+    pub async fn open_if_there(self, state: &Path) -> Result<Option<Arc<dyn StateStore>>, StoreError> {
         let is_there = match self {
-            Self::Sqlite(folder) => folder.join(sqlite::FILE).symlink_metadata().is_ok(),
+            Self::Sqlite => state.join(sqlite::FILE).symlink_metadata().is_ok(),
         };
-        if is_there { self.open().await.map(Some) } else { Ok(None) }
+        if is_there { self.open(state).await.map(Some) } else { Ok(None) }
     }
 
     /// Whether nothing is kept: there is no store, or an empty one, as a lost file leaves it.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub fn is_empty(self, state: &Path) -> bool {
         match self {
-            Self::Sqlite(folder) => folder.join(sqlite::FILE).symlink_metadata().is_ok_and(|meta| meta.len() > 0).not(),
+            Self::Sqlite => state.join(sqlite::FILE).symlink_metadata().is_ok_and(|meta| meta.len() > 0).not(),
         }
     }
 
@@ -57,9 +51,9 @@ impl StoreKind {
     ///
     /// # Errors
     /// When it cannot be trusted or read.
-    pub async fn read_heads(&self) -> Result<Vec<SignedHead>, StoreError> {
+    pub async fn read_heads(self, state: &Path) -> Result<Vec<SignedHead>, StoreError> {
         match self {
-            Self::Sqlite(folder) => sqlite::Store::heads_in(folder).await,
+            Self::Sqlite => sqlite::Store::heads_in(state).await,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What outlives a harness: the sessions of `serve`, the pins of what servers define, and signed heads of the record.
 //!
 //! Each kind of thing has a trait, so that another database is another folder beside `sqlite`, and a variant of
-//! [`StoreKind`]. No token is ever in a store, only digests.
+//! [`StoreKind`], which the configuration chooses. No token is ever in a store, only digests.
 //!
 //! Failure paths: a store that is damaged, another program's or of a newer Footbridge is refused at the start and left as
 //! it is; a change that cannot be written has not happened.
@@ -9,6 +9,8 @@
 mod error;
 mod heads;
 mod kind;
+#[cfg(test)]
+mod memory_tests;
 mod pins;
 mod sessions;
 pub mod sqlite;

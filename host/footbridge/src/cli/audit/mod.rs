@@ -144,7 +144,7 @@ fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
         return Ok(BAD);
     }
     let forgotten = in_store(async {
-        let store = StoreKind::of(&place.state).open().await?;
+        let store = StoreKind::default().open(&place.state).await?;
         let forgotten = store.forget_heads(chain).await;
         store.close().await;
         forgotten

@@ -55,7 +55,7 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     let mut known = KnownHeads::of(&place.audit).context("cannot read the heads beside the chains")?;
     known.keys.extend(args.keys.iter().cloned());
     // The key of the folder is known by now: what is in the store counts only with its signature.
-    let unread = match in_store(StoreKind::of(&place.state).read_heads())? {
+    let unread = match in_store(StoreKind::default().read_heads(&place.state))? {
         Ok(heads) => {
             known.add_stored(heads);
             None

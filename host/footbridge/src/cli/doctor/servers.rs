@@ -22,7 +22,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     let missing = programs.iter().filter(|(_, found)| found.status == Health::Problem);
     let missing: Vec<ServerName> = missing.map(|(name, _)| name.clone()).collect();
     let mut all: Vec<Finding> = programs.into_iter().map(|(_, found)| found).collect();
-    let (services, limits) = (config.services.clone(), config.limits.services.clone());
+    let (services, limits, kind) = (config.services.clone(), config.limits.services.clone(), config.store);
     if start {
         let one = |report: ServerReport| {
             if missing.contains(&report.name) {
@@ -35,7 +35,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     } else {
         all.push(Finding::skipped("servers", "not started"));
     }
-    all.extend(pins(state).await);
+    all.extend(pins(kind, state).await);
     let names: Vec<String> = services.iter().map(|service| service.name.to_string()).collect();
     let services = Services::new(services, &limits);
     for name in names {
@@ -96,9 +96,9 @@ fn started_one(report: ServerReport) -> Finding {
 }
 
 /// Tools that changed since they were pinned.
-async fn pins(state: &Path) -> Vec<Finding> {
+async fn pins(kind: StoreKind, state: &Path) -> Vec<Finding> {
     let found = async {
-        let Some(store) = StoreKind::of(state).open_if_there().await? else { return Ok(Vec::new()) };
+        let Some(store) = kind.open_if_there(state).await? else { return Ok(Vec::new()) };
         let pins = store.pins(None).await;
         store.close().await;
         pins

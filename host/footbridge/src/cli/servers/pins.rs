@@ -94,7 +94,7 @@ impl Pins {
     fn open(state: &Path) -> anyhow::Result<Self> {
         sys::harden().context("cannot protect this process from others of the same user")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let store = runtime.block_on(StoreKind::of(state).open_if_there())?;
+        let store = runtime.block_on(StoreKind::default().open_if_there(state))?;
         Ok(Self { runtime, store })
     }
 

@@ -269,6 +269,33 @@ fn repositories_and_settings_of_editors_further_down_stay_as_they_are() {
 }
 
 #[test]
+fn what_settings_of_git_lead_to_stays_as_it_is_and_so_does_what_cannot_be_listed() {
+    for host in hosts("what_settings_of_git_lead_to_stays_as_it_is_and_so_does_what_cannot_be_listed") {
+        let at = |name: &str| host.work().join(name);
+        git(&host, &["init", "-q", "."]);
+        let named = ["-c", "user.name=n", "-c", "user.email=e@x"];
+        git(&host, &[&named[..], &["commit", "-q", "--allow-empty", "-m", "one"]].concat());
+        git(&host, &["worktree", "add", "-q", "wt"]);
+        git(&host, &["config", "core.hooksPath", "tools/hk"]);
+        owned(&at("wt/tools"), None);
+        owned(&at("wt/tools/hk"), None);
+        owned(&at("q"), None);
+        git(&host, &["init", "-q", "q/r"]);
+        git(&host, &["-C", "q/r", "config", "include.path", "../../../shared"]);
+        owned(&at("shared"), Some("[user]\n"));
+        owned(&at("p"), None);
+        git(&host, &["init", "-q", "p/n"]);
+        fs::set_permissions(at("p"), fs::Permissions::from_mode(0o311)).unwrap();
+        let script = "for f in wt/tools/hk/pre-commit shared p/n/.git/config p/n/.git/hooks/pre-commit p/new; do \
+                        (echo evil >$f) 2>/dev/null && echo wrote $f; done; \
+                      chmod 755 p 2>/dev/null && echo changed p; echo x >q/r/free && cat q/r/free";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "x\n", "{ran:?}");
+        fs::set_permissions(at("p"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
 fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
     for host in hosts("nothing_of_the_host_can_be_written_but_the_folder_of_work") {
         let cgroups = "$(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null)";

@@ -243,7 +243,8 @@ impl GuestFiles {
             }
         };
         let mut appeared = plan.appeared();
-        let is_new = |path: &PathBuf| !self.guarded.contains(path) && path.symlink_metadata().is_ok();
+        let is_new =
+            |path: &PathBuf| self.may_write(path) && !self.guarded.contains(path) && path.symlink_metadata().is_ok();
         // What is in a folder that is named already need not be.
         let is_told = |path: &PathBuf| appeared.iter().any(|above| path.starts_with(above));
         let deeper: Vec<PathBuf> =

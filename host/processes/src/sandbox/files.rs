@@ -172,9 +172,15 @@ impl View {
             let Guarded { paths, is_cut } = guarded(&folder);
             watched.cut.extend(is_cut.then(|| folder.into_os_string()));
             for path in paths {
+                let real = resolved(&path)?;
+                let is_writable = |path: &Path| steps.at(path) == Some(FileAccess::Writable);
+                // Settings lead to other places, too.
+                if !is_writable(&path) && !real.as_deref().is_some_and(is_writable) {
+                    continue;
+                }
                 make_hooks(&path)?;
                 let before = link_at(&path);
-                let real = resolved(&path)?;
+                let real = if real.is_some() { real } else { resolved(&path)? };
                 if before.is_none() || real.as_ref() != Some(&path) {
                     watched.names.push((path.into_os_string(), before.map(PathBuf::into_os_string)));
                 }

@@ -4,19 +4,15 @@
 //! Those are looked for so deep and no deeper, and so many: what was left out is told. What cannot be read is passed over.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
-
+use super::git_settings::{GitSettings, leads_to, of_user};
 use super::places::{GUARDED, GUARDED_IN_GIT, OF_EDITORS};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
-/// Bytes of git's settings that are read.
-const MAX_SETTINGS: u64 = 4 << 20;
 /// How far down other repositories are looked for.
 const NESTED_DEPTH: usize = 4;
 /// Folders that are looked through for them.
@@ -40,7 +36,9 @@ pub fn guarded(folder: &Path) -> Guarded {
     let mut all = Guarded { paths: guarded_in(folder), is_cut: false };
     let (mut ahead, mut looked, mut nested) = (VecDeque::from([(folder.to_owned(), 0)]), 0, 0);
     while let Some((at, depth)) = ahead.pop_front() {
-        for inner in folders_in(&at) {
+        let (inner, closed) = listed(&at);
+        all.paths.extend(closed);
+        for inner in inner {
             if inner.file_name().is_some_and(|name| NOT_OF_PEOPLE.iter().any(|not| name == *not)) {
                 continue;
             }
@@ -75,10 +73,16 @@ fn guarded_in(folder: &Path) -> Vec<PathBuf> {
     if git.is_dir() {
         all.extend(guarded_in_git(&git, folder, DEPTH));
     } else {
+        // A file that names the folder of git, which may be anywhere.
+        all.extend(leads_to(&git).filter(|git| is_git_of_tree(git)).into_iter().flat_map(|git| {
+            let main = common(&git).unwrap_or_else(|| git.clone());
+            [guarded_in_git(&git, folder, 0), guarded_in_git(&main, folder, 0)].concat()
+        }));
         all.push(git);
     }
     if is_git(folder) {
-        all.extend(guarded_in_git(folder, folder, DEPTH));
+        let tree = work_tree(folder).unwrap_or_else(|| folder.to_owned());
+        all.extend(guarded_in_git(folder, &tree, DEPTH));
     }
     all
 }
@@ -87,59 +91,82 @@ fn is_git(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && folder.join("objects").is_dir()
 }
 
+/// That of a work tree of its own has the objects of another.
+fn is_git_of_tree(folder: &Path) -> bool {
+    is_git(folder) || common(folder).is_some_and(|main| is_git(&main))
+}
+
+/// The folder of git that this one, of a work tree, is a part of.
+fn common(git: &Path) -> Option<PathBuf> {
+    leads_to(&git.join("commondir"))
+}
+
+/// The work tree of a folder of git, where that says it.
+fn work_tree(git: &Path) -> Option<PathBuf> {
+    let of_settings = || Some(git.join(GitSettings::read([git.join("config")]).work_tree?));
+    let of_work_tree = || Some(leads_to(&git.join("gitdir"))?.parent()?.to_owned());
+    let of_folder = || git.parent().filter(|_| git.ends_with(".git")).map(Path::to_owned);
+    of_work_tree().or_else(of_settings).or_else(of_folder)
+}
+
 /// Those of a folder of git, of the work trees and submodules that it holds, and what its settings lead to.
 fn guarded_in_git(git: &Path, tree: &Path, depth: usize) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = GUARDED_IN_GIT.iter().map(|name| git.join(name)).collect();
-    all.extend(named_by_settings(git, tree));
+    let mut files: Vec<PathBuf> = ["config", "config.worktree"].iter().map(|name| git.join(name)).collect();
+    files.extend(common(git).map(|main| main.join("config")));
+    files.extend(of_user());
+    let settings = GitSettings::read(files);
+    let (work_trees, of_trees) = listed(&git.join("worktrees"));
+    all.extend(of_trees);
+    let trees = work_trees.iter().filter_map(|inner| work_tree(inner)).chain([tree.to_owned()]);
+    let hooks = trees.flat_map(|tree| settings.hooks.iter().map(move |hooks| tree.join(hooks)));
+    // What holds all of a work tree cannot be kept from whoever works in it.
+    all.extend(settings.includes.iter().cloned().chain(hooks).filter(|path| !holds(path, tree)));
     if depth > 0 {
-        for inner in
-            git_folders_below(&git.join("modules"), depth).into_iter().chain(folders_in(&git.join("worktrees")))
-        {
-            all.extend(guarded_in_git(&inner, tree, depth - 1));
+        let (modules, of_modules) = git_folders_below(&git.join("modules"), depth);
+        all.extend(of_modules);
+        for inner in modules.iter().chain(&work_trees) {
+            let its = work_tree(inner).unwrap_or_else(|| tree.to_owned());
+            all.extend(guarded_in_git(inner, &its, depth - 1));
         }
     }
     all
 }
 
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect()
+fn holds(path: &Path, tree: &Path) -> bool {
+    match (path.canonicalize(), tree.canonicalize()) {
+        (Ok(path), Ok(tree)) => tree.starts_with(path),
+        _ => false,
+    }
 }
 
-/// A submodule's name may have slashes, so its folder of git may be deeper.
-fn git_folders_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
-    let deeper = |inner: PathBuf| match (is_git(&inner), depth) {
-        (true, _) => vec![inner],
-        (false, 0) => Vec::new(),
-        (false, depth) => git_folders_below(&inner, depth - 1),
-    };
-    folders_in(folder).into_iter().flat_map(deeper).collect()
-}
-
-/// Files and folders that git's settings name as hooks or as more settings, within the work tree.
-fn named_by_settings(git: &Path, tree: &Path) -> Vec<PathBuf> {
-    let text = settings(&git.join("config")).unwrap_or_default();
-    let named = |line: &str| {
-        let (key, value) = line.split_once('=')?;
-        let value = value.trim().trim_matches('"');
-        match key.trim().to_ascii_lowercase().as_str() {
-            "hookspath" => Some(tree.join(value)),
-            "path" => Some(git.join(value)),
-            _ => None,
+/// Folders in this one; and itself where it cannot be listed: whoever takes the right to look away keeps nothing from
+/// being guarded by that.
+fn listed(folder: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => (Vec::new(), Some(folder.to_owned())),
+        entries => {
+            let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let entries = entries.into_iter().flatten().flatten();
+            (entries.filter(is_folder).map(|entry| entry.path()).collect(), None)
         }
-    };
-    let tree = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
-    let real = |path: PathBuf| path.canonicalize().ok();
-    text.lines().filter_map(named).filter_map(real).filter(|path| *path != tree && path.starts_with(&tree)).collect()
+    }
 }
 
-/// The text of a regular file: an earlier command may have left a pipe in its place, for which one would wait.
-fn settings(path: &Path) -> Option<String> {
-    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
-    let is_file = file.metadata().ok()?.is_file();
-    let mut bytes = Vec::new();
-    file.take(if is_file { MAX_SETTINGS } else { 0 }).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+/// A submodule's name may have slashes, so its folder of git may be deeper; and what cannot be looked through.
+fn git_folders_below(folder: &Path, depth: usize) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (inner, closed) = listed(folder);
+    let (mut found, mut closed) = (Vec::new(), Vec::from_iter(closed));
+    for inner in inner {
+        if is_git(&inner) {
+            found.push(inner);
+        } else if depth > 0 {
+            let (deeper, unread) = git_folders_below(&inner, depth - 1);
+            found.extend(deeper);
+            closed.extend(unread);
+        }
+    }
+    (found, closed)
 }
 
 #[cfg(test)]
@@ -156,11 +183,48 @@ mod tests {
         fs::write(module.join("HEAD"), "").unwrap();
         fs::write(tree.join(".git/config"), "[core]\n\thooksPath = my-hooks\n[include]\n\tpath = ../shared\n").unwrap();
         fs::write(tree.join("shared"), "").unwrap();
-        let found = guarded(&tree).paths;
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let found: Vec<PathBuf> = guarded(&tree).paths.into_iter().map(real).collect();
         for path in [".git/config", ".git/hooks", ".git/modules/deep/one/hooks", "my-hooks", "shared", ".vscode"] {
             assert!(found.contains(&tree.join(path)), "{path}");
         }
         assert!(!found.contains(&tree.join(".git")));
+    }
+
+    #[test]
+    fn hooks_and_settings_are_found_from_each_work_tree_and_through_all_that_settings_include() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().canonicalize().unwrap();
+        let writes = |name: &str, text: &str| {
+            fs::create_dir_all(tree.join(name).parent().unwrap()).unwrap();
+            fs::write(tree.join(name), text).unwrap();
+        };
+        // A work tree of its own, a submodule, and one whose folder of git is elsewhere.
+        for git in [".git", ".git/modules/mod", "apart"] {
+            writes(&format!("{git}/HEAD"), "");
+            fs::create_dir_all(tree.join(git).join("objects")).unwrap();
+        }
+        writes(".git/config", "[core]hooksPath=tools/hk\n[include]path = ../conf/a");
+        writes(".git/config.worktree", "[core]\nhooksPath = only\n");
+        writes("conf/a", "[include]\npath = b\n");
+        writes(".git/worktrees/wt/gitdir", &format!("{}\n", tree.join("wt/.git").display()));
+        writes(".git/worktrees/wt/commondir", "../..\n");
+        writes(".git/modules/mod/config", "[core]\nworktree = ../../../mod\nhooksPath = hk\n");
+        writes("sep/.git", "gitdir: ../apart\n");
+        writes("apart/config", "[core]hooksPath = mine\n[include]path = ../shared\n");
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        for name in ["conf/b", "shared"] {
+            writes(name, "");
+        }
+        let found: Vec<PathBuf> = guarded(&tree).paths.iter().map(real).collect();
+        for path in
+            ["tools/hk", "wt/tools/hk", "only", "conf/a", "conf/b", "sep/mine", "shared", "apart/config", "apart/hooks"]
+        {
+            assert!(found.contains(&tree.join(path)), "{path}");
+        }
+        fs::create_dir_all(tree.join("mod/hk")).unwrap();
+        let found: Vec<PathBuf> = guarded(&tree).paths.iter().map(real).collect();
+        assert!(found.contains(&tree.join("mod/hk")));
     }
 
     #[test]

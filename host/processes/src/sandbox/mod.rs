@@ -8,6 +8,7 @@ pub mod container;
 pub mod engine;
 mod environment;
 pub mod files;
+mod git_settings;
 pub mod guarded;
 pub mod layer;
 pub mod net;

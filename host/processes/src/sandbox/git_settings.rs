@@ -1,0 +1,227 @@
+//! What git's settings lead to: folders of hooks, and files with more settings. The format is that of git-config(1).
+//!
+//! Settings that git itself would refuse are read as far as it would read them.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::iter::Peekable;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::str::Chars;
+
+use nix::fcntl::OFlag;
+
+/// Bytes of one file that are read.
+const MAX_SETTINGS: u64 = 4 << 20;
+/// Files that are read, with those that others include.
+const MAX_FILES: usize = 100;
+
+/// What some files of settings say.
+#[derive(Debug, Default)]
+pub(super) struct GitSettings {
+    /// Files that they include, and those that these include, whether they are there or not.
+    pub(super) includes: Vec<PathBuf>,
+    /// Folders of hooks, each from the root of whatever work tree it is for.
+    pub(super) hooks: Vec<PathBuf>,
+    /// Where the work tree is, from the folder of git.
+    pub(super) work_tree: Option<PathBuf>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    section: String,
+    key: String,
+    value: String,
+}
+
+impl GitSettings {
+    /// Reads these files. What is missing says nothing.
+    pub(super) fn read(files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let of_home = |value: &str| match (value.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(value),
+        };
+        let (mut found, mut seen) = (Self::default(), BTreeSet::new());
+        let mut ahead: Vec<PathBuf> = files.into_iter().collect();
+        while let Some(file) = ahead.pop().filter(|_| seen.len() < MAX_FILES) {
+            if !file.canonicalize().is_ok_and(|real| seen.insert(real)) {
+                continue;
+            }
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            for Entry { section, key, value } in entries(&text(&file).unwrap_or_default()) {
+                match (section.as_str(), key.as_str()) {
+                    ("include" | "includeif", "path") => {
+                        let included = folder.join(of_home(&value));
+                        found.includes.push(included.clone());
+                        ahead.push(included);
+                    }
+                    ("core", "hookspath") => found.hooks.push(of_home(&value)),
+                    ("core", "worktree") => found.work_tree = Some(of_home(&value)),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The text of a regular file: an earlier command may have left a pipe in its place, for which one would wait.
+fn text(path: &Path) -> Option<String> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
+    let is_file = file.metadata().ok()?.is_file();
+    let mut bytes = Vec::new();
+    file.take(if is_file { MAX_SETTINGS } else { 0 }).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The first line of a small file of git's, as `gitdir` and `commondir` are; from its own folder.
+pub(super) fn leads_to(file: &Path) -> Option<PathBuf> {
+    let text = text(file)?;
+    let line = text.lines().next()?;
+    let path = line.strip_prefix("gitdir:").unwrap_or(line).trim();
+    Some(file.parent()?.join(path)).filter(|_| !path.is_empty())
+}
+
+/// Settings of all repositories of this user.
+pub(super) fn of_user() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = config.or_else(|| Some(home.as_ref()?.join(".config")));
+    let all = [home.map(|home| home.join(".gitconfig")), config.map(|config| config.join("git/config"))];
+    [PathBuf::from("/etc/gitconfig")].into_iter().chain(all.into_iter().flatten()).collect()
+}
+
+/// All that is set, up to what git would refuse.
+fn entries(text: &str) -> Vec<Entry> {
+    let mut all = Vec::new();
+    let (mut rest, mut section) = (text.trim_start_matches('\u{feff}').chars().peekable(), String::new());
+    while let Some(&next) = rest.peek() {
+        match next {
+            '#' | ';' => skip_line(&mut rest),
+            '[' => match header(&mut rest) {
+                Some(name) => section = name,
+                None => break,
+            },
+            blank if blank.is_whitespace() => drop(rest.next()),
+            letter if letter.is_ascii_alphabetic() => {
+                let mut key = String::new();
+                while let Some(part) = rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
+                    key.push(part.to_ascii_lowercase());
+                }
+                while rest.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
+                // Without a value it is a yes.
+                let value = if rest.next_if_eq(&'=').is_some() { value(&mut rest) } else { Some(String::new()) };
+                let Some(value) = value else { break };
+                all.push(Entry { section: section.clone(), key, value });
+            }
+            _ => break,
+        }
+    }
+    all
+}
+
+/// The name of a section, without that of its part; none where it does not end.
+fn header(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
+    let (mut name, mut is_quoted, mut is_name) = (String::new(), false, true);
+    rest.next();
+    loop {
+        match rest.next()? {
+            ']' if !is_quoted => return Some(name),
+            '\\' if is_quoted => drop(rest.next()),
+            '"' => (is_quoted, is_name) = (!is_quoted, false),
+            '.' | ' ' | '\t' => is_name = false,
+            '\n' => return None,
+            letter if is_name => name.push(letter.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+}
+
+/// A value up to the end of its line, or of those that it goes on in; none where git would refuse it.
+fn value(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
+    let (mut value, mut is_quoted, mut kept) = (String::new(), false, 0);
+    while let Some(next) = rest.next() {
+        match next {
+            '\n' if !is_quoted => break,
+            '\n' => return None,
+            '\\' => {
+                let escaped = rest.next()?;
+                if escaped == '\r' {
+                    let _end = rest.next_if_eq(&'\n');
+                }
+                match escaped {
+                    '\n' | '\r' => {}
+                    'n' => value.push('\n'),
+                    't' => value.push('\t'),
+                    'b' => value.push('\u{8}'),
+                    '"' | '\\' => value.push(escaped),
+                    _ => return None,
+                }
+            }
+            '"' => is_quoted = !is_quoted,
+            '#' | ';' if !is_quoted => {
+                skip_line(rest);
+                break;
+            }
+            blank if !is_quoted && blank.is_whitespace() => {
+                if !value.is_empty() {
+                    value.push(blank);
+                }
+                continue;
+            }
+            other => value.push(other),
+        }
+        kept = value.len();
+    }
+    // Blanks at the end are none of it, but for those in quotes.
+    value.truncate(kept);
+    Some(value)
+}
+
+fn skip_line(rest: &mut Peekable<Chars<'_>>) {
+    while rest.next().is_some_and(|c| c != '\n') {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_git_reads_them() {
+        let text = "\u{feff}# note\n[include]path=one # why\n[core] hooksPath = \"two words\" ; x\n\tbare\n\
+                    [includeIf \"gitdir:~/]a\\\"b\"]\n  PATH = thr\\\nee  \n[Core]HOOKSPATH=C:\\\\x\\ty\n\
+                    [core.old]\nworktree = ../..\n[url \"x\"]\ninsteadOf = y\nworktree = \"un\nended\"\n[include]\npath = never";
+        let all = entries(text);
+        let found: Vec<(&str, &str, &str)> =
+            all.iter().map(|e| (e.section.as_str(), e.key.as_str(), e.value.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                ("include", "path", "one"),
+                ("core", "hookspath", "two words"),
+                ("core", "bare", ""),
+                ("includeif", "path", "three"),
+                ("core", "hookspath", "C:\\x\ty"),
+                ("core", "worktree", "../.."),
+                ("url", "insteadof", "y"),
+            ]
+        );
+    }
+
+    #[test]
+    fn files_that_include_each_other_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("conf")).unwrap();
+        fs::write(at("a"), "[include]path=conf/b").unwrap();
+        fs::write(at("conf/b"), "[include]\npath=../a\npath=c\n").unwrap();
+        fs::write(at("conf/c"), "[core]hooksPath=hk").unwrap();
+        let found = GitSettings::read([at("a")]);
+        assert_eq!(found.hooks, [Path::new("hk")]);
+        assert_eq!(found.includes, [at("conf/b"), at("conf/../a"), at("conf/c")]);
+    }
+}

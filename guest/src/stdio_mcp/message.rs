@@ -3,9 +3,16 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use footbridge_proto::rpc::{ErrorObject, IncomingMessage, Reason, error_answer};
+use footbridge_proto::rpc::{
+    ErrorCode, ErrorObject, IncomingError, IncomingMessage, IncomingRequest, Reason, error_answer,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+/// What a client is told where its token was refused.
+pub(super) const UNAUTHORIZED: &str = "Authentication failed: the token is missing or not right, or not right any more, as \
+                                       its session ended or has another. Nothing was sent on. Set TOOL_CLI_TOKEN to the \
+                                       session's token, or TOOL_CLI_TOKEN_FILE to the file that has it, and start again";
 
 /// A message of the client, as it came.
 #[derive(Debug, Clone)]
@@ -13,6 +20,8 @@ pub(super) struct Message {
     pub(super) line: Vec<u8>,
     pub(super) id: Option<Box<RawValue>>,
     pub(super) method: Option<String>,
+    /// Nothing is ever answered to one.
+    pub(super) is_notification: bool,
     /// The request that `notifications/cancelled` is about.
     pub(super) cancels: Option<Box<RawValue>>,
     /// The revision that a request without a handshake says.
@@ -55,7 +64,16 @@ impl Message {
         let named = text(params.name).or_else(|| text(params.uri));
         let method = read.and_then(|read| read.method).map(Cow::into_owned);
         let cancels = cancels.filter(|_| method.as_deref() == Some("notifications/cancelled"));
-        Self { id, method, cancels, version, named, line }
+        let is_notification = method.is_some()
+            && serde_json::from_slice::<IncomingRequest<'_>>(&line).is_ok_and(|request| request.id.is_none());
+        Self { id, method, is_notification, cancels, version, named, line }
+    }
+
+    /// Whether this is its answer, as JSON-RPC has answers.
+    pub(super) fn is_answered_by(&self, read: &IncomingMessage<'_>) -> bool {
+        let is_error = || read.error.is_some_and(|error| serde_json::from_str::<IncomingError>(error.get()).is_ok());
+        let is_answer = read.method.is_none() && (read.result.is_some() || is_error());
+        is_answer && read.id.map(RawValue::get) == self.id.as_deref().map(RawValue::get)
     }
 
     pub(super) fn is(&self, method: &str) -> bool {
@@ -78,8 +96,18 @@ impl Message {
 
     /// The answer where there is none; nothing for what is not answered.
     pub(super) fn failed(&self, reason: Reason, why: &str) -> Option<String> {
+        self.failed_with(&ErrorObject::new(reason, why))
+    }
+
+    /// The answer where the token was refused. No reason is of that; the request is, as the harness says it, none of a
+    /// session.
+    pub(super) fn unauthorized(&self) -> Option<String> {
+        self.failed_with(&ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, UNAUTHORIZED))
+    }
+
+    fn failed_with(&self, error: &ErrorObject) -> Option<String> {
         let id = self.id.as_deref().filter(|_| self.method.is_some())?;
-        Some(error_answer(Some(id), &ErrorObject::new(reason, why)))
+        Some(error_answer(Some(id), error))
     }
 }
 

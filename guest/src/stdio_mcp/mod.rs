@@ -4,14 +4,15 @@
 //!
 //! One loop waits for all of them at once, without threads. The client's handshake is kept, so that it can be done again
 //! with a harness that was restarted: what did not reach one is sent then; what was sent and not answered is answered
-//! with an error, since it may have had its effect. What the client takes back is a connection that is closed.
+//! with an error, since it may have had its effect. What the client takes back is a connection that is closed. Behind
+//! the end of the input it waits for the answers that are missing, for as long as anything may take and somebody reads.
 
 mod message;
 mod session;
 
 use std::{
     io::{self, Write},
-    os::fd::BorrowedFd,
+    os::fd::{AsFd, BorrowedFd},
     time::{Duration, Instant},
 };
 
@@ -27,7 +28,7 @@ use crate::{
     http::HttpError,
     settings::ClientSettings,
 };
-use message::Message;
+use message::{Message, UNAUTHORIZED};
 use session::HttpSession;
 
 /// Requests at a time; lines behind them wait.
@@ -60,26 +61,33 @@ pub struct StdioMcp<O> {
     next_try: Option<Instant>,
     /// Why none was reached, until one is.
     out_of_reach: Option<String>,
+    /// The input has ended, and what is missing is waited for until then.
+    ends: Option<Instant>,
 }
 
 impl<O: Write> StdioMcp<O> {
     /// To the endpoint of all servers, or of one, with or without the three tools that search in place of all others.
     pub fn new(settings: ClientSettings, server: Option<&str>, search: bool, out: O) -> Self {
         let session = HttpSession::at(session::path(server, search));
-        Self { settings, out, session, exchanges: Vec::new(), waiting: Vec::new(), next_try: None, out_of_reach: None }
+        let (exchanges, waiting) = (Vec::new(), Vec::new());
+        Self { settings, out, session, exchanges, waiting, next_try: None, out_of_reach: None, ends: None }
     }
 
-    /// Carries messages until the input ends. What still runs then is cancelled.
+    /// Carries messages until the input ends, and what was asked is answered. What still runs once that has taken as
+    /// long as anything may, or once nobody reads `output`, which is where the messages go, is cancelled.
     ///
     /// # Errors
     /// What reading the input or writing the output says, or that a message is too long.
-    pub fn run(mut self, input: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn run(mut self, input: BorrowedFd<'_>, output: &impl AsFd) -> io::Result<()> {
         let mut held = Vec::new();
         loop {
-            if self.wait(input)? {
+            if self.wait(input, output.as_fd())? {
                 let mut buffer = [0; 16 << 10];
                 match nix::unistd::read(input, &mut buffer) {
-                    Ok(0) => return Ok(()),
+                    Ok(0) => {
+                        self.ends = Some(Instant::now() + self.settings.timeout);
+                        held.push(b'\n');
+                    }
                     Ok(count) => held.extend_from_slice(&buffer[..count]),
                     Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
                     Err(error) => return Err(error.into()),
@@ -88,18 +96,46 @@ impl<O: Write> StdioMcp<O> {
             }
             self.go_on()?;
             self.send()?;
+            let is_over = self.is_over(output.as_fd())?;
             self.out.flush()?;
+            if is_over {
+                return Ok(());
+            }
         }
     }
 
+    /// Whether the input has ended and nothing is missing any more, or nobody reads it. What is missing when its time is
+    /// up is answered here.
+    fn is_over(&mut self, output: BorrowedFd<'_>) -> io::Result<bool> {
+        let Some(ends) = self.ends else { return Ok(false) };
+        if Instant::now() < ends {
+            let is_message = |purpose: &Purpose| matches!(purpose, Purpose::Message(..));
+            let is_missing = !self.waiting.is_empty() || self.is_under_way(is_message);
+            return Ok(!is_missing || has_left(output));
+        }
+        for (message, _) in std::mem::take(&mut self.waiting) {
+            self.print_failed(&message, Reason::Timeout, "the input has ended, and the time was up: nothing was sent")?;
+        }
+        for exchange in std::mem::take(&mut self.exchanges) {
+            if let Purpose::Message(message, _) = exchange.purpose {
+                let why = "the input has ended, and no answer came in time. The call was cancelled, but may have had its \
+                           effect; raise the limit with --timeout";
+                self.print_failed(&message, Reason::OutcomeUnknown, why)?;
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits until something can be done; whether it is the input that has something.
-    fn wait(&self, input: BorrowedFd<'_>) -> io::Result<bool> {
+    fn wait(&self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
         let mut polled: Vec<PollFd<'_>> = self.exchanges.iter().map(Exchange::polled).collect();
-        let takes_more = self.waiting.len() + self.exchanges.len() < AT_ONCE;
+        let takes_more = self.ends.is_none() && self.waiting.len() + self.exchanges.len() < AT_ONCE;
         if takes_more {
             polled.push(PollFd::new(input, PollFlags::POLLIN));
+        } else if self.ends.is_some() {
+            polled.push(PollFd::new(output, PollFlags::empty()));
         }
-        let timeout = match self.next_try {
+        let timeout = match [self.next_try, self.ends].into_iter().flatten().min() {
             Some(next) => {
                 let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
                 PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
@@ -160,7 +196,8 @@ impl<O: Write> StdioMcp<O> {
                 self.ended(exchange, messages, stands.err())?;
             } else {
                 at += 1;
-                for message in messages {
+                let is_told = !matches!(&exchange.purpose, Purpose::Message(message, _) if message.is_notification);
+                for message in messages.into_iter().filter(|_| is_told) {
                     self.print(message)?;
                 }
             }
@@ -186,8 +223,8 @@ impl<O: Write> StdioMcp<O> {
                 Ok(())
             }
             (Purpose::Message(message, _), _, Some(error)) => {
-                for message in messages {
-                    self.print(message)?;
+                for text in messages.into_iter().filter(|_| !message.is_notification) {
+                    self.print(text)?;
                 }
                 let why = format!("{error}. The call was sent, and may have had its effect; do not repeat it blindly");
                 self.print_failed(&message, Reason::OutcomeUnknown, &why)
@@ -216,21 +253,21 @@ impl<O: Write> StdioMcp<O> {
                 Ok(())
             }
             (Purpose::Again | Purpose::SaidAgain | Purpose::Listen, status, error) => {
-                let answered = || format!("it answered HTTP {}", status.unwrap_or_default());
-                self.pause(error.map_or_else(answered, |error| error.to_string()));
+                self.pause(error.map_or_else(|| answered(status), |error| error.to_string()));
                 Ok(())
             }
         }
     }
 
     fn print_answers(&mut self, message: &Message, status: u16, messages: Vec<Vec<u8>>) -> io::Result<()> {
+        if message.is_notification {
+            return Ok(());
+        }
         let mut is_answered = message.id.is_none();
         let mut said = String::new();
         for text in messages {
             let read = serde_json::from_slice::<IncomingMessage<'_>>(&text).ok();
-            let is_its = read.as_ref().is_some_and(|read| {
-                read.method.is_none() && read.id.map(RawValue::get) == message.id.as_deref().map(RawValue::get)
-            });
+            let is_its = read.as_ref().is_some_and(|read| message.is_answered_by(read));
             let is_told = read.is_some_and(|read| read.method.is_some());
             if is_its || is_told {
                 is_answered |= is_its;
@@ -241,6 +278,9 @@ impl<O: Write> StdioMcp<O> {
         }
         if is_answered {
             return Ok(());
+        }
+        if status == 401 {
+            return message.unauthorized().map_or(Ok(()), |text| self.print(text.into_bytes()));
         }
         let reason = if status == 413 { Reason::TooLarge } else { Reason::BadRequest };
         self.print_failed(message, reason, &format!("the bridge answered HTTP {status}: {said}"))
@@ -292,7 +332,13 @@ impl<O: Write> StdioMcp<O> {
         if self.session.may_listen() && !self.is_under_way(|purpose| matches!(purpose, Purpose::Listen)) {
             self.begin_or_pause(Purpose::Listen, Vec::new())?;
         }
-        while self.next_try.is_none() && self.exchanges.len() < AT_ONCE && !self.waiting.is_empty() {
+        // What is said behind a handshake needs to know the session that it begins.
+        let begins = |purpose: &Purpose| matches!(purpose, Purpose::Message(message, _) if message.is("initialize"));
+        while self.next_try.is_none()
+            && self.exchanges.len() < AT_ONCE
+            && !self.waiting.is_empty()
+            && !self.is_under_way(begins)
+        {
             let (message, since) = self.waiting.remove(0);
             self.settings.read_token_again();
             let request = self.session.request(&self.settings, &message);
@@ -344,4 +390,19 @@ impl<O: Write> StdioMcp<O> {
         text.push(b'\n');
         self.out.write_all(&text)
     }
+}
+
+/// What an answer with this status says of the way to the harness.
+fn answered(status: Option<u16>) -> String {
+    match status {
+        Some(401) => UNAUTHORIZED.to_owned(),
+        status => format!("it answered HTTP {}", status.unwrap_or_default()),
+    }
+}
+
+/// Whether nobody reads what is written there.
+fn has_left(output: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::new(output, PollFlags::empty())];
+    let found = poll(&mut polled, PollTimeout::ZERO);
+    found.is_ok_and(|count| count > 0)
 }

@@ -310,7 +310,7 @@ fn mcp(server: Option<&str>, search: bool, options: &Options) -> Result<(), Fail
     let mut settings = ClientSettings::from_env()?;
     settings.timeout = options.timeout.unwrap_or(settings.timeout);
     let out = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
-    StdioMcp::new(settings, server, search, out).run(io::stdin().as_fd()).map_err(Failure::Stdio)
+    StdioMcp::new(settings, server, search, out).run(io::stdin().as_fd(), &io::stdout()).map_err(Failure::Stdio)
 }
 
 /// Usage first, since it needs nobody; then the servers, if a bridge is quick to name them.

@@ -162,6 +162,8 @@ fn what_fails_takes_nothing_from_the_others_and_a_full_bridge_is_asked_again() {
     let told = lines[2]["error"]["message"].as_str().unwrap();
     assert!(told.starts_with("this is no call: expected a text in double quotes, column "), "{lines:?}");
     assert_eq!(lines[3]["result"]["isError"], true);
+    let numbers: Vec<u64> = lines.iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 5, 6], "an empty line counts");
 }
 
 #[test]

@@ -140,8 +140,12 @@ impl Batch {
         }
         while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = held.drain(..=end).collect();
-            if !line.trim_ascii().is_empty() {
-                self.take(line.trim_ascii());
+            let number = self.read;
+            self.read += 1;
+            match line.trim_ascii() {
+                // It counts, so that a line has the number that an editor shows; there is nothing to say of it.
+                [] => drop(self.finished.insert(number, String::new())),
+                line => self.take(number, line),
             }
         }
         if held.len() > MAX_REQUEST_BYTES {
@@ -151,9 +155,7 @@ impl Batch {
         Ok(())
     }
 
-    fn take(&mut self, line: &[u8]) {
-        let number = self.read;
-        self.read += 1;
+    fn take(&mut self, number: usize, line: &[u8]) {
         match serde_json::from_slice::<BatchCall>(line) {
             Ok(call) => {
                 let deadline = Instant::now() + self.timeout;
@@ -228,8 +230,10 @@ impl Batch {
     /// Prints what is over, as far as all before it is.
     fn print(&mut self) -> Result<(), Failure> {
         while let Some(line) = self.finished.remove(&self.printed) {
-            output::print(&line)?;
             self.printed += 1;
+            if !line.is_empty() {
+                output::print(&line)?;
+            }
         }
         Ok(())
     }

@@ -68,6 +68,7 @@ fn help_and_version_need_no_bridge() {
     let (status, stdout, stderr) = run(bare(&["--help"]).env("TOOL_CLI_PORT", "1"));
     assert_eq!((status, stderr.as_str()), (Some(0), ""));
     assert!(stdout.starts_with("tool-cli: ") && !stdout.contains("Available servers"), "{stdout}");
+    assert!(stdout.contains("| jq .temperature\n"), "the demo's tool has no other: {stdout}");
     let (status, stdout, _) = run(bare(&["--version"]).env("TOOL_CLI_PORT", "1"));
     assert_eq!((status, stdout.as_str()), (Some(0), concat!("tool-cli ", env!("CARGO_PKG_VERSION"), "\n")));
 }

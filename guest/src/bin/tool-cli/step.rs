@@ -98,7 +98,7 @@ Options:
   -V, --version     show the version
 
 Examples:
-  tool-cli demo get_weather '{"city": "Oslo"}' | jq .tempC
+  tool-cli demo get_weather '{"city": "Oslo"}' | jq .temperature
   tool-cli github list_issues --owner me --repo it --labels bug --labels docs
   tool-cli browser screenshot '{"url": "https://example.org"}' --out page.png
   jq -n --arg text "$TEXT" '{text: $text}' | tool-cli notes add_note - --timeout 2m

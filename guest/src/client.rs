@@ -10,10 +10,14 @@ use std::{io, path::PathBuf, time::Duration};
 use footbridge_proto::{
     endpoint::{EndpointError, SocketPath},
     rpc::{Request, Response},
+    text::Escaped,
     token::Token,
     wire::MAX_REQUEST_BYTES,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -24,8 +28,10 @@ use crate::{
     wire::Wire,
 };
 
-/// Longest part of a foreign body that an error quotes.
+/// Longest part of a body that an error quotes.
 const QUOTED_BYTES: usize = 4096;
+/// The same of one that no bridge writes.
+const QUOTED_CHARACTERS: usize = 80;
 
 /// A client of one bridge. What it can ask for by name is in `methods`.
 #[derive(Debug, Clone)]
@@ -199,16 +205,26 @@ fn refused(answer: &http::Answer) -> ClientError {
     let response: Option<Response> = serde_json::from_slice(&answer.body).ok();
     let error = response.and_then(|response| response.error).map(Box::new);
     let says = error.as_ref().map_or_else(|| quote(&answer.body), |error| error.message.clone());
-    ClientError::Status { status: answer.status, says, error }
+    ClientError::Status { status: answer.status, says, is_foreign: is_foreign(&answer.body), error }
 }
 
-/// What a body says: the `error` of a short JSON error, or its text.
+/// Whether no bridge writes this: its bodies are JSON, or empty.
+fn is_foreign(body: &[u8]) -> bool {
+    !body.is_empty() && serde_json::from_slice::<IgnoredAny>(body).is_err()
+}
+
+/// What a body says: the `error` of a short JSON error, or its text, of which little is shown where it is no JSON.
 fn quote(body: &[u8]) -> String {
     let object: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(body).ok();
     if let Some(text) = object.as_ref().and_then(|o| o.get("error").or(o.get("message"))).and_then(|v| v.as_str()) {
         return text.to_owned();
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(QUOTED_BYTES)]);
+    if is_foreign(body) {
+        let text = text.trim();
+        let shown: String = text.chars().take(QUOTED_CHARACTERS).collect();
+        return format!("{}{}", Escaped(&shown), if shown.len() < text.len() { "..." } else { "" });
+    }
     match body.len() {
         0 => "an empty body".to_owned(),
         length if length > QUOTED_BYTES => format!("{} ({length} bytes in all)", text.trim()),
@@ -271,5 +287,17 @@ mod tests {
         assert!(text.starts_with("the bridge answered HTTP 403: Host not allowed. It refuses"), "{text}");
         let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Request too large"},"id":null}"#;
         assert!(refused(&answer(413, rpc)).to_string().contains("Request too large"), "{rpc}");
+    }
+
+    #[test]
+    fn another_server_s_page_is_said_to_be_no_bridge_s_and_not_shown_whole() {
+        let page = format!("<!DOCTYPE HTML>\n{}", "x".repeat(10_000));
+        let text = refused(&http::Answer { status: 501, body: page.clone().into() }).to_string();
+        assert!(text.starts_with(
+            "what listens there is no Footbridge bridge: it answered HTTP 501 with \"<!DOCTYPE HTML>\\nxx"
+        ));
+        assert!(text.contains("xxx...\". Check TOOL_CLI_PORT") && text.len() < 250, "{text}");
+        let text = read_response(page.as_bytes(), 1).unwrap_err().to_string();
+        assert!(text.len() < 300, "{text}");
     }
 }

@@ -75,12 +75,14 @@ pub enum ClientError {
     #[error("Authentication failed: invalid or missing TOOL_CLI_TOKEN")]
     Unauthorized,
     /// Another HTTP status than 200.
-    #[error("the bridge answered HTTP {status}: {says}. {}", next_step(*status))]
+    #[error("{}", status_message(*status, says, *is_foreign))]
     Status {
         /// The status.
         status: u16,
         /// What the body says.
         says: String,
+        /// Whether the body is one that no bridge writes.
+        is_foreign: bool,
         /// The JSON-RPC error in it, where there is one.
         error: Option<Box<ErrorObject>>,
     },
@@ -216,6 +218,16 @@ fn timeout_message(after: Duration, sent: bool) -> String {
     } else {
         format!("no connection within {limit}; nothing was sent")
     }
+}
+
+fn status_message(status: u16, says: &str, is_foreign: bool) -> String {
+    if is_foreign {
+        return format!(
+            "what listens there is no Footbridge bridge: it answered HTTP {status} with \"{says}\". Check \
+             TOOL_CLI_PORT or TOOL_CLI_SOCKET"
+        );
+    }
+    format!("the bridge answered HTTP {status}: {says}. {}", next_step(status))
 }
 
 fn next_step(status: u16) -> &'static str {

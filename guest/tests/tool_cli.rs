@@ -61,7 +61,7 @@ fn detailed_exit_codes_come_on_request_only() {
 fn a_status_other_than_200_is_named_with_what_the_body_says() {
     for (status, body, part) in [
         (403, r#"{"error":"Host not allowed"}"#, "HTTP 403: Host not allowed. "),
-        (404, "nope\u{1b}[2J", "HTTP 404: nope"),
+        (404, r#"{"error":"nope\u001b[2J"}"#, "HTTP 404: nope"),
         (
             413,
             r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Request too large"},"id":null}"#,
@@ -83,6 +83,14 @@ fn a_status_other_than_200_is_named_with_what_the_body_says() {
 
 #[test]
 fn what_is_no_bridge_is_said_to_be_none() {
+    let page = format!("<!DOCTYPE HTML>\u{1b}[2J{}", "<p>".repeat(1000));
+    let bridge = Bridge::raw(move |_| http(501, &page));
+    let (code, _, stderr) = run(tool_cli(&bridge, &[]).arg("--exit-codes"));
+    assert!(
+        stderr.contains("no Footbridge bridge: it answered HTTP 501 with \"<!DOCTYPE HTML>\\u{1b}[2J<p>"),
+        "{stderr}"
+    );
+    assert_eq!((code, stderr.len() < 300), (Some(3), true), "{stderr}");
     for answer in
         ["SSH-2.0-OpenSSH_9\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "HTTP/1.1 200 OK\r\n\r\n[]"]
     {

@@ -282,6 +282,20 @@ fn what_cannot_be_read_or_signed_says_what_to_do() {
 }
 
 #[test]
+fn a_record_in_a_relative_folder_is_no_other_folders_record() {
+    let host = Host::with(&Servers::demo());
+    assert_eq!(host.runs_script("true").status, 0);
+    let whole = fs::canonicalize(host.path()).unwrap().join("st");
+    let host = host.env("FOOTBRIDGE_STATE", "st");
+    let mut verify = host.footbridge(&["audit", "verify"].map(OsStr::new));
+    verify.current_dir(host.path());
+    let write = format!("write FOOTBRIDGE_STATE={}", whole.display());
+    Running::start(&mut verify).ends().fails(2, &["FOOTBRIDGE_STATE is \"st\"", &write]);
+    let mut call = host.footbridge(&["call", "demo", "echo"].map(OsStr::new));
+    Running::start(&mut call).ends().fails(2, &["FOOTBRIDGE_STATE is \"st\""]);
+}
+
+#[test]
 fn without_syncing_a_record_is_as_whole_and_says_so() {
     let host = Host::with(&Servers::demo()).settings("[audit]\nsync = false\n");
     let ran = host.runs_script("tool-cli demo now '{}' >n");

@@ -2,9 +2,12 @@
 //!
 //! uid 0 uses `/etc`, `/var/lib`, `/run` and `/var/cache`; others the XDG folders (XDG Base Directory 0.8) with their defaults, and
 //! a checked folder under `/tmp` where there is no runtime folder. `FOOTBRIDGE_STATE` and `FOOTBRIDGE_RUNTIME` name
-//! others.
+//! others, by whole paths: a relative one is refused, where those of XDG are passed over, as their rule is.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use footbridge_processes::launch::{OwnFolders, StartFolders};
 
@@ -60,6 +63,16 @@ pub enum FoldersError {
     /// None is named.
     #[error(transparent)]
     NoHome(#[from] NoHome),
+    /// One that is named is another one wherever a command is started.
+    #[error("{name} is {value:?}, which is no whole path: {}", whole_path_of(.name, .value, .working.as_deref()))]
+    Relative {
+        /// What names it.
+        name: &'static str,
+        /// As it is written.
+        value: PathBuf,
+        /// The folder that this process works in.
+        working: Option<PathBuf>,
+    },
     /// Somebody else could put another in the place of one.
     #[error(
         "{} cannot be kept from others: {why}; or set {name} to a folder below one that is yours alone", path.display()
@@ -72,6 +85,17 @@ pub enum FoldersError {
         /// Whose it is.
         why: Untrusted,
     },
+}
+
+/// What to write in place of a relative path.
+fn whole_path_of(name: &str, value: &Path, working: Option<&Path>) -> String {
+    match working {
+        Some(working) => {
+            let whole: PathBuf = working.join(value).components().collect();
+            format!("write {name}={}", whole.display())
+        }
+        None => "write the path from / on".to_owned(),
+    }
 }
 
 impl Folders {
@@ -121,8 +145,14 @@ impl Folders {
     /// The folders of this user, from the environment.
     ///
     /// # Errors
-    /// [`NoHome`].
-    pub fn find(uid: u32, var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoHome> {
+    /// [`FoldersError`].
+    pub fn find(uid: u32, var: impl Fn(&str) -> Option<OsString>) -> Result<Self, FoldersError> {
+        let working = std::env::current_dir().ok();
+        let own = |name: &'static str| match var(name).filter(|value| !value.is_empty()).map(PathBuf::from) {
+            Some(value) if value.is_relative() => Err(FoldersError::Relative { name, value, working: working.clone() }),
+            named => Ok(named),
+        };
+        let (own_state, own_runtime) = (own(STATE)?, own(RUNTIME)?);
         let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let below_home = |name: &'static str, rest: &str| {
             let base = absolute(name).or_else(|| absolute("HOME").map(|home| home.join(rest)));
@@ -144,23 +174,21 @@ impl Folders {
         };
         Ok(Self {
             config,
-            state: absolute(STATE).unwrap_or(state),
-            runtime: absolute(RUNTIME).unwrap_or(runtime),
+            state: own_state.unwrap_or(state),
+            runtime: own_runtime.unwrap_or(runtime),
             cache,
             users_runtime,
             home: absolute("HOME"),
-            working: std::env::current_dir().ok(),
+            working,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
-    fn find(uid: u32, vars: &[(&str, &str)]) -> Result<Folders, NoHome> {
+    fn find(uid: u32, vars: &[(&str, &str)]) -> Result<Folders, FoldersError> {
         Folders::find(uid, |name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
     }
 
@@ -180,6 +208,16 @@ mod tests {
         assert_eq!(folders.runtime, Path::new("/tmp/footbridge-7"));
         assert_eq!(folders.cache, Path::new("/h/.cache/footbridge"));
         assert_eq!(find(7, &[("HOME", "/h"), ("XDG_RUNTIME_DIR", "/r")]).unwrap().runtime, Path::new("/r/footbridge"));
-        assert!(matches!(find(7, &[]), Err(NoHome(_))));
+        assert!(matches!(find(7, &[]), Err(FoldersError::NoHome(_))));
+    }
+
+    #[test]
+    fn folders_of_ours_are_named_by_whole_paths() {
+        for (uid, name) in [(0, STATE), (7, STATE), (7, RUNTIME)] {
+            let error = find(uid, &[("HOME", "/h"), (name, "./st")]).unwrap_err().to_string();
+            let whole = std::env::current_dir().unwrap().join("st");
+            assert_eq!(error, format!("{name} is \"./st\", which is no whole path: write {name}={}", whole.display()));
+            assert_eq!(find(uid, &[("HOME", "/h"), (name, "")]).unwrap(), find(uid, &[("HOME", "/h")]).unwrap());
+        }
     }
 }

@@ -10,7 +10,11 @@ use footbridge_proto::{
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::{config::ConfigError, control::client::ControlClientError, run::HARNESS_FAILED};
+use crate::{
+    config::{ConfigError, folders::FoldersError},
+    control::client::ControlClientError,
+    run::HARNESS_FAILED,
+};
 use footbridge_cli::{
     output::NotWritten,
     result::NotPrinted,
@@ -75,7 +79,7 @@ impl OneShotFailure {
             Self::Interrupted(signal) => return 128 + *signal as i32,
             Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
             Self::Printed(_) | Self::Tool => ExitCode::ToolError,
-            Self::Harness(error) if error.is::<ConfigError>() => ExitCode::Usage,
+            Self::Harness(error) if error.is::<ConfigError>() || error.is::<FoldersError>() => ExitCode::Usage,
             Self::Harness(_) => return HARNESS_FAILED,
         };
         code as i32

@@ -14,7 +14,11 @@ use footbridge_processes::sys;
 
 use crate::{
     cli::{Files, NoConfiguration, load_config, runtime, session::REFUSED},
-    config::{Commands, Config, ConfigError, Variables, Writable, folders::Folders, steps},
+    config::{
+        Commands, Config, ConfigError, Variables, Writable,
+        folders::{Folders, FoldersError},
+        steps,
+    },
     report,
 };
 use footbridge_core::names::SessionName;
@@ -56,7 +60,11 @@ pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
         Err(error) => {
             let none = Finding::problem("folders", error.to_string());
             let none = none.means("there is no place for the configuration and the record, so nothing starts");
-            let none = [none.mend("set HOME to the whole path of your home folder")];
+            let none = [match error {
+                FoldersError::NoHome(_) => none.mend("set HOME to the whole path of your home folder"),
+                // They say it.
+                FoldersError::Relative { .. } | FoldersError::Untrusted { .. } => none,
+            }];
             report::out(&if args.json { json(&none) } else { text(&none) })?;
             return Ok(REFUSED);
         }

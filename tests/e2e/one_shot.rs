@@ -280,6 +280,29 @@ fn a_session_that_is_open_lends_its_policy_and_its_harness_makes_and_records_the
 }
 
 #[test]
+fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_it() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let _asks = daemon.opens("asks", &["--policy", "ask"]);
+    let add = ["call", "demo", "add_note", r#"{"text":"one"}"#, "--via", "asks"];
+    let call = Running::start(&mut daemon.host.one_shot_of(&add));
+    let id = daemon.host.pending(1)[0]["id"].as_str().unwrap().to_owned();
+    daemon.host.answers(&["allow", &id]);
+    let ran = call.ends();
+    assert!(ran.stdout.contains("note:///1"), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("approval {id}, until 2")), "{ran:?}");
+    let late = [&add[..], &["--timeout", "300ms"]].concat();
+    let ran = daemon.host.one_shot(&late);
+    ran.fails(6, &["Held: a person has to allow this call, approval ap-", "within 300ms", "nothing was sent"]);
+    let json = daemon.host.one_shot(&[&late[..], &["--json"]].concat());
+    let lines: Vec<Value> = json.stderr.lines().map(json_of).collect();
+    assert_eq!((json.status, &lines[0]["approval"]["state"]), (6, &json!("pending")), "{json:?}");
+    assert_eq!(lines[1]["data"]["approvalId"], lines[0]["approval"]["id"], "{json:?}");
+    let tool = ["demo__add_note", "--text", "two", "--via", "asks", "--timeout", "300ms"];
+    daemon.host.mcp_tool(&tool).fails(6, &["Held:", "nothing was sent"]);
+    assert_eq!(daemon.host.recorded("intent").len(), 1);
+}
+
+#[test]
 fn what_cannot_be_meant_is_named_with_what_can() {
     let host = Host::with(&Servers::demo());
     let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);

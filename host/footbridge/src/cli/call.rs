@@ -9,7 +9,13 @@ use super::{
     Files,
     one_shot::{OneShotPlace, ended},
 };
-use crate::oneshot::{call::OneCall, failure::OneShotFailure, lists::ToolsList, running::Chosen, via};
+use crate::oneshot::{
+    call::OneCall,
+    failure::OneShotFailure,
+    lists::ToolsList,
+    running::Chosen,
+    via::{self, OfHarness},
+};
 use footbridge_cli::{answers::CallResult, output::OutFile, render::Shape, result, typed};
 
 const AFTER: &str = "The server is started for the call and ended after it. The call goes through policy, pins and record as those \
@@ -98,7 +104,8 @@ impl HowToCall {
         chosen: Chosen,
     ) -> Result<(), OneShotFailure> {
         let session = self.via.as_deref().unwrap_or_default();
-        self.print(json, |timeout| via::call(&place.folders.runtime, session, server, chosen, timeout))
+        let of = OfHarness { runtime: &place.folders.runtime, session, json };
+        self.print(json, |timeout| via::call(of, server, chosen, timeout))
     }
 
     fn print(

@@ -147,8 +147,28 @@ impl ControlClient {
     /// # Errors
     /// [`ControlClientError`].
     pub fn call<M: Method>(&mut self, params: &M) -> Result<M::Answer, ControlClientError> {
-        let line = self.exchange(M::NAME, params).map_err(|source| self.broken(source))?;
-        self.read::<M::Answer>(&line)
+        self.call_hearing(params, |_, _| {})
+    }
+
+    /// The same, and hears the method and the parameters of each notice that comes before the answer.
+    ///
+    /// # Errors
+    /// [`ControlClientError`].
+    pub fn call_hearing<M: Method>(
+        &mut self,
+        params: &M,
+        mut hear: impl FnMut(&str, &RawValue),
+    ) -> Result<M::Answer, ControlClientError> {
+        let mut line = self.exchange(M::NAME, params).map_err(|source| self.broken(source))?;
+        loop {
+            match serde_json::from_slice::<rpc::IncomingMessage<'_>>(&line) {
+                Ok(rpc::IncomingMessage { method: Some(method), params, .. }) => {
+                    hear(&method, params.unwrap_or(RawValue::NULL));
+                }
+                _ => return self.read::<M::Answer>(&line),
+            }
+            line = self.line().map_err(|source| self.broken(source))?;
+        }
     }
 
     fn exchange<M: Method>(&mut self, method: &str, params: &M) -> io::Result<Vec<u8>> {
@@ -159,6 +179,10 @@ impl ControlClient {
             Err(error) if !hung_up(&error) => return Err(error),
             _ => {}
         }
+        self.line()
+    }
+
+    fn line(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
         let limit = u64::try_from(MAX_ANSWER).unwrap_or(u64::MAX);
         (&mut self.stream).take(limit).read_until(b'\n', &mut line)?;

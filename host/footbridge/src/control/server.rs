@@ -1,6 +1,7 @@
 //! The harness's end of its control socket.
 //!
-//! A connection is checked the moment it is accepted, then read line by line: one request, one answer. At most
+//! A connection is checked the moment it is accepted, then read line by line: one request, one answer, and before that
+//! notices of what it waits for, where whoever asks hears them. At most
 //! `MAX_REQUESTS` are carried out at a time, others wait; a connection that asks for nothing keeps nobody out. Of more
 //! than `MAX_CONNECTIONS` the longest idle one gives way to the new one; where none is idle, the new one is cut off.
 //! Nothing of a request is logged.
@@ -14,14 +15,14 @@ use std::{
 
 use footbridge_proto::{
     endpoint::{Endpoint, EndpointError, SocketPath},
-    rpc::{ErrorObject, IncomingRequest, OutgoingAnswer},
+    rpc::{self, ErrorObject, IncomingRequest, OutgoingAnswer},
 };
 use serde::{Serialize, de::Error as _};
 use serde_json::{json, value::RawValue};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::UnixStream,
-    sync::Semaphore,
+    sync::{Semaphore, mpsc},
     task::JoinSet,
     time::timeout,
 };
@@ -56,7 +57,24 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         request: ControlRequest,
         peer: ControlPeer,
+        notices: Notices,
     ) -> impl Future<Output = Result<serde_json::Value, Refusal>> + Send;
+}
+
+/// Notices that wait to be written: more than one request has.
+const NOTICES: usize = 4;
+
+/// Where is said, before a request's answer, what it waits for. One that does not fit is lost.
+#[derive(Debug, Clone)]
+pub struct Notices(mpsc::Sender<String>);
+
+impl Notices {
+    /// Says this.
+    pub(crate) fn say(&self, method: &str, params: &impl Serialize) {
+        if let Ok(params) = serde_json::to_string(params) {
+            let _lost = self.0.try_send(rpc::notification(method, Some(&params)) + "\n");
+        }
+    }
 }
 
 /// A control socket that is bound. Dropping it removes its file.
@@ -212,15 +230,21 @@ async fn converse(
         };
         let (id, asked) = read(&line)?;
         let ends_with_its_asker = asked.as_ref().is_ok_and(ControlRequest::ends_with_its_asker);
+        let (notices, mut noticed) = mpsc::channel(NOTICES);
         let carried_out = async {
             match asked {
-                Ok(request) => handler.handle(request, peer).await,
+                Ok(request) => handler.handle(request, peer, Notices(notices)).await,
                 Err(refusal) => Err(refusal),
             }
         };
-        let answer = tokio::select! {
-            carried_out = carried_out => answer_line(id, carried_out)?,
-            () = left(&mut reading), if ends_with_its_asker => return Ok(()),
+        tokio::pin!(carried_out);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(notice) = noticed.recv() => timeout(PATIENCE, writing.write_all(notice.as_bytes())).await??,
+                carried_out = &mut carried_out => break answer_line(id, carried_out)?,
+                () = left(&mut reading), if ends_with_its_asker => return Ok(()),
+            }
         };
         timeout(PATIENCE, writing.write_all(&answer)).await??;
         silence = room.idle.begin();

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     client::{ControlClient, ControlClientError},
     of_serve,
-    server::{Control, ControlPeer, Handler, sent},
+    server::{Control, ControlPeer, Handler, Notices, sent},
     wire::{
         ControlRequest, Created, HarnessInfo, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, RevokeSession, Revoked,
         RotateSession, ShowSession,
@@ -36,7 +36,7 @@ struct Fake {
 }
 
 impl Handler for Fake {
-    async fn handle(&self, request: ControlRequest, _peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
+    async fn handle(&self, request: ControlRequest, _: ControlPeer, _: Notices) -> Result<serde_json::Value, Refusal> {
         match request {
             ControlRequest::Hello(_) => sent(HarnessInfo {
                 harness: "serve".into(),

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 pub use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
 
-pub use calls::{CallTool, CalledTool};
+pub use calls::{CallHeld, CallTool, CalledTool};
 pub use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
 
 /// Changes when an older program could misread a newer one.
@@ -26,6 +26,9 @@ pub const MAX_REQUEST: usize = 256 * 1024;
 
 /// Longest answer, bytes.
 pub const MAX_ANSWER: usize = 16 << 20;
+
+/// What a line before an answer says that is no answer, and has a [`CallHeld`].
+pub const CALL_HELD: &str = "calls.held";
 
 /// A method: its name, its parameters, and what it answers.
 pub trait Method: Serialize {

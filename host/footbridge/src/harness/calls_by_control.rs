@@ -1,10 +1,16 @@
 //! Calls of operators by way of a harness that runs, the same for every harness: recorded there, by the policy of one of
 //! its sessions.
 
+use std::time::Duration;
+
 use super::operator_call::{NotCalled, OperatorCall, OperatorCalls};
 use crate::control::{
-    server::{ControlPeer, sent},
-    wire::{CallTool, CalledTool, ControlRequest, MAX_ANSWER, Refusal, RefusalKind},
+    server::{ControlPeer, Notices, sent},
+    wire::{CALL_HELD, CallHeld, CallTool, CalledTool, ControlRequest, MAX_ANSWER, Refusal, RefusalKind},
+};
+use footbridge_calls::{
+    events::{ApprovalEvent, CallEvent},
+    watcher::Watcher,
 };
 use footbridge_core::names::SessionName;
 use footbridge_edge::error_of;
@@ -14,20 +20,42 @@ pub(crate) async fn handle(
     calls: &OperatorCalls,
     request: ControlRequest,
     peer: ControlPeer,
+    notices: Notices,
 ) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
     match request {
-        ControlRequest::CallTool(asked) => Ok(call(calls, asked, peer).await.and_then(sent)),
+        ControlRequest::CallTool(asked) => Ok(call(calls, asked, peer, notices).await.and_then(sent)),
         other => Err(Box::new(other)),
     }
 }
 
-async fn call(calls: &OperatorCalls, asked: CallTool, peer: ControlPeer) -> Result<CalledTool, Refusal> {
-    let CallTool { session, server, tool, arguments } = asked;
+async fn call(
+    calls: &OperatorCalls,
+    asked: CallTool,
+    peer: ControlPeer,
+    notices: Notices,
+) -> Result<CalledTool, Refusal> {
+    let CallTool { session, server, tool, arguments, timeout_ms, hears_of_waiting } = asked;
     let refusal = |kind, text: String| Refusal::new(kind, text);
     let none = || refusal(RefusalKind::NotFound, format!("there is no open session {session:?} here"));
     let name: SessionName = session.parse().map_err(|_| none())?;
-    let call = OperatorCall { server, tool, arguments, policy: None };
-    match calls.call_like(&peer.operator(), &name, call).await.ok_or_else(none)? {
+    let call = OperatorCall { server, tool, arguments, policy: None, timeout: timeout_ms.map(Duration::from_millis) };
+    // Listening in any case, so that a person has as long as the limits say.
+    let (watcher, mut events) = Watcher::listening();
+    let operator = peer.operator();
+    let calling = calls.call_like(&operator, &name, call, watcher);
+    tokio::pin!(calling);
+    let called = loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.recv() => {
+                if let CallEvent::Approval(event) = event && hears_of_waiting {
+                    notices.say(CALL_HELD, &held(event));
+                }
+            }
+            called = &mut calling => break called,
+        }
+    };
+    match called.ok_or_else(none)? {
         // Escapes of a text in a text may be as long again.
         Ok(result) if result.text.get().len() > MAX_ANSWER / 2 => Err(refusal(
             RefusalKind::Failed,
@@ -36,10 +64,20 @@ async fn call(calls: &OperatorCalls, asked: CallTool, peer: ControlPeer) -> Resu
                 MAX_ANSWER / 2
             ),
         )),
-        Ok(result) => Ok(CalledTool { result: Some(result.text.get().to_owned()), error: None }),
-        Err(NotCalled::Failed(failure)) => Ok(CalledTool { result: None, error: Some(error_of(&failure)) }),
+        Ok(result) => Ok(CalledTool { result: Some(result.text.get().to_owned()), error: None, timed_out: false }),
+        Err(NotCalled::Failed(failure)) => {
+            Ok(CalledTool { result: None, error: Some(error_of(&failure)), timed_out: false })
+        }
+        Err(NotCalled::OutOfTime(failure)) => {
+            Ok(CalledTool { result: None, error: Some(error_of(&failure)), timed_out: true })
+        }
         Err(why @ NotCalled::Arguments(_)) => Err(refusal(RefusalKind::Invalid, why.to_string())),
         Err(why @ NotCalled::Busy) => Err(refusal(RefusalKind::Taken, why.to_string())),
         Err(why @ NotCalled::Session(_)) => Err(refusal(RefusalKind::Failed, why.to_string())),
     }
+}
+
+fn held(event: ApprovalEvent) -> CallHeld {
+    let ApprovalEvent { id, state, expires_at, summary, .. } = event;
+    CallHeld { id, state: state.to_owned(), expires_at, summary }
 }

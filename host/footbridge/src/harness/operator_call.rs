@@ -3,9 +3,12 @@
 //! It has a session of its own, which nobody else can use: nothing listens for it, and its token is thrown away. The
 //! call ends with whoever waits for it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use footbridge_proto::json;
@@ -16,7 +19,7 @@ use footbridge_calls::{
     call::Stages,
     cause::{Cause, Failure},
     operator::Operator,
-    provider::RawResult,
+    provider::{NoAnswer, RawResult},
     request::{CallRequest, Target},
     session::SessionSpec,
     sessions::{Open, Sessions},
@@ -54,6 +57,8 @@ pub struct OperatorCall {
     pub arguments: Option<String>,
     /// What decides about it; `open` where there is none.
     pub policy: Option<Arc<Policy>>,
+    /// How long its answer is waited for; then it is cancelled.
+    pub timeout: Option<Duration>,
 }
 
 /// Why a call of an operator has no result.
@@ -71,6 +76,9 @@ pub enum NotCalled {
     /// What a guest would be answered too.
     #[error("{}", footbridge_edge::error_of(.0).message)]
     Failed(Failure),
+    /// Its time was up, and it was cancelled: before it was sent, or after.
+    #[error("its time was up: {}", footbridge_edge::error_of(.0).message)]
+    OutOfTime(Failure),
 }
 
 /// Most calls by way of the control socket at a time: each may last, and other commands need their places.
@@ -143,14 +151,13 @@ impl OperatorCalls {
         operator: &Operator,
         session: &SessionName,
         call: OperatorCall,
+        watcher: Watcher,
     ) -> Option<Result<RawResult, NotCalled>> {
         let open = self.sessions.find(session)?;
         let Ok(_place) = self.places.try_acquire() else { return Some(Err(NotCalled::Busy)) };
         let (rules, spec) = (open.session().rules(), open.session().spec().clone());
         let called_as = CalledAs { policy: Arc::clone(rules.policy()), labels: spec.labels, limits: spec.limits };
         drop(open);
-        // Listening, so that a person has as long as the limits say.
-        let (watcher, _events) = Watcher::listening();
         Some(self.call(operator, call, called_as, watcher).await)
     }
 
@@ -161,22 +168,35 @@ impl OperatorCalls {
         called_as: CalledAs,
         watcher: Watcher,
     ) -> Result<RawResult, NotCalled> {
-        let OperatorCall { server, tool, arguments, .. } = call;
+        let OperatorCall { server, tool, arguments, timeout, .. } = call;
         let arguments = arguments.map(|text| self.checked(text)).transpose()?;
         let request = CallRequest { server, target: Target::Tool(tool), arguments, meta: None, held: None };
         let open = self.open_for(called_as)?;
         let principal = open.principal(operator);
         let cancel = open.session().over().child_token();
+        let cancelled = cancel.clone();
         let _cancelled_with_this = cancel.clone().drop_guard();
         let (stages, sessions) = (self.stages.clone(), self.sessions.clone());
         // In a task of its own: whoever waits may leave, and what was admitted gets its outcome.
-        let calling = self.tasks.spawn(async move {
+        let mut calling = self.tasks.spawn(async move {
             let reply = stages.call(principal, request, &watcher, &cancel).await;
             sessions.call_over(open.session().name()).await;
             reply.into_answer()
         });
         let lost = |_| Err(Cause::HarnessFailed.into());
-        calling.await.unwrap_or_else(lost).map_err(NotCalled::Failed)
+        let in_time = match timeout {
+            Some(time) => tokio::time::timeout(time, &mut calling).await.ok(),
+            None => Some((&mut calling).await),
+        };
+        if let Some(answer) = in_time {
+            return answer.unwrap_or_else(lost).map_err(NotCalled::Failed);
+        }
+        // What it says now tells whether it was sent.
+        cancelled.cancel();
+        calling.await.unwrap_or_else(lost).map_err(|failure| match &*failure.cause {
+            Cause::Cancelled | Cause::NoAnswer { why: NoAnswer::Cancelled, .. } => NotCalled::OutOfTime(failure),
+            _ => NotCalled::Failed(failure),
+        })
     }
 
     /// Arguments as a guest's are: no member twice, and no deeper than they may be.
@@ -231,7 +251,13 @@ mod tests {
     }
 
     fn of(tool: &str, arguments: &str) -> OperatorCall {
-        OperatorCall { server: "x".into(), tool: tool.into(), arguments: Some(arguments.into()), policy: None }
+        OperatorCall {
+            server: "x".into(),
+            tool: tool.into(),
+            arguments: Some(arguments.into()),
+            policy: None,
+            timeout: None,
+        }
     }
 
     /// The values of a field, in the order of the record.

@@ -85,6 +85,22 @@ impl OneShotFailure {
         code as i32
     }
 
+    /// Why a call has no answer that was cancelled when its time was up, by what was said of it then.
+    pub(crate) fn out_of_time(time: Duration, error: &ErrorObject) -> Self {
+        let approval = error.data.as_ref().and_then(|data| data["approvalId"].as_str());
+        match (error.reason(), approval) {
+            (Some(Reason::Cancelled), Some(id)) => {
+                let message = format!(
+                    "nobody answered approval {id} within {time:?}: the call was cancelled, and nothing was sent. Call again \
+                     with more time, and answer meanwhile: footbridge approvals watch"
+                );
+                let held = ErrorObject::new(Reason::ApprovalExpired, message).with("approvalId", id);
+                Self::Refused(Box::new(held), None)
+            }
+            _ => Self::TimedOut(time),
+        }
+    }
+
     /// Whether it has been said already, or nobody wants to hear it.
     pub(crate) fn is_said(&self) -> bool {
         match self {

@@ -113,28 +113,27 @@ impl OneServer {
         let name = policy.name().to_owned();
         self.harness.approvals().if_nobody(move || say_that_nobody_is_asked(&name));
         let Chosen { tool, arguments } = chosen;
-        let call = OperatorCall { server: self.server.to_string(), tool, arguments, policy: Some(policy) };
+        let call = OperatorCall { server: self.server.to_string(), tool, arguments, policy: Some(policy), timeout };
         // Listening, so that a person has as long as the limits say.
         let (watcher, _events) = Watcher::listening();
         let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
         let calling = self.harness.call_watched(&operator, call, watcher);
         let asking = terminal::ask(self.terminal.as_ref(), self.harness.approvals());
-        let in_time = async {
-            match timeout {
-                Some(time) => tokio::time::timeout(time, calling).await.map_err(|_| OneShotFailure::TimedOut(time)),
-                None => Ok(calling.await),
-            }
-        };
         let called = tokio::select! {
-            called = in_time => called?,
+            called = calling => called,
             left = asking => return Err(left),
         };
-        called.map(|result| result.text).map_err(|why| self.refused(why))
+        called.map(|result| result.text).map_err(|why| match why {
+            NotCalled::OutOfTime(failure) => {
+                OneShotFailure::out_of_time(timeout.unwrap_or_default(), &error_of_own_call(&failure))
+            }
+            why => self.refused(why),
+        })
     }
 
     fn refused(&self, why: NotCalled) -> OneShotFailure {
         match why {
-            NotCalled::Failed(failure) => {
+            NotCalled::Failed(failure) | NotCalled::OutOfTime(failure) => {
                 let error = error_of_own_call(&failure);
                 let lost = matches!(error.reason(), Some(Reason::ServerUnavailable | Reason::OutcomeUnknown));
                 let because = if lost { self.detail() } else { None };

@@ -6,34 +6,55 @@
 use std::{path::Path, time::Duration};
 
 use footbridge_proto::text::Escaped;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use super::{failure::OneShotFailure, running::Chosen};
 use crate::control::{
     self,
     client::{ControlClient, ControlClientError},
-    wire::{CallTool, CalledTool, MAX_REQUEST, Refusal, RefusalKind},
+    wire::{CALL_HELD, CallHeld, CallTool, CalledTool, MAX_REQUEST, Refusal, RefusalKind},
 };
-use footbridge_cli::typed::BadTypedArguments;
+use crate::report;
+use footbridge_cli::{output, typed::BadTypedArguments};
 
 /// How long an answer is waited for where nothing was said: longer than any limit on calls and approvals.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// How long after its time the answer of a call is waited for: the harness says then whether it was sent.
+const GRACE: Duration = Duration::from_secs(5);
 /// Room in a request for all but the arguments.
 const BESIDES: usize = 8 * 1024;
 
+/// An open session of a harness that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfHarness<'a> {
+    /// The runtime folder, where harnesses listen for commands.
+    pub(crate) runtime: &'a Path,
+    pub(crate) session: &'a str,
+    /// Whether what is said meanwhile is JSON.
+    pub(crate) json: bool,
+}
+
 /// Calls a tool of a server as this session would.
 pub(crate) fn call(
-    runtime: &Path,
-    session: &str,
+    of: OfHarness<'_>,
     server: &str,
     chosen: Chosen,
     timeout: Option<Duration>,
 ) -> Result<Box<RawValue>, OneShotFailure> {
+    let OfHarness { runtime, session, json } = of;
     let Chosen { tool, arguments } = chosen;
     if arguments.as_ref().is_some_and(|text| text.len() > (MAX_REQUEST - BESIDES) / 2) {
         return Err(BadTypedArguments::TooLarge("of this call".to_owned()).into());
     }
-    let asked = CallTool { session: session.to_owned(), server: server.to_owned(), tool, arguments };
+    let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let asked = CallTool {
+        session: session.to_owned(),
+        server: server.to_owned(),
+        tool,
+        arguments,
+        timeout_ms,
+        hears_of_waiting: true,
+    };
     let mut sockets = control::all(runtime).map_err(anyhow::Error::from)?;
     // Most sessions are the daemon's.
     sockets.sort_by_key(|socket| *socket != control::of_serve(runtime));
@@ -41,7 +62,7 @@ pub(crate) fn call(
     for socket in sockets {
         let connected = ControlClient::connect(&socket);
         let mut client = match connected {
-            Ok(client) => client.with_patience(timeout.unwrap_or(PATIENCE))?,
+            Ok(client) => client.with_patience(timeout.map_or(PATIENCE, |time| time.saturating_add(GRACE)))?,
             // What a harness left that is gone.
             Err(ControlClientError::NotRunning(_)) => continue,
             Err(error) => {
@@ -49,9 +70,12 @@ pub(crate) fn call(
                 continue;
             }
         };
-        match client.call(&asked) {
+        match client.call_hearing(&asked, |method, params| heard(method, params, json)) {
             Ok(CalledTool { result: Some(text), .. }) => {
                 return RawValue::from_string(text).map_err(|error| OneShotFailure::Harness(error.into()));
+            }
+            Ok(CalledTool { error: Some(error), timed_out: true, .. }) => {
+                return Err(OneShotFailure::out_of_time(timeout.unwrap_or_default(), &error));
             }
             Ok(CalledTool { error, .. }) => return Err(refused(error)),
             Err(ControlClientError::Refusal(Refusal { kind: RefusalKind::NotFound, .. })) => {}
@@ -68,6 +92,23 @@ pub(crate) fn call(
         Some(error) => Err(error.into()),
         None => Err(OneShotFailure::NoSession(Escaped(session).to_string())),
     }
+}
+
+/// Says that the call is held.
+fn heard(method: &str, params: &RawValue, json: bool) {
+    let Some(held) = serde_json::from_str::<CallHeld>(params.get()).ok().filter(|_| method == CALL_HELD) else {
+        return;
+    };
+    if json {
+        output::print_error(&format!("{}\n", json!({ "approval": held })));
+        return;
+    }
+    let CallHeld { id, expires_at, summary, .. } = held;
+    let until = expires_at.map_or_else(String::new, |time| format!(", until {time}"));
+    report::note(&format!(
+        "Held: a person has to allow this call, approval {id}{until}: {summary}. Answer it by \"footbridge approvals watch\" or \
+         \"footbridge approvals allow {id}\"; whoever leaves has it cancelled"
+    ));
 }
 
 fn refused(error: Option<footbridge_proto::rpc::ErrorObject>) -> OneShotFailure {

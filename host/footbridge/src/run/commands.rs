@@ -4,7 +4,7 @@
 use crate::{
     control::{
         self, approvals,
-        server::{ControlPeer, Handler, sent},
+        server::{ControlPeer, Handler, Notices, sent},
         servers::{self, Overseen},
         wire::{AllowApproval, ControlRequest, DenyApproval, Refusal, RefusalKind},
     },
@@ -30,7 +30,12 @@ impl RunHandler {
 }
 
 impl Handler for RunHandler {
-    async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
+    async fn handle(
+        &self,
+        request: ControlRequest,
+        peer: ControlPeer,
+        notices: Notices,
+    ) -> Result<serde_json::Value, Refusal> {
         let answered = match &request {
             ControlRequest::AllowApproval(AllowApproval { id, .. })
             | ControlRequest::DenyApproval(DenyApproval { id, .. }) => Some(id),
@@ -49,7 +54,7 @@ impl Handler for RunHandler {
             Ok(answer) => return answer,
             Err(other) => *other,
         };
-        let request = match calls_by_control::handle(&self.calls, request, peer).await {
+        let request = match calls_by_control::handle(&self.calls, request, peer, notices).await {
             Ok(answer) => return answer,
             Err(other) => *other,
         };

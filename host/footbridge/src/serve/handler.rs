@@ -13,7 +13,7 @@ use super::{
 use crate::{
     control::{
         approvals,
-        server::{ControlPeer, Handler, sent},
+        server::{ControlPeer, Handler, Notices, sent},
         servers,
         wire::{
             ControlRequest, Created, EnsureSession, HarnessInfo, ListenerInfo, Refusal, RefusalKind, Revoked,
@@ -26,7 +26,12 @@ use footbridge_core::names::SessionName;
 use footbridge_edge::listener::Listen;
 
 impl Handler for Sessions {
-    async fn handle(&self, request: ControlRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
+    async fn handle(
+        &self,
+        request: ControlRequest,
+        peer: ControlPeer,
+        notices: Notices,
+    ) -> Result<serde_json::Value, Refusal> {
         let book = self.harness().approvals();
         let request = match approvals::handle(book, book.asks_people(), request, peer) {
             Ok(answer) => return answer,
@@ -36,7 +41,7 @@ impl Handler for Sessions {
             Ok(answer) => return answer,
             Err(other) => *other,
         };
-        let request = match calls_by_control::handle(&self.harness().operator_calls(), request, peer).await {
+        let request = match calls_by_control::handle(&self.harness().operator_calls(), request, peer, notices).await {
             Ok(answer) => return answer,
             Err(other) => *other,
         };

@@ -16,6 +16,27 @@ pub struct CallTool {
     /// The arguments, as JSON in a text: no number of theirs is read on the way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// How long its answer is waited for, milliseconds; then it is cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Whether a line before the answer may say that a person has to allow it: a [`CallHeld`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hears_of_waiting: bool,
+}
+
+/// It waits for a person, said before the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallHeld {
+    /// The approval.
+    pub id: String,
+    /// Its state's word.
+    pub state: String,
+    /// When that ends by itself, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// What is asked, in a line.
+    pub summary: String,
 }
 
 /// What became of it: one of the two.
@@ -27,4 +48,7 @@ pub struct CalledTool {
     /// Why there is none, as a guest would be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorObject>,
+    /// Whether that is because its time was up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
 }

@@ -5,21 +5,38 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Characters of a pattern that do not stand for themselves.
 pub(super) const META: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
-/// A text as written and decoded, without blanks at its edges, whole and up to where a reader may end it.
+/// A text as written and decoded, without blanks at its edges, whole and up to where a reader may end it, and without
+/// the parameters (`;...`) that a reader may take off each of its segments.
 pub(super) fn readings(text: &str) -> Vec<String> {
-    const ENDS: [&[char]; 4] = [&[], &['#'], &['#', '?'], &['#', '?', ';']];
-    let (decoded, _) = decode(text);
-    let mut all: Vec<String> = Vec::new();
-    for text in [text, &*String::from_utf8_lossy(&decoded)] {
-        for ends in ENDS {
-            let end = text.find(ends).unwrap_or(text.len());
-            let reading = text[..end].trim();
+    let mut all = Vec::new();
+    add_ends(text, &mut all);
+    // Some end a text before they decode it, and some after.
+    for written in all.clone().iter().filter(|written| written.contains('%')) {
+        add_ends(&String::from_utf8_lossy(&decode(written).0), &mut all);
+    }
+    all
+}
+
+/// Adds what readers may leave of a text that they do not decode.
+fn add_ends(text: &str, all: &mut Vec<String>) {
+    const ENDS: [&[char]; 3] = [&[], &['#'], &['#', '?']];
+    for ends in ENDS {
+        let text = before(text, ends);
+        for reading in [text, before(text, &[';']), &without_parameters(text)] {
+            let reading = reading.trim();
             if !all.iter().any(|other| other == reading) {
                 all.push(reading.to_owned());
             }
         }
     }
-    all
+}
+
+fn before<'t>(text: &'t str, ends: &[char]) -> &'t str {
+    &text[..text.find(ends).unwrap_or(text.len())]
+}
+
+fn without_parameters(text: &str) -> String {
+    text.split('/').map(|segment| before(segment, &[';'])).collect::<Vec<_>>().join("/")
 }
 
 /// A pattern in the spelling that URIs are compared in where it stops them.

@@ -55,6 +55,18 @@ fn the_built_in_policies_say_what_they_are_called() {
 }
 
 #[test]
+fn a_path_of_a_service_is_stopped_whatever_parameters_its_segments_have() {
+    let rules = rules(&listed(&["id='no'; decision='deny'; service='all'; path='/v1/messages'", "decision='allow'"]));
+    let said = |path| decided(&rules, &Subject::http("all", "POST", path, Effects::of_reading()), &json!({})).0;
+    for path in ["/v1/messages", "/v1/messages;y", "/v1;y/messages", "/v1;/messages;y=z", "/v1%3by/messages"] {
+        assert_eq!(said(path), Deny, "{path}");
+    }
+    for path in ["/v1;messages", "/v1/x;y/messages", "/v2;y/messages"] {
+        assert_eq!(said(path), Allow, "{path}");
+    }
+}
+
+#[test]
 fn the_first_rule_that_matches_decides() {
     let tool = |name| Subject::tool("git", name, annotated(ANYTHING));
     let read = |name| Subject::tool("git", name, annotated(READS));

@@ -3,10 +3,10 @@
 //! Who reads one may decode `%73`, walk `..` and lower the case of a scheme, and who decides must not be the one who
 //! does not. So a URI has two readings, as written and decoded. What lets a call through has to match both, exactly. What
 //! stops one needs only one, and takes every spelling of it that some server takes for the same: with more slashes or
-//! fewer, a host that says nothing, blanks around it, something behind `?`, `#` or `;`, and a path for a `file:` URI. One
-//! with `..`, a backslash, or more than one layer of encoding is not plain: it lets nothing through by a pattern, and
-//! every pattern stops it. Neither is one whose scheme or host lenient readers take for another: in quotes or brackets,
-//! behind `url:`, a host that is not ASCII or a number, a port with a zero in front.
+//! fewer, a host that says nothing, blanks around it, something behind `?`, `#` or, in any of its segments, `;`, and a
+//! path for a `file:` URI. One with `..`, a backslash, or more than one layer of encoding is not plain: it lets nothing
+//! through by a pattern, and every pattern stops it. Neither is one whose scheme or host lenient readers take for
+//! another: in quotes or brackets, behind `url:`, a host that is not ASCII or a number, a port with a zero in front.
 
 use std::sync::OnceLock;
 
@@ -241,6 +241,21 @@ mod tests {
         ] {
             assert_eq!(both(uri, "https://example.org/x"), (false, true), "{uri}");
             assert!(!both(uri, "https://example.com/**").1 && !both(uri, "https://org/**").1, "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_closes_takes_parameters_off_each_segment() {
+        for uri in [
+            "file:///secret;v=1/x",
+            "file:///secret;/x;v=1?y",
+            "file:///secret%3Bv=1/x",
+            "file:///secret;%2fv/x",
+            "file:///%73ecret;%2fv/x#y",
+            "secret;v/x;w",
+        ] {
+            assert_eq!(both(uri, "file:///secret/x"), (false, true), "{uri}");
+            assert_eq!(both(uri, "file:///other/**"), (false, false), "{uri}");
         }
     }
 }

@@ -182,6 +182,7 @@ fn a_rule_that_closes_takes_a_path_in_every_reading() {
         assert_eq!(closes(path, "/etc/key"), Some(true), "{path}");
         assert_eq!(closes(path, "/etc/*"), Some(true), "{path}");
     }
+    assert_eq!(closes("/etc;v=1/key", "/etc/key"), Some(true));
     assert_eq!(closes("/srv/key", "/etc/*"), Some(false));
     assert_eq!(closes("/srv/%2e%2e/etc/key", "/etc/*"), None, "it walks up");
     assert_eq!(closes("", "/etc/*"), None);

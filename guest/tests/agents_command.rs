@@ -317,6 +317,14 @@ fn an_agent_reads_text_and_scripts_the_structured_copy() {
 }
 
 #[test]
+fn a_pipe_gets_long_cells_of_a_table_whole() {
+    let long = "0123456789".repeat(7);
+    let result = format!(r#"{{"content":[],"structuredContent":[{{"a":"{long}"}}]}}"#);
+    let (_, stdout, stderr) = run(tool_cli(&answers(&result), &["s", "t", "{}"]).args(["--output", "table"]));
+    assert_eq!((stdout, stderr), (format!("a\n{long}\n"), String::new()));
+}
+
+#[test]
 fn a_part_of_a_result_is_printed_in_the_form_that_is_asked_for() {
     let result = r#"{"content":[],"structuredContent":{"n":1234567890123456789,"l":[{"a":"x"},{"a":"y"}]}}"#;
     for (args, printed) in [

@@ -14,7 +14,7 @@ use crate::{
 
 /// How deep YAML goes.
 const MOST_DEPTH: usize = 32;
-/// Characters of a cell, and columns of a table.
+/// Characters of a cell where a person reads it, and to which others are filled up; and columns of a table.
 const MOST_CELL: usize = 60;
 const MOST_COLUMNS: usize = 20;
 
@@ -64,15 +64,18 @@ fn plain_or_json(text: &str) -> String {
 }
 
 /// A list of objects as a table, a row each, or an object as its members, a row each; nothing where JSON is neither.
+/// Long cells are cut where a terminal shows it; whatever reads a pipe or a file gets them whole.
 #[must_use]
-pub fn table(raw: &RawValue) -> Option<String> {
+pub fn table(raw: &RawValue, on_terminal: bool) -> Option<String> {
+    let most = if on_terminal { MOST_CELL } else { usize::MAX };
     if let Some(members) = members(raw) {
         // Lists come as the one list of an object, too.
         let mut lists = members.values().filter(|member| is_of_objects(member));
         if let (Some(list), None) = (lists.next(), lists.next()) {
-            return table(list);
+            return table(list, on_terminal);
         }
-        let rows: Vec<Vec<String>> = members.iter().map(|(name, member)| vec![cell_of(name), cell(member)]).collect();
+        let rows: Vec<Vec<String>> =
+            members.iter().map(|(name, member)| vec![cell_of(name, most), cell(member, most)]).collect();
         return Some(aligned(&rows));
     }
     let rows: Vec<_> = items(raw).filter(|_| is_of_objects(raw))?.into_iter().filter_map(members).collect();
@@ -82,9 +85,9 @@ pub fn table(raw: &RawValue) -> Option<String> {
             columns.push(name);
         }
     }
-    let head = columns.iter().map(|name| cell_of(name)).collect();
+    let head = columns.iter().map(|name| cell_of(name, most)).collect();
     let line = |row: &std::collections::BTreeMap<String, &RawValue>| {
-        columns.iter().map(|name| row.get(*name).map_or_else(String::new, |value| cell(value))).collect()
+        columns.iter().map(|name| row.get(*name).map_or_else(String::new, |value| cell(value, most))).collect()
     };
     let all: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(line)).collect();
     Some(aligned(&all))
@@ -94,13 +97,14 @@ fn is_of_objects(raw: &RawValue) -> bool {
     items(raw).is_some_and(|items| !items.is_empty() && items.iter().all(|item| item.get().starts_with('{')))
 }
 
-fn cell(raw: &RawValue) -> String {
-    serde_json::from_str::<String>(raw.get()).map_or_else(|_| cell_of(&one_line(raw)), |text| cell_of(&text))
+fn cell(raw: &RawValue, most: usize) -> String {
+    let text: Option<String> = serde_json::from_str(raw.get()).ok();
+    cell_of(&text.unwrap_or_else(|| one_line(raw)), most)
 }
 
-fn cell_of(text: &str) -> String {
+fn cell_of(text: &str, most: usize) -> String {
     let text = Escaped(text).to_string();
-    match text.char_indices().nth(MOST_CELL) {
+    match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text,
     }
@@ -111,7 +115,8 @@ fn aligned(rows: &[Vec<String>]) -> String {
     let width = |at: usize| {
         rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or_default()
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    // One that is longer takes no room in all other rows.
+    let widths: Vec<usize> = (0..columns).map(|at| width(at).min(MOST_CELL + 3)).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -153,9 +158,19 @@ mod tests {
     #[test]
     fn a_list_of_objects_is_a_row_each() {
         let list = r#"{"total":2,"items":[{"name":"Zürich","n":1},{"name":"B\u001bern","x":[1,2]}]}"#;
-        let text = table(&raw(list)).unwrap();
+        let text = table(&raw(list), true).unwrap();
         assert_eq!(text, "n  name        x\n1  Zürich\n   B\\u{1b}ern  [1,2]");
-        assert_eq!(table(&raw(r#"{"a":1,"bc":"x\ny"}"#)).unwrap(), "a   1\nbc  x\\ny");
-        assert!(table(&raw("[1]")).is_none() && table(&raw("\"x\"")).is_none() && table(&raw("[]")).is_none());
+        assert_eq!(table(&raw(r#"{"a":1,"bc":"x\ny"}"#), true).unwrap(), "a   1\nbc  x\\ny");
+        let none = |text| table(&raw(text), true).is_none();
+        assert!(none("[1]") && none("\"x\"") && none("[]"));
+    }
+
+    #[test]
+    fn a_long_cell_is_cut_on_a_terminal_alone_and_fills_up_no_other_row() {
+        let long = "x".repeat(1000);
+        let list = raw(&format!(r#"[{{"a":"{long}","b":1}},{{"a":"y","b":2}}]"#));
+        assert!(table(&list, true).unwrap().contains(&format!("\n{}...  1\n", &long[..MOST_CELL])));
+        let whole = table(&list, false).unwrap();
+        assert!(whole.contains(&format!("\n{long}  1\n")) && whole.len() < 1200, "{whole}");
     }
 }

@@ -65,8 +65,8 @@ pub fn print_call(
         return Ok(false);
     }
     let mut rendered = Rendered::call(result);
-    // Of an error nothing is picked.
-    let _ = rendered.set_shape(&Shape { pick: None, ..shape.clone() });
+    // Of an error nothing is picked, and nothing is cut.
+    let _ = rendered.set_shape(&Shape { pick: None, ..shape.clone() }, false);
     if rendered.is_empty() {
         output::print_error("Error: the tool reported an error without a word\n");
     } else {
@@ -85,7 +85,8 @@ pub fn print(
     shape: &Shape,
     to: Option<impl Into<Prepared>>,
 ) -> Result<(), NotPrinted> {
-    if let Err(why) = result.set_shape(shape) {
+    let on_terminal = to.is_none() && output::on_terminal();
+    if let Err(why) = result.set_shape(shape, on_terminal) {
         print_whole(raw, &result, &Shape { pick: None, ..shape.clone() })?;
         return Err(why.into());
     }

@@ -64,17 +64,17 @@ impl Shape {
 }
 
 impl Rendered {
-    /// Gives it this shape.
+    /// Gives it this shape, for a terminal or for anything else.
     ///
     /// # Errors
     /// [`NotPicked`]; then it is as it was.
-    pub fn set_shape(&mut self, shape: &Shape) -> Result<(), NotPicked> {
+    pub fn set_shape(&mut self, shape: &Shape, on_terminal: bool) -> Result<(), NotPicked> {
         if let Some(path) = &shape.pick {
             self.pick(path)?;
         }
         let laid_out = |raw: &RawValue| match shape.format {
             Format::Yaml => Some(yaml(raw)),
-            Format::Table => table(raw),
+            Format::Table => table(raw, on_terminal),
             _ => None,
         };
         match shape.format {
@@ -157,7 +157,7 @@ mod tests {
 
     fn shaped(result: &str, shape: &Shape) -> Result<String, String> {
         let mut rendered = Rendered::call(serde_json::from_str(result).unwrap());
-        rendered.set_shape(shape).map_err(|error| error.to_string())?;
+        rendered.set_shape(shape, false).map_err(|error| error.to_string())?;
         let mut out = String::new();
         rendered.write(false, &mut out).unwrap();
         Ok(out)

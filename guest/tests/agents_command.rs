@@ -4,11 +4,16 @@
 mod bridge;
 #[path = "../../tests/skipped.rs"]
 mod skipped;
+mod terminal;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use bridge::{Bridge, id_of, ok, run, tool_cli};
 use serde_json::{Value, json};
+use terminal::terminal;
 
 /// A bridge that answers each method with its own result, and others with an error.
 fn answering(results: Value) -> Bridge {
@@ -68,8 +73,28 @@ fn a_tool_in_full_loses_nothing_of_its_schema() {
     for part in ["inputSchema", "outputSchema", "annotations"] {
         assert!(stdout.contains(&weather()[part].to_string()), "{part}: {stdout}");
     }
+    assert!(!stdout.contains("Call it:"), "it needs arguments: {stdout}");
     let (_, stdout, _) = run(&mut tool_cli(&bridge, &["w", "get_weather"]));
     assert!(stdout.contains("\nInput schema:\n  city (string, required): Which\n"), "{stdout}");
+}
+
+#[test]
+fn a_tool_that_needs_no_arguments_says_how_it_is_called_where_no_script_reads_it() {
+    let tool = json!({"name": "now", "inputSchema": {"type": "object", "properties": {"zone": {"type": "string"}}}});
+    let bridge = answering(json!({ "describeTool": tool }));
+    let call = "Call it: tool-cli w now '{}'";
+    let (_, stdout, _) = run(tool_cli(&bridge, &["w", "now"]).env("TOOL_CLI_STYLE", "agent"));
+    assert!(stdout.ends_with(&format!("\n{call}\n")), "{stdout}");
+    let (_, stdout, _) = run(&mut tool_cli(&bridge, &["w", "now"]));
+    assert!(!stdout.contains("Call it"), "{stdout}");
+    let (mut master, slave) = terminal();
+    let mut child = tool_cli(&bridge, &["w", "now"]).stdout(slave).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut seen = Vec::new();
+    // It ends with an error once nobody holds the other end.
+    let _ = master.read_to_end(&mut seen);
+    let seen = String::from_utf8(seen).unwrap();
+    assert!(seen.ends_with(&format!("\r\n{call}\r\n")), "{seen}");
 }
 
 #[test]

@@ -298,11 +298,24 @@ fn write_stubs(asked: &mut Asked, language: Language, folder: &Path) -> Result<(
 /// Prints all that is known of a tool.
 fn describe(asked: &mut Asked, server: &str, tool: &str, style: Style) -> Result<(), Failure> {
     let params = json!({ "server": server, "tool": tool });
+    // Without a flag to give, nothing else shows that arguments make the call.
+    let how = |full: &ToolDescription| {
+        let is_needed = full.input_schema["required"].as_array().is_some_and(|names| !names.is_empty());
+        if is_needed {
+            String::new()
+        } else {
+            format!("Call it: {COMMAND} {} {} '{{}}'\n", Escaped(server), Escaped(tool))
+        }
+    };
     if style.agent && !style.json {
         let (raw, full) = asked.get::<ToolDescription>(method::DESCRIBE_TOOL, &params)?;
-        return Ok(output::print(&show::whole(&full, &raw))?);
+        return Ok(output::print(&(show::whole(&full, &raw) + &how(&full)))?);
     }
-    asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| show::tool(server, tool, full, COMMAND))
+    asked.list(method::DESCRIBE_TOOL, &params, |full: &ToolDescription| {
+        // In a pipe it is as recorded.
+        let how = if output::on_terminal() { how(full) } else { String::new() };
+        show::tool(server, tool, full, COMMAND) + &how
+    })
 }
 
 /// Speaks MCP over standard input and output until the input ends.

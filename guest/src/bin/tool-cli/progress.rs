@@ -2,6 +2,7 @@
 //!
 //! It is drawn where standard error is a terminal that can redraw a line, and is gone before anything else is printed.
 //! What a server wrote is escaped, and a line that is too long is cut by the terminal, which is told not to wrap it.
+//! That a person is asked stays there, on a line of its own: it says what to type once this is left.
 //! Anywhere else all that is written is that a person is waited for, once for each approval: an agent would take the
 //! silence for a tool that hangs. With `--progress` how far it is is there on lines that stay, one a second at most; with
 //! `-v` the server's log is, wherever it is read.
@@ -88,6 +89,11 @@ impl Line {
             return self.tell_once(event);
         }
         let now = Instant::now();
+        if let Event::Approval(approval) = event
+            && approval.state == "pending"
+        {
+            return self.tell_asked(approval);
+        }
         let soon = self.drawn.is_some_and(|before| now - before < PAUSE);
         if soon && !matches!(event, Event::Approval(_)) {
             return;
@@ -96,6 +102,16 @@ impl Line {
             let shown: String = Escaped(&text).to_string().chars().take(MOST).collect();
             write(&format!("{BEGIN}{shown}{END}"));
             self.drawn = Some(now);
+        }
+    }
+
+    /// Says that a person is asked, once for each approval.
+    fn tell_asked(&mut self, approval: &Approval) {
+        if self.told.as_ref() != Some(&approval.id) {
+            let shown: String = Escaped(&asked(approval)).to_string().chars().take(MOST).collect();
+            write(&format!("{BEGIN}{shown}{END}\n"));
+            self.told = Some(approval.id.clone());
+            self.drawn = None;
         }
     }
 
@@ -144,6 +160,22 @@ fn write(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
+/// That a person is asked, with what matters in the first 80 columns.
+fn asked(approval: &Approval) -> String {
+    let Approval { id, expires_at, expires_in_ms, summary, .. } = approval;
+    // Whole minutes: it is said once, and the time by the clock tells the rest.
+    let whole = |ms: u64| if ms > 60_000 { ms.div_ceil(60_000) * 60_000 } else { ms };
+    let clock = |time: &str| time.split_once('T').map_or(time, |(_, clock)| clock).to_owned();
+    let time = match (expires_in_ms, expires_at) {
+        (Some(ms), Some(at)) => format!(": {} left ({})", left(whole(*ms)), clock(at)),
+        (Some(ms), None) => format!(": {} left", left(whole(*ms))),
+        (None, Some(at)) => format!(": until {}", clock(at)),
+        (None, None) => String::new(),
+    };
+    let what = summary.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+    format!("Asking a person{time}; later: tool-cli wait {id}{what}")
+}
+
 /// That a call is held, on a line of its own.
 fn held(approval: &Approval, json: bool) -> String {
     let Approval { id, state, expires_at, expires_in_ms, summary } = approval;
@@ -185,10 +217,7 @@ fn text_of(event: &Event) -> Option<String> {
         Event::Approval(Approval { id, state, expires_at, summary, .. }) => {
             let until = expires_at.as_ref().map_or_else(String::new, |time| format!(" until {time}"));
             let what = summary.as_ref().map_or_else(String::new, |text| format!(": {text}"));
-            Some(match state.as_str() {
-                "pending" => format!("waiting for a person, approval {id}{until} (it waits on after Ctrl-C){what}"),
-                _ => format!("approval {id} is {state}{until}{what}"),
-            })
+            Some(format!("approval {id} is {state}{until}{what}"))
         }
         _ => None,
     }
@@ -232,20 +261,21 @@ mod tests {
     }
 
     #[test]
-    fn who_is_waited_for_is_said_with_the_time() {
-        let asked = |state: &str| {
-            let event = Approval {
-                id: "a1".into(),
-                state: state.into(),
-                expires_at: Some("2026-11-22T13:43:52Z".into()),
-                expires_in_ms: None,
-                summary: Some("demo/delete".into()),
-            };
-            text_of(&Event::Approval(event)).unwrap()
+    fn who_is_waited_for_is_said_with_the_time_and_what_to_type_in_80_columns() {
+        let event = |state: &str, expires_in_ms| Approval {
+            id: "0123456789abcdef".into(),
+            state: state.into(),
+            expires_at: Some("2026-11-22T13:43:52Z".into()),
+            expires_in_ms,
+            summary: Some("demo/delete".into()),
         };
-        let waits =
-            "waiting for a person, approval a1 until 2026-11-22T13:43:52Z (it waits on after Ctrl-C): demo/delete";
-        assert_eq!(asked("pending"), waits);
-        assert_eq!(asked("granted"), "approval a1 is granted until 2026-11-22T13:43:52Z: demo/delete");
+        for (ms, left) in [(7_200_000, "120 min"), (298_400, "5 min"), (59_000, "59 s"), (60_000, "1 min")] {
+            let said = asked(&event("pending", Some(ms)));
+            let waits = format!("Asking a person: {left} left (13:43:52Z); later: tool-cli wait 0123456789abcdef");
+            assert_eq!(said, format!("{waits}: demo/delete"));
+            assert!(waits.len() <= 80, "{} columns", waits.len());
+        }
+        let granted = text_of(&Event::Approval(event("granted", None))).unwrap();
+        assert_eq!(granted, "approval 0123456789abcdef is granted until 2026-11-22T13:43:52Z: demo/delete");
     }
 }

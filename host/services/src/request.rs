@@ -86,11 +86,36 @@ const OF_ONE_HOP: [&str; 13] = [
 ];
 
 /// Headers by which somebody on the way says who asks: nothing about the guest is said, nor believed.
-const OF_THE_WAY: [&str; 3] = ["forwarded", "x-real-ip", "x-client-ip"];
+const OF_THE_WAY: [&str; 13] = [
+    "forwarded",
+    "x-forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "fastly-client-ip",
+    "x-cluster-client-ip",
+    "remote-user",
+    "x-remote-user",
+    "x-webauth-user",
+];
 
-/// Headers by which a request would be another one than was decided about, at origins that obey them.
-const OVERRIDES: [&str; 5] =
-    ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
+/// Headers by which a request would be another one than was decided about, or another user's, at origins that obey them.
+const OVERRIDES: [&str; 5] = ["x-http-method", "x-envoy-original-path", "x-waws-unencoded-url", "x-host", "sudo"];
+
+/// How the names of more such headers begin.
+const STARTS: [&str; 4] = ["x-forwarded-", "x-original-", "x-rewrite-", "impersonate-"];
+
+/// Whether a header stays behind for its name alone. To gateways of the kind of CGI, `_` is `-`.
+fn stays(name: &str) -> bool {
+    let plain = name.replace('_', "-");
+    [&CREDENTIALS[..], &OF_ONE_HOP, &OF_THE_WAY, &OVERRIDES].iter().any(|all| all.contains(&plain.as_str()))
+        || STARTS.iter().any(|start| plain.starts_with(start))
+        || plain.contains("-override")
+        || speaks_of_secrets(name)
+}
 
 /// The credentials that a head shows, in the order in which they are looked at: what may be the session's token.
 #[must_use]
@@ -135,12 +160,8 @@ pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
 /// What of the headers goes to the service as its guest said it.
 fn own(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     let named = named_by_connection(headers);
-    let crosses = move |name: &HeaderName| {
-        let name = name.as_str();
-        let stays = [&CREDENTIALS[..], &OF_ONE_HOP, &OF_THE_WAY, &OVERRIDES].iter().any(|all| all.contains(&name));
-        !stays && !speaks_of_secrets(name) && !name.starts_with("x-forwarded-") && !named.iter().any(|one| one == name)
-    };
-    headers.iter().filter(move |(name, _)| crosses(name))
+    let crosses = move |name: &str| !stays(name) && !named.iter().any(|one| one == name);
+    headers.iter().filter(move |(name, _)| crosses(name.as_str()))
 }
 
 /// Whether a guest takes what stands behind a body.
@@ -242,6 +263,43 @@ mod tests {
             "x-api-key=the real key",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn neither_crosses_what_makes_another_request_of_it_or_says_who_asks() {
+        for name in [
+            "x-http-method-override",
+            "x-http-method",
+            "x-method-override",
+            "x-original-method",
+            "x-original-url",
+            "x-original-uri",
+            "x-original-host",
+            "x-override-url",
+            "x-rewrite-url",
+            "x-rewrite-path",
+            "x-http-path-override",
+            "x-http-host-override",
+            "x-envoy-original-path",
+            "x-waws-unencoded-url",
+            "x-host",
+            "x_original_url",
+            "content_length",
+            "sudo",
+            "impersonate-user",
+            "impersonate-extra-scopes",
+            "remote-user",
+            "true-client-ip",
+            "cf-connecting-ip",
+            "x-cluster-client-ip",
+            "x-forwarded-host",
+        ] {
+            assert!(!crossing(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
+        }
+        for name in ["x-request-id", "x-original", "overrides", "openai-organization", "x-goog-user-project", "x_mine"]
+        {
+            assert!(crossing(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
+        }
     }
 
     #[test]

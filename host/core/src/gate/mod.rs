@@ -20,7 +20,7 @@ use crate::{digest::Digest, names::Labels};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
 pub use rules::{CallKind, Rule, Says, Subject};
-pub(crate) use spelling::with_lower_authority;
+pub(crate) use spelling::{readings, with_lower_authority};
 
 /// The rules of one session: of its policy, those that are meant for its labels.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ pub(super) const META: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 /// A text as written and decoded, without blanks at its edges, whole and up to where a reader may end it, and without
 /// the parameters (`;...`) that a reader may take off each of its segments.
-pub(super) fn readings(text: &str) -> Vec<String> {
+pub(crate) fn readings(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     add_ends(text, &mut all);
     // Some end a text before they decode it, and some after.

@@ -6,6 +6,7 @@ use super::RequestPath;
 use crate::gate::{
     Effect, Effects,
     globs::{BadGlob, Glob, Of},
+    readings,
 };
 
 /// A method and a pattern of paths, as in `GET /v2/**`. The method `*` is any.
@@ -56,8 +57,17 @@ impl RequestPattern {
     /// Whether a request is what it says. A GET pattern takes HEAD too.
     #[must_use]
     pub fn matches(&self, method: &str, path: &RequestPath) -> bool {
-        let meant = self.method.as_deref().is_none_or(|own| own == method || (own == "GET" && method == "HEAD"));
-        meant && self.path.matches(path.decoded())
+        self.is_of(method) && self.path.matches(path.decoded())
+    }
+
+    /// Whether a request is what it says to some server, as one that takes parameters off the segments of a path.
+    fn may_match(&self, method: &str, path: &RequestPath) -> bool {
+        let matches = |text: &String| self.path.matches(text) || self.path.matches(text.trim_end_matches('/'));
+        self.is_of(method) && readings(path.as_written()).iter().any(matches)
+    }
+
+    fn is_of(&self, method: &str) -> bool {
+        self.method.as_deref().is_none_or(|own| own == method || (own == "GET" && method == "HEAD"))
     }
 }
 
@@ -118,7 +128,7 @@ impl ServiceRules {
     }
 
     fn is_written(&self, method: &str, path: &RequestPath) -> bool {
-        self.writes.iter().any(|one| one.matches(method, path))
+        self.writes.iter().any(|one| one.may_match(method, path))
     }
 }
 
@@ -166,7 +176,7 @@ mod tests {
     fn effects_go_by_the_method_unless_more_is_known() {
         let rules = ServiceRules {
             reads: patterns(&["POST /v1/messages"]),
-            writes: patterns(&["GET /trigger"]),
+            writes: patterns(&["GET /trigger", "GET /v1/fire"]),
             ..ServiceRules::default()
         };
         for (method, asked, effects) in [
@@ -177,6 +187,11 @@ mod tests {
             ("DELETE", "/x", "write destructive egress"),
             ("POST", "/v1/messages", "read egress"),
             ("GET", "/trigger", "write egress"),
+            ("GET", "/trigger;v=1", "write egress"),
+            ("GET", "/v1;v/fire/", "write egress"),
+            ("HEAD", "/%761%3bv/fire", "write egress"),
+            ("GET", "/v1/x;v/fire", "read egress"),
+            ("POST", "/v1;v/messages", "write egress"),
         ] {
             assert_eq!(rules.effects(method, &path(asked)).words().join(" "), effects, "{method} {asked}");
         }

@@ -1,7 +1,7 @@
 //! `footbridge doctor` and `tool-cli doctor`: what is well is said, and what is not with what mends it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use std::{ffi::OsStr, fs};
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use footbridge_tests::{Guest, Host, NOBODY, Ran, Running, Servers};
 use serde_json::{Value, json};
@@ -65,6 +65,33 @@ fn a_host_that_is_well_and_one_that_is_not() {
     fs::write(host.servers_file(), "{\"mcpServers\": ").unwrap();
     let (_, found) = doctor(&host, &["--no-start"]);
     assert!(of(&found, "configuration")["found"].as_str().unwrap().contains("servers.json:1:"), "{found:#?}");
+}
+
+#[test]
+fn a_state_folder_that_takes_no_file_is_found() {
+    let host = Host::with(&Servers::demo());
+    for folder in [host.state(), host.runtime()] {
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let (ran, found) = doctor(&host, &["--no-start"]);
+    assert_eq!((ran.status, &of(&found, "state folder")["status"]), (0, &json!("ok")), "{found:#?}");
+    assert_eq!(fs::read_dir(host.state()).unwrap().count(), 0);
+    // A limit on files stands for a full disk.
+    let file = host.servers_file();
+    let words = [OsStr::new("doctor"), OsStr::new("--json"), OsStr::new("--no-start"), OsStr::new("--config")];
+    let doctor = host.footbridge(&[&words[..], &[file.as_os_str()]].concat());
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
+    limited.arg(doctor.get_program()).args(doctor.get_args()).current_dir(host.work());
+    limited.env_clear().envs(doctor.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = Running::start(&mut limited).ends();
+    let found = checks(&ran);
+    for check in ["state folder", "runtime folder"] {
+        let one = of(&found, check);
+        assert!(one["status"] == "problem" && one["found"].as_str().unwrap().contains("takes no file"), "{one}");
+    }
+    assert_eq!((ran.status, fs::read_dir(host.state()).unwrap().count()), (1, 0), "{found:#?}");
 }
 
 #[test]

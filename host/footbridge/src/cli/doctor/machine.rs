@@ -2,7 +2,11 @@
 
 use std::{
     fs,
-    os::unix::{fs::MetadataExt as _, net::UnixStream},
+    io::{self, Write as _},
+    os::unix::{
+        fs::{MetadataExt as _, OpenOptionsExt as _},
+        net::UnixStream,
+    },
     path::{Path, PathBuf},
 };
 
@@ -14,6 +18,8 @@ use crate::{config::folders::Folders, run::GuestBinaries};
 
 /// Where Docker's engine listens on a machine of its own.
 const DOCKER_SOCKET: &str = "/var/run/docker.sock";
+/// What is written to see whether a folder takes files: a block of most disks.
+const PROBE: usize = 4096;
 
 /// The programs that go into sandboxes.
 pub(super) fn programs() -> Vec<Finding> {
@@ -59,9 +65,21 @@ fn folder(check: &str, path: &Path) -> Finding {
         Finding::problem(check, format!("{shown} cannot be written to"))
             .means("the record and sockets have no place, so nothing starts")
             .mend("mend its owner and mode, or look whether its disk is read-only")
+    } else if let Some(error) = written(path).err().filter(|_| check != "configuration folder") {
+        Finding::problem(check, format!("{shown} takes no file: {error}"))
+            .means("the record and sockets have no place, so nothing starts, and what runs refuses calls")
+            .mend("look whether its disk is full or read-only, or a quota is used up")
     } else {
         Finding::ok(check, shown.to_string())
     }
+}
+
+/// Writes a small file there, as far as the disk, and removes it.
+fn written(folder: &Path) -> io::Result<()> {
+    let path = folder.join(format!(".doctor-{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let written = file.write_all(&[b'.'; PROBE]).and_then(|()| file.sync_all());
+    written.and(fs::remove_file(&path)).inspect_err(|_| drop(fs::remove_file(&path)))
 }
 
 /// What sandboxes need of this machine.

@@ -280,7 +280,12 @@ fn without_a_terminal_the_call_is_denied_and_that_is_said_once() {
 
 #[test]
 fn where_output_goes_through_a_pipe_or_keys_come_from_one_nobody_is_asked() {
-    for line in ["\"$@\" | cat", "echo | \"$@\"", "\"$@\" 2>&1 | cat", "\"$@\" </dev/null"] {
+    for (line, says) in [
+        ("\"$@\" | cat", "standard output goes through a pipe"),
+        ("echo | \"$@\"", "standard input is none"),
+        ("\"$@\" 2>&1 | cat", "standard error is none"),
+        ("\"$@\" </dev/null", "standard input is none"),
+    ] {
         let host = asks();
         let mut person = Person::new();
         let run = host.run_of(&["bash", "-c", &format!("{}; echo status-$?", adds("one"))]);
@@ -290,7 +295,7 @@ fn where_output_goes_through_a_pipe_or_keys_come_from_one_nobody_is_asked() {
         let mut running = person.starts(&shell);
         person.sees("status-1");
         assert!(running.status().success(), "{line}: {person:?}");
-        assert!(person.saw(NOBODY_IS_ASKED) && !person.saw("1049"), "{line}: {person:?}");
+        assert!(person.saw(&format!("{NOBODY_IS_ASKED}: {says}")) && !person.saw("1049"), "{line}: {person:?}");
     }
 }
 

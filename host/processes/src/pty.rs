@@ -64,6 +64,29 @@ pub enum TerminalError {
     Watch(#[source] io::Error),
 }
 
+/// Why a person cannot be asked on this process's terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unaskable {
+    /// No stream is one.
+    #[error("standard input, output and error are none")]
+    Nowhere,
+    /// No keys come.
+    #[error("standard input is none")]
+    Input,
+    /// Nobody sees what is written.
+    #[error("standard error is none")]
+    Error,
+    /// It could reach the same terminal past this file.
+    #[error("standard output goes through a pipe, not to one or into a file")]
+    Piped,
+    /// The keys are the shell's.
+    #[error("this one runs in the background of its own")]
+    Background,
+    /// It understands nothing that moves its cursor.
+    #[error("this one draws nothing (TERM=dumb)")]
+    Dumb,
+}
+
 /// The terminal among this process's stdin, stdout and stderr.
 #[derive(Debug)]
 pub struct Local {
@@ -89,12 +112,19 @@ impl Local {
         Ok(Some(Self { name: ttyname(fd).ok(), terminal, is_terminal, forwards_keys }))
     }
 
-    /// Whether a person can be asked something here: it draws, they see what is written, their keys come here, and what
-    /// the command writes can be held meanwhile. Through a pipe it could reach the same terminal past this file.
-    pub fn can_ask(&self) -> bool {
+    /// Why no person can be asked something here. They can be where it draws, they see what is written, their keys come
+    /// here, and what the command writes can be held meanwhile.
+    pub fn unaskable(&self) -> Option<Unaskable> {
         let kind = fstat(io::stdout()).map(|to| SFlag::from_bits_truncate(to.st_mode) & SFlag::S_IFMT);
         let piped = kind.is_ok_and(|kind| kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK);
-        self.forwards_keys && self.is_terminal[2] && !piped && window::draws()
+        let all = [
+            (!self.is_terminal[0], Unaskable::Input),
+            (!self.is_terminal[2], Unaskable::Error),
+            (piped, Unaskable::Piped),
+            (!self.forwards_keys, Unaskable::Background),
+            (!window::draws(), Unaskable::Dumb),
+        ];
+        all.into_iter().find(|(is, _)| *is).map(|(_, why)| why)
     }
 
     /// The command's streams: its own terminal where there is one here, the rest as they are.

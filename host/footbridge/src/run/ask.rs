@@ -20,7 +20,7 @@ use footbridge_calls::{
     approval::{Answer, ApprovalInfo, Approvals},
     operator::Operator,
 };
-use footbridge_processes::pty::{self, BorrowedTerminal};
+use footbridge_processes::pty::{self, BorrowedTerminal, Unaskable};
 use pace::Pace;
 
 /// What the terminal shows, where others answer too.
@@ -171,10 +171,19 @@ impl Person {
 }
 
 /// Says, once, that nobody can be asked and what to do about it.
-pub(super) fn say_that_nobody_is_asked(policy: &str) {
+pub(super) fn say_that_nobody_is_asked(policy: &str, unaskable: Option<Unaskable>) {
+    let why = unaskable.map_or_else(String::new, |why| format!(": {why}"));
+    let start = match unaskable {
+        None | Some(Unaskable::Nowhere) => "start it on a terminal",
+        Some(Unaskable::Input) => "start it with its standard input on a terminal",
+        Some(Unaskable::Error) => "start it with its standard error on a terminal",
+        Some(Unaskable::Piped) => "start it with its standard output on a terminal or into a file",
+        Some(Unaskable::Background) => "start it in the foreground",
+        Some(Unaskable::Dumb) => "start it on one that draws",
+    };
     report::note(&format!(
         "footbridge: a call that policy {policy:?} asks about was denied, as all such calls of this run will be: there is no \
-         terminal to ask on. To be asked, start it on a terminal, or set watch = true (then use \"footbridge approvals watch\" \
+         terminal to ask on{why}. To be asked, {start}, or set watch = true (then use \"footbridge approvals watch\" \
          in another one), a command or a webhook in [approval] of footbridge.toml. To ask nothing, choose --policy readonly or \
          --policy open"
     ));

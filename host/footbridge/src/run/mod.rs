@@ -47,7 +47,7 @@ use footbridge_core::{
 };
 use footbridge_edge::listener::{Access, Listen, Listener, Listeners};
 use footbridge_processes::{
-    pty::Local,
+    pty::{Local, Unaskable},
     sandbox::{Asked, Nesting, container, engine, files::FilePlan},
 };
 pub(crate) use guest::GuestBinaries;
@@ -165,17 +165,17 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let limits = run.limits.alone(&run.config.named_limits);
     let names = run.config.gathered.names.clone();
     let (path, withheld) = (run.config.search_path.clone(), run.config.withheld.clone());
-    let person = local.as_ref().is_some_and(Local::can_ask);
+    let unaskable = local.as_ref().map_or(Some(Unaskable::Nowhere), Local::unaskable);
+    let person = unaskable.is_none();
     let others = run.config.approval.watch.unwrap_or(person);
     run.config.approval.watch = Some(person || others);
-    let socket = control::in_folder(folder.path());
+    let (socket, asking) = (control::in_folder(folder.path()), run.policy.name().to_owned());
     // From here on what is logged would be drawn over what the command shows, or over a question.
     let logged = std::io::stderr().is_terminal().then(|| crate::log::to_file(&folders.state));
     let Started { harness, mut rest } =
         composition::start(Wanted { config: run.config, state: &folders.state, front: "run", socket: &socket }).await?;
     rest.answer(Arc::new(RunHandler::new(&harness, others)));
-    let asking = run.policy.name().to_owned();
-    harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking));
+    harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking, unaskable));
     let person = person.then(|| Person::new(harness.approvals(), others));
     let token = new_token()?;
     let spec = SessionSpec {

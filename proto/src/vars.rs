@@ -1,6 +1,6 @@
 //! Environment variables that the two sides and the public clients agree on, and their defaults.
 
-/// The bridge's TCP port, 1 to 65535; unset or empty, it is [`DEFAULT_PORT`].
+/// The bridge's TCP port, 1 to 65535; anything else means [`DEFAULT_PORT`].
 pub const PORT: &str = "TOOL_CLI_PORT";
 /// The bridge's host; default [`DEFAULT_HOST`].
 pub const HOST: &str = "TOOL_CLI_HOST";

@@ -192,7 +192,13 @@ fn harness(store: &Arc<dyn StateStore>, state: &std::path::Path, description: &s
 }
 
 async fn say(harness: &Harness) -> Result<(), NotCalled> {
-    let call = OperatorCall { server: "x".into(), tool: "say".into(), arguments: Some("{}".into()), policy: None, timeout: None };
+    let call = OperatorCall {
+        server: "x".into(),
+        tool: "say".into(),
+        arguments: Some("{}".into()),
+        policy: None,
+        timeout: None,
+    };
     harness.call(&Operator::UnixPeer { uid: 7, pid: 9 }, call).await.map(drop)
 }
 

@@ -220,6 +220,39 @@ fn a_socket_is_not_reached_by_another_name_or_from_another_network_namespace() {
     }
 }
 
+/// Gives a socket more names than are covered, one by one, in a folder of their own; they come first in any order.
+fn flood(folder: &Path) -> UnixListener {
+    fs::create_dir(folder).unwrap();
+    let listener = listen(&folder.join("s"));
+    (0..1_050).for_each(|number| fs::hard_link(folder.join("s"), folder.join(format!("!{number:05}"))).unwrap());
+    listener
+}
+
+#[test]
+fn a_neighbour_s_many_sockets_uncover_no_other() {
+    let name = "a_neighbour_s_many_sockets_uncover_no_other";
+    if !Path::new(PYTHON).exists() {
+        return skipped(name, &format!("{PYTHON} is missing"));
+    }
+    let Some(shared) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
+        return skipped(name, "this user can make no folder outside of /tmp and the home folder");
+    };
+    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let crowd = flood(&shared.path().join("!"));
+    let others = [shared.path().join("s"), shared.path().join("!/s")];
+    let listener = listen(&others[0]);
+    for host in hosts(name) {
+        owned(&host.work().join("connects.py"), Some(CONNECTS));
+        let ran = host.runs_script(&format!("{PYTHON} -I connects.py {}", words(&others)));
+        assert_eq!(ran.stdout, "tried 2\n", "{ran:?}");
+        let _own = flood(&host.work().join("crowd"));
+        let ran = host.runs_script("echo started");
+        assert!(ran.stdout.is_empty() && ran.status != 0, "{ran:?}");
+        assert!(ran.stderr.contains(&format!("of them in {}", host.work().join("crowd").display())), "{ran:?}");
+    }
+    drop((crowd, listener));
+}
+
 #[test]
 fn the_relay_cannot_be_traced_and_a_run_ends_when_it_is_told_to() {
     let name = "the_relay_cannot_be_traced_and_a_run_ends_when_it_is_told_to";

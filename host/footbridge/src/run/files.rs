@@ -40,7 +40,7 @@ pub(super) struct GuestFiles {
     /// Whether writes to the home folder go into a layer.
     layered: bool,
     /// The sockets of other programs when the view was made.
-    sockets: Vec<PathBuf>,
+    sockets: BTreeSet<PathBuf>,
     /// When that was.
     since: SystemTime,
     /// The names that others run or obey, then.
@@ -155,7 +155,7 @@ impl GuestFiles {
             shown,
             home,
             layered: false,
-            sockets: Vec::new(),
+            sockets: BTreeSet::new(),
             since: SystemTime::now(),
             guarded: BTreeSet::new(),
         })
@@ -185,7 +185,9 @@ impl GuestFiles {
         }
         let named: Vec<PathBuf> = self.writes.iter().chain(&self.shown).cloned().collect();
         let layered = self.home.as_deref().filter(|_| self.layered);
-        self.sockets = sockets::in_reach(Reach { named: &named, layered });
+        let found = sockets::in_reach(Reach { named: &named, layered });
+        say_not_whole(&found.cut);
+        self.sockets = found.sockets;
         let plan = self.view(run, folders, folder, guest).plan()?;
         for cut in plan.cut() {
             report::note(&format!(
@@ -211,7 +213,7 @@ impl GuestFiles {
             secrets: run.config.gathered.files.clone(),
             configurations: run.config.files.clone(),
             hidden,
-            sockets: self.sockets.clone(),
+            sockets: self.sockets.iter().cloned().collect(),
             writable: self.writes.clone(),
             shown: self.shown.clone(),
             home: self.home.clone().filter(|_| self.layered),
@@ -258,9 +260,21 @@ impl GuestFiles {
                 "footbridge: the folders that the command may write are too large to look for all new links in them",
             );
         }
-        let mut sockets = sockets::below(&self.writes);
-        sockets.retain(|path| !self.sockets.contains(path) && !plan.hides(path));
+        let sockets = sockets::below(&self.writes).sockets.into_iter();
+        let sockets = sockets.filter(|path| !self.sockets.contains(path) && !plan.hides(path)).collect();
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
+    }
+}
+
+/// Says which folders hold more than is looked through for sockets.
+fn say_not_whole(cut: &[PathBuf]) {
+    if !cut.is_empty() {
+        let names: Vec<String> = cut.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+        report::note(&format!(
+            "footbridge: not looked through whole for sockets of other programs, which the command could connect to: {}; \
+             name folders further down",
+            names.join(", ")
+        ));
     }
 }
 

@@ -22,6 +22,11 @@ use crate::mount_table::MountTable;
 use super::guarded::{Guarded, guarded};
 use super::places::{KERNEL, PRIVATE, SOCKETS};
 
+/// Sockets that are covered one by one, each by a mount.
+pub(super) const MAX_COVERED: usize = 1_000;
+/// Sockets in one folder that are; where there are more, the folder is covered if nothing of it was named.
+const FEW: usize = 50;
+
 /// What the sandbox shows of the host's files.
 #[derive(Debug, Clone, Default)]
 pub struct View {
@@ -81,6 +86,18 @@ pub enum ViewError {
         /// The link on the way.
         link: PathBuf,
     },
+    /// Not all sockets can be covered.
+    #[error(
+        "programs listen at more sockets where the command could connect to them than the {MAX_COVERED} that are covered, \
+         {count} of them in {}: end those programs, or start in another folder, and name no other in or above that one",
+        folder.display()
+    )]
+    Sockets {
+        /// The folder that holds most of them.
+        folder: PathBuf,
+        /// How many it holds that were found.
+        count: usize,
+    },
 }
 
 /// Steps in the making, by their paths.
@@ -106,6 +123,19 @@ impl Steps {
     /// What decides about a path that has no step of its own.
     fn above(&self, path: &Path) -> Option<FileAccess> {
         path.ancestors().skip(1).find_map(|above| self.0.get(above)).map(|(access, _)| *access)
+    }
+
+    /// Whether a socket there is the host's. A layer's files are others: no socket in it leads anywhere. Where a folder was
+    /// named, the sockets in it were not.
+    fn leads_out(&self, path: &Path) -> bool {
+        let above = self.above(path);
+        matches!(above, None | Some(FileAccess::Writable | FileAccess::ReadOnly)) && !self.0.contains_key(path)
+    }
+
+    /// Whether the command may not write this folder, and nothing was said of it or of what is in it.
+    fn is_unnamed(&self, folder: &Path) -> bool {
+        let next = self.0.range(folder.to_owned()..).next();
+        self.at(folder) != Some(FileAccess::Writable) && next.is_none_or(|(step, _)| !step.starts_with(folder))
     }
 
     /// What decides about a path.
@@ -229,14 +259,20 @@ impl View {
     }
 
     fn hide_sockets(&self, steps: &mut Steps) -> Result<(), ViewError> {
-        for path in everywhere(&self.sockets)? {
-            // A layer's files are others than the host's: no socket in it leads anywhere. Where a folder was named, the
-            // sockets in it were not.
-            let leads_out = matches!(steps.above(&path), None | Some(FileAccess::Writable | FileAccess::ReadOnly));
-            if leads_out && !steps.0.contains_key(&path) {
-                steps.hide(&path, &self.empty);
+        let all: BTreeSet<PathBuf> = everywhere(&self.sockets)?.into_iter().collect();
+        let leading_out = |steps: &Steps| all.iter().filter(|path| steps.leads_out(path)).cloned().collect::<Vec<_>>();
+        for (folder, count) in by_folder(&leading_out(steps)) {
+            if count > FEW && steps.is_unnamed(folder) {
+                steps.hide(folder, &self.empty);
             }
         }
+        let left = leading_out(steps);
+        if left.len() > MAX_COVERED {
+            let most = by_folder(&left).into_iter().max_by_key(|(_, count)| *count);
+            let (folder, count) = most.map(|(folder, count)| (folder.to_owned(), count)).unwrap_or_default();
+            return Err(ViewError::Sockets { folder, count });
+        }
+        left.iter().for_each(|path| steps.hide(path, &self.empty));
         Ok(())
     }
 
@@ -268,6 +304,15 @@ impl View {
         };
         Ok(steps.0.into_iter().map(step).collect())
     }
+}
+
+/// How many of these each folder holds.
+fn by_folder(paths: &[PathBuf]) -> BTreeMap<&Path, usize> {
+    let mut counts = BTreeMap::new();
+    for folder in paths.iter().filter_map(|path| path.parent()) {
+        *counts.entry(folder).or_default() += 1;
+    }
+    counts
 }
 
 /// The folders between one that can be written and what in it cannot. They become mounts, or the command could rename

@@ -1,8 +1,8 @@
 //! Socket files of this machine that a command could connect to, by whatever name they are found: the kernel's list knows
 //! only the name that one was bound by, which may be relative or gone, and only those of this network namespace.
 //!
-//! So folders are looked through, too, nearest first and so far: what is further down, or in a file system that may not
-//! answer, is not found.
+//! So folders are looked through, too, and so many: each gets as many turns as its neighbours, so that one that is full of
+//! others leaves them their share. What is further down, or in a file system that may not answer, is not found.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
@@ -19,6 +19,7 @@ use nix::libc::{EACCES, ECONNREFUSED, ELOOP, ENOENT, ENOTDIR};
 
 use crate::mount_table::MountTable;
 
+use super::files::MAX_COVERED;
 use super::places::{KERNEL, PRIVATE, SOCKETS};
 
 /// Folders that are looked through in one that is named.
@@ -27,8 +28,8 @@ const MAX_FOLDERS: usize = 8_192;
 const MAX_OTHERS: usize = 4_096;
 /// How long those others may take: a start waits for it.
 const OTHERS_TIME: Duration = Duration::from_secs(1);
-/// Sockets that are covered, each by a mount.
-const MAX_FOUND: usize = 1_000;
+/// Sockets that are looked for in one folder: one more than are covered, so that it is seen to have too many.
+const MAX_IN_ONE: usize = MAX_COVERED + 1;
 
 /// Where packages put their files, and no program its sockets.
 const PACKAGED: [&str; 10] = [
@@ -58,11 +59,20 @@ pub struct Reach<'a> {
     pub layered: Option<&'a Path>,
 }
 
+/// What was found in folders.
+#[derive(Debug, Default)]
+pub struct FoundSockets {
+    /// The sockets that somebody has bound.
+    pub sockets: BTreeSet<PathBuf>,
+    /// Folders that were named and hold more folders than are looked through.
+    pub cut: Vec<PathBuf>,
+}
+
 /// The sockets that somebody has bound, which the command could connect to.
 #[must_use]
-pub fn in_reach(reach: Reach<'_>) -> Vec<PathBuf> {
-    let mut all: BTreeSet<PathBuf> = bound().into_iter().collect();
-    all.extend(below(reach.named));
+pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
+    let mut all = below(reach.named);
+    all.sockets.extend(bound());
     let mounts = MountTable::read();
     let skipped: BTreeSet<&Path> = mounts.of_types(&PASSED_OVER).collect();
     let is_elsewhere = |path: &Path| {
@@ -75,39 +85,88 @@ pub fn in_reach(reach: Reach<'_>) -> Vec<PathBuf> {
     // A layer is over one file system.
     let inside = reach.layered.into_iter().flat_map(|home| mounts.below(home)).filter(|at| !is_elsewhere(at));
     let roots = [PathBuf::from("/")].into_iter().chain(inside);
-    let until = Instant::now() + OTHERS_TIME;
-    all.extend(walk(roots.collect(), MAX_OTHERS, Some(until), &is_elsewhere));
-    all.into_iter().take(MAX_FOUND).collect()
+    let mut walk = Walk::new(MAX_OTHERS, Some(Instant::now() + OTHERS_TIME), &is_elsewhere);
+    walk.through(roots);
+    all.sockets.extend(walk.found);
+    all
 }
 
 /// The sockets below these folders that somebody has bound.
 #[must_use]
-pub fn below(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let one = |folder: &PathBuf| walk([folder.clone()].into(), MAX_FOLDERS, None, &|_| false);
-    folders.iter().flat_map(one).collect()
+pub fn below(folders: &[PathBuf]) -> FoundSockets {
+    let mut all = FoundSockets::default();
+    for folder in folders {
+        let mut walk = Walk::new(MAX_FOLDERS, None, &|_| false);
+        walk.through([folder.clone()]);
+        all.cut.extend(walk.is_cut.then(|| folder.clone()));
+        all.sockets.extend(walk.found);
+    }
+    all
 }
 
-/// Looks through folders, nearest first.
-fn walk(
-    mut ahead: VecDeque<PathBuf>,
+/// Looks through folders.
+struct Walk<'a> {
     most: usize,
     until: Option<Instant>,
-    is_elsewhere: &dyn Fn(&Path) -> bool,
-) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut seen = ahead.len();
-    while let Some(folder) = ahead.pop_front().filter(|_| until.is_none_or(|until| Instant::now() < until)) {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_socket() && is_bound(&entry.path()) {
-                found.push(entry.path());
-            } else if kind.is_dir() && seen < most && !is_elsewhere(&entry.path()) {
-                seen += 1;
-                ahead.push_back(entry.path());
+    is_elsewhere: &'a dyn Fn(&Path) -> bool,
+    looked: usize,
+    found: Vec<PathBuf>,
+    /// Whether there are more folders than were looked through.
+    is_cut: bool,
+}
+
+/// What is to be looked through: a folder, and then in turns what is in it.
+enum Ahead {
+    Folder(PathBuf),
+    Inner(VecDeque<Ahead>),
+}
+
+impl<'a> Walk<'a> {
+    fn new(most: usize, until: Option<Instant>, is_elsewhere: &'a dyn Fn(&Path) -> bool) -> Self {
+        Self { most, until, is_elsewhere, looked: 0, found: Vec::new(), is_cut: false }
+    }
+
+    fn through(&mut self, roots: impl IntoIterator<Item = PathBuf>) {
+        let mut ahead: VecDeque<Ahead> = roots.into_iter().map(Ahead::Folder).collect();
+        while !ahead.is_empty() {
+            if self.looked == self.most || self.until.is_some_and(|until| Instant::now() >= until) {
+                self.is_cut = true;
+                return;
             }
+            self.turn(&mut ahead);
         }
     }
-    found
+
+    /// Looks at one folder: of the first in the row, which is the last then.
+    fn turn(&mut self, ahead: &mut VecDeque<Ahead>) {
+        let inner = match ahead.pop_front() {
+            None => return,
+            Some(Ahead::Folder(folder)) => self.look(&folder),
+            Some(Ahead::Inner(mut inner)) => {
+                self.turn(&mut inner);
+                inner
+            }
+        };
+        if !inner.is_empty() {
+            ahead.push_back(Ahead::Inner(inner));
+        }
+    }
+
+    /// Finds the sockets in a folder, and gives the folders in it, no more of them than could be looked through.
+    fn look(&mut self, folder: &Path) -> VecDeque<Ahead> {
+        self.looked += 1;
+        let (mut sockets, mut inner) = (0, VecDeque::new());
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_socket() && sockets < MAX_IN_ONE && is_bound(&entry.path()) {
+                sockets += 1;
+                self.found.push(entry.path());
+            } else if kind.is_dir() && inner.len() < self.most && !(self.is_elsewhere)(&entry.path()) {
+                inner.push_back(Ahead::Folder(entry.path()));
+            }
+        }
+        inner
+    }
 }
 
 /// Whether a program has this socket and this user could connect to it. Nobody hears of the question: the kernel looks for
@@ -176,15 +235,14 @@ mod tests {
         fs::hard_link(at("bound"), at("second")).unwrap();
         drop(UnixListener::bind(at("left")).unwrap());
         fs::write(at("file"), "").unwrap();
-        let mut found = below(&[folder.path().to_owned()]);
-        found.sort();
+        let found = Vec::from_iter(below(&[folder.path().to_owned()]).sockets);
         let mut all = vec![at("another"), at("bound"), at("datagrams"), deep.join("s"), at("second")];
         all.sort();
         assert_eq!(found, all);
         listener.set_nonblocking(true).unwrap();
         assert!(listener.accept().is_err(), "it was not connected to");
         let reach = Reach { named: &[folder.path().to_owned()], layered: None };
-        let found = in_reach(reach);
+        let found = in_reach(reach).sockets;
         assert!(all.iter().all(|path| found.contains(path)) && !found.contains(&at("left")));
     }
 
@@ -196,9 +254,27 @@ mod tests {
         }
         let _listeners: Vec<_> =
             ["a", "b", "c"].map(|name| UnixListener::bind(folder.path().join(name).join("s")).unwrap()).into();
-        let roots = || [folder.path().to_owned()].into();
-        assert_eq!(walk(roots(), 3, None, &|_| false).len(), 2);
-        assert_eq!(walk(roots(), 9, None, &|path| path.ends_with("b")).len(), 2);
-        assert_eq!(walk(roots(), 9, Some(Instant::now()), &|_| false).len(), 0);
+        let walk = |most, until, is_elsewhere: &dyn Fn(&Path) -> bool| {
+            let mut walk = Walk::new(most, until, is_elsewhere);
+            walk.through([folder.path().to_owned()]);
+            (walk.found.len(), walk.is_cut)
+        };
+        assert_eq!(walk(3, None, &|_| false), (2, true));
+        assert_eq!(walk(4, None, &|_| false), (3, false));
+        assert_eq!(walk(9, None, &|path| path.ends_with("b")), (2, false));
+        assert_eq!(walk(9, Some(Instant::now()), &|_| false), (0, true));
+    }
+
+    #[test]
+    fn a_folder_that_is_full_of_others_leaves_its_neighbours_their_share() {
+        let folder = tempfile::tempdir().unwrap();
+        (0..40).for_each(|number| fs::create_dir_all(folder.path().join(format!("full/{number}/{number}"))).unwrap());
+        let deep = folder.path().join("other/a/b/c");
+        fs::create_dir_all(&deep).unwrap();
+        let _listener = UnixListener::bind(deep.join("s")).unwrap();
+        let mut walk = Walk::new(12, None, &|_| false);
+        walk.through([folder.path().to_owned()]);
+        assert_eq!(walk.found, [deep.join("s")]);
+        assert!(walk.is_cut);
     }
 }

@@ -131,6 +131,24 @@ fn bound_sockets_are_covered_where_they_could_be_reached() {
 }
 
 #[test]
+fn a_folder_with_many_sockets_is_covered_whole_and_where_that_cannot_be_a_view_is_refused() {
+    let many = |folder: &str, count: usize| (0..count).map(|at| format!("{folder}/{at:04}")).collect::<Vec<_>>();
+    let names: Vec<String> = [many("work", 3), many("shown/many", FEW + 1), many("shown/few", 1)].concat();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let tree = Tree::with(&["work", "shown/many", "shown/few"], &names);
+    let mut view = View { sockets: tree.paths(&names), shown: tree.paths(&["shown"]), ..tree.view(&["work"]) };
+    let covered = "x work/0000, x work/0001, x work/0002";
+    assert_eq!(tree.steps(&view), format!("r shown, x shown/few/0000, e shown/many, w work, {covered}"));
+    view.shown.push(tree.path("shown/many"));
+    assert_eq!(tree.steps(&view).matches("x shown/many/").count(), FEW + 1);
+    let flood = many("work", MAX_COVERED);
+    flood.iter().for_each(|name| fs::write(tree.path(name), "").unwrap());
+    view.sockets.extend(flood.iter().map(|name| tree.path(name)));
+    let refused = view.plan().unwrap_err().to_string();
+    assert!(refused.contains(&format!("{MAX_COVERED} of them in {}: end", tree.path("work").display())), "{refused}");
+}
+
+#[test]
 fn names_that_could_not_be_kept_are_told_once_they_are_there() {
     let tree = Tree::with(&["work/there", "work/.idea"], &[]);
     symlink("there", tree.path("work/.vscode")).unwrap();

@@ -41,7 +41,9 @@ pub(super) struct GuestFiles {
     layered: bool,
     /// The sockets of other programs when the view was made.
     sockets: BTreeSet<PathBuf>,
-    /// When that was.
+    /// The session's own folder, which it may use.
+    session: Option<PathBuf>,
+    /// When the view was made.
     since: SystemTime,
     /// The names that others run or obey, then.
     guarded: BTreeSet<PathBuf>,
@@ -156,6 +158,7 @@ impl GuestFiles {
             home,
             layered: false,
             sockets: BTreeSet::new(),
+            session: None,
             since: SystemTime::now(),
             guarded: BTreeSet::new(),
         })
@@ -173,6 +176,7 @@ impl GuestFiles {
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
         (self.since, self.guarded) = (SystemTime::now(), self.guarded_now());
+        self.session = Some(folder.shown());
         if let Some(home) = &self.home {
             match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
                 Ok(()) => self.layered = true,
@@ -261,7 +265,9 @@ impl GuestFiles {
             );
         }
         let sockets = sockets::below(&self.writes).sockets.into_iter();
-        let sockets = sockets.filter(|path| !self.sockets.contains(path) && !plan.hides(path)).collect();
+        let is_own = |path: &PathBuf| self.session.as_ref().is_some_and(|session| path.starts_with(session));
+        let is_new = |path: &PathBuf| !self.sockets.contains(path) && !plan.hides(path) && !is_own(path);
+        let sockets = sockets.filter(is_new).collect();
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
 }

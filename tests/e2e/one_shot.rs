@@ -30,6 +30,14 @@ fn starts(folder: &std::path::Path) -> usize {
 }
 
 #[test]
+fn a_mistake_in_the_log_s_filter_is_one_of_usage() {
+    let host = Host::with(&Servers::demo()).env("FOOTBRIDGE_LOG", "debgu");
+    for words in [["tools"].as_slice(), &["call", "demo", "now"]] {
+        host.one_shot(words).fails(2, &["FOOTBRIDGE_LOG: \"debgu\" is no level"]);
+    }
+}
+
+#[test]
 fn a_call_prints_what_tool_cli_would_and_leaves_one_chain_and_nothing_else() {
     let host = Host::with(&Servers::demo());
     let weather = json_of(&host.one_shot(&["call", "demo", "get_weather", BERN]).well());

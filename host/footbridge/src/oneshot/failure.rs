@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     config::{ConfigError, folders::FoldersError},
     control::client::ControlClientError,
+    log::BadLogSetting,
     run::HARNESS_FAILED,
 };
 use footbridge_cli::{
@@ -79,7 +80,11 @@ impl OneShotFailure {
             Self::Interrupted(signal) => return 128 + *signal as i32,
             Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
             Self::Printed(_) | Self::Tool => ExitCode::ToolError,
-            Self::Harness(error) if error.is::<ConfigError>() || error.is::<FoldersError>() => ExitCode::Usage,
+            Self::Harness(error)
+                if error.is::<ConfigError>() || error.is::<FoldersError>() || error.is::<BadLogSetting>() =>
+            {
+                ExitCode::Usage
+            }
             Self::Harness(_) => return HARNESS_FAILED,
         };
         code as i32

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::git_settings::{GitSettings, leads_to, of_user};
-use super::places::{GUARDED, GUARDED_IN_GIT, OF_EDITORS};
+use super::places::{GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_or_fetched};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
@@ -19,9 +19,6 @@ const NESTED_DEPTH: usize = 4;
 const MAX_LOOKED: usize = 4_096;
 /// Folders that are guarded so: each is several mounts.
 const MAX_NESTED: usize = 100;
-/// Folders that hold what was built or fetched.
-const NOT_OF_PEOPLE: [&str; 7] = [".cache", ".git", ".venv", "__pycache__", "node_modules", "target", "venv"];
-
 /// What is run or obeyed by others in a folder.
 #[derive(Debug, Default)]
 pub struct Guarded {
@@ -39,7 +36,7 @@ pub fn guarded(folder: &Path) -> Guarded {
         let (inner, closed) = listed(&at);
         all.paths.extend(closed);
         for inner in inner {
-            if inner.file_name().is_some_and(|name| NOT_OF_PEOPLE.iter().any(|not| name == *not)) {
+            if inner.file_name().is_some_and(is_built_or_fetched) {
                 continue;
             }
             let found = nested_in(&inner);

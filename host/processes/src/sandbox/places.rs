@@ -2,7 +2,7 @@
 //! in a folder of work is run or obeyed by others than the command. `docs/sandboxes.md` has the same lists, and a test
 //! compares them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// What shows as an empty folder that can be written, and is the sandbox's own.
@@ -229,6 +229,14 @@ pub const GUARDED: [&str; 71] = [
 /// Those of editors, in whatever folder somebody opens.
 pub const OF_EDITORS: [&str; 8] =
     [".devcontainer", ".devcontainer.json", ".fleet", ".helix", ".idea", ".nvim.lua", ".vscode", ".zed"];
+
+/// Folders that hold what was built or fetched, of which there may be very many.
+const BUILT_OR_FETCHED: [&str; 7] = [".cache", ".git", ".venv", "__pycache__", "node_modules", "target", "venv"];
+
+/// Whether a folder of this name holds what was built or fetched, and not what people put there.
+pub(super) fn is_built_or_fetched(name: &OsStr) -> bool {
+    BUILT_OR_FETCHED.iter().any(|known| name == *known)
+}
 
 /// Names in a folder of git by which it runs programs or finds other settings.
 pub const GUARDED_IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "commondir", "gitdir"];

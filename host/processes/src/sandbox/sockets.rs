@@ -20,7 +20,7 @@ use nix::libc::{EACCES, ECONNREFUSED, ELOOP, ENOENT, ENOTDIR};
 use crate::mount_table::MountTable;
 
 use super::files::MAX_COVERED;
-use super::places::{KERNEL, PRIVATE, SOCKETS};
+use super::places::{KERNEL, PRIVATE, SOCKETS, is_built_or_fetched};
 
 /// Folders that are looked through in one that is named.
 const MAX_FOLDERS: usize = 8_192;
@@ -111,8 +111,10 @@ struct Walk<'a> {
     is_elsewhere: &'a dyn Fn(&Path) -> bool,
     looked: usize,
     found: Vec<PathBuf>,
-    /// Whether there are more folders than were looked through.
+    /// Whether there are more folders than were looked through, of those that hold more than what was built or fetched.
     is_cut: bool,
+    /// Those come last; none where it is their turn.
+    later: Option<VecDeque<Ahead>>,
 }
 
 /// What is to be looked through: a folder, and then in turns what is in it.
@@ -123,18 +125,25 @@ enum Ahead {
 
 impl<'a> Walk<'a> {
     fn new(most: usize, until: Option<Instant>, is_elsewhere: &'a dyn Fn(&Path) -> bool) -> Self {
-        Self { most, until, is_elsewhere, looked: 0, found: Vec::new(), is_cut: false }
+        Self { most, until, is_elsewhere, looked: 0, found: Vec::new(), is_cut: false, later: Some(VecDeque::new()) }
     }
 
     fn through(&mut self, roots: impl IntoIterator<Item = PathBuf>) {
-        let mut ahead: VecDeque<Ahead> = roots.into_iter().map(Ahead::Folder).collect();
+        let mut ahead = roots.into_iter().map(Ahead::Folder).collect();
+        self.is_cut = !self.all(&mut ahead);
+        let mut later = self.later.take().unwrap_or_default();
+        self.all(&mut later);
+    }
+
+    /// Whether there were not too many.
+    fn all(&mut self, ahead: &mut VecDeque<Ahead>) -> bool {
         while !ahead.is_empty() {
             if self.looked == self.most || self.until.is_some_and(|until| Instant::now() >= until) {
-                self.is_cut = true;
-                return;
+                return false;
             }
-            self.turn(&mut ahead);
+            self.turn(ahead);
         }
+        true
     }
 
     /// Looks at one folder: of the first in the row, which is the last then.
@@ -162,7 +171,12 @@ impl<'a> Walk<'a> {
                 sockets += 1;
                 self.found.push(entry.path());
             } else if kind.is_dir() && inner.len() < self.most && !(self.is_elsewhere)(&entry.path()) {
-                inner.push_back(Ahead::Folder(entry.path()));
+                match &mut self.later {
+                    Some(later) if is_built_or_fetched(&entry.file_name()) => {
+                        later.push_back(Ahead::Folder(entry.path()))
+                    }
+                    _ => inner.push_back(Ahead::Folder(entry.path())),
+                }
             }
         }
         inner
@@ -244,6 +258,24 @@ mod tests {
         let reach = Reach { named: &[folder.path().to_owned()], layered: None };
         let found = in_reach(reach).sockets;
         assert!(all.iter().all(|path| found.contains(path)) && !found.contains(&at("left")));
+    }
+
+    #[test]
+    fn what_was_built_or_fetched_is_looked_through_last_and_is_not_missed_where_there_is_too_much_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["node_modules/a", "node_modules/b", "of/people"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let _listeners: Vec<_> = ["node_modules/a/s", "of/people/s"]
+            .map(|name| UnixListener::bind(folder.path().join(name)).unwrap())
+            .into();
+        let walked = |most: usize| {
+            let nowhere = |_: &Path| false;
+            let mut walk = Walk::new(most, None, &nowhere);
+            walk.through([folder.path().to_owned()]);
+            (walk.found.len(), walk.is_cut)
+        };
+        assert_eq!([2, 3, 6].map(walked), [(0, true), (1, false), (2, false)]);
     }
 
     #[test]

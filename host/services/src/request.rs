@@ -1,5 +1,7 @@
 //! The head of a request: what of it crosses, and what is put in. What goes upstream is built anew from its parts.
 
+use std::borrow::Cow;
+
 use footbridge_core::redact::words::speaks_of_secrets;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 use hyper::body::Incoming;
@@ -28,7 +30,7 @@ impl Parcel {
     }
 
     /// What the guest says in the headers that cross.
-    pub(crate) fn said(&self) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+    pub(crate) fn said(&self) -> impl Iterator<Item = Cow<'_, str>> {
         own(&self.headers).map(|(_, value)| String::from_utf8_lossy(value.as_bytes()))
     }
 
@@ -110,8 +112,8 @@ const STARTS: [&str; 4] = ["x-forwarded-", "x-original-", "x-rewrite-", "imperso
 
 /// Whether a header stays behind for its name alone. To gateways of the kind of CGI, `_` is `-`.
 fn stays(name: &str) -> bool {
-    let plain = name.replace('_', "-");
-    [&CREDENTIALS[..], &OF_ONE_HOP, &OF_THE_WAY, &OVERRIDES].iter().any(|all| all.contains(&plain.as_str()))
+    let plain = if name.contains('_') { Cow::Owned(name.replace('_', "-")) } else { Cow::Borrowed(name) };
+    [&CREDENTIALS[..], &OF_ONE_HOP, &OF_THE_WAY, &OVERRIDES].iter().any(|all| all.contains(&&*plain))
         || STARTS.iter().any(|start| plain.starts_with(start))
         || plain.contains("-override")
         || speaks_of_secrets(name)

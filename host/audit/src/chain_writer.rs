@@ -1,6 +1,9 @@
 //! What puts records down: it numbers and chains them, adds heads that are due, and goes on in the next file.
 
-use std::{io, time::Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use super::{
     chain::{Chain, Draft, End},
@@ -9,6 +12,9 @@ use super::{
     record::Record,
     sparingly::Sparingly,
 };
+
+/// How long what was appended waits for the next commit, whose sync makes both durable.
+const SYNC_SHARED: Duration = Duration::from_millis(5);
 
 /// A journal, the chain in it, and its heads.
 pub(super) struct ChainWriter {
@@ -19,15 +25,15 @@ pub(super) struct ChainWriter {
     each: u64,
     /// A file that was begun and says nothing yet.
     begun: Option<String>,
-    /// Whether something was appended that is not synced.
-    unsynced: bool,
+    /// Since when something is appended that is not synced.
+    unsynced: Option<Instant>,
     /// That there is no next file is so for each record.
     not_rotated: Sparingly,
 }
 
 impl ChainWriter {
     pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
-        Self { journal, chain, heads, each, begun: None, unsynced: false, not_rotated: Sparingly::default() }
+        Self { journal, chain, heads, each, begun: None, unsynced: None, not_rotated: Sparingly::default() }
     }
 
     /// Writes the first line.
@@ -74,7 +80,7 @@ impl ChainWriter {
     }
 
     /// How long until one is, where there is anything new.
-    pub(super) fn head_wait(&self) -> Option<std::time::Duration> {
+    pub(super) fn head_wait(&self) -> Option<Duration> {
         self.heads.as_ref().and_then(|heads| heads.wait(self.chain.end().seq))
     }
 
@@ -104,7 +110,7 @@ impl ChainWriter {
         }
         self.journal.commit(text.as_bytes())?;
         self.adopt(end);
-        self.unsynced = false;
+        self.unsynced = None;
         if let (Some(heads), Some(head)) = (&mut self.heads, head) {
             heads.publish(head, end.seq);
         }
@@ -112,21 +118,28 @@ impl ChainWriter {
     }
 
     /// Writes records that nobody can take back, all or none, into the room that is kept for them. They outlive this
-    /// process, and are durable with the next commit or [`sync`](Self::sync).
+    /// process, and are durable with the next commit, or a [`sync`](Self::sync) that is due.
     pub(super) fn append(&mut self, records: &[&Record]) -> io::Result<()> {
         self.take_turn()?;
         let (text, end) = draft(&self.chain, self.begun.as_ref(), records).finish();
         self.journal.append(text.as_bytes())?;
         self.adopt(end);
-        self.unsynced = true;
+        if !self.journal.is_quick() {
+            self.unsynced.get_or_insert_with(Instant::now);
+        }
         Ok(())
     }
 
-    /// Makes durable what was appended.
+    /// How long until what was appended is to be synced by itself, where there is any.
+    pub(super) fn sync_wait(&self) -> Option<Duration> {
+        self.unsynced.map(|since| SYNC_SHARED.saturating_sub(since.elapsed()))
+    }
+
+    /// Makes durable what was appended, if that is due.
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        if self.unsynced {
+        if self.sync_wait().is_some_and(|wait| wait.is_zero()) {
             self.journal.sync()?;
-            self.unsynced = false;
+            self.unsynced = None;
         }
         Ok(())
     }

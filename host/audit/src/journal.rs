@@ -6,7 +6,7 @@
 //! be begun, it grows on.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, Metadata, OpenOptions},
     io,
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -102,6 +102,8 @@ pub struct ChainEnd {
 #[derive(Debug)]
 pub struct FileJournal {
     file: File,
+    /// Its device and number there.
+    identity: (u64, u64),
     path: PathBuf,
     chain: String,
     /// Which file of the chain it is, from 1.
@@ -157,13 +159,14 @@ impl FileJournal {
         let file = begin(&path).map_err(io)?;
         File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
         let full = AuditSettings::default().file_bytes as u64;
-        Ok(Self::at_the_start(file, path, chain, full))
+        Self::at_the_start(file, path.clone(), chain, full).map_err(io)
     }
 
-    fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> Self {
+    fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> io::Result<Self> {
+        let identity = file.metadata().map(|ours| (ours.dev(), ours.ino()))?;
         let (number, durable, reserved, appended) = (1, 0, 0, Vec::new());
         let (sync, torn, can_reserve) = (true, false, true);
-        Self { file, path, chain, number, full, sync, durable, appended, torn, reserved, can_reserve }
+        Ok(Self { file, identity, path, chain, number, full, sync, durable, appended, torn, reserved, can_reserve })
     }
 
     /// As the settings say: whether it syncs, and where a file is full.
@@ -212,9 +215,9 @@ impl FileJournal {
 
     /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record.
     fn check_place(&self) -> io::Result<()> {
-        let (ours, there) = (self.file.metadata()?, self.path.symlink_metadata());
-        let is_short = !self.torn && ours.len() < self.end();
-        if !is_short && there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+        let is_ours = |there: &Metadata| (there.dev(), there.ino()) == self.identity;
+        let is_whole = |there: &Metadata| self.torn || there.len() >= self.end();
+        if self.path.symlink_metadata().is_ok_and(|there| is_ours(&there) && is_whole(&there)) {
             return Ok(());
         }
         Err(io::Error::other(format!(
@@ -310,7 +313,7 @@ impl Journal for FileJournal {
             number: self.number + 1,
             sync: self.sync,
             can_reserve: self.can_reserve,
-            ..Self::at_the_start(file, path, self.chain.clone(), self.full)
+            ..Self::at_the_start(file, path, self.chain.clone(), self.full)?
         };
         next.reserve(bytes)?;
         *self = next;

@@ -1,12 +1,14 @@
 //! What writes records, one at a time, and the thread that does what may take long.
 //!
 //! Everything that waits is written and synced together, so concurrent calls share a sync. An outcome is answered for
-//! once it is written, and its sync follows at once: what could be lost with the power is only that a call, whose
-//! intent is durable, came back. Whoever reads the record then finds it open, and takes it for made.
+//! once it is written, and its sync follows within a few milliseconds, with that of the next intent if one comes: what
+//! could be lost with the power is only that a call, whose intent is durable, came back. Whoever reads the record then
+//! finds it open, and takes it for made.
 //!
 //! Where a write ends in memory, whoever records something writes it, if nobody else is writing: handing it to the
-//! thread and waiting to be woken takes longer than all else that is done for a record. At most one is writing, so a
-//! disk that stalls all the same holds one of them; from then on the thread writes, for a while.
+//! thread and waiting to be woken takes longer than all else that is done for a record. Whoever finds another one writing
+//! leaves it to that one. At most one is writing, so a disk that stalls all the same holds one of them; from then on the
+//! thread writes, for a while.
 //!
 //! States and failure paths:
 //! - An intent that cannot be written fails at once: its call does not happen.
@@ -20,7 +22,7 @@
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     thread,
     time::{Duration, Instant},
 };
@@ -43,6 +45,8 @@ const RETRY: Duration = Duration::from_millis(200);
 const COUNTED_EVERY: Duration = Duration::from_secs(1);
 /// How long the end waits for outcomes that cannot be written.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
+/// How often in a row one of those who record writes what others left to it.
+const OTHERS: usize = 8;
 /// What takes longer than this waited for a disk, and how long only the thread writes then.
 const STALL: Duration = Duration::from_millis(5);
 const AFTER_STALL: Duration = Duration::from_secs(1);
@@ -143,11 +147,21 @@ impl Writing {
 
     /// Writes what waits, where that is quick and nobody else is writing, and leaves it to the thread otherwise.
     fn write_soon(&self) {
-        if self.is_quick
-            && let Ok(mut records) = self.records.try_lock()
-            && records.write_now(&self.queue)
-        {
-            return;
+        let rounds = if self.is_quick { OTHERS } else { 0 };
+        for _ in 0..rounds {
+            let mut records = match self.records.try_lock() {
+                Ok(records) => records,
+                // Whoever is writing looks again behind that.
+                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::Poisoned(_)) => break,
+            };
+            if !records.write_now(&self.queue) {
+                break;
+            }
+            drop(records);
+            if !self.queue.lock().has_records() {
+                return;
+            }
         }
         self.queue.changed.notify_one();
     }
@@ -177,13 +191,13 @@ impl Writing {
     fn wait(&self) {
         loop {
             self.queue.lock().wants_news = true;
-            let (head, due) = {
-                let records = self.records();
-                (records.chain_writer.head_wait(), COUNTED_EVERY.saturating_sub(records.counted.elapsed()))
+            let (head, sync, due) = {
+                let RecordWriter { chain_writer, counted, .. } = &*self.records();
+                (chain_writer.head_wait(), chain_writer.sync_wait(), COUNTED_EVERY.saturating_sub(counted.elapsed()))
             };
             let mut state = self.queue.lock();
             let counts = (!state.limited.is_empty()).then_some(due);
-            let wait = head.into_iter().chain(counts).min();
+            let wait = head.into_iter().chain(sync).chain(counts).min();
             if state.closed || state.has_records() || wait.is_some_and(|wait| wait.is_zero()) {
                 return;
             }
@@ -258,7 +272,7 @@ impl RecordWriter {
         }
     }
 
-    /// Writes outcomes, then intents and refusals, and syncs them together.
+    /// Writes outcomes, then intents and refusals, and syncs them together; outcomes alone once that is due.
     fn write(&mut self, queue: &Queue, batch: Batch) {
         let Batch { outcomes, refusable } = batch;
         if !outcomes.is_empty() {

@@ -93,6 +93,10 @@ async fn while_a_written_outcome_cannot_be_synced_nothing_is_admitted() {
     let journal = world.journal(Fault::Syncs);
     let audit = Audit::start(journal.clone(), Redactor::default(), hasty()).unwrap();
     assert!(world.call(&audit, "a").await.is_ok(), "it ran, and its outcome is written");
+    while audit.trail.takes_records() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(journal.syncs() > 0, "nobody else would have made it durable");
     assert_eq!(reason(&world.call(&audit, "b").await), Some(Reason::AuditUnavailable));
     journal.fault(Fault::Nothing);
     let start = Instant::now();
@@ -105,6 +109,20 @@ async fn while_a_written_outcome_cannot_be_synced_nothing_is_admitted() {
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((world.left_tags(), ledger.outcomes()), (vec!["a".to_owned(), "c".to_owned()], vec!["ok", "ok"]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_outcome_becomes_durable_with_the_next_intent() {
+    let world = World::start();
+    let journal = world.journal(Fault::Nothing);
+    let audit = Audit::start(journal.clone(), Redactor::default(), AuditLimits::default()).unwrap();
+    for _ in 0..100 {
+        assert!(world.call(&audit, "a").await.is_ok());
+    }
+    let syncs = journal.syncs();
+    assert!(syncs < 100, "{syncs}: each was synced by itself");
+    audit.close();
     world.end().await;
 }
 

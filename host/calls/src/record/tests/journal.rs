@@ -36,6 +36,7 @@ struct Inner {
     durable: String,
     operations: usize,
     commits: usize,
+    syncs: usize,
     fault: Fault,
     /// Operations wait while this is set.
     holds: bool,
@@ -50,7 +51,7 @@ impl Memory {
     pub(super) fn new(path: PathBuf, fault: Fault) -> Self {
         std::fs::write(&path, "").unwrap();
         let durable = String::new();
-        let inner = Inner { path, durable, operations: 0, commits: 0, fault, holds: false, waiting: false };
+        let inner = Inner { path, durable, operations: 0, commits: 0, syncs: 0, fault, holds: false, waiting: false };
         Self(Arc::new((Mutex::new(inner), Condvar::new())))
     }
 
@@ -85,6 +86,11 @@ impl Memory {
         self.0.0.lock().unwrap().commits
     }
 
+    /// Syncs that nothing was written with, those that failed too.
+    pub(super) fn syncs(&self) -> usize {
+        self.0.0.lock().unwrap().syncs
+    }
+
     /// How many there were, those that failed too.
     pub(super) fn operations(&self) -> usize {
         self.0.0.lock().unwrap().operations
@@ -99,6 +105,7 @@ impl Memory {
         }
         inner.waiting = false;
         inner.operations += 1;
+        inner.syncs += usize::from(text.is_none() && bytes == 0);
         let says = |what: &str| text.is_some_and(|text| text.contains(what));
         let fails = match &inner.fault {
             Fault::Nothing => false,

@@ -16,11 +16,19 @@ pub struct Recorder {
     settings: AuditSettings,
     key: Option<HeadKey>,
     sinks: Vec<Box<dyn HeadSink>>,
+    /// What the writing thread does first.
+    pub(super) thread_start: fn(),
 }
 
 impl<J: Journal + 'static> From<J> for Recorder {
     fn from(journal: J) -> Self {
-        Self { journal: Box::new(journal), settings: AuditSettings::default(), key: None, sinks: Vec::new() }
+        Self {
+            journal: Box::new(journal),
+            settings: AuditSettings::default(),
+            key: None,
+            sinks: Vec::new(),
+            thread_start: || {},
+        }
     }
 }
 
@@ -74,6 +82,12 @@ impl Recorder {
     pub fn sink(mut self, sink: impl HeadSink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
         self
+    }
+
+    /// What the thread that writes does first.
+    #[must_use]
+    pub fn on_thread_start(self, thread_start: fn()) -> Self {
+        Self { thread_start, ..self }
     }
 
     /// How it is written, and what it shows.

@@ -81,8 +81,12 @@ impl Writer {
                 no_head: Sparingly::default(),
             }),
         });
-        let theirs = Arc::clone(&writing);
-        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || theirs.run())?;
+        let (theirs, thread_start) = (Arc::clone(&writing), recorder.thread_start);
+        let run = move || {
+            thread_start();
+            theirs.run();
+        };
+        let thread = thread::Builder::new().name("audit".to_owned()).spawn(run)?;
         Ok((Self { writing: Arc::clone(&writing), thread: Some(thread) }, writing))
     }
 

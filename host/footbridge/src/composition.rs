@@ -19,7 +19,7 @@ use crate::{
 };
 use footbridge_audit::Recorder;
 use footbridge_calls::pins::Pins;
-use footbridge_processes::launch::Launcher;
+use footbridge_processes::{launch::Launcher, priority::take_short_turns};
 
 /// What is started.
 #[derive(Debug)]
@@ -57,6 +57,7 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let store = open_store(config.store, state).await?;
     let control = Control::bind(socket)?;
     let recorder = Recorder::open(&state.join("audit"), &config.audit)?.sink(store.head_sink());
+    let recorder = recorder.on_thread_start(take_short_turns);
     let pins = Some(Pins::in_store(Arc::clone(&store) as _));
     let asks_people = config.approval.watch.unwrap_or(true);
     let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -189,6 +190,29 @@ pub(crate) fn make_read_only(at: impl AsFd, all: bool) -> nix::Result<()> {
     let done = unsafe {
         libc::syscall(libc::SYS_mount_setattr, fd, c"".as_ptr(), EMPTY_PATH | below, attributes.as_ptr(), size)
     };
+    Errno::result(done).map(drop)
+}
+
+/// The lengths of turns of this thread, as sched_setattr(2) has them for a thread like others: while it waits, one with
+/// longer turns is interrupted for it. What it starts has the usual ones. EINVAL where the kernel knows no such thing.
+/// Linux 6.12 or later.
+pub(crate) fn set_turns(length: Duration) -> nix::Result<()> {
+    // What it was before stays as it is.
+    let sched_nice =
+        rustix::process::getpriority_process(None).map_err(|error| Errno::from_raw(error.raw_os_error()))?;
+    let attributes = libc::sched_attr {
+        size: 48,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        sched_nice,
+        sched_priority: 0,
+        sched_runtime: u64::try_from(length.as_nanos()).map_err(|_| Errno::EOVERFLOW)?,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    let (this_thread, flags): (libc::pid_t, libc::c_uint) = (0, 0);
+    #[expect(unsafe_code, reason = "sched_setattr reads the one struct that it is given, and its size in it")]
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, this_thread, &raw const attributes, flags) };
     Errno::result(done).map(drop)
 }
 

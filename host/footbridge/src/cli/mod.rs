@@ -40,6 +40,7 @@ use crate::{
 };
 use footbridge_core::gate::UnknownPolicy;
 use footbridge_processes::{
+    priority::take_short_turns,
     sandbox::EnvironmentError,
     sys::{self, keep_little_free_memory},
 };
@@ -318,10 +319,11 @@ fn label(text: &str) -> Result<(String, String), NoLabel> {
 struct NoLabel;
 
 /// A runtime with a worker for each processor: what keeps one busy does not hold up the others. Beyond a few more they
-/// would take memory and little else.
+/// would take memory and little else. They take short turns: whoever computes for long is interrupted for them.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    tokio::runtime::Builder::new_multi_thread().worker_threads(processors.clamp(2, 16)).enable_all().build()
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(processors.clamp(2, 16)).on_thread_start(take_short_turns).enable_all().build()
 }
 
 /// None of the services is of use to an agent.

@@ -4,6 +4,9 @@
 //! descriptor of that place. No path is followed over a link: they are resolved, and one that has a link now was
 //! replaced meanwhile.
 //!
+//! Devices open below /dev alone, and there those that are put in place: for whoever is root outside, a node anywhere else
+//! would be a disk of the host's.
+//!
 //! What this process may not reach, with its capabilities still in hand, the command may not reach either: it is
 //! passed over.
 
@@ -58,7 +61,9 @@ pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
     cut_off()?;
     let sources = sources(plan)?;
     let devices = copies_of_devices()?;
-    sys::make_read_only(&open(Path::new("/"))?.fd, true).map_err(StartRefusal::at(Step::ReadOnly))?;
+    refuse_devices(&sources)?;
+    let limits = MsFlags::MS_RDONLY | MsFlags::MS_NODEV;
+    sys::limit_mount(&open(Path::new("/"))?.fd, limits, true).map_err(StartRefusal::at(Step::ReadOnly))?;
     mount_own_proc()?;
     mount_own_devices(devices).map_err(StartRefusal::at(Step::Devices))?;
     mount_terminals()?;
@@ -73,7 +78,7 @@ pub(crate) fn cover(plan: &FilePlan) -> Result<(), StartRefusal> {
 
 /// Whether the kernel gives this process, in namespaces of its own, what [`cover`] takes.
 pub(crate) fn can_cover() -> bool {
-    let copy = || sys::make_read_only(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, false);
+    let copy = || sys::limit_mount(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, MsFlags::MS_RDONLY, false);
     copy().is_ok()
 }
 
@@ -87,6 +92,19 @@ fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
         }
     }
     Ok(sources)
+}
+
+/// No device opens by what the steps show but below /dev.
+fn refuse_devices(sources: &[(&FileStep, Source)]) -> Result<(), StartRefusal> {
+    for (step, source) in sources {
+        let path = Path::new(&step.path);
+        if let Source::Copy(copy) = source
+            && !path.starts_with("/dev")
+        {
+            sys::limit_mount(copy, MsFlags::MS_NODEV, true).map_err(StartRefusal::at(of(path)))?;
+        }
+    }
+    Ok(())
 }
 
 fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), StartRefusal> {
@@ -134,7 +152,7 @@ fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
         }
         Source::Copy(copy) => {
             if step.access != FileAccess::Writable {
-                sys::make_read_only(&copy, true).map_err(failed())?;
+                sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(failed())?;
             }
             let is_folder = is_folder(&copy).map_err(failed())?;
             sys::place_mount(&copy, &made(path, is_folder)?.fd).map_err(failed())
@@ -170,7 +188,7 @@ fn mount_own_proc() -> Result<(), StartRefusal> {
     mount_plain(Some("proc"), Path::new("/proc"), None, closed()).map_err(StartRefusal::at(Step::Proc))?;
     for held in of_the_machine().iter().filter_map(|path| try_open(path).ok()) {
         let copy = sys::copy_of_mount(&held.fd).map_err(StartRefusal::at(Step::Proc))?;
-        sys::make_read_only(&copy, true).map_err(StartRefusal::at(Step::Proc))?;
+        sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(StartRefusal::at(Step::Proc))?;
         sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Proc))?;
     }
     Ok(())
@@ -215,7 +233,7 @@ fn mount_terminals() -> Result<(), StartRefusal> {
 
 /// Makes a folder of the sandbox's own read-only, and nothing that is mounted in it.
 fn close(path: &Path) -> Result<(), StartRefusal> {
-    sys::make_read_only(&open(path)?.fd, false).map_err(StartRefusal::at(of(path)))
+    sys::limit_mount(&open(path)?.fd, MsFlags::MS_RDONLY, false).map_err(StartRefusal::at(of(path)))
 }
 
 fn closed() -> MsFlags {

@@ -22,6 +22,8 @@ pub(crate) enum FileAccess {
     ReadOnly,
     /// What is there, to read and write.
     Writable,
+    /// The link that is there, which can be neither replaced nor removed; where it leads is for other steps.
+    Link,
 }
 
 /// One step.
@@ -62,8 +64,8 @@ impl FilePlan {
         Self { steps, program, watched }
     }
 
-    /// Names that others run or obey and that could not be kept from the command, since they were not there, or were
-    /// links, when it started: those that are there now, or lead elsewhere.
+    /// Names that others run or obey and that could not be kept from the command, since they were not there, or led
+    /// nowhere, when it started: those that are there now, or lead elsewhere.
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
         let now = self
@@ -73,6 +75,12 @@ impl FilePlan {
             .filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
         let all = now.map(|(path, _)| PathBuf::from(path));
         all.filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    /// Links that the command must not replace.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Path> {
+        let links = self.steps.iter().filter(|step| step.access == FileAccess::Link);
+        links.map(|step| Path::new(&step.path))
     }
 
     /// Whether the command finds nothing there: the deepest step decides.
@@ -89,7 +97,9 @@ impl FilePlan {
     }
 }
 
-/// Where a link leads; an empty path where something else is, and nothing where nothing is.
+/// Where a link leads, or what it says where that is nowhere; an empty path where something else is, and nothing where
+/// nothing is.
 pub(crate) fn link_at(path: &Path) -> Option<PathBuf> {
-    path.read_link().or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
+    let link = path.read_link().map(|says| path.canonicalize().unwrap_or(says));
+    link.or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
 }

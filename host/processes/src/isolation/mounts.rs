@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 
-use super::held::{Held, of, open, try_open};
+use super::held::{Held, of, open, open_link, try_open};
 use super::layer;
 use crate::file_plan::{FileAccess, FilePlan, FileStep};
 use crate::refusal::{StartRefusal, Step};
@@ -59,6 +59,7 @@ enum Source {
 /// Builds the view, as the first process of new namespaces.
 pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
     cut_off()?;
+    hold(plan.links())?;
     let sources = sources(plan)?;
     let devices = copies_of_devices()?;
     refuse_devices(&sources)?;
@@ -84,7 +85,8 @@ pub(crate) fn can_cover() -> bool {
 
 fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
     let mut sources = Vec::new();
-    for step in &plan.steps {
+    // Links are held, and come with what they are in.
+    for step in plan.steps.iter().filter(|step| step.access != FileAccess::Link) {
         match source(step) {
             // What was there when this was planned and is not now, as a socket may be, needs nothing.
             Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
@@ -92,6 +94,20 @@ fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
         }
     }
     Ok(sources)
+}
+
+/// Makes each of these links a mount of its own, which nobody can replace who sees it, also in copies of what it is in.
+/// It lacks all that bubblewrap would take from it, since that looks for it where it leads.
+pub(super) fn hold(links: impl Iterator<Item = impl AsRef<Path>>) -> Result<(), StartRefusal> {
+    let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    for path in links {
+        let path = path.as_ref();
+        let link = open_link(path)?;
+        let copy = sys::copy_of_mount(&link.fd).map_err(StartRefusal::at(of(path)))?;
+        sys::limit_mount(&copy, limits, false).map_err(StartRefusal::at(of(path)))?;
+        sys::place_mount(&copy, &link.fd).map_err(StartRefusal::at(of(path)))?;
+    }
+    Ok(())
 }
 
 /// No device opens by what the steps show but below /dev.
@@ -125,7 +141,7 @@ fn is_gone(refusal: &StartRefusal) -> bool {
 fn source(step: &FileStep) -> Result<Source, StartRefusal> {
     let from = Path::new(&step.from);
     match step.access {
-        FileAccess::Empty | FileAccess::Private => Ok(Source::None),
+        FileAccess::Empty | FileAccess::Private | FileAccess::Link => Ok(Source::None),
         FileAccess::Layer => Ok(Source::Lower(open(from)?)),
         FileAccess::EmptyFile | FileAccess::ReadOnly | FileAccess::Writable => {
             let copy = sys::copy_of_mount(&open(from)?.fd).map_err(StartRefusal::at(of(from)))?;

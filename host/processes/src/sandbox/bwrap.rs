@@ -3,7 +3,7 @@
 //! The relay is pid 1 inside (`--as-pid-1`), so that bubblewrap's own arguments, which name what is hidden, show to
 //! nobody inside, and orphans are reaped. bubblewrap itself stays outside, above it: signals and the terminal go past
 //! it. It knows no layers that every version has, so the one over the home folder is laid before, by the keeper's child,
-//! at a place of its own.
+//! at a place of its own. That child holds links, too, which bubblewrap would follow.
 //!
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
@@ -80,8 +80,10 @@ pub fn command(
     args.add([ready_number.to_string()]);
     args.add(relay_args);
     let mut command = Kept::command(place.program).args(args.0).wrapper().more([filter, announced.into()]);
-    if let Some(step) = plan.steps.iter().find(|step| step.access == FileAccess::Layer) {
-        command = command.layered(Path::new(&step.from), place.layer);
+    let layer = plan.steps.iter().find(|step| step.access == FileAccess::Layer);
+    let (layer, links) = (layer.map(|step| [Path::new(&step.from), place.layer]), Vec::from_iter(plan.links()));
+    if layer.is_some() || !links.is_empty() {
+        command = command.mounted(layer, &links);
     }
     Ok((command, ready))
 }
@@ -103,6 +105,8 @@ fn files(args: &mut Words, plan: &FilePlan, layer: &Path, machine: &[PathBuf]) {
             FileAccess::EmptyFile if Path::new(path).symlink_metadata().is_err() => {}
             FileAccess::EmptyFile | FileAccess::ReadOnly => args.mount("--ro-bind", from, path),
             FileAccess::Writable => args.mount("--bind", from, path),
+            // It comes with what it is in, as the mount that it was made before.
+            FileAccess::Link => {}
         }
     }
     for step in plan.steps.iter().filter(|step| step.access == FileAccess::Empty) {

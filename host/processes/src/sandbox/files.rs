@@ -4,9 +4,9 @@
 //! order in which they are taken, a folder before what is in it. So the deepest step decides about a path. What the
 //! harness keeps for itself is hidden whatever else is said.
 //!
-//! A folder that can be written has parts that cannot: they are mounts, and so are the folders above them in it, since
-//! a mount can be neither renamed nor replaced from inside. What is not there when the command starts cannot be mounted
-//! on. A plan remembers such names, and says afterwards which of them are there.
+//! A folder that can be written has parts that cannot: they are mounts, and so are the folders above them in it and the
+//! links on the way to them, since a mount can be neither renamed nor replaced from inside. What is not there when the
+//! command starts cannot be mounted on. A plan remembers such names, and says afterwards which of them are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -203,15 +203,18 @@ impl View {
             watched.cut.extend(is_cut.then(|| folder.into_os_string()));
             for path in paths {
                 let real = resolved(&path)?;
+                let mut links = links_to(&path);
+                links.retain(|link| steps.above(link) == Some(FileAccess::Writable));
                 let is_writable = |path: &Path| steps.at(path) == Some(FileAccess::Writable);
                 // Settings lead to other places, too.
-                if !is_writable(&path) && !real.as_deref().is_some_and(is_writable) {
+                if links.is_empty() && !is_writable(&path) && !real.as_deref().is_some_and(is_writable) {
                     continue;
                 }
+                links.iter().for_each(|link| steps.add(link, FileAccess::Link));
                 make_hooks(&path)?;
                 let before = link_at(&path);
                 let real = if real.is_some() { real } else { resolved(&path)? };
-                if before.is_none() || real.as_ref() != Some(&path) {
+                if real.is_none() {
                     watched.names.push((path.into_os_string(), before.map(PathBuf::into_os_string)));
                 }
                 // What was named itself may be written.

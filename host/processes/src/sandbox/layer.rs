@@ -9,7 +9,7 @@ use crate::keeper::{Kept, SpawnError, StartRefusal, Step};
 /// # Errors
 /// Why not.
 pub async fn can_be_laid(folder: &Path, at: &Path, program: &Path) -> Result<(), StartRefusal> {
-    let tried = Kept::command(program).args(["--version"]).layered(folder, at).spawn().await;
+    let tried = Kept::command(program).args(["--version"]).mounted(Some([folder, at]), &[]).spawn().await;
     match tried {
         Ok(mut kept) => {
             let _whatever_it_said = kept.wait().await;

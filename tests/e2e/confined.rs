@@ -363,6 +363,26 @@ fn links_on_the_way_to_what_others_obey_cannot_be_replaced() {
 }
 
 #[test]
+fn no_file_is_left_by_which_others_become_the_user_of_the_command() {
+    for host in hosts("no_file_is_left_by_which_others_become_the_user_of_the_command") {
+        let script = "touch a b; chmod 4755 a 2>/dev/null || echo no; chmod u+s b 2>/dev/null || echo no; \
+                      install -m 4755 /bin/true c 2>/dev/null || echo no; mkdir d; chmod 2755 d && chmod 755 a && echo yes; \
+                      find . -perm /4000; mknod -m 4755 e p 2>/dev/null; find . -perm /4000";
+        assert_eq!(host.runs_script(script).stdout, "no\nno\nno\nyes\n");
+        if Path::new(PYTHON).exists() {
+            let script = "import os\n\
+                          for flags, name in ((os.O_CREAT, 'f'), (os.O_TMPFILE, '.'), (os.O_CREAT | os.O_EXCL, 'g')):\n    \
+                            try: print(oct(os.fstat(os.open(name, flags | os.O_RDWR, 0o4755)).st_mode))\n    \
+                            except PermissionError: print('no')\n\
+                          print(oct(os.fstat(os.open('h', os.O_CREAT | os.O_RDWR, 0o755)).st_mode))";
+            assert_eq!(host.runs(&[PYTHON, "-I", "-c", script]).stdout, "no\nno\nno\n0o100755\n");
+        }
+        let host = host.option("--allow-user-namespaces");
+        assert_eq!(host.runs_script("touch i; chmod 4755 i && echo yes; rm i").stdout, "yes\n");
+    }
+}
+
+#[test]
 fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
     for host in hosts("nothing_of_the_host_can_be_written_but_the_folder_of_work") {
         let cgroups = "$(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null)";

@@ -7,7 +7,7 @@ use std::{
     io::Read as _,
     os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use footbridge_tests::{Host, NOBODY, Servers, skipped};
@@ -113,5 +113,32 @@ fn the_devices_of_dev_work_and_so_do_those_that_are_named() {
         assert_eq!(host.runs_script(&opens).stdout, "", "{sandbox}: unasked");
         let host = host.option("--show").option(named);
         assert_eq!(host.runs_script(&opens).stdout, "opened\n", "{sandbox}: {named}");
+    }
+}
+
+#[test]
+fn the_mode_of_a_device_cannot_be_changed_by_its_owner_and_what_is_shown_of_dev_not_be_written() {
+    let name = "the_mode_of_a_device_cannot_be_changed_by_its_owner_and_what_is_shown_of_dev_not_be_written";
+    if !geteuid().is_root() {
+        return skipped(name, "these tests do not run as root, who owns the devices");
+    }
+    let shown = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::write(shown.path().join("file"), "host\n").unwrap();
+    for sandbox in sandboxes(name) {
+        let host = Host::with(&Servers::none()).sandbox(sandbox).option("--show").option(shown.path());
+        // What they have: nothing changes where this works.
+        let script = format!(
+            "for f in null zero full random urandom tty; do chmod $(stat -c %a /dev/$f) /dev/$f 2>/dev/null && echo changed $f; \
+             done; \
+             (echo x >{0}/file) 2>/dev/null && echo wrote; cat {0}/file; echo x >/dev/null && head -c 1 /dev/zero | wc -c",
+            shown.path().display()
+        );
+        assert_eq!(host.runs_script(&script).stdout, "host\n1\n", "{sandbox}");
+        let mut command = host.run_of(&["sh", "-c", "readlink /proc/self/fd/0 /proc/self/fd/1 >&2; cat"]);
+        let [null, full] =
+            ["null", "full"].map(|name| File::options().read(true).write(true).open(Path::new("/dev").join(name)));
+        let ran = command.stdin(null.unwrap()).stdout(full.unwrap()).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(said.matches("pipe:").count(), 2, "{sandbox}: {said}");
     }
 }

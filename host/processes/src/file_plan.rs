@@ -26,6 +26,16 @@ pub(crate) enum FileAccess {
     Link,
 }
 
+/// Whether mounts can be made before another program makes the sandbox, by a child of the keeper in namespaces of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MountsBefore {
+    /// They can: what is mounted outside later does not show, layers can be laid and links held.
+    #[default]
+    Made,
+    /// The system lets that program make namespaces, and not this one.
+    Refused,
+}
+
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileStep {
@@ -47,7 +57,8 @@ impl FileStep {
 pub struct FilePlan {
     pub(crate) steps: Vec<FileStep>,
     pub(crate) program: OsString,
-    watched: Watched,
+    pub(crate) mounts_before: MountsBefore,
+    pub(crate) watched: Watched,
 }
 
 /// What could not be kept from a command.
@@ -61,7 +72,7 @@ pub(crate) struct Watched {
 
 impl FilePlan {
     pub(crate) fn new(steps: Vec<FileStep>, program: OsString, watched: Watched) -> Self {
-        Self { steps, program, watched }
+        Self { steps, program, mounts_before: MountsBefore::default(), watched }
     }
 
     /// Names that others run or obey and that could not be kept from the command, since they were not there, or led

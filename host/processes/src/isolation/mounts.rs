@@ -28,6 +28,11 @@ use crate::sys;
 /// The devices of a private /dev.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
+/// Where those are.
+fn own_devices() -> [PathBuf; 6] {
+    DEVICES.map(|name| Path::new("/dev").join(name))
+}
+
 /// What of /proc is no process and might be written: it is of the whole machine. Who is root outside may write to it
 /// without any capability, and ordinary users to some of it. Whatever a kernel has more of is among it.
 pub(crate) fn of_the_machine() -> Vec<PathBuf> {
@@ -98,14 +103,26 @@ fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
 
 /// Makes each of these links a mount of its own, which nobody can replace who sees it, also in copies of what it is in.
 /// It lacks all that bubblewrap would take from it, since that looks for it where it leads.
-pub(super) fn hold(links: impl Iterator<Item = impl AsRef<Path>>) -> Result<(), StartRefusal> {
+fn hold<'a>(links: impl Iterator<Item = &'a Path>) -> Result<(), StartRefusal> {
     let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     for path in links {
-        let path = path.as_ref();
         let link = open_link(path)?;
         let copy = sys::copy_of_mount(&link.fd).map_err(StartRefusal::at(of(path)))?;
         sys::limit_mount(&copy, limits, false).map_err(StartRefusal::at(of(path)))?;
         sys::place_mount(&copy, &link.fd).map_err(StartRefusal::at(of(path)))?;
+    }
+    Ok(())
+}
+
+/// Holds the links of these files, and makes read-only what will show of the host's /dev, each where it is.
+pub(super) fn keep_as_they_are(plan: &FilePlan) -> Result<(), StartRefusal> {
+    hold(plan.links())?;
+    let shown =
+        plan.steps.iter().filter(|step| step.access == FileAccess::ReadOnly).map(|step| PathBuf::from(&step.path));
+    for path in own_devices().into_iter().chain(shown.filter(|path| path.starts_with("/dev"))) {
+        if let Some((held, copy)) = read_only_copy(&path)? {
+            sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Devices))?;
+        }
     }
     Ok(())
 }
@@ -212,13 +229,22 @@ fn mount_own_proc() -> Result<(), StartRefusal> {
 
 fn copies_of_devices() -> Result<Vec<(PathBuf, OwnedFd)>, StartRefusal> {
     let mut copies = Vec::new();
-    for path in DEVICES.map(|name| Path::new("/dev").join(name)) {
-        match try_open(&path).and_then(|held| sys::copy_of_mount(&held.fd)) {
-            Err(Errno::ENOENT) => {}
-            copy => copies.push((path, copy.map_err(StartRefusal::at(Step::Devices))?)),
-        }
+    for path in own_devices() {
+        copies.extend(read_only_copy(&path)?.map(|(_, copy)| (path, copy)));
     }
     Ok(copies)
+}
+
+/// What is in /dev, and a copy of it, if it is there. Devices that are read-only are read and written all the same, but
+/// whoever owns them outside cannot change their modes.
+fn read_only_copy(path: &Path) -> Result<Option<(Held, OwnedFd)>, StartRefusal> {
+    let held = match try_open(path) {
+        Err(Errno::ENOENT) => return Ok(None),
+        held => held.map_err(StartRefusal::at(Step::Devices))?,
+    };
+    let copy = sys::copy_of_mount(&held.fd).map_err(StartRefusal::at(Step::Devices))?;
+    sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(StartRefusal::at(Step::Devices))?;
+    Ok(Some((held, copy)))
 }
 
 /// /dev has what every program expects, and shared memory of its own.

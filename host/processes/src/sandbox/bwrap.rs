@@ -3,7 +3,9 @@
 //! The relay is pid 1 inside (`--as-pid-1`), so that bubblewrap's own arguments, which name what is hidden, show to
 //! nobody inside, and orphans are reaped. bubblewrap itself stays outside, above it: signals and the terminal go past
 //! it. It knows no layers that every version has, so the one over the home folder is laid before, by the keeper's child,
-//! at a place of its own. That child holds links, too, which bubblewrap would follow.
+//! at a place of its own. That child holds links, too, which bubblewrap would follow, makes devices read-only, which
+//! bubblewrap binds so that whoever owns them could change their modes, and cuts its mounts off from the host's: bubblewrap
+//! would show what is mounted there later, and as it is.
 //!
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::is_kernels;
 use super::{FilterError, Nesting, filter_bytes};
-use crate::file_plan::{FileAccess, FilePlan, FileStep};
+use crate::file_plan::{FileAccess, FilePlan, FileStep, MountsBefore};
 use crate::isolation::of_the_machine;
 use crate::keeper::{Kept, KeptCommand};
 use crate::refusal::namespaces_hint;
@@ -80,10 +82,10 @@ pub fn command(
     args.add([ready_number.to_string()]);
     args.add(relay_args);
     let mut command = Kept::command(place.program).args(args.0).wrapper().more([filter, announced.into()]);
-    let layer = plan.steps.iter().find(|step| step.access == FileAccess::Layer);
-    let (layer, links) = (layer.map(|step| [Path::new(&step.from), place.layer]), Vec::from_iter(plan.links()));
-    if layer.is_some() || !links.is_empty() {
-        command = command.mounted(layer, &links);
+    if plan.mounts_before == MountsBefore::Made {
+        let layer = plan.steps.iter().find(|step| step.access == FileAccess::Layer);
+        let layer = layer.map(|step| [Path::new(&step.from), place.layer]);
+        command = command.mounted(layer, plan.clone());
     }
     Ok((command, ready))
 }

@@ -148,7 +148,7 @@ impl Ahead {
     }
 
     /// Whether its turn is at itself, and from where it is read then.
-    fn to_be_read(&mut self) -> Option<u64> {
+    fn take_turn(&mut self) -> Option<u64> {
         let is_inners = self.was_read && !self.inner.is_empty();
         self.was_read = !is_inners && self.unread.is_some();
         if self.was_read { self.unread.take() } else { None }
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
     /// One turn, of the first in the row, which is the last then.
     fn turn(&mut self, ahead: &mut VecDeque<Ahead>) {
         let Some(mut folder) = ahead.pop_front() else { return };
-        match folder.to_be_read() {
+        match folder.take_turn() {
             Some(from) => {
                 self.turns += 1;
                 // What cannot be read holds nothing that could be found.

@@ -168,6 +168,18 @@ fn links_on_the_way_to_what_others_obey_cannot_be_replaced() {
     let held = "w work, w work/.git, r work/.git/config, r work/.git/hooks, k work/.idea, k work/.vscode, w work/a, \
                 k work/a/link, r work/shared";
     assert_eq!(tree.steps(&tree.view(&["work"])), held);
+    // Where nothing can hold them they are told.
+    let view = View { mounts_before: MountsBefore::Refused, ..tree.view(&["work"]) };
+    assert!(!tree.steps(&view).contains("k work"));
+    let plan = view.plan().unwrap();
+    assert_eq!(plan.appeared(), Vec::<PathBuf>::new());
+    for link in ["work/.vscode", "work/a/link"] {
+        fs::remove_file(tree.path(link)).unwrap();
+        fs::create_dir(tree.path(link)).unwrap();
+    }
+    let mut told = plan.appeared();
+    told.sort();
+    assert_eq!(told, tree.paths(&["work/.vscode", "work/a/link"]));
 }
 
 #[test]

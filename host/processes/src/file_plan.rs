@@ -46,9 +46,9 @@ pub(crate) struct FileStep {
 }
 
 impl FileStep {
-    /// Whether it must not be left out where nothing is at its path any more.
+    /// Whether it must not be left out where nothing is at its path any more, nor can be made there.
     pub(crate) fn is_needed(&self) -> bool {
-        self.access != FileAccess::EmptyFile
+        !matches!(self.access, FileAccess::EmptyFile | FileAccess::Empty)
     }
 }
 

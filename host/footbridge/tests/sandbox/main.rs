@@ -504,6 +504,25 @@ fn where_user_namespaces_are_off_the_refusal_says_which_setting() {
     assert!(text.contains("user namespaces are switched off here: sysctl user.max_user_namespaces=10000"), "{text}");
 }
 
+#[tokio::test]
+async fn a_folder_that_is_to_be_covered_and_is_gone_meanwhile_holds_nothing_up() {
+    let name = "a_folder_that_is_to_be_covered_and_is_gone_meanwhile_holds_nothing_up";
+    if cannot_run(name) {
+        return;
+    }
+    let Some(covered) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
+        return skipped(name, format_args!("this user can make no folder outside of /tmp"));
+    };
+    let (_folder, place) = place();
+    let _listener = place.furnish();
+    let view = View { hidden: vec![covered.path().to_owned()], ..place.view() };
+    let plan = view.plan().unwrap();
+    covered.close().unwrap();
+    let command = net::command(plan, ["-c", "exit 3"], Nesting::Refused).env([("PATH", PATH)]).helper(FOOTBRIDGE);
+    let mut kept = command.folder(place.runtime()).spawn().await.unwrap();
+    assert_eq!(kept.wait().await.unwrap().code(), 3);
+}
+
 #[test]
 fn the_filter_has_the_form_that_bwrap_reads() {
     for nesting in [Nesting::Refused, Nesting::Allowed] {

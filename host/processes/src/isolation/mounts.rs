@@ -93,7 +93,7 @@ fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
     // Links are held, and come with what they are in.
     for step in plan.steps.iter().filter(|step| step.access != FileAccess::Link) {
         match source(step) {
-            // What was there when this was planned and is not now, as a socket may be, needs nothing.
+            // What was there when this was planned and is not now, as a socket or a folder of some, needs nothing.
             Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
             found => sources.push((step, found?)),
         }
@@ -147,8 +147,13 @@ fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), St
             taken => taken?,
         }
     }
-    let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty);
-    empty.map(|step| Path::new(&step.path)).try_for_each(close)
+    for step in plan.steps.iter().filter(|step| step.access == FileAccess::Empty) {
+        match close(Path::new(&step.path)) {
+            Err(refusal) if is_gone(&refusal) => {}
+            closed => closed?,
+        }
+    }
+    Ok(())
 }
 
 fn is_gone(refusal: &StartRefusal) -> bool {

@@ -99,21 +99,26 @@ fn files(args: &mut Words, plan: &FilePlan, layer: &Path, machine: &[PathBuf]) {
     }
     for FileStep { path, access, from } in &plan.steps {
         match access {
+            // What is gone meanwhile needs no cover, and bubblewrap could not make a place for one.
+            FileAccess::EmptyFile | FileAccess::Empty if is_missing(path) => {}
             FileAccess::Empty | FileAccess::Private => args.add(["--tmpfs".as_ref(), path.as_os_str()]),
             FileAccess::Layer => args.mount("--bind", layer.as_os_str(), path),
             // It would take what makes them devices from those that are named.
             FileAccess::ReadOnly if is_kernels(Path::new(path)) => args.mount("--dev-bind", from, path),
-            // A socket that is gone meanwhile needs no cover, and bubblewrap could not make a place for one.
-            FileAccess::EmptyFile if Path::new(path).symlink_metadata().is_err() => {}
             FileAccess::EmptyFile | FileAccess::ReadOnly => args.mount("--ro-bind", from, path),
             FileAccess::Writable => args.mount("--bind", from, path),
             // It comes with what it is in, as the mount that it was made before.
             FileAccess::Link => {}
         }
     }
-    for step in plan.steps.iter().filter(|step| step.access == FileAccess::Empty) {
+    let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty && !is_missing(&step.path));
+    for step in empty {
         args.add(["--remount-ro".as_ref(), step.path.as_os_str()]);
     }
+}
+
+fn is_missing(path: &OsStr) -> bool {
+    Path::new(path).symlink_metadata().is_err()
 }
 
 /// A descriptor from which these few bytes can be read.
@@ -152,6 +157,7 @@ mod tests {
                 step("/h/missing", FileAccess::EmptyFile, "/empty"),
                 step("/proc/version", FileAccess::EmptyFile, "/empty"),
                 step("/h/work", FileAccess::Writable, "/h/work"),
+                step("/h/none", FileAccess::Empty, "/h/none"),
                 step("/run", FileAccess::Empty, "/run"),
                 step("/run/s", FileAccess::ReadOnly, "/run/s"),
                 step("/tmp", FileAccess::Private, "/tmp"),

@@ -180,7 +180,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 71] = [
+pub const GUARDED: [&str; 74] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -192,6 +192,7 @@ pub const GUARDED: [&str; 71] = [
     ".exrc",
     ".vimrc",
     ".dir-locals.el",
+    ".dir-locals-2.el",
     ".devcontainer",
     ".devcontainer.json",
     ".claude",
@@ -237,6 +238,8 @@ pub const GUARDED: [&str; 71] = [
     "lefthook-local.yml",
     ".overcommit.yml",
     ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
     ".jj/repo/config.toml",
     ".bash_login",
     ".bash_logout",

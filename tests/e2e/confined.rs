@@ -329,6 +329,60 @@ fn what_settings_of_git_lead_to_stays_as_it_is_and_so_does_what_cannot_be_listed
 }
 
 #[test]
+fn links_on_the_way_to_what_others_obey_cannot_be_replaced() {
+    for host in hosts("links_on_the_way_to_what_others_obey_cannot_be_replaced") {
+        let (at, home) = (|name: &str| host.work().join(name), home(&host));
+        git(&host, &["init", "-q", "."]);
+        for folder in ["real", "real/hooks"] {
+            owned(&home.join(folder), None);
+        }
+        owned(&at("shared"), None);
+        owned(&home.join("real/cfg"), Some("[alias]\n\tis = !echo good\n"));
+        fs::remove_dir_all(at(".git/hooks")).unwrap();
+        for (link, to) in
+            [("dot", home.join("real")), (".git/hooks", home.join("real/hooks")), (".vscode", "shared".into())]
+        {
+            symlink(to, at(link)).unwrap();
+        }
+        symlink(at("dot/cfg"), home.join("through")).unwrap();
+        symlink("real/settings", home.join(".gitconfig")).unwrap();
+        owned(&home.join("real/settings"), Some("[include]\n\tpath = ~/through\n"));
+        let links = ["dot", ".git/hooks", ".vscode"];
+        let before = links.map(|link| fs::read_link(at(link)).unwrap());
+        let script = "mkdir evil; printf '[alias]\\n\\tis = !echo evil\\n' >evil/cfg; git is; \
+                      for f in dot .git/hooks .vscode; do \
+                        mv $f away 2>/dev/null && echo moved $f; rm -rf $f 2>/dev/null; ln -sfn /tmp $f 2>/dev/null && echo linked $f; \
+                        mv -T evil $f 2>/dev/null && echo covered $f; ln -sfn evil new; mv -T new $f 2>/dev/null && echo renamed $f; \
+                      done; mv .git away 2>/dev/null && echo moved .git; \
+                      (echo x >.vscode/x) 2>/dev/null && echo wrote; ls -d .vscode/.; git is; echo x >free && ln -s free other && cat other";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "good\n.vscode/.\ngood\nx\n", "{ran:?}");
+        assert_eq!(links.map(|link| fs::read_link(at(link)).unwrap()), before);
+        assert_eq!(git(&host, &["is"]), "good\n");
+    }
+}
+
+#[test]
+fn no_file_is_left_by_which_others_become_the_user_of_the_command() {
+    for host in hosts("no_file_is_left_by_which_others_become_the_user_of_the_command") {
+        let script = "touch a b; chmod 4755 a 2>/dev/null || echo no; chmod u+s b 2>/dev/null || echo no; \
+                      install -m 4755 /bin/true c 2>/dev/null || echo no; mkdir d; chmod 2755 d && chmod 755 a && echo yes; \
+                      find . -perm /4000; mknod -m 4755 e p 2>/dev/null; find . -perm /4000";
+        assert_eq!(host.runs_script(script).stdout, "no\nno\nno\nyes\n");
+        if Path::new(PYTHON).exists() {
+            let script = "import os\n\
+                          for flags, name in ((os.O_CREAT, 'f'), (os.O_TMPFILE, '.'), (os.O_CREAT | os.O_EXCL, 'g')):\n    \
+                            try: print(oct(os.fstat(os.open(name, flags | os.O_RDWR, 0o4755)).st_mode))\n    \
+                            except PermissionError: print('no')\n\
+                          print(oct(os.fstat(os.open('h', os.O_CREAT | os.O_RDWR, 0o755)).st_mode))";
+            assert_eq!(host.runs(&[PYTHON, "-I", "-c", script]).stdout, "no\nno\nno\n0o100755\n");
+        }
+        let host = host.option("--allow-user-namespaces");
+        assert_eq!(host.runs_script("touch i; chmod 4755 i && echo yes; rm i").stdout, "yes\n");
+    }
+}
+
+#[test]
 fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
     for host in hosts("nothing_of_the_host_can_be_written_but_the_folder_of_work") {
         let cgroups = "$(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null)";

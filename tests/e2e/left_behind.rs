@@ -93,6 +93,39 @@ fn who_is_root_outside_can_open_nothing_of_the_machine_either() {
     for sandbox in sandboxes(name) {
         let host = Host::with(&Servers::none()).sandbox(sandbox);
         opens_nothing_of_the_machine(&host);
+        let shadows = "/etc/shadow /etc/gshadow";
+        assert_eq!(host.runs_script(&format!("cat {shadows} 2>/dev/null | wc -c")).stdout, "0\n", "{sandbox}");
+    }
+}
+
+/// Runs its words, and mounts something that anybody may write at the folder once they have said that they run.
+const MOUNTS_LATER: &str = "folder=$1; shift; \"$@\" >said <>ready_to_go & for n in $(seq 400); do grep -q runs said && break; sleep 0.1; \
+    done; mount -t tmpfs -o mode=1777 later $folder && echo x >ready_to_go; wait $!; cat said; ls $folder";
+
+#[test]
+fn what_is_mounted_outside_later_does_not_show_with_and_without_a_layer() {
+    let name = "what_is_mounted_outside_later_does_not_show_with_and_without_a_layer";
+    let shared = ["unshare", "-m", "--propagation", "shared"];
+    if !Command::new(shared[0]).args(&shared[1..]).arg("true").output().is_ok_and(|output| output.status.success()) {
+        return skipped(name, "only root makes mounts");
+    }
+    let Some(folder) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
+        return skipped(name, "this user can make no folder outside of /tmp and the home folder");
+    };
+    for (sandbox, is_layered) in sandboxes(name).into_iter().flat_map(|sandbox| [(sandbox, true), (sandbox, false)]) {
+        let host = Host::with(&Servers::none()).sandbox(sandbox);
+        let host = if is_layered { host } else { host.env("HOME", "/missing") };
+        let script =
+            format!("echo runs; read go; echo x >{0}/x; grep -c {0} /proc/self/mountinfo", folder.path().display());
+        let run = host.run_of(&["bash", "-c", &script]);
+        let pipe = host.path().join("ready_to_go");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut command = Command::new(shared[0]);
+        command.args(&shared[1..]).args(["bash", "-c", MOUNTS_LATER, "later"]).arg(folder.path());
+        command.arg(run.get_program()).args(run.get_args()).env_clear();
+        command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(host.path());
+        let ran = Running::start(&mut command).ends();
+        assert_eq!(ran.stdout, "runs\n0\n", "{sandbox}, with a layer: {is_layered}: {ran:?}");
     }
 }
 

@@ -22,6 +22,18 @@ pub(crate) enum FileAccess {
     ReadOnly,
     /// What is there, to read and write.
     Writable,
+    /// The link that is there, which can be neither replaced nor removed; where it leads is for other steps.
+    Link,
+}
+
+/// Whether mounts can be made before another program makes the sandbox, by a child of the keeper in namespaces of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MountsBefore {
+    /// They can: what is mounted outside later does not show, layers can be laid and links held.
+    #[default]
+    Made,
+    /// The system lets that program make namespaces, and not this one.
+    Refused,
 }
 
 /// One step.
@@ -34,9 +46,9 @@ pub(crate) struct FileStep {
 }
 
 impl FileStep {
-    /// Whether it must not be left out where nothing is at its path any more.
+    /// Whether it must not be left out where nothing is at its path any more, nor can be made there.
     pub(crate) fn is_needed(&self) -> bool {
-        self.access != FileAccess::EmptyFile
+        !matches!(self.access, FileAccess::EmptyFile | FileAccess::Empty)
     }
 }
 
@@ -45,7 +57,8 @@ impl FileStep {
 pub struct FilePlan {
     pub(crate) steps: Vec<FileStep>,
     pub(crate) program: OsString,
-    watched: Watched,
+    pub(crate) mounts_before: MountsBefore,
+    pub(crate) watched: Watched,
 }
 
 /// What could not be kept from a command.
@@ -59,11 +72,11 @@ pub(crate) struct Watched {
 
 impl FilePlan {
     pub(crate) fn new(steps: Vec<FileStep>, program: OsString, watched: Watched) -> Self {
-        Self { steps, program, watched }
+        Self { steps, program, mounts_before: MountsBefore::default(), watched }
     }
 
-    /// Names that others run or obey and that could not be kept from the command, since they were not there, or were
-    /// links, when it started: those that are there now, or lead elsewhere.
+    /// Names that others run or obey and that could not be kept from the command, since they were not there, or led
+    /// nowhere, when it started: those that are there now, or lead elsewhere.
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
         let now = self
@@ -73,6 +86,12 @@ impl FilePlan {
             .filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
         let all = now.map(|(path, _)| PathBuf::from(path));
         all.filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    /// Links that the command must not replace.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Path> {
+        let links = self.steps.iter().filter(|step| step.access == FileAccess::Link);
+        links.map(|step| Path::new(&step.path))
     }
 
     /// Whether the command finds nothing there: the deepest step decides.
@@ -89,7 +108,9 @@ impl FilePlan {
     }
 }
 
-/// Where a link leads; an empty path where something else is, and nothing where nothing is.
+/// Where a link leads, or what it says where that is nowhere; an empty path where something else is, and nothing where
+/// nothing is.
 pub(crate) fn link_at(path: &Path) -> Option<PathBuf> {
-    path.read_link().or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
+    let link = path.read_link().map(|says| path.canonicalize().unwrap_or(says));
+    link.or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
 }

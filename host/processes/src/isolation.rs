@@ -4,8 +4,8 @@
 //! its privileges. There are two user namespaces, one in the other: the outer one owns the mounts, and the program lives
 //! in the inner one, so that even a capability it should never get would not let it take a mount away.
 //!
-//! Another kind of child only lays a layer over a folder, in a mount namespace of its own, for a program that makes a
-//! sandbox by itself and cannot do that.
+//! Another kind of child only lays a layer over a folder, holds links where they are and makes devices read-only, in a mount
+//! namespace of its own, for a program that makes a sandbox by itself and cannot do that.
 //!
 //! Failure: any step that does not work ends the start with a [`StartRefusal`] that names it. There is no half sandbox.
 //! It refuses to know why a path is hidden, and what the program is.
@@ -42,8 +42,9 @@ pub(crate) struct Isolation {
 enum IsolationKind {
     /// The whole sandbox.
     Sandbox { files: FilePlan, nesting: Nesting },
-    /// A mount namespace in which a folder shows elsewhere, with a layer over it.
-    Layer { folder: OsString, at: OsString },
+    /// A mount namespace in which a folder shows elsewhere, with a layer over it, and neither links of these files can be
+    /// replaced nor modes of devices changed.
+    Mounts { layer: Option<[OsString; 2]>, files: FilePlan },
 }
 
 impl Isolation {
@@ -52,9 +53,10 @@ impl Isolation {
         Self::of(IsolationKind::Sandbox { files, nesting })
     }
 
-    /// Shows this folder at `at`, with all that is written there in a layer that is gone when nobody sees it any more.
-    pub(crate) fn layer(folder: &Path, at: &Path) -> Self {
-        Self::of(IsolationKind::Layer { folder: folder.into(), at: at.into() })
+    /// Shows the first folder at the other, with all that is written there in a layer that is gone when nobody sees it any
+    /// more, and keeps links and devices of these files as they are.
+    pub(crate) fn mounts(layer: Option<[&Path; 2]>, files: FilePlan) -> Self {
+        Self::of(IsolationKind::Mounts { layer: layer.map(|paths| paths.map(OsString::from)), files })
     }
 
     fn of(kind: IsolationKind) -> Self {
@@ -65,7 +67,7 @@ impl Isolation {
     pub(crate) fn namespaces(&self) -> CloneFlags {
         let mounts = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
         match self.kind {
-            IsolationKind::Layer { .. } => mounts,
+            IsolationKind::Mounts { .. } => mounts,
             IsolationKind::Sandbox { .. } => {
                 mounts | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET
             }
@@ -76,9 +78,11 @@ impl Isolation {
     pub(crate) fn enter(&self) -> Result<(), StartRefusal> {
         let files = match &self.kind {
             IsolationKind::Sandbox { files, .. } => files,
-            IsolationKind::Layer { folder, at } => {
+            IsolationKind::Mounts { layer, files } => {
                 identity::map(self.uid, self.uid, self.gid, self.gid).map_err(StartRefusal::io_at(Step::Identity))?;
-                return mounts::cut_off().and_then(|()| layer::lay_over(Path::new(folder), Path::new(at)));
+                mounts::cut_off()?;
+                mounts::keep_as_they_are(files)?;
+                return layer.as_ref().map_or(Ok(()), |[folder, at]| layer::lay_over(Path::new(folder), Path::new(at)));
             }
         };
         // The first namespace needs a user 0, or the kernel mounts no /dev/pts for it.

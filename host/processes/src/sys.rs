@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::mount::MsFlags;
 use nix::sched::CloneFlags;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
@@ -179,12 +180,16 @@ pub(crate) fn place_mount(copy: impl AsFd, at: impl AsFd) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
-/// Makes what is mounted where the descriptor leads read-only, and with `all` what is mounted below it. Other mounts of
-/// the same files stay as they are. Linux 5.12 or later.
-pub(crate) fn make_read_only(at: impl AsFd, all: bool) -> nix::Result<()> {
+/// Takes rights from what is mounted where the descriptor leads, and with `all` from what is mounted below it: `MS_RDONLY`,
+/// `MS_NOSUID` and `MS_NODEV`, as mount(2) has them. What is set there stays set, and other mounts of the same files are as before.
+/// Linux 5.12 or later.
+pub(crate) fn limit_mount(at: impl AsFd, limits: MsFlags, all: bool) -> nix::Result<()> {
     let below = if all { WITH_MOUNTS_BELOW } else { 0 };
-    // struct mount_attr: flags to set (MOUNT_ATTR_RDONLY), flags to clear, propagation, a user namespace.
-    let attributes: [u64; 4] = [1, 0, 0, 0];
+    // MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID and MOUNT_ATTR_NODEV.
+    let bits = [(MsFlags::MS_RDONLY, 0x1), (MsFlags::MS_NOSUID, 0x2), (MsFlags::MS_NODEV, 0x4)];
+    let set = bits.into_iter().filter(|(limit, _)| limits.contains(*limit)).fold(0, |set, (_, bit)| set | bit);
+    // struct mount_attr: flags to set, flags to clear, propagation, a user namespace.
+    let attributes: [u64; 4] = [set, 0, 0, 0];
     let (fd, size) = (at.as_fd().as_raw_fd(), size_of::<[u64; 4]>());
     #[expect(unsafe_code, reason = "mount_setattr reads an empty string and the one struct that it is given")]
     let done = unsafe {

@@ -11,12 +11,13 @@ use std::{
     time::SystemTime,
 };
 
+use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
-    files::{FilePlan, View, is_kernels},
+    files::{FilePlan, MountsBefore, View, is_kernels},
     guarded::guarded,
     layer,
     new_links::NewLinks,
-    places::{PRIVATE, SOCKETS, credentials},
+    places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
     sockets::{self, Reach},
 };
 
@@ -39,6 +40,8 @@ pub(super) struct GuestFiles {
     home: Option<PathBuf>,
     /// Whether writes to the home folder go into a layer.
     layered: bool,
+    /// What else can be mounted before.
+    mounts_before: MountsBefore,
     /// The sockets of other programs when the view was made.
     sockets: BTreeSet<PathBuf>,
     /// The session's own folder, which it may use.
@@ -157,6 +160,7 @@ impl GuestFiles {
             shown,
             home,
             layered: false,
+            mounts_before: MountsBefore::default(),
             sockets: BTreeSet::new(),
             session: None,
             since: SystemTime::now(),
@@ -177,16 +181,7 @@ impl GuestFiles {
         exposed::warn_of(&shown);
         (self.since, self.guarded) = (SystemTime::now(), self.guarded_now());
         self.session = Some(folder.shown());
-        if let Some(home) = &self.home {
-            match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
-                Ok(()) => self.layered = true,
-                Err(refusal) => report::note(&format!(
-                    "footbridge: the home folder is read-only for this command: cannot {}: {}",
-                    refusal.step,
-                    refusal.cause().desc()
-                )),
-            }
-        }
+        self.try_mounts(run.sandbox, folder, guest).await;
         let named: Vec<PathBuf> = self.writes.iter().chain(&self.shown).cloned().collect();
         let layered = self.home.as_deref().filter(|_| self.layered);
         let found = sockets::in_reach(Reach { named: &named, layered });
@@ -201,6 +196,25 @@ impl GuestFiles {
             ));
         }
         Ok(plan)
+    }
+
+    /// Finds out what can be mounted here. Says what cannot.
+    async fn try_mounts(&mut self, sandbox: Sandbox, folder: &RunFolder, guest: &GuestBinaries) {
+        if let Some(home) = &self.home {
+            match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
+                Ok(()) => self.layered = true,
+                Err(refusal) => say_refused("the home folder is read-only for this command", &refusal),
+            }
+        }
+        // The other sandbox is not without.
+        if sandbox == Sandbox::Bwrap
+            && !self.layered
+            && let Err(refusal) = layer::mounts_can_be_made(&guest.relay).await
+        {
+            let what = "this command can replace links to what others run or obey, and sees what is mounted here later";
+            say_refused(what, &refusal);
+            self.mounts_before = MountsBefore::Refused;
+        }
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.
@@ -227,6 +241,7 @@ impl GuestFiles {
                 (guest.tool_cli.clone(), bin.join("tool-cli")),
             ],
             empty: folder.empty(),
+            mounts_before: self.mounts_before,
         }
     }
 
@@ -270,6 +285,12 @@ impl GuestFiles {
         let sockets = sockets.filter(is_new).collect();
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
+}
+
+/// Says what is so since there are no mounts.
+fn say_refused(what: &str, refusal: &StartRefusal) {
+    let (step, cause) = (&refusal.step, refusal.cause().desc());
+    report::note(&format!("footbridge: {what}: cannot {step}: {cause}"));
 }
 
 /// Says which folders hold more than is looked through for sockets.
@@ -356,12 +377,13 @@ fn homes(home: Option<&Path>) -> Vec<PathBuf> {
     homes
 }
 
-/// Where credentials are, below either home folder, and what links must not lead to.
+/// Where credentials are, below either home folder and of the system, and what links must not lead to.
 fn kept_back(home: Option<&Path>) -> KeptBack {
     let homes = homes(home);
     let named_by_variables = credentials(None, |name| env::var_os(name));
     let below = homes.iter().flat_map(|home| credentials(Some(home), |_| None));
-    KeptBack { hidden: named_by_variables.into_iter().chain(below).collect(), homes }
+    let of_the_system = OF_THE_SYSTEM.map(PathBuf::from);
+    KeptBack { hidden: named_by_variables.into_iter().chain(below).chain(of_the_system).collect(), homes }
 }
 
 fn check_links(kept: &KeptBack, what: &'static str, named: &[PathBuf], real: &[PathBuf]) -> Result<(), LinkElsewhere> {

@@ -262,6 +262,7 @@ fn refused_calls() -> Vec<(&'static str, String)> {
     let mut calls = vec![
         ("vsock", call(libc::SYS_socket, libc::AF_VSOCK, libc::SOCK_STREAM)),
         ("vsock_pair", call(libc::SYS_socketpair, libc::AF_VSOCK, libc::SOCK_STREAM)),
+        ("modems", call(libc::SYS_socket, 42, libc::SOCK_DGRAM)),
         ("io_uring", call(libc::SYS_io_uring_setup, 1, 0)),
         ("keyring", call(libc::SYS_keyctl, 0, -3)),
         ("user_namespace", call(libc::SYS_unshare, libc::CLONE_NEWUSER, 0)),
@@ -269,6 +270,9 @@ fn refused_calls() -> Vec<(&'static str, String)> {
         ("clone_into_user_namespace", call(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD, 0)),
         ("clone3", call(libc::SYS_clone3, 0, 0)),
         ("setns", call(libc::SYS_setns, 0, 0)),
+        ("openat2", call(libc::SYS_openat2, 0, 0)),
+        ("set_user_id", call(libc::SYS_fchmod, -1, 0o4755)),
+        ("set_group_id", call(libc::SYS_fchmod, -1, 0o2755)),
     ];
     if cfg!(target_arch = "x86_64") {
         let x32 = libc::SYS_socket | 0x4000_0000;
@@ -293,12 +297,14 @@ fn expected(user: u32) -> BTreeMap<String, String> {
     add(&["loopback", "session", "write_folder", "write_tmp", "write_shared_memory"], "done");
     add(&["write_root", "write_devices", "write_kernel", "write_secret"], "ReadOnlyFilesystem");
     add(&["user_namespace", "user_namespace_among", "clone_into_user_namespace", "setns"], "Err(EPERM)");
-    add(&["clone3"], "Err(ENOSYS)");
+    add(&["clone3", "openat2"], "Err(ENOSYS)");
+    add(&["set_user_id"], "Err(EPERM)");
+    add(&["set_group_id"], "Err(EBADF)");
     add(&["devices_of_the_host"], "false");
     add(&["tmp"], "true");
     add(&["outside"], "ConnectionRefused");
     add(&["world"], "NetworkUnreachable");
-    add(&["vsock", "vsock_pair", "io_uring", "keyring"], "Err(EPERM)");
+    add(&["vsock", "vsock_pair", "modems", "io_uring", "keyring"], "Err(EPERM)");
     if cfg!(target_arch = "x86_64") {
         add(&["vsock_x32"], "Err(EPERM)");
     }
@@ -496,6 +502,25 @@ fn where_user_namespaces_are_off_the_refusal_says_which_setting() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("Namespaces"), "{text}");
     assert!(text.contains("user namespaces are switched off here: sysctl user.max_user_namespaces=10000"), "{text}");
+}
+
+#[tokio::test]
+async fn a_folder_that_is_to_be_covered_and_is_gone_meanwhile_holds_nothing_up() {
+    let name = "a_folder_that_is_to_be_covered_and_is_gone_meanwhile_holds_nothing_up";
+    if cannot_run(name) {
+        return;
+    }
+    let Some(covered) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
+        return skipped(name, format_args!("this user can make no folder outside of /tmp"));
+    };
+    let (_folder, place) = place();
+    let _listener = place.furnish();
+    let view = View { hidden: vec![covered.path().to_owned()], ..place.view() };
+    let plan = view.plan().unwrap();
+    covered.close().unwrap();
+    let command = net::command(plan, ["-c", "exit 3"], Nesting::Refused).env([("PATH", PATH)]).helper(FOOTBRIDGE);
+    let mut kept = command.folder(place.runtime()).spawn().await.unwrap();
+    assert_eq!(kept.wait().await.unwrap().code(), 3);
 }
 
 #[test]

@@ -30,6 +30,13 @@ pub(super) fn try_open(path: &Path) -> nix::Result<Held> {
     Ok(Held { fd: openat2(AT_FDCWD, path, how)? })
 }
 
+/// Opens a link itself; there is none on the way to it.
+pub(super) fn open_link(path: &Path) -> Result<Held, StartRefusal> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(Held { fd: openat2(AT_FDCWD, path, how).map_err(StartRefusal::at(of(path)))? })
+}
+
 /// The step that a path is about.
 pub(super) fn of(path: &Path) -> Step {
     Step::File(path.to_string_lossy().into_owned())

@@ -4,6 +4,9 @@
 //! descriptor of that place. No path is followed over a link: they are resolved, and one that has a link now was
 //! replaced meanwhile.
 //!
+//! Devices open below /dev alone, and there those that are put in place: for whoever is root outside, a node anywhere else
+//! would be a disk of the host's.
+//!
 //! What this process may not reach, with its capabilities still in hand, the command may not reach either: it is
 //! passed over.
 
@@ -16,7 +19,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 
-use super::held::{Held, of, open, try_open};
+use super::held::{Held, of, open, open_link, try_open};
 use super::layer;
 use crate::file_plan::{FileAccess, FilePlan, FileStep};
 use crate::refusal::{StartRefusal, Step};
@@ -24,6 +27,11 @@ use crate::sys;
 
 /// The devices of a private /dev.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Where those are.
+fn own_devices() -> [PathBuf; 6] {
+    DEVICES.map(|name| Path::new("/dev").join(name))
+}
 
 /// What of /proc is no process and might be written: it is of the whole machine. Who is root outside may write to it
 /// without any capability, and ordinary users to some of it. Whatever a kernel has more of is among it.
@@ -56,9 +64,12 @@ enum Source {
 /// Builds the view, as the first process of new namespaces.
 pub(super) fn build_view(plan: &FilePlan) -> Result<(), StartRefusal> {
     cut_off()?;
+    hold(plan.links())?;
     let sources = sources(plan)?;
     let devices = copies_of_devices()?;
-    sys::make_read_only(&open(Path::new("/"))?.fd, true).map_err(StartRefusal::at(Step::ReadOnly))?;
+    refuse_devices(&sources)?;
+    let limits = MsFlags::MS_RDONLY | MsFlags::MS_NODEV;
+    sys::limit_mount(&open(Path::new("/"))?.fd, limits, true).map_err(StartRefusal::at(Step::ReadOnly))?;
     mount_own_proc()?;
     mount_own_devices(devices).map_err(StartRefusal::at(Step::Devices))?;
     mount_terminals()?;
@@ -73,20 +84,60 @@ pub(crate) fn cover(plan: &FilePlan) -> Result<(), StartRefusal> {
 
 /// Whether the kernel gives this process, in namespaces of its own, what [`cover`] takes.
 pub(crate) fn can_cover() -> bool {
-    let copy = || sys::make_read_only(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, false);
+    let copy = || sys::limit_mount(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, MsFlags::MS_RDONLY, false);
     copy().is_ok()
 }
 
 fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
     let mut sources = Vec::new();
-    for step in &plan.steps {
+    // Links are held, and come with what they are in.
+    for step in plan.steps.iter().filter(|step| step.access != FileAccess::Link) {
         match source(step) {
-            // What was there when this was planned and is not now, as a socket may be, needs nothing.
+            // What was there when this was planned and is not now, as a socket or a folder of some, needs nothing.
             Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
             found => sources.push((step, found?)),
         }
     }
     Ok(sources)
+}
+
+/// Makes each of these links a mount of its own, which nobody can replace who sees it, also in copies of what it is in.
+/// It lacks all that bubblewrap would take from it, since that looks for it where it leads.
+fn hold<'a>(links: impl Iterator<Item = &'a Path>) -> Result<(), StartRefusal> {
+    let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    for path in links {
+        let link = open_link(path)?;
+        let copy = sys::copy_of_mount(&link.fd).map_err(StartRefusal::at(of(path)))?;
+        sys::limit_mount(&copy, limits, false).map_err(StartRefusal::at(of(path)))?;
+        sys::place_mount(&copy, &link.fd).map_err(StartRefusal::at(of(path)))?;
+    }
+    Ok(())
+}
+
+/// Holds the links of these files, and makes read-only what will show of the host's /dev, each where it is.
+pub(super) fn keep_as_they_are(plan: &FilePlan) -> Result<(), StartRefusal> {
+    hold(plan.links())?;
+    let shown =
+        plan.steps.iter().filter(|step| step.access == FileAccess::ReadOnly).map(|step| PathBuf::from(&step.path));
+    for path in own_devices().into_iter().chain(shown.filter(|path| path.starts_with("/dev"))) {
+        if let Some((held, copy)) = read_only_copy(&path)? {
+            sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Devices))?;
+        }
+    }
+    Ok(())
+}
+
+/// No device opens by what the steps show but below /dev.
+fn refuse_devices(sources: &[(&FileStep, Source)]) -> Result<(), StartRefusal> {
+    for (step, source) in sources {
+        let path = Path::new(&step.path);
+        if let Source::Copy(copy) = source
+            && !path.starts_with("/dev")
+        {
+            sys::limit_mount(copy, MsFlags::MS_NODEV, true).map_err(StartRefusal::at(of(path)))?;
+        }
+    }
+    Ok(())
 }
 
 fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), StartRefusal> {
@@ -96,8 +147,13 @@ fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), St
             taken => taken?,
         }
     }
-    let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty);
-    empty.map(|step| Path::new(&step.path)).try_for_each(close)
+    for step in plan.steps.iter().filter(|step| step.access == FileAccess::Empty) {
+        match close(Path::new(&step.path)) {
+            Err(refusal) if is_gone(&refusal) => {}
+            closed => closed?,
+        }
+    }
+    Ok(())
 }
 
 fn is_gone(refusal: &StartRefusal) -> bool {
@@ -107,7 +163,7 @@ fn is_gone(refusal: &StartRefusal) -> bool {
 fn source(step: &FileStep) -> Result<Source, StartRefusal> {
     let from = Path::new(&step.from);
     match step.access {
-        FileAccess::Empty | FileAccess::Private => Ok(Source::None),
+        FileAccess::Empty | FileAccess::Private | FileAccess::Link => Ok(Source::None),
         FileAccess::Layer => Ok(Source::Lower(open(from)?)),
         FileAccess::EmptyFile | FileAccess::ReadOnly | FileAccess::Writable => {
             let copy = sys::copy_of_mount(&open(from)?.fd).map_err(StartRefusal::at(of(from)))?;
@@ -134,7 +190,7 @@ fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
         }
         Source::Copy(copy) => {
             if step.access != FileAccess::Writable {
-                sys::make_read_only(&copy, true).map_err(failed())?;
+                sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(failed())?;
             }
             let is_folder = is_folder(&copy).map_err(failed())?;
             sys::place_mount(&copy, &made(path, is_folder)?.fd).map_err(failed())
@@ -170,7 +226,7 @@ fn mount_own_proc() -> Result<(), StartRefusal> {
     mount_plain(Some("proc"), Path::new("/proc"), None, closed()).map_err(StartRefusal::at(Step::Proc))?;
     for held in of_the_machine().iter().filter_map(|path| try_open(path).ok()) {
         let copy = sys::copy_of_mount(&held.fd).map_err(StartRefusal::at(Step::Proc))?;
-        sys::make_read_only(&copy, true).map_err(StartRefusal::at(Step::Proc))?;
+        sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(StartRefusal::at(Step::Proc))?;
         sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Proc))?;
     }
     Ok(())
@@ -178,13 +234,22 @@ fn mount_own_proc() -> Result<(), StartRefusal> {
 
 fn copies_of_devices() -> Result<Vec<(PathBuf, OwnedFd)>, StartRefusal> {
     let mut copies = Vec::new();
-    for path in DEVICES.map(|name| Path::new("/dev").join(name)) {
-        match try_open(&path).and_then(|held| sys::copy_of_mount(&held.fd)) {
-            Err(Errno::ENOENT) => {}
-            copy => copies.push((path, copy.map_err(StartRefusal::at(Step::Devices))?)),
-        }
+    for path in own_devices() {
+        copies.extend(read_only_copy(&path)?.map(|(_, copy)| (path, copy)));
     }
     Ok(copies)
+}
+
+/// What is in /dev, and a copy of it, if it is there. Devices that are read-only are read and written all the same, but
+/// whoever owns them outside cannot change their modes.
+fn read_only_copy(path: &Path) -> Result<Option<(Held, OwnedFd)>, StartRefusal> {
+    let held = match try_open(path) {
+        Err(Errno::ENOENT) => return Ok(None),
+        held => held.map_err(StartRefusal::at(Step::Devices))?,
+    };
+    let copy = sys::copy_of_mount(&held.fd).map_err(StartRefusal::at(Step::Devices))?;
+    sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(StartRefusal::at(Step::Devices))?;
+    Ok(Some((held, copy)))
 }
 
 /// /dev has what every program expects, and shared memory of its own.
@@ -215,7 +280,7 @@ fn mount_terminals() -> Result<(), StartRefusal> {
 
 /// Makes a folder of the sandbox's own read-only, and nothing that is mounted in it.
 fn close(path: &Path) -> Result<(), StartRefusal> {
-    sys::make_read_only(&open(path)?.fd, false).map_err(StartRefusal::at(of(path)))
+    sys::limit_mount(&open(path)?.fd, MsFlags::MS_RDONLY, false).map_err(StartRefusal::at(of(path)))
 }
 
 fn closed() -> MsFlags {

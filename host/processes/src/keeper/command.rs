@@ -122,9 +122,9 @@ impl KeptCommand {
     }
 
     /// Has the program see a folder of the host at another place too, an empty folder, where what it writes goes into a
-    /// layer in memory.
-    pub(crate) fn layered(mut self, folder: &Path, at: &Path) -> Self {
-        self.order.isolation = Some(Isolation::layer(folder, at));
+    /// layer in memory; and what of these files it could not keep from those that it starts.
+    pub(crate) fn mounted(mut self, layer: Option<[&Path; 2]>, files: FilePlan) -> Self {
+        self.order.isolation = Some(Isolation::mounts(layer, files));
         self
     }
 

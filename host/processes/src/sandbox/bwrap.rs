@@ -3,7 +3,9 @@
 //! The relay is pid 1 inside (`--as-pid-1`), so that bubblewrap's own arguments, which name what is hidden, show to
 //! nobody inside, and orphans are reaped. bubblewrap itself stays outside, above it: signals and the terminal go past
 //! it. It knows no layers that every version has, so the one over the home folder is laid before, by the keeper's child,
-//! at a place of its own.
+//! at a place of its own. That child holds links, too, which bubblewrap would follow, makes devices read-only, which
+//! bubblewrap binds so that whoever owns them could change their modes, and cuts its mounts off from the host's: bubblewrap
+//! would show what is mounted there later, and as it is.
 //!
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::is_kernels;
 use super::{FilterError, Nesting, filter_bytes};
-use crate::file_plan::{FileAccess, FilePlan, FileStep};
+use crate::file_plan::{FileAccess, FilePlan, FileStep, MountsBefore};
 use crate::isolation::of_the_machine;
 use crate::keeper::{Kept, KeptCommand};
 use crate::refusal::namespaces_hint;
@@ -80,8 +82,10 @@ pub fn command(
     args.add([ready_number.to_string()]);
     args.add(relay_args);
     let mut command = Kept::command(place.program).args(args.0).wrapper().more([filter, announced.into()]);
-    if let Some(step) = plan.steps.iter().find(|step| step.access == FileAccess::Layer) {
-        command = command.layered(Path::new(&step.from), place.layer);
+    if plan.mounts_before == MountsBefore::Made {
+        let layer = plan.steps.iter().find(|step| step.access == FileAccess::Layer);
+        let layer = layer.map(|step| [Path::new(&step.from), place.layer]);
+        command = command.mounted(layer, plan.clone());
     }
     Ok((command, ready))
 }
@@ -95,19 +99,26 @@ fn files(args: &mut Words, plan: &FilePlan, layer: &Path, machine: &[PathBuf]) {
     }
     for FileStep { path, access, from } in &plan.steps {
         match access {
+            // What is gone meanwhile needs no cover, and bubblewrap could not make a place for one.
+            FileAccess::EmptyFile | FileAccess::Empty if is_missing(path) => {}
             FileAccess::Empty | FileAccess::Private => args.add(["--tmpfs".as_ref(), path.as_os_str()]),
             FileAccess::Layer => args.mount("--bind", layer.as_os_str(), path),
             // It would take what makes them devices from those that are named.
             FileAccess::ReadOnly if is_kernels(Path::new(path)) => args.mount("--dev-bind", from, path),
-            // A socket that is gone meanwhile needs no cover, and bubblewrap could not make a place for one.
-            FileAccess::EmptyFile if Path::new(path).symlink_metadata().is_err() => {}
             FileAccess::EmptyFile | FileAccess::ReadOnly => args.mount("--ro-bind", from, path),
             FileAccess::Writable => args.mount("--bind", from, path),
+            // It comes with what it is in, as the mount that it was made before.
+            FileAccess::Link => {}
         }
     }
-    for step in plan.steps.iter().filter(|step| step.access == FileAccess::Empty) {
+    let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty && !is_missing(&step.path));
+    for step in empty {
         args.add(["--remount-ro".as_ref(), step.path.as_os_str()]);
     }
+}
+
+fn is_missing(path: &OsStr) -> bool {
+    Path::new(path).symlink_metadata().is_err()
 }
 
 /// A descriptor from which these few bytes can be read.
@@ -146,6 +157,7 @@ mod tests {
                 step("/h/missing", FileAccess::EmptyFile, "/empty"),
                 step("/proc/version", FileAccess::EmptyFile, "/empty"),
                 step("/h/work", FileAccess::Writable, "/h/work"),
+                step("/h/none", FileAccess::Empty, "/h/none"),
                 step("/run", FileAccess::Empty, "/run"),
                 step("/run/s", FileAccess::ReadOnly, "/run/s"),
                 step("/tmp", FileAccess::Private, "/tmp"),

@@ -4,9 +4,9 @@
 //! order in which they are taken, a folder before what is in it. So the deepest step decides about a path. What the
 //! harness keeps for itself is hidden whatever else is said.
 //!
-//! A folder that can be written has parts that cannot: they are mounts, and so are the folders above them in it, since
-//! a mount can be neither renamed nor replaced from inside. What is not there when the command starts cannot be mounted
-//! on. A plan remembers such names, and says afterwards which of them are there.
+//! A folder that can be written has parts that cannot: they are mounts, and so are the folders above them in it and the
+//! links on the way to them, since a mount can be neither renamed nor replaced from inside. What is not there when the
+//! command starts cannot be mounted on. A plan remembers such names, and says afterwards which of them are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -15,8 +15,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
-pub use crate::file_plan::FilePlan;
 use crate::file_plan::{FileAccess, FileStep, Watched, link_at};
+pub use crate::file_plan::{FilePlan, MountsBefore};
 use crate::mount_table::MountTable;
 
 use super::guarded::{Guarded, guarded};
@@ -53,6 +53,8 @@ pub struct View {
     pub programs: Vec<(PathBuf, PathBuf)>,
     /// An empty file, which covers hidden ones.
     pub empty: PathBuf,
+    /// Without them links can only be watched.
+    pub mounts_before: MountsBefore,
 }
 
 /// Why there is no view.
@@ -161,7 +163,7 @@ impl View {
         self.hide_sockets(&mut steps)?;
         let steps = self.with_session(steps)?;
         let program = self.programs.first().map(|(_, at)| at.clone().into_os_string()).unwrap_or_default();
-        Ok(FilePlan::new(steps, program, guard))
+        Ok(FilePlan { mounts_before: self.mounts_before, ..FilePlan::new(steps, program, guard) })
     }
 
     /// What shows but for the harness's own: what is private or hidden, the home folder, and what is named.
@@ -203,16 +205,21 @@ impl View {
             watched.cut.extend(is_cut.then(|| folder.into_os_string()));
             for path in paths {
                 let real = resolved(&path)?;
+                let mut links = links_to(&path);
+                links.retain(|link| steps.above(link) == Some(FileAccess::Writable));
                 let is_writable = |path: &Path| steps.at(path) == Some(FileAccess::Writable);
                 // Settings lead to other places, too.
-                if !is_writable(&path) && !real.as_deref().is_some_and(is_writable) {
+                if links.is_empty() && !is_writable(&path) && !real.as_deref().is_some_and(is_writable) {
                     continue;
                 }
+                match self.mounts_before {
+                    MountsBefore::Made => links.iter().for_each(|link| steps.add(link, FileAccess::Link)),
+                    MountsBefore::Refused => watched.names.extend(links.into_iter().map(as_it_is)),
+                }
                 make_hooks(&path)?;
-                let before = link_at(&path);
                 let real = if real.is_some() { real } else { resolved(&path)? };
-                if before.is_none() || real.as_ref() != Some(&path) {
-                    watched.names.push((path.into_os_string(), before.map(PathBuf::into_os_string)));
+                if real.is_none() {
+                    watched.names.push(as_it_is(path));
                 }
                 // What was named itself may be written.
                 let Some(real) = real.filter(|real| !steps.0.contains_key(real)) else { continue };
@@ -304,6 +311,12 @@ impl View {
         };
         Ok(steps.0.into_iter().map(step).collect())
     }
+}
+
+/// A name, and what is there now.
+fn as_it_is(path: PathBuf) -> (OsString, Option<OsString>) {
+    let now = link_at(&path).map(PathBuf::into_os_string);
+    (path.into_os_string(), now)
 }
 
 /// How many of these each folder holds.

@@ -31,6 +31,7 @@ pub struct Guarded {
 /// All names in this folder and below it that others run or obey.
 pub fn guarded(folder: &Path) -> Guarded {
     let mut all = Guarded { paths: guarded_in(folder), is_cut: false };
+    all.paths.extend(of_users_git().into_iter().filter(|path| !holds(path, folder)));
     let (mut ahead, mut looked, mut nested) = (VecDeque::from([(folder.to_owned(), 0)]), 0, 0);
     while let Some((at, depth)) = ahead.pop_front() {
         let (inner, closed) = listed(&at);
@@ -128,6 +129,14 @@ fn guarded_in_git(git: &Path, tree: &Path, depth: usize) -> Vec<PathBuf> {
         }
     }
     all
+}
+
+/// Git's settings of this user and what they lead to, wherever git is started: by links, that may be anywhere.
+fn of_users_git() -> Vec<PathBuf> {
+    let own = of_user();
+    let GitSettings { includes, hooks, .. } = GitSettings::read(own.clone());
+    let hooks = hooks.into_iter().filter(|hooks| hooks.is_absolute());
+    own.into_iter().chain(includes).chain(hooks).collect()
 }
 
 fn holds(path: &Path, tree: &Path) -> bool {

@@ -1,7 +1,9 @@
-//! Whether a folder can have a layer here that takes its writes: the kernel, and the file system below it, decide.
+//! Whether a folder can have a layer here that takes its writes: the kernel, and the file system below it, decide. And
+//! whether there can be mounts at all.
 
 use std::path::Path;
 
+use crate::file_plan::FilePlan;
 use crate::keeper::{Kept, SpawnError, StartRefusal, Step};
 
 /// Tries it, with a program that any user may run and that ends at once. `at` is an empty folder.
@@ -9,13 +11,28 @@ use crate::keeper::{Kept, SpawnError, StartRefusal, Step};
 /// # Errors
 /// Why not.
 pub async fn can_be_laid(folder: &Path, at: &Path, program: &Path) -> Result<(), StartRefusal> {
-    let tried = Kept::command(program).args(["--version"]).layered(folder, at).spawn().await;
+    can_mount(Some([folder, at]), program).await
+}
+
+/// Whether a child of the keeper can make mounts in namespaces of its own, tried as [`can_be_laid`] does.
+///
+/// # Errors
+/// Why not.
+pub async fn mounts_can_be_made(program: &Path) -> Result<(), StartRefusal> {
+    can_mount(None, program).await
+}
+
+async fn can_mount(layer: Option<[&Path; 2]>, program: &Path) -> Result<(), StartRefusal> {
+    let tried = Kept::command(program).args(["--version"]).mounted(layer, FilePlan::default()).spawn().await;
     match tried {
         Ok(mut kept) => {
             let _whatever_it_said = kept.wait().await;
             Ok(())
         }
         Err(SpawnError::Refused(refusal)) => Err(refusal),
-        Err(_) => Err(StartRefusal { step: Step::Layer(folder.to_string_lossy().into_owned()), errno: 0 }),
+        Err(_) => {
+            let step = layer.map_or(Step::Namespaces, |[folder, _]| Step::Layer(folder.to_string_lossy().into_owned()));
+            Err(StartRefusal { step, errno: 0 })
+        }
     }
 }

@@ -130,6 +130,34 @@ pub const CREDENTIALS: [&str; 112] = [
     ".ethereum",
 ];
 
+/// Where the system keeps credentials, which root may read.
+pub const OF_THE_SYSTEM: [&str; 24] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh/ssh_host_dsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/letsencrypt",
+    "/etc/krb5.keytab",
+    "/etc/credstore",
+    "/etc/credstore.encrypted",
+    "/var/lib/systemd/credential.secret",
+    "/etc/NetworkManager/system-connections",
+    "/etc/wpa_supplicant",
+    "/var/lib/iwd",
+    "/etc/wireguard",
+    "/etc/ipsec.secrets",
+    "/etc/ppp/chap-secrets",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/var/lib/kubelet",
+];
+
 /// Variables that name such a place elsewhere; a colon may stand between several.
 pub const CREDENTIAL_VARIABLES: [&str; 17] = [
     "AWS_CONFIG_FILE",
@@ -152,7 +180,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 71] = [
+pub const GUARDED: [&str; 74] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -164,6 +192,7 @@ pub const GUARDED: [&str; 71] = [
     ".exrc",
     ".vimrc",
     ".dir-locals.el",
+    ".dir-locals-2.el",
     ".devcontainer",
     ".devcontainer.json",
     ".claude",
@@ -209,6 +238,8 @@ pub const GUARDED: [&str; 71] = [
     "lefthook-local.yml",
     ".overcommit.yml",
     ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
     ".jj/repo/config.toml",
     ".bash_login",
     ".bash_logout",
@@ -280,7 +311,7 @@ mod tests {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandboxes.md")).unwrap();
         let all =
             CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&OF_EDITORS).chain(&GUARDED_IN_GIT);
-        for name in all.chain(&PRIVATE).chain(&SOCKETS) {
+        for name in all.chain(&PRIVATE).chain(&SOCKETS).chain(&OF_THE_SYSTEM) {
             assert!(text.contains(&format!("`{name}`")), "docs/sandboxes.md does not name {name}");
         }
     }

@@ -1,14 +1,15 @@
 //! Socket files of this machine that a command could connect to, by whatever name they are found: the kernel's list knows
 //! only the name that one was bound by, which may be relative or gone, and only those of this network namespace.
 //!
-//! So folders are looked through, too, and so many: each gets as many turns as its neighbours, so that one that is full of
-//! others leaves them their share. What is further down, or in a file system that may not answer, is not found.
+//! So folders are looked through, too, in so many turns: each gets as many as its neighbours, and in one turn no more than
+//! so much is read of it, so that one that is full, of others or of anything else, leaves them their share. What is further
+//! down or further on, or in a file system that may not answer, is not found.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixDatagram;
@@ -16,16 +17,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::libc::{EACCES, ECONNREFUSED, ELOOP, ENOENT, ENOTDIR};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom, open, seek, statat};
 
 use crate::mount_table::MountTable;
 
 use super::files::MAX_COVERED;
 use super::places::{KERNEL, PRIVATE, SOCKETS, is_built_or_fetched};
 
-/// Folders that are looked through in one that is named.
+/// Turns at the folders in one that is named.
 const MAX_FOLDERS: usize = 8_192;
-/// And in all others together.
+/// And at all others together.
 const MAX_OTHERS: usize = 4_096;
+/// Entries that are read of a folder in one turn: of most, all.
+const ENTRIES: usize = 1_024;
+/// Bytes of entries that the kernel gives at a time.
+const BUFFER: usize = 32 * 1024;
 /// How long those others may take: a start waits for it.
 const OTHERS_TIME: Duration = Duration::from_secs(1);
 /// Sockets that are looked for in one folder: one more than are covered, so that it is seen to have too many.
@@ -64,7 +70,7 @@ pub struct Reach<'a> {
 pub struct FoundSockets {
     /// The sockets that somebody has bound.
     pub sockets: BTreeSet<PathBuf>,
-    /// Folders that were named and hold more folders than are looked through.
+    /// Folders that were named and hold more than is looked through.
     pub cut: Vec<PathBuf>,
 }
 
@@ -85,7 +91,7 @@ pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
     // A layer is over one file system.
     let inside = reach.layered.into_iter().flat_map(|home| mounts.below(home)).filter(|at| !is_elsewhere(at));
     let roots = [PathBuf::from("/")].into_iter().chain(inside);
-    let mut walk = Walk::new(MAX_OTHERS, Some(Instant::now() + OTHERS_TIME), &is_elsewhere);
+    let mut walk = Walk::new([MAX_OTHERS, ENTRIES], Some(Instant::now() + OTHERS_TIME), &is_elsewhere);
     walk.through(roots);
     all.sockets.extend(walk.found);
     all
@@ -96,7 +102,7 @@ pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
 pub fn below(folders: &[PathBuf]) -> FoundSockets {
     let mut all = FoundSockets::default();
     for folder in folders {
-        let mut walk = Walk::new(MAX_FOLDERS, None, &|_| false);
+        let mut walk = Walk::new([MAX_FOLDERS, ENTRIES], None, &|_| false);
         walk.through([folder.clone()]);
         all.cut.extend(walk.is_cut.then(|| folder.clone()));
         all.sockets.extend(walk.found);
@@ -106,30 +112,57 @@ pub fn below(folders: &[PathBuf]) -> FoundSockets {
 
 /// Looks through folders.
 struct Walk<'a> {
+    /// Turns in all.
     most: usize,
+    /// Entries in one turn.
+    entries: usize,
     until: Option<Instant>,
     is_elsewhere: &'a dyn Fn(&Path) -> bool,
-    looked: usize,
+    turns: usize,
     found: Vec<PathBuf>,
-    /// Whether there are more folders than were looked through, of those that hold more than what was built or fetched.
+    /// Whether there is more than was looked through, but for what was built or fetched.
     is_cut: bool,
-    /// Those come last; none where it is their turn.
+    /// That comes last; none where it is its turn.
     later: Option<VecDeque<Ahead>>,
 }
 
-/// What is to be looked through: a folder, and then in turns what is in it.
-enum Ahead {
-    Folder(PathBuf),
-    Inner(VecDeque<Ahead>),
+/// A folder that is to be looked through: what of it was not read yet, and, by turns with that, what is in it.
+struct Ahead {
+    path: PathBuf,
+    /// Where it is read from, as the kernel counts; none where it was read to its end.
+    unread: Option<u64>,
+    /// Whether its last turn was at itself.
+    was_read: bool,
+    /// Sockets in it that were found.
+    sockets: usize,
+    inner: VecDeque<Ahead>,
+}
+
+impl Ahead {
+    fn new(path: PathBuf) -> Self {
+        Self { path, unread: Some(0), was_read: false, sockets: 0, inner: VecDeque::new() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.unread.is_none() && self.inner.is_empty()
+    }
+
+    /// Whether its turn is at itself, and from where it is read then.
+    fn take_turn(&mut self) -> Option<u64> {
+        let is_inners = self.was_read && !self.inner.is_empty();
+        self.was_read = !is_inners && self.unread.is_some();
+        if self.was_read { self.unread.take() } else { None }
+    }
 }
 
 impl<'a> Walk<'a> {
-    fn new(most: usize, until: Option<Instant>, is_elsewhere: &'a dyn Fn(&Path) -> bool) -> Self {
-        Self { most, until, is_elsewhere, looked: 0, found: Vec::new(), is_cut: false, later: Some(VecDeque::new()) }
+    fn new([most, entries]: [usize; 2], until: Option<Instant>, is_elsewhere: &'a dyn Fn(&Path) -> bool) -> Self {
+        let later = Some(VecDeque::new());
+        Self { most, entries, until, is_elsewhere, turns: 0, found: Vec::new(), is_cut: false, later }
     }
 
     fn through(&mut self, roots: impl IntoIterator<Item = PathBuf>) {
-        let mut ahead = roots.into_iter().map(Ahead::Folder).collect();
+        let mut ahead = roots.into_iter().map(Ahead::new).collect();
         self.is_cut = !self.all(&mut ahead);
         let mut later = self.later.take().unwrap_or_default();
         self.all(&mut later);
@@ -138,7 +171,7 @@ impl<'a> Walk<'a> {
     /// Whether there were not too many.
     fn all(&mut self, ahead: &mut VecDeque<Ahead>) -> bool {
         while !ahead.is_empty() {
-            if self.looked == self.most || self.until.is_some_and(|until| Instant::now() >= until) {
+            if self.turns == self.most || self.until.is_some_and(|until| Instant::now() >= until) {
                 return false;
             }
             self.turn(ahead);
@@ -146,41 +179,65 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Looks at one folder: of the first in the row, which is the last then.
+    /// One turn, of the first in the row, which is the last then.
     fn turn(&mut self, ahead: &mut VecDeque<Ahead>) {
-        let inner = match ahead.pop_front() {
-            None => return,
-            Some(Ahead::Folder(folder)) => self.look(&folder),
-            Some(Ahead::Inner(mut inner)) => {
-                self.turn(&mut inner);
-                inner
+        let Some(mut folder) = ahead.pop_front() else { return };
+        match folder.take_turn() {
+            Some(from) => {
+                self.turns += 1;
+                // What cannot be read holds nothing that could be found.
+                folder.unread = self.read(&mut folder, from).unwrap_or_default();
             }
-        };
-        if !inner.is_empty() {
-            ahead.push_back(Ahead::Inner(inner));
+            None => self.turn(&mut folder.inner),
+        }
+        if !folder.is_done() {
+            ahead.push_back(folder);
         }
     }
 
-    /// Finds the sockets in a folder, and gives the folders in it, no more of them than could be looked through.
-    fn look(&mut self, folder: &Path) -> VecDeque<Ahead> {
-        self.looked += 1;
-        let (mut sockets, mut inner) = (0, VecDeque::new());
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_socket() && sockets < MAX_IN_ONE && is_bound(&entry.path()) {
-                sockets += 1;
-                self.found.push(entry.path());
-            } else if kind.is_dir() && inner.len() < self.most && !(self.is_elsewhere)(&entry.path()) {
-                match &mut self.later {
-                    Some(later) if is_built_or_fetched(&entry.file_name()) => {
-                        later.push_back(Ahead::Folder(entry.path()))
-                    }
-                    _ => inner.push_back(Ahead::Folder(entry.path())),
-                }
+    /// Reads on in a folder, and gives where there is more of it.
+    fn read(&mut self, folder: &mut Ahead, from: u64) -> io::Result<Option<u64>> {
+        let opened = open(&folder.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        if from != 0 {
+            seek(&opened, SeekFrom::Start(from))?;
+        }
+        let mut buffer = Vec::with_capacity(BUFFER);
+        let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
+        let mut next = from;
+        for _ in 0..self.entries {
+            let Some(entry) = entries.next().transpose()? else { return Ok(None) };
+            next = entry.next_entry_cookie();
+            let name = entry.file_name();
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(&opened, name),
+                kind => kind,
+            };
+            self.take(folder, OsStr::from_bytes(name.to_bytes()), kind);
+        }
+        Ok(Some(next))
+    }
+
+    /// Takes what is bound, and the folders, no more of them than could be looked through.
+    fn take(&mut self, folder: &mut Ahead, name: &OsStr, kind: FileType) {
+        let path = || folder.path.join(name);
+        if kind == FileType::Socket && folder.sockets < MAX_IN_ONE && is_bound(&path()) {
+            self.found.push(path());
+            folder.sockets += 1;
+        } else if kind == FileType::Directory && folder.inner.len() < self.most && name != "." && name != ".." {
+            let path = path();
+            match &mut self.later {
+                _ if (self.is_elsewhere)(&path) => {}
+                Some(later) if is_built_or_fetched(name) => later.push_back(Ahead::new(path)),
+                _ => folder.inner.push_back(Ahead::new(path)),
             }
         }
-        inner
     }
+}
+
+/// Where the file system does not say with the entry what it is.
+fn kind_of(folder: &OwnedFd, name: &CStr) -> FileType {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    found.map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode))
 }
 
 /// Whether a program has this socket and this user could connect to it. Nobody hears of the question: the kernel looks for
@@ -271,7 +328,7 @@ mod tests {
             .into();
         let walked = |most: usize| {
             let nowhere = |_: &Path| false;
-            let mut walk = Walk::new(most, None, &nowhere);
+            let mut walk = Walk::new([most, 9], None, &nowhere);
             walk.through([folder.path().to_owned()]);
             (walk.found.len(), walk.is_cut)
         };
@@ -287,7 +344,7 @@ mod tests {
         let _listeners: Vec<_> =
             ["a", "b", "c"].map(|name| UnixListener::bind(folder.path().join(name).join("s")).unwrap()).into();
         let walk = |most, until, is_elsewhere: &dyn Fn(&Path) -> bool| {
-            let mut walk = Walk::new(most, until, is_elsewhere);
+            let mut walk = Walk::new([most, 9], until, is_elsewhere);
             walk.through([folder.path().to_owned()]);
             (walk.found.len(), walk.is_cut)
         };
@@ -304,9 +361,33 @@ mod tests {
         let deep = folder.path().join("other/a/b/c");
         fs::create_dir_all(&deep).unwrap();
         let _listener = UnixListener::bind(deep.join("s")).unwrap();
-        let mut walk = Walk::new(12, None, &|_| false);
+        let mut walk = Walk::new([12, 100], None, &|_| false);
         walk.through([folder.path().to_owned()]);
         assert_eq!(walk.found, [deep.join("s")]);
         assert!(walk.is_cut);
+    }
+
+    #[test]
+    fn a_folder_that_is_full_of_anything_is_read_by_turns_with_its_neighbours_and_with_what_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["full/in", "other/a/b/c"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        (0..600).for_each(|number| drop(fs::write(at(&format!("full/{number}")), "")));
+        let (near, _far) = (at("other/a/b/c/s"), at("full/in/s"));
+        let _listener = UnixListener::bind(&near).unwrap();
+        let walked = |most: usize| {
+            let nowhere = |_: &Path| false;
+            let mut walk = Walk::new([most, 10], None, &nowhere);
+            walk.through([folder.path().to_owned()]);
+            (walk.found.len(), walk.is_cut, walk.turns)
+        };
+        // Itself, and then by turns four in the one and as many in the other.
+        assert_eq!(walked(9), (1, true, 9));
+        let _inside = ["full/s", "full/in/s"].map(|name| UnixListener::bind(at(name)).unwrap());
+        // Itself, five in the one, 61 in the other, one in its inner one.
+        let (found, is_cut, turns) = walked(100);
+        assert!(found == 3 && !is_cut && turns < 75, "{found} {is_cut} {turns}");
     }
 }

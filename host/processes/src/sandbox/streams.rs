@@ -1,9 +1,9 @@
-//! The three standard streams of a sandboxed command: terminals of its own and devices that hold nothing it gets as they
-//! are, and everything else is carried through a pipe.
+//! The three standard streams of a sandboxed command: terminals of its own, and devices that hold nothing and are not its
+//! user's, it gets as they are, and everything else is carried through a pipe.
 //!
 //! A descriptor is more than what is read or written through it. By one of a folder the command reaches every file
 //! above it; a file that was opened to read can be opened again to write, a log that only grows can be cut, and the mode
-//! of either can be changed. A socket that is connected can be connected elsewhere, and the pipe of a shell's loop can be
+//! of either can be changed, as can that of /dev/null by its owner. A socket that is connected can be connected elsewhere, and the pipe of a shell's loop can be
 //! written by whoever reads it. So it gets bytes, by a pipe that nobody else has.
 //!
 //! A file on standard input stands, when the command has ended, behind what the command read, as it does without a
@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{major, minor};
+use nix::unistd::geteuid;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 
@@ -132,7 +133,8 @@ fn way(name: &'static str, file: &File) -> Result<Way, StreamError> {
     if kind.is_dir() {
         return Err(StreamError::Folder(name));
     }
-    if kind.is_char_device() && major(device) == MEMORY_DEVICES && HOLD_NOTHING.contains(&minor(device)) {
+    let holds_nothing = major(device) == MEMORY_DEVICES && HOLD_NOTHING.contains(&minor(device));
+    if kind.is_char_device() && holds_nothing && meta.uid() != geteuid().as_raw() {
         return Ok(Way::Itself);
     }
     let is_device = kind.is_char_device() || kind.is_block_device();
@@ -295,7 +297,8 @@ mod tests {
         let fifo = File::options().read(true).write(true).open(fifo).unwrap();
         assert_eq!(way_of(io::pipe().unwrap().0).unwrap(), Way::Carried);
         assert_eq!(way_of(UnixStream::pair().unwrap().0).unwrap(), Way::Carried);
-        assert_eq!(way_of(File::open("/dev/null").unwrap()).unwrap(), Way::Itself);
+        let null = if geteuid().is_root() { Way::Carried } else { Way::Itself };
+        assert_eq!(way_of(File::open("/dev/null").unwrap()).unwrap(), null);
         assert_eq!(way_of(fifo).unwrap(), Way::Carried);
         assert_eq!(way_of(tempfile::tempfile().unwrap()).unwrap(), Way::Carried);
         assert!(matches!(way_of(File::open(folder.path()).unwrap()), Err(StreamError::Folder(_))));

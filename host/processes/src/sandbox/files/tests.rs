@@ -49,6 +49,7 @@ impl Tree {
                 FileAccess::Layer => 'l',
                 FileAccess::ReadOnly => 'r',
                 FileAccess::Writable => 'w',
+                FileAccess::Link => 'k',
             };
             (name != "session").then(|| format!("{letter} {name}"))
         });
@@ -149,13 +150,45 @@ fn a_folder_with_many_sockets_is_covered_whole_and_where_that_cannot_be_a_view_i
 }
 
 #[test]
+fn links_on_the_way_to_what_others_obey_cannot_be_replaced() {
+    let tree =
+        Tree::with(&["work/.git/objects", "work/shared", "real/hooks", "work/a"], &["work/.git/HEAD", "real/cfg"]);
+    fs::create_dir(tree.path("work/.git/hooks")).unwrap();
+    let include = format!("[include]\npath = {}\n", tree.path("real/../through/cfg").display());
+    fs::write(tree.path("work/.git/config"), include).unwrap();
+    for (link, to) in [
+        ("work/.vscode", "shared"),
+        ("through", "work/a/link"),
+        ("work/a/link", "../../real"),
+        ("work/.idea", "a/missing"),
+        ("work/free", "shared"),
+    ] {
+        symlink(to, tree.path(link)).unwrap();
+    }
+    let held = "w work, w work/.git, r work/.git/config, r work/.git/hooks, k work/.idea, k work/.vscode, w work/a, \
+                k work/a/link, r work/shared";
+    assert_eq!(tree.steps(&tree.view(&["work"])), held);
+    // Where nothing can hold them they are told.
+    let view = View { mounts_before: MountsBefore::Refused, ..tree.view(&["work"]) };
+    assert!(!tree.steps(&view).contains("k work"));
+    let plan = view.plan().unwrap();
+    assert_eq!(plan.appeared(), Vec::<PathBuf>::new());
+    for link in ["work/.vscode", "work/a/link"] {
+        fs::remove_file(tree.path(link)).unwrap();
+        fs::create_dir(tree.path(link)).unwrap();
+    }
+    let mut told = plan.appeared();
+    told.sort();
+    assert_eq!(told, tree.paths(&["work/.vscode", "work/a/link"]));
+}
+
+#[test]
 fn names_that_could_not_be_kept_are_told_once_they_are_there() {
-    let tree = Tree::with(&["work/there", "work/.idea"], &[]);
-    symlink("there", tree.path("work/.vscode")).unwrap();
+    let tree = Tree::with(&["work/.idea"], &[]);
+    symlink("later", tree.path("work/.vscode")).unwrap();
     let plan = tree.view(&["work"]).plan().unwrap();
     assert_eq!(plan.appeared(), Vec::<PathBuf>::new());
-    fs::remove_file(tree.path("work/.vscode")).unwrap();
-    fs::create_dir(tree.path("work/.vscode")).unwrap();
+    fs::create_dir(tree.path("work/later")).unwrap();
     fs::write(tree.path("work/.envrc"), "x").unwrap();
     assert_eq!(plan.appeared(), tree.paths(&["work/.vscode", "work/.envrc"]));
 }

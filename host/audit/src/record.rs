@@ -3,7 +3,7 @@
 //! This crate knows of a record only its type, and of a call only that its outcome ties to its intent by an id. Names
 //! in it may come from a guest: everything that could steer a terminal is escaped, so that it can be shown as it is.
 
-use footbridge_proto::text::SafeJson;
+use footbridge_proto::text::safe_json;
 use serde::Serialize;
 
 use super::head::SignedHead;
@@ -196,6 +196,9 @@ pub(super) struct Place<'r> {
     pub(super) mono: u64,
 }
 
+/// Room for a line without its fields: that of the first one may be longer.
+const PLACE_BYTES: usize = 256;
+
 /// A line without the fields of its record.
 #[derive(Serialize)]
 struct Line<'r> {
@@ -208,14 +211,18 @@ struct Line<'r> {
 impl Record {
     /// The whole line, with its line break.
     pub(super) fn line(&self, place: &Place<'_>) -> String {
-        let mut json = serde_json::to_string(&Line { place, kind: self.kind }).unwrap_or_default();
+        let mut json = Vec::with_capacity(PLACE_BYTES + self.fields.len());
+        let written = serde_json::to_writer(&mut json, &Line { place, kind: self.kind });
+        let mut json = written.ok().and_then(|()| String::from_utf8(json).ok()).unwrap_or_default();
         // One object of the members of both.
         if let Some(fields) = self.fields.strip_prefix('{').filter(|fields| *fields != "}") {
             json.pop();
             json.push(',');
             json.push_str(fields);
         }
-        SafeJson(&json).to_string() + "\n"
+        let mut line = safe_json(json);
+        line.push('\n');
+        line
     }
 }
 

@@ -241,7 +241,7 @@ impl RecordWriter {
         (state.take(), limited, state.closed)
     }
 
-    /// Writes what waits, for whoever recorded some of it. False where there is something left for the thread.
+    /// Writes what waits, for whoever recorded some of it. False where there is something for the thread to do.
     fn write_now(&mut self, queue: &Queue) -> bool {
         if self.stalled.is_some_and(|stalled| stalled.elapsed() < AFTER_STALL) {
             return false;
@@ -263,8 +263,7 @@ impl RecordWriter {
         self.outcomes_are_written(batch.outcomes);
         self.write_refusable(queue, batch.refusable);
         self.stalled = (since.elapsed() > STALL).then(Instant::now);
-        let mut state = queue.lock();
-        !std::mem::take(&mut state.wants_news) && !state.has_records()
+        !std::mem::take(&mut queue.lock().wants_news)
     }
 
     fn sign_if_due(&mut self) {

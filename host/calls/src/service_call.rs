@@ -1,5 +1,7 @@
 //! What a guest asks of a service, as it wrote it and as it is decided about.
 
+use std::borrow::Cow;
+
 use footbridge_core::{
     digest::{Digest, digest_text},
     gate::rules::CONNECT,
@@ -7,7 +9,8 @@ use footbridge_core::{
     service::RequestPath,
 };
 use footbridge_proto::rpc::raw;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
 
 /// What a guest asks of a service, but for headers and body.
 #[derive(Debug, Clone)]
@@ -73,7 +76,12 @@ impl ServiceRequest {
 impl ServiceCall {
     /// A request whose body was not looked at.
     pub(crate) fn new(request: ServiceRequest) -> Self {
-        let (shown, recorded) = (described(&request, None, true), described(&request, None, false));
+        let shown = described(&request, None, true);
+        let recorded = match &request.query {
+            Some(_) => described(&request, None, false),
+            // There is nothing that is left out.
+            None => shown.clone(),
+        };
         Self { name: request.label(), request, shown, recorded }
     }
 
@@ -149,24 +157,31 @@ impl ServiceCall {
 }
 
 /// Canonical JSON of a request: members in the order of their names.
+/// A request as JSON, its members in canonical order.
+#[derive(Serialize)]
+struct Described<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
+    method: &'r str,
+    path: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<Cow<'r, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    websocket: Option<bool>,
+}
+
 fn described(request: &ServiceRequest, body: Option<&HeldBody>, is_whole: bool) -> Box<RawValue> {
-    let mut members = Map::new();
-    if let Some(body) = body {
-        members.insert("body".to_owned(), body_described(body, is_whole));
-    }
-    if let Some(length) = request.length {
-        members.insert("length".to_owned(), json!(length));
-    }
-    members.insert("method".to_owned(), json!(request.method));
-    members.insert("path".to_owned(), json!(request.path.as_written()));
-    if let Some(query) = &request.query {
-        let query = if is_whole { query.clone() } else { without_credentials(query) };
-        members.insert("query".to_owned(), json!(query));
-    }
-    if request.is_websocket {
-        members.insert("websocket".to_owned(), json!(true));
-    }
-    raw(&members)
+    let query = |query| if is_whole { Cow::Borrowed(query) } else { Cow::Owned(without_credentials(query)) };
+    raw(&Described {
+        body: body.map(|body| body_described(body, is_whole)),
+        length: request.length,
+        method: &request.method,
+        path: request.path.as_written(),
+        query: request.query.as_deref().map(query),
+        websocket: request.is_websocket.then_some(true),
+    })
 }
 
 fn body_described(body: &HeldBody, is_whole: bool) -> Value {

@@ -1,6 +1,9 @@
 //! SHA-256 digests.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
 
 use ring::digest::{SHA256, digest};
 
@@ -73,7 +76,12 @@ impl fmt::Debug for Digest {
 /// A digest as records and people see it: its algorithm before it.
 #[must_use]
 pub fn digest_text(digest: Digest) -> String {
-    format!("sha256:{digest}")
+    const ALGORITHM: &str = "sha256:";
+    let mut text = String::with_capacity(ALGORITHM.len() + 2 * digest.0.len());
+    text.push_str(ALGORITHM);
+    // To a text, nothing can fail.
+    let _ = write!(text, "{digest}");
+    text
 }
 
 #[cfg(test)]

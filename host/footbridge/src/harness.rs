@@ -38,7 +38,7 @@ use footbridge_calls::{
 use footbridge_core::{budget::Budget, gate::Policies, limits::Limits, redact::Redactor, secret::Secret};
 use footbridge_edge::{Connections, Edge, listener::Listeners};
 use footbridge_mcp::{ServerLog, Servers, ServersContext};
-use footbridge_processes::launch::Launcher;
+use footbridge_processes::{launch::Launcher, sys};
 use footbridge_services::{ServiceSpec, Services};
 
 pub(crate) use operator_call::OperatorCalls;
@@ -89,17 +89,24 @@ pub struct Harness {
     operator_places: Arc<Semaphore>,
 }
 
-/// How long after a wave its memory is given back: once its last answers have ended.
+/// How long after its start, or a wave, the memory of that is given back: once its last answers have ended.
 const AFTER_WAVE: Duration = Duration::from_secs(1);
 
 /// How long after that it is given back once more: when the threads that it was for have ended, too, which takes 10 s.
 const AFTER_THREADS: Duration = Duration::from_secs(13);
 
-/// Gives memory back after each wave of connections, until the harness ends. It costs milliseconds, on a thread that
-/// serves nobody.
+/// Gives memory back after the start and each wave of connections, until the harness ends. It costs milliseconds, on a
+/// thread that serves nobody.
 async fn release_after_waves(connections: Connections, shutdown: CancellationToken) {
-    let release = || tokio::task::spawn_blocking(footbridge_processes::sys::release_free_memory);
+    let release = || {
+        tokio::task::spawn_blocking(|| {
+            sys::release_free_memory();
+            sys::release_code();
+        })
+    };
     let each = async {
+        tokio::time::sleep(AFTER_WAVE).await;
+        let _released = release().await;
         loop {
             connections.ebbed().await;
             // The next wave begins this anew: the last one's memory never waits for what an earlier one has left.

@@ -35,6 +35,27 @@ pub fn release_free_memory() {
     };
 }
 
+/// Gives back the pages of the program's own code. What is used comes in again, from the file as the system keeps it in
+/// memory; what only the start needed does not.
+pub fn release_code() {
+    let here = release_code as *const () as usize;
+    let mapping = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        let (start, end) = (address(start)?, address(end)?);
+        // Nothing else is ever written there, so that the file has all of it.
+        (rest.starts_with("r-xp ") && (start..end).contains(&here)).then_some((start, end))
+    };
+    // Without it, the memory stays in use.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    if let Some((start, end)) = maps.lines().find_map(mapping) {
+        let code = std::ptr::with_exposed_provenance_mut(start);
+        #[expect(unsafe_code, reason = "pages of a file that are mapped to be read and executed alone come in again")]
+        let _last = unsafe { libc::madvise(code, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
 /// Above this, what is allocated is a mapping of its own and goes back once it is free, bytes.
 const OWN_MAPPING: libc::c_int = 256 * 1024;
 

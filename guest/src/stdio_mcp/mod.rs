@@ -214,7 +214,7 @@ impl<O: Write> StdioMcp<O> {
         let (status, session) = (exchange.arriving.status, exchange.arriving.session);
         match (exchange.purpose, status, error) {
             // The relay of a sandbox says so where it reaches no harness: nothing was read of the request.
-            (Purpose::Message(message, since), Some(502), _) => self.not_reached((message, since), "the relay"),
+            (Purpose::Message(message, since), Some(502), _) => self.not_reached(message, since, "the relay"),
             (Purpose::Message(message, since), Some(404), None)
                 if self.session.is_shown_by(&message) && since.elapsed() < self.settings.timeout =>
             {
@@ -286,7 +286,7 @@ impl<O: Write> StdioMcp<O> {
         self.print_failed(message, reason, &format!("the bridge answered HTTP {status}: {said}"))
     }
 
-    fn not_reached(&mut self, (message, since): (Message, Instant), why: &str) -> io::Result<()> {
+    fn not_reached(&mut self, message: Message, since: Instant, why: &str) -> io::Result<()> {
         self.pause(why.to_owned());
         self.waiting.insert(0, (message, since));
         // Its time may be over, and it is not sent again then.
@@ -344,7 +344,7 @@ impl<O: Write> StdioMcp<O> {
             let request = self.session.request(&self.settings, &message);
             match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
                 Ok(exchange) => self.begun(exchange),
-                Err(error) => self.not_reached((message, since), &error.to_string())?,
+                Err(error) => self.not_reached(message, since, &error.to_string())?,
             }
         }
         Ok(())

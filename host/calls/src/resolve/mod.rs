@@ -22,7 +22,7 @@ use crate::{
     session::{OverLimit, Place},
 };
 pub use arguments::{ArgumentChecks, checked};
-use arguments::{heavy, text_of};
+use arguments::{WrittenArguments, heavy, text_of};
 use footbridge_core::{
     budget::Budget,
     catalogue::Tool,
@@ -257,20 +257,21 @@ impl Resolver {
             }),
             Target::Tool(name) => {
                 let tool = Arc::clone(visible.tool(name)?);
-                let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
-                let depth = principal.session().limits().calls.argument_depth;
+                let (rules, depth) = (Arc::clone(rules), principal.session().limits().calls.argument_depth);
                 let heavy = heavy(&self.schemas, &server, &tool, text);
+                let written = WrittenArguments { server: server.clone(), name, text, heavy };
                 let by = ArgumentChecks { depth, schemas: Arc::clone(&self.schemas) };
                 let checking = Arc::clone(&tool);
                 let read = move |text: &str| checked(&rules, server, &checking, &by, text);
-                let found = self.read_arguments(principal, label, (text, heavy), read).await?;
+                let found = self.read_arguments(principal, written, read).await?;
                 Ok(Found { tool: Some(tool), ..found })
             }
             Target::Prompt(name) => {
                 let prompt = Arc::clone(visible.prompt(name)?);
-                let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
+                let written = WrittenArguments { server: server.clone(), name, text, heavy: Heavy::No };
+                let rules = Arc::clone(rules);
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
-                self.read_arguments(principal, label, (text, Heavy::No), read).await
+                self.read_arguments(principal, written, read).await
             }
             // Those go another way: a server has nothing of this kind.
             Target::Service(_) | Target::Tunnel(_) => {
@@ -278,9 +279,10 @@ impl Resolver {
             }
             Target::Completion(about) => {
                 completion::find(&visible, rules, about)?;
-                let (label, asked) = ((server.clone(), about.name()), about.clone());
+                let written = WrittenArguments { server: server.clone(), name: about.name(), text, heavy: Heavy::No };
+                let asked = about.clone();
                 let read = move |text: &str| completion::checked(server, asked, text);
-                self.read_arguments(principal, label, (text, Heavy::No), read).await
+                self.read_arguments(principal, written, read).await
             }
         }
     }

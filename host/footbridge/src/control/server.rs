@@ -158,7 +158,7 @@ impl Control {
             }
             let (room, handler, silence) = (room.clone(), Arc::clone(&handler), room.idle.begin());
             clients.spawn(async move {
-                if let Err(error) = converse((stream, peer), &*handler, &room, silence).await {
+                if let Err(error) = converse(stream, peer, &*handler, &room, silence).await {
                     tracing::debug!(%error, "a command's connection ended early");
                 }
             });
@@ -200,7 +200,8 @@ async fn make_room(clients: &mut JoinSet<()>, idle: &IdleConnections) -> bool {
 
 /// Answers line by line until the client leaves, has to give way, or the harness ends.
 async fn converse(
-    (stream, peer): (UnixStream, ControlPeer),
+    stream: UnixStream,
+    peer: ControlPeer,
     handler: &impl Handler,
     room: &Room,
     mut silence: IdleConnection,

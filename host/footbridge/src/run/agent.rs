@@ -30,6 +30,13 @@ const GEMINI_SETTINGS: &str = "GEMINI_CLI_SYSTEM_SETTINGS_PATH";
 /// Settings that opencode puts over its files.
 const OPENCODE_SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
+/// A folder that the command sees too, perhaps elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SharedFolder<'a> {
+    pub(super) outside: &'a Path,
+    pub(super) inside: &'a Path,
+}
+
 /// An agent whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Agent {
@@ -195,8 +202,8 @@ impl Agent {
         }
     }
 
-    /// Tells the agent that this command starts: in its words, its variables, or a file below `folder`, which the
-    /// command sees as `inside`. `models` are those that the run has.
+    /// Tells the agent that this command starts: in its words, its variables, or a file in this folder.
+    /// `models` are those that the run has.
     ///
     /// # Errors
     /// [`NotTold`].
@@ -204,7 +211,7 @@ impl Agent {
         self,
         command: &mut Vec<OsString>,
         env: &mut Vec<Asked>,
-        (folder, inside): (&Path, &Path),
+        folder: SharedFolder<'_>,
         models: &Models,
     ) -> Result<(), NotTold> {
         match self {
@@ -236,12 +243,12 @@ impl Agent {
             Self::Aider | Self::Continue | Self::Npm => return Err(NotTold::OwnFile(self.program())),
             Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json(models, &OF_RUN).to_string().into())?,
             Self::Gemini => {
-                let file = folder.join("gemini.json");
+                let file = folder.outside.join("gemini.json");
                 // Read by whoever the sandbox runs as, whatever the umask is: it holds no secret.
                 let readable = || fs::set_permissions(&file, fs::Permissions::from_mode(0o644));
                 let written = fs::write(&file, format!("{:#}\n", self.json(models, &OF_RUN))).and_then(|()| readable());
                 written.map_err(|source| NotTold::File { path: file.clone(), source })?;
-                self.set(env, GEMINI_SETTINGS, inside.join("gemini.json").into())?;
+                self.set(env, GEMINI_SETTINGS, folder.inside.join("gemini.json").into())?;
             }
         }
         Ok(())
@@ -328,9 +335,9 @@ mod tests {
     fn told(agent: Agent, command: &[&str]) -> Result<(Vec<String>, Vec<Asked>, String), String> {
         let folder = tempfile::tempdir().unwrap();
         let (mut command, mut env) = (command.iter().map(OsString::from).collect(), Vec::new());
-        let places = (folder.path(), Path::new("/inside"));
+        let shared = SharedFolder { outside: folder.path(), inside: Path::new("/inside") };
         let models = Models { openai: Some("http://127.0.0.1:7179/s/mine".to_owned()), ..Models::default() };
-        let told = agent.tell(&mut command, &mut env, places, &models);
+        let told = agent.tell(&mut command, &mut env, shared, &models);
         told.map_err(|error| error.to_string())?;
         let file = fs::read_to_string(folder.path().join("gemini.json")).unwrap_or_default();
         Ok((command.into_iter().map(|word| word.into_string().unwrap()).collect(), env, file))
@@ -393,10 +400,9 @@ mod tests {
             assert!(agent.configuration(&Models::of_presets()).contains("/s/anthropic"));
         }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
-        let place = Path::new("/");
-        let error = Agent::Opencode
-            .tell(&mut vec!["opencode".into()], &mut env, (place, place), &Models::default())
-            .unwrap_err();
+        let folder = SharedFolder { outside: Path::new("/"), inside: Path::new("/") };
+        let error =
+            Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, folder, &Models::default()).unwrap_err();
         assert!(error.to_string().contains("--env names too"), "{error}");
     }
 

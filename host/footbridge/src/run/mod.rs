@@ -32,6 +32,7 @@ use crate::{
     control,
 };
 pub(crate) use agent::NotTold;
+use agent::SharedFolder;
 pub use agent::{Agent, Models};
 use ask::Person;
 use commands::RunHandler;
@@ -188,12 +189,13 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
     let (env, command, nesting) = (&run.env, &run.command, run.nesting);
     let (services, start) = (&services[..], &files.start);
-    let plan = Plan { choice: &choice, env, command, outside, token: &token, services, nesting, start };
-    let ended = match plan.prepare(&endpoint, &folder, &guest, &shown) {
+    let (choice, folder, token) = (&choice, &folder, &token);
+    let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
+    let ended = match plan.prepare(&endpoint, &guest, &shown) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
     };
-    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
+    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (choice, &ended) {
         engine.explain_failure();
     }
     drop(logged);
@@ -213,7 +215,7 @@ fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Res
         Choice::Net | Choice::Bwrap { .. } => (own.as_path(), services()?),
         Choice::Container { .. } => (Path::new(container::INSIDE), services()?),
     };
-    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), &Models::of(&services))?)
+    Ok(agent.tell(&mut run.command, &mut run.env, SharedFolder { outside: &own, inside }, &Models::of(&services))?)
 }
 
 /// Listens where the command, or its relay, connects to.

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 use crate::{
     exchange::{Exchange, Standing},
     http::HttpError,
+    input,
     settings::ClientSettings,
 };
 use message::{Message, UNAUTHORIZED};
@@ -82,15 +83,9 @@ impl<O: Write> StdioMcp<O> {
         let mut held = Vec::new();
         loop {
             if self.wait(input, output.as_fd())? {
-                let mut buffer = [0; 16 << 10];
-                match nix::unistd::read(input, &mut buffer) {
-                    Ok(0) => {
-                        self.ends = Some(Instant::now() + self.settings.timeout);
-                        held.push(b'\n');
-                    }
-                    Ok(count) => held.extend_from_slice(&buffer[..count]),
-                    Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
-                    Err(error) => return Err(error.into()),
+                if input::read_some(input, &mut held)? {
+                    self.ends = Some(Instant::now() + self.settings.timeout);
+                    held.push(b'\n');
                 }
                 self.take_lines(&mut held)?;
             }
@@ -135,17 +130,8 @@ impl<O: Write> StdioMcp<O> {
         } else if self.ends.is_some() {
             polled.push(PollFd::new(output, PollFlags::empty()));
         }
-        let timeout = match [self.next_try, self.ends].into_iter().flatten().min() {
-            Some(next) => {
-                let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-            }
-            None => PollTimeout::NONE,
-        };
-        match poll(&mut polled, timeout) {
-            Ok(_) => {}
-            Err(nix::Error::EINTR) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        if !input::wait(&mut polled, [self.next_try, self.ends].into_iter().flatten().min())? {
+            return Ok(false);
         }
         let of_input = polled.last().filter(|_| takes_more).and_then(PollFd::revents);
         Ok(of_input.is_some_and(|events| !events.is_empty()))

@@ -16,7 +16,6 @@ use crate::{
 };
 use footbridge_core::{
     catalogue::Tool,
-    digest::Digest,
     gate::SessionRules,
     names::ServerName,
     schema::{BadSchema, Check, KeptSchemas},
@@ -122,21 +121,14 @@ pub fn checked(
     };
     let broken = |_| Cause::Internal(Broken::Writing);
     let canonical = to_raw_value(&value).map_err(broken)?;
-    Ok(Found {
-        arguments: Digest::of(canonical.get()),
-        argument_bytes: canonical.get().len(),
-        request: OutgoingRequest::CallTool {
-            name: tool.name().to_owned(),
-            definition: tool.digest(),
-            arguments: canonical,
-            in_headers: tool.is_promoted(),
-            as_task: tool.is_task_only(),
-        },
-        server,
-        effects,
-        tested,
-        tool: None,
-    })
+    let request = OutgoingRequest::CallTool {
+        name: tool.name().to_owned(),
+        definition: tool.digest(),
+        arguments: canonical,
+        in_headers: tool.is_promoted(),
+        as_task: tool.is_task_only(),
+    };
+    Ok(Found::of(server, request, effects, tested))
 }
 
 /// Arguments as a value with its members sorted, so that its text is the canonical one.

@@ -32,6 +32,7 @@ use footbridge_core::{
     names::ServerName,
     schema::KeptSchemas,
 };
+use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 /// A call whose names and arguments were found good. Only this stage makes one.
@@ -246,15 +247,10 @@ impl Resolver {
         let text = text_of(request.arguments.as_deref());
         match &request.target {
             Target::Resource(uri) if !visible.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
-            Target::Resource(uri) => Ok(Found {
-                server,
-                arguments: Digest::of(uri),
-                argument_bytes: uri.len(),
-                request: OutgoingRequest::ReadResource { uri: uri.clone() },
-                effects: Effects::of_reading(),
-                tested: Tested::default(),
-                tool: None,
-            }),
+            Target::Resource(uri) => {
+                let request = OutgoingRequest::ReadResource { uri: uri.clone() };
+                Ok(Found::of(server, request, Effects::of_reading(), Tested::default()))
+            }
             Target::Tool(name) => {
                 let tool = Arc::clone(visible.tool(name)?);
                 let (rules, depth) = (Arc::clone(rules), principal.session().limits().calls.argument_depth);
@@ -358,4 +354,13 @@ pub struct Found {
     pub tested: Tested,
     /// The tool that it calls.
     tool: Option<Arc<Tool>>,
+}
+
+impl Found {
+    /// A request whose arguments are canonical: what is digested is what is sent. Of a resource it is its URI.
+    fn of(server: ServerName, request: OutgoingRequest, effects: Effects, tested: Tested) -> Self {
+        let text = request.arguments().map_or(request.subject(), RawValue::get);
+        let (arguments, argument_bytes) = (Digest::of(text), text.len());
+        Self { server, request, arguments, argument_bytes, effects, tested, tool: None }
+    }
 }

@@ -39,7 +39,7 @@ pub(super) struct SharedFolder<'a> {
 
 /// An agent whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Agent {
+pub(crate) enum Agent {
     /// Claude Code.
     Claude,
     /// Codex.
@@ -60,7 +60,7 @@ pub enum Agent {
 
 /// Addresses of services that agents are told of: models, by whose API they speak, and a registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Models {
+pub(crate) struct Models {
     /// Of OpenAI's API.
     openai: Option<String>,
     /// Of Anthropic's.
@@ -72,14 +72,14 @@ pub struct Models {
 impl Models {
     /// The services that are called as their presets.
     #[must_use]
-    pub fn of_presets() -> Self {
+    pub(crate) fn of_presets() -> Self {
         let address = |name: &str| Some(by_default(name));
         Self { openai: address("openai"), anthropic: address("anthropic"), npm: address("npm") }
     }
 
     /// The first of these services for each, by the variables that guests get of it.
     #[must_use]
-    pub fn of(services: &[ServiceSpec]) -> Self {
+    pub(crate) fn of(services: &[ServiceSpec]) -> Self {
         let setting = |variable: &str| {
             let service = services.iter().find(|spec| spec.environment.contains_key(variable));
             service.map(|spec| by_default(spec.name.as_str()))
@@ -93,7 +93,7 @@ impl Models {
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -140,7 +140,7 @@ impl Agent {
 
     /// Its configuration for these services, as a file of its own would have it.
     #[must_use]
-    pub fn configuration(self, models: &Models) -> String {
+    pub(crate) fn configuration(self, models: &Models) -> String {
         match self {
             Self::Codex => {
                 let entries: String = codex_entries(&OF_ANY).map(|(key, value)| format!("{key} = {value}\n")).collect();
@@ -161,7 +161,7 @@ impl Agent {
 
     /// Where its configuration goes, for a person.
     #[must_use]
-    pub fn place(self) -> &'static str {
+    pub(crate) fn place(self) -> &'static str {
         match self {
             Self::Claude => "claude --mcp-config FILE, or .mcp.json of a project",
             Self::Codex => "~/.codex/config.toml, or codex -c for each line",

@@ -23,6 +23,7 @@
 //! - [`settings`]: where the bridge is and what token to show, from the environment.
 //! - [`client`]: one request, one answer.
 //! - [`events`]: what happens before the answer, for [`Client::call_watched`].
+//! - [`input`]: input that is read while requests are under way.
 //! - [`many`]: requests side by side, on connections that are kept.
 //! - [`answers`]: the shapes of answers, read leniently so that both generations of bridges fit.
 //! - [`sockets`]: whose a socket is that the kernel lists.
@@ -34,6 +35,7 @@ mod error;
 pub mod events;
 mod exchange;
 mod http;
+pub mod input;
 pub mod many;
 mod methods;
 pub mod settings;

@@ -3,10 +3,7 @@
 //! A connection that its other side closed while nothing was under way is replaced. One that breaks under a request is
 //! that request's error, and the call may have had its effect. Nothing is sent twice.
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::{io, time::Instant};
 
 use footbridge_proto::{rpc::Request, wire::MAX_REQUEST_BYTES};
 use nix::poll::PollFd;
@@ -136,11 +133,4 @@ impl ManyRequests {
         }
         over
     }
-}
-
-/// How long to wait for something, until then at most.
-#[must_use]
-pub fn until(deadline: Option<Instant>) -> Option<Duration> {
-    // A millisecond more, since poll counts in whole ones.
-    deadline.map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
 }

@@ -14,7 +14,7 @@ use std::{
 use nix::{
     libc,
     sys::{
-        resource::{Resource, setrlimit},
+        resource::{Resource, getrlimit, setrlimit},
         signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
     },
 };
@@ -136,9 +136,29 @@ pub fn take_terminal() -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// The limit on open files, as it was before this process raised its own.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenFiles {
+    soft: u64,
+    hard: u64,
+}
+
+impl OpenFiles {
+    /// Raises it to as many as are allowed.
+    ///
+    /// # Errors
+    /// What getrlimit(2) says.
+    pub fn raise() -> io::Result<Self> {
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        // A limit that cannot be raised is the limit; out of descriptors, accepting waits.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        Ok(Self { soft, hard })
+    }
+}
+
 /// What a command gets back before it starts: its own process group, the terminal if `foreground`, the limit on open
 /// files, default dispositions and an empty signal mask.
-pub fn start_afresh(command: &mut Command, foreground: bool, open_files: (u64, u64)) {
+pub fn start_afresh(command: &mut Command, foreground: bool, open_files: OpenFiles) {
     let prepare = move || {
         nix::unistd::setpgid(nix::unistd::Pid::from_raw(0), nix::unistd::Pid::from_raw(0))?;
         if foreground {
@@ -149,7 +169,7 @@ pub fn start_afresh(command: &mut Command, foreground: bool, open_files: (u64, u
                 libc::tcsetpgrp(0, libc::getpid())
             };
         }
-        setrlimit(Resource::RLIMIT_NOFILE, open_files.0, open_files.1)?;
+        setrlimit(Resource::RLIMIT_NOFILE, open_files.soft, open_files.hard)?;
         for number in 1..=LAST_SIGNAL {
             // SAFETY: SIG_DFL runs no code of ours. Numbers that nobody may set are refused, which is right.
             #[expect(unsafe_code, reason = "nix knows no real-time signals")]

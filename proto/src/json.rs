@@ -300,18 +300,18 @@ impl<'a> Scan<'a> {
         }
         let after = self.at;
         if unit >= 0xdc00 || !self.text[self.at..].starts_with("\\u") {
-            return self.half_pair(unit, (start, after));
+            return self.half_pair(unit, start, after);
         }
         self.at += 2;
         let low = self.hex4()?;
         if !(0xdc00..0xe000).contains(&low) {
-            return self.half_pair(unit, (start, after));
+            return self.half_pair(unit, start, after);
         }
         char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00)).ok_or(JsonError::LoneSurrogate(start))
     }
 
     /// Half of a surrogate pair, from where it starts to where it ends.
-    fn half_pair(&mut self, unit: u32, (start, end): (usize, usize)) -> Result<char, JsonError> {
+    fn half_pair(&mut self, unit: u32, start: usize, end: usize) -> Result<char, JsonError> {
         self.at = end;
         let stands_for = char::from_u32(HALF_PAIRS + unit - 0xd800).filter(|_| self.takes_half_pairs);
         stands_for.ok_or(JsonError::LoneSurrogate(start))

@@ -1,4 +1,4 @@
-//! What one file's code says without its tests: modules, imports, mentions, functions, public types.
+//! What one file's code says without its tests: modules, imports, mentions, functions, their tuples, public types.
 //!
 //! This is plain data, read once: what `syn` gives is bound to the thread that read it.
 
@@ -24,6 +24,7 @@ pub(crate) struct Code {
     /// The file itself comes first; the others are modules with a body in it.
     pub(crate) scopes: Vec<Scope>,
     pub(crate) functions: Vec<Function>,
+    pub(crate) tuples: Vec<TupleParameter>,
     pub(crate) types: Vec<PublicType>,
 }
 
@@ -76,6 +77,14 @@ pub(crate) struct Function {
     pub(crate) line: usize,
     /// Of its closing brace.
     pub(crate) end: usize,
+}
+
+/// A parameter whose type is a tuple, or a reference to one; one of a closure is none.
+#[derive(Debug)]
+pub(crate) struct TupleParameter {
+    /// The name of the function that takes it.
+    pub(crate) function: String,
+    pub(crate) line: usize,
 }
 
 /// A type, trait or alias that is `pub`.
@@ -245,6 +254,17 @@ impl<'a> Visit<'a> for Reader {
         }
     }
 
+    fn visit_signature(&mut self, signature: &'a syn::Signature) {
+        let types = signature.inputs.iter().filter_map(|input| match input {
+            syn::FnArg::Typed(typed) => Some(&*typed.ty),
+            syn::FnArg::Receiver(_) => None,
+        });
+        self.code.tuples.extend(
+            types.filter_map(tuple_at).map(|line| TupleParameter { function: signature.ident.to_string(), line }),
+        );
+        visit::visit_signature(self, signature);
+    }
+
     /// Its path says who sees something, and uses nothing.
     fn visit_visibility(&mut self, _: &'a Visibility) {}
 
@@ -266,6 +286,16 @@ impl<'a> Visit<'a> for Reader {
         if let Meta::List(list) = &attribute.meta {
             self.tokens(list.tokens.clone(), Of::Attribute);
         }
+    }
+}
+
+/// The line of a type that is a tuple of something, or a reference to one.
+fn tuple_at(of: &syn::Type) -> Option<usize> {
+    match of {
+        syn::Type::Reference(to) => tuple_at(&to.elem),
+        syn::Type::Paren(inner) => tuple_at(&inner.elem),
+        syn::Type::Tuple(tuple) if !tuple.elems.is_empty() => Some(tuple.paren_token.span.open().start().line),
+        _ => None,
     }
 }
 

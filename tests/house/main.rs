@@ -18,6 +18,7 @@ mod resolve;
 mod spawns;
 mod tokens;
 mod tree;
+mod tuples;
 mod words;
 
 use std::sync::OnceLock;
@@ -50,6 +51,8 @@ struct House {
     lines: usize,
     /// A line that is longer than this counts as several.
     columns: usize,
+    /// Files and functions with a parameter that is a pair by nature.
+    pairs: &'static [(&'static str, &'static str)],
 }
 
 const HOUSE: House = House {
@@ -69,6 +72,8 @@ const HOUSE: House = House {
     database: "host/footbridge/src/store/sqlite",
     lines: 60,
     columns: 100,
+    // The name and the value of an argument.
+    pairs: &[("guest/src/methods.rs", "complete")],
 };
 
 impl House {
@@ -105,6 +110,11 @@ fn modules_use_each_other_in_no_circle() {
 #[test]
 fn functions_fit_on_a_page() {
     none(&functions::check(tree(), sources(), &HOUSE));
+}
+
+#[test]
+fn no_parameter_is_a_tuple_of_several_things() {
+    none(&tuples::check(sources(), &HOUSE));
 }
 
 #[test]

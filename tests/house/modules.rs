@@ -65,7 +65,8 @@ impl<'a> Reading<'a> {
                 return;
             }
         };
-        self.files.push(File { path: path.to_owned(), functions: code.functions, types: code.types });
+        let Code { functions, tuples, types, .. } = code;
+        self.files.push(File { path: path.to_owned(), functions, tuples, types });
         let home = self.modules.len();
         let above = parent.map(|parent| self.modules[parent].home);
         let mut files = Vec::new();

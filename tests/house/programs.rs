@@ -2,7 +2,7 @@
 
 use crate::{
     Crate, House,
-    code::{Function, PublicType},
+    code::{Function, PublicType, TupleParameter},
     modules::{Module, Reading},
     report::Violation,
     tree::{Tree, is_below},
@@ -31,6 +31,7 @@ pub(crate) struct Program {
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) functions: Vec<Function>,
+    pub(crate) tuples: Vec<TupleParameter>,
     pub(crate) types: Vec<PublicType>,
 }
 

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 use crate::{
     exchange::{Exchange, Standing},
     http::HttpError,
+    input,
     settings::ClientSettings,
 };
 use message::{Message, UNAUTHORIZED};
@@ -82,15 +83,9 @@ impl<O: Write> StdioMcp<O> {
         let mut held = Vec::new();
         loop {
             if self.wait(input, output.as_fd())? {
-                let mut buffer = [0; 16 << 10];
-                match nix::unistd::read(input, &mut buffer) {
-                    Ok(0) => {
-                        self.ends = Some(Instant::now() + self.settings.timeout);
-                        held.push(b'\n');
-                    }
-                    Ok(count) => held.extend_from_slice(&buffer[..count]),
-                    Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
-                    Err(error) => return Err(error.into()),
+                if input::read_some(input, &mut held)? {
+                    self.ends = Some(Instant::now() + self.settings.timeout);
+                    held.push(b'\n');
                 }
                 self.take_lines(&mut held)?;
             }
@@ -135,17 +130,8 @@ impl<O: Write> StdioMcp<O> {
         } else if self.ends.is_some() {
             polled.push(PollFd::new(output, PollFlags::empty()));
         }
-        let timeout = match [self.next_try, self.ends].into_iter().flatten().min() {
-            Some(next) => {
-                let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-            }
-            None => PollTimeout::NONE,
-        };
-        match poll(&mut polled, timeout) {
-            Ok(_) => {}
-            Err(nix::Error::EINTR) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        if !input::wait(&mut polled, [self.next_try, self.ends].into_iter().flatten().min())? {
+            return Ok(false);
         }
         let of_input = polled.last().filter(|_| takes_more).and_then(PollFd::revents);
         Ok(of_input.is_some_and(|events| !events.is_empty()))
@@ -214,7 +200,7 @@ impl<O: Write> StdioMcp<O> {
         let (status, session) = (exchange.arriving.status, exchange.arriving.session);
         match (exchange.purpose, status, error) {
             // The relay of a sandbox says so where it reaches no harness: nothing was read of the request.
-            (Purpose::Message(message, since), Some(502), _) => self.not_reached((message, since), "the relay"),
+            (Purpose::Message(message, since), Some(502), _) => self.not_reached(message, since, "the relay"),
             (Purpose::Message(message, since), Some(404), None)
                 if self.session.is_shown_by(&message) && since.elapsed() < self.settings.timeout =>
             {
@@ -286,7 +272,7 @@ impl<O: Write> StdioMcp<O> {
         self.print_failed(message, reason, &format!("the bridge answered HTTP {status}: {said}"))
     }
 
-    fn not_reached(&mut self, (message, since): (Message, Instant), why: &str) -> io::Result<()> {
+    fn not_reached(&mut self, message: Message, since: Instant, why: &str) -> io::Result<()> {
         self.pause(why.to_owned());
         self.waiting.insert(0, (message, since));
         // Its time may be over, and it is not sent again then.
@@ -344,7 +330,7 @@ impl<O: Write> StdioMcp<O> {
             let request = self.session.request(&self.settings, &message);
             match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
                 Ok(exchange) => self.begun(exchange),
-                Err(error) => self.not_reached((message, since), &error.to_string())?,
+                Err(error) => self.not_reached(message, since, &error.to_string())?,
             }
         }
         Ok(())

@@ -1,6 +1,10 @@
 //! Threads for what guests can make take long: reading what is large, checking it, searching. They get a processor
 //! behind all others, and there are few of them: whoever waits for a worker of the runtime does not wait for what
 //! another guest sent, on a machine with two processors neither.
+//!
+//! Each stage has threads of its own. Searches are bounded by session alone, so a hundred sessions may have a hundred of
+//! them waiting at once. Behind these in one queue, the result of a call that was made, and the record of one that is
+//! to be made, would wait for what others only ask. Threads without work end.
 
 use std::{sync::Arc, thread::available_parallelism};
 

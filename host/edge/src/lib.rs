@@ -84,14 +84,15 @@ impl Edge {
     pub fn new(stages: Stages, limits: &Limits, allowed_hosts: Vec<String>, services: Services) -> Self {
         let bridge = Bridge { list_wait: limits.calls.list_wait };
         let mcp = Mcp::new(limits.calls.list_wait);
-        Self::speaking(vec![Arc::new(bridge), Arc::new(mcp)], (stages, services), limits, allowed_hosts)
+        Self::speaking(vec![Arc::new(bridge), Arc::new(mcp)], stages, limits, allowed_hosts, services)
     }
 
     fn speaking(
         dialects: Vec<Arc<dyn Dialect>>,
-        (stages, services): (Stages, Services),
+        stages: Stages,
         limits: &Limits,
         allowed_hosts: Vec<String>,
+        services: Services,
     ) -> Self {
         let shared = Shared {
             stages: Arc::new(stages),

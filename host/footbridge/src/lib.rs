@@ -1,8 +1,8 @@
 //! The host side of Footbridge: holds MCP sessions and serves them to a sandbox through one port.
 //!
 //! The stages of a call are in `footbridge-calls`, what guests talk to in `footbridge-edge`, MCP servers in
-//! `footbridge-mcp`; here is what puts them together: configuration, [`store`], [`control`], [`harness`], [`run`],
-//! [`serve`] and the commands. It refuses to decide anything about a call.
+//! `footbridge-mcp`; here is what puts them together: configuration, [`store`], `control`, [`harness`], `run`,
+//! `serve` and the commands. It refuses to decide anything about a call.
 //!
 //! Other programs use it as a library: [`Server`] serves any [`ToolProvider`] on any listener and gives endpoint and
 //! token. [`InProcess`] is a provider of functions, [`footbridge_mcp::Servers`] one of MCP servers; `footbridge` itself is
@@ -34,16 +34,16 @@ mod catalogues;
 pub mod cli;
 mod composition;
 pub mod config;
-pub mod control;
-pub mod demo_server;
+mod control;
+mod demo_server;
 pub mod harness;
-pub mod head_command;
+mod head_command;
 pub mod hidden;
-pub mod log;
+mod log;
 mod oneshot;
-pub mod report;
-pub mod run;
-pub mod serve;
+mod report;
+mod run;
+mod serve;
 pub mod server;
 mod server_logs;
 mod step;

@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use footbridge_core::redact::{Redactor, shapes};
 use run_log::RunLog;
-pub use settings::BadLogSetting;
+pub(crate) use settings::BadLogSetting;
 use settings::{Format, LogSettings};
 
 /// What is looked for in every line.
@@ -27,7 +27,7 @@ static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 ///
 /// # Errors
 /// [`BadLogSetting`] for a variable that means nothing.
-pub fn start(default: &str) -> Result<(), BadLogSetting> {
+pub(crate) fn start(default: &str) -> Result<(), BadLogSetting> {
     let LogSettings { filter, format } = LogSettings::of(default, |name| std::env::var_os(name))?;
     let layer = tracing_subscriber::fmt().with_env_filter(filter).with_writer(RedactingWriter).with_ansi(false);
     match format {
@@ -38,7 +38,7 @@ pub fn start(default: &str) -> Result<(), BadLogSetting> {
 }
 
 /// From now on, takes these values out of what is logged.
-pub fn hide(secrets: &Redactor) {
+pub(crate) fn hide(secrets: &Redactor) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets.clone());
 }
 

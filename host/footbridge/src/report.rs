@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use footbridge_proto::text::EscapedLines;
 
 /// Prints an error with its causes, one a line, on standard error.
-pub fn error(error: &anyhow::Error) {
+pub(crate) fn error(error: &anyhow::Error) {
     let mut text = format!("footbridge: {}\n", EscapedLines(&error.to_string()));
     let mut said = error.to_string();
     for cause in error.chain().skip(1) {
@@ -21,14 +21,14 @@ pub fn error(error: &anyhow::Error) {
 }
 
 /// Prints a line for whoever is watching, on standard error.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     // Without a standard error there is nobody to tell.
     let _ = io::stderr().write_all(format!("{}\n", EscapedLines(text)).as_bytes());
 }
 
 /// A number with what it counts, as in `1 call` and `2 calls`.
 #[must_use]
-pub fn counted(number: u64, what: &str) -> String {
+pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
@@ -36,7 +36,7 @@ pub fn counted(number: u64, what: &str) -> String {
 ///
 /// # Errors
 /// When it cannot be written for another reason, as when the disk is full.
-pub fn out(text: &str) -> io::Result<()> {
+pub(crate) fn out(text: &str) -> io::Result<()> {
     piece(text).map(|_| ())
 }
 
@@ -44,7 +44,7 @@ pub fn out(text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// As for [`out`].
-pub fn piece(text: &str) -> io::Result<bool> {
+pub(crate) fn piece(text: &str) -> io::Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -227,7 +227,7 @@ async fn killing_it_says_how_it_ended_and_leaves_nothing() {
     let mut kept =
         command.streams(ProgramStream::Null, ProgramStream::Pipe, ProgramStream::Given(held)).spawn().await.unwrap();
     assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "ready");
-    assert_eq!(kept.kill(DEADLINE).await, Ok(Ok(ProgramEnd::Signaled(9))));
+    assert_eq!(kept.kill(DEADLINE).await, Some(Ok(ProgramEnd::Signaled(9))));
     everything_is_gone(&mut witness).await;
 }
 
@@ -243,7 +243,7 @@ async fn a_chain_that_forks_faster_than_it_dies_ends() {
     let mut kept =
         command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Given(held)).spawn().await.unwrap();
     assert_eq!(line(kept.stdout.as_mut().unwrap()).await, "ready");
-    assert_eq!(kept.kill(DEADLINE).await, Ok(Ok(ProgramEnd::Signaled(9))));
+    assert_eq!(kept.kill(DEADLINE).await, Some(Ok(ProgramEnd::Signaled(9))));
     everything_is_gone(&mut witness).await;
 }
 

@@ -73,7 +73,11 @@ pub(super) async fn sent(
     let Ok(mut handle) = sent else {
         return pending.take().map_or_else(|| unanswered(pending, NoAnswer::ServerGone), Ended::Answered);
     };
-    let why = watch(live, &mut handle, pending, (times.idle, &mut total), cancel).await;
+    let why = tokio::select! {
+        biased;
+        why = watch(live, &mut handle, pending, times.idle, cancel) => why,
+        () = &mut total => NoAnswer::Timeout,
+    };
     if let Some(answer) = pending.take() {
         return Ended::Answered(answer);
     }
@@ -105,7 +109,7 @@ async fn watch(
     live: &Live,
     handle: &mut RequestHandle<RoleClient>,
     pending: &PendingRequest,
-    (idle_time, mut total): (Duration, impl Future<Output = ()> + Unpin),
+    idle_time: Duration,
     cancel: &CancellationToken,
 ) -> NoAnswer {
     let pause = pending.pause();
@@ -117,7 +121,6 @@ async fn watch(
             _ = &mut handle.rx => return NoAnswer::ServerGone,
             () = cancel.cancelled() => return NoAnswer::Cancelled,
             () = live.gone.cancelled() => return NoAnswer::ServerGone,
-            () = &mut total => return NoAnswer::Timeout,
             () = pending.sign_of_life() => idle.set(pause.pass(idle_time)),
             () = &mut idle => return NoAnswer::Timeout,
         }

@@ -64,10 +64,11 @@ pub(super) async fn open(
 ) -> Result<Connection, StartError> {
     let interceptor =
         Arc::new(Interceptor::new(context.redactor.clone(), Arc::clone(&shared.ignored), context.elicitation));
+    let opening = Opening { context, shared, interceptor, tracker };
     let connection = match transport {
-        TransportSpec::Stdio(spec) => open_stdio(spec, choice, context, (shared, interceptor), tracker).await?,
-        TransportSpec::Http(spec) => open_http(spec, choice, context, (shared, interceptor), tracker).await?,
-        TransportSpec::Sse(spec) => open_sse(spec, context, (shared, interceptor)).await?,
+        TransportSpec::Stdio(spec) => opening.stdio(spec, choice).await?,
+        TransportSpec::Http(spec) => opening.http(spec, choice).await?,
+        TransportSpec::Sse(spec) => opening.sse(spec).await?,
         TransportSpec::Cli(_) => return Err(StartError::NoConnection),
     };
     if ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == connection.revision) {
@@ -79,95 +80,140 @@ pub(super) async fn open(
     Err(StartError::Revision(revision))
 }
 
-async fn open_stdio(
-    spec: &ProgramSpec,
-    choice: ProtocolChoice,
-    context: &ServersContext,
-    (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
-    tracker: &TaskTracker,
-) -> Result<Connection, StartError> {
-    // What an earlier program said is no cause of what becomes of this one.
-    shared.stderr.clear();
-    let launched = context.launcher.launch(spec).await?;
-    let mut process = launched.process;
-    shared.facts().pid = process.pid();
-    let (draining, redactor) = (Arc::clone(shared), context.redactor.clone());
-    let drained = CancellationToken::new();
-    let done = drained.clone().drop_guard();
-    tracker.spawn(async move {
-        drain(launched.stderr, &draining.stderr, (&draining.name, draining.log.as_ref()), &redactor).await;
-        drop(done);
-    });
-    let broken = CancellationToken::new();
-    let streams = (launched.stdout, launched.stdin);
-    let lines = Lines::new(
-        streams,
-        Arc::clone(&interceptor),
-        room(context, &interceptor),
-        context.limits.calls.idle_time,
-        broken.clone(),
-    );
-    let handler = ServerMessageHandler::new(&interceptor);
-    let serve = handler.serve_with_lifecycle(lines, lifecycle(choice));
-    tokio::pin!(serve);
-    let served = tokio::select! {
-        served = &mut serve => served,
-        how = process.wait() => {
-            process.kill(GRACE).await;
-            last_words(&drained).await;
-            return Err(StartError::Ended(how));
-        }
-    };
-    let service = match served {
-        Ok(service) => service,
-        // Where its output ended, so did the program, most likely; that says more.
-        Err(error) => {
-            return match tokio::time::timeout(START_GRACE, process.wait()).await {
-                Ok(how) => {
-                    last_words(&drained).await;
-                    Err(StartError::Ended(how))
-                }
-                Err(_) => Err(StartError::of_handshake(error)),
-            };
-        }
-    };
-    Ok(Connection::of(service, Some(process), (shared, interceptor), (broken, drained)).await)
+/// What a connection is opened with.
+struct Opening<'a> {
+    context: &'a ServersContext,
+    shared: &'a Arc<Shared>,
+    interceptor: Arc<Interceptor>,
+    /// What goes on in the background.
+    tracker: &'a TaskTracker,
 }
 
-async fn open_http(
-    spec: &HttpSpec,
-    choice: ProtocolChoice,
-    context: &ServersContext,
-    (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
-    tracker: &TaskTracker,
-) -> Result<Connection, StartError> {
-    let broken = CancellationToken::new();
-    // Whatever becomes of the handshake: nothing is checked for a connection that nobody has.
-    let opening = broken.clone().drop_guard();
-    let means = means(spec, &interceptor, context)?;
-    let checks = SessionChecks::new(broken.clone(), tracker.clone(), &context.limits.servers);
-    let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
-    config.reinit_on_expired_session = false;
-    config.allow_stateless = true;
-    // One place more than there are calls, for listings and subscriptions.
-    config.max_concurrent_requests = context.limits.calls.in_flight_per_server + 4;
-    config.retry_config = Arc::new(reconnects());
-    let transport = StreamableHttpClientTransport::with_client(HttpClient::new(means.clone(), checks), config);
-    let watched = Watched::new(transport, broken.clone());
-    let handler = ServerMessageHandler::new(&interceptor);
-    let service = match handler.serve_with_lifecycle(watched, lifecycle(choice)).await {
-        Ok(service) => service,
-        Err(error) => return Err(why_refused(&means, error).await),
-    };
-    let connection = Connection::of(service, None, (shared, interceptor), (broken.clone(), broken)).await;
-    opening.disarm();
-    Ok(connection)
-}
+impl Opening<'_> {
+    async fn stdio(self, spec: &ProgramSpec, choice: ProtocolChoice) -> Result<Connection, StartError> {
+        let Self { context, shared, interceptor, tracker } = &self;
+        // What an earlier program said is no cause of what becomes of this one.
+        shared.stderr.clear();
+        let launched = context.launcher.launch(spec).await?;
+        let mut process = launched.process;
+        shared.facts().pid = process.pid();
+        let (draining, redactor) = (Arc::clone(shared), context.redactor.clone());
+        let drained = CancellationToken::new();
+        let done = drained.clone().drop_guard();
+        tracker.spawn(async move {
+            drain(launched.stderr, &draining.stderr, &draining.name, draining.log.as_ref(), &redactor).await;
+            drop(done);
+        });
+        let (interceptor, room, write_time) = (Arc::clone(interceptor), self.room(), context.limits.calls.idle_time);
+        let handler = ServerMessageHandler::new(&interceptor);
+        let lines = Lines::new(launched.stdout, launched.stdin, interceptor, room, write_time);
+        let broken = lines.broken();
+        let serve = handler.serve_with_lifecycle(lines, lifecycle(choice));
+        tokio::pin!(serve);
+        let served = tokio::select! {
+            served = &mut serve => served,
+            how = process.wait() => {
+                process.kill(GRACE).await;
+                last_words(&drained).await;
+                return Err(StartError::Ended(how));
+            }
+        };
+        let service = match served {
+            Ok(service) => service,
+            // Where its output ended, so did the program, most likely; that says more.
+            Err(error) => {
+                return match tokio::time::timeout(START_GRACE, process.wait()).await {
+                    Ok(how) => {
+                        last_words(&drained).await;
+                        Err(StartError::Ended(how))
+                    }
+                    Err(_) => Err(StartError::of_handshake(error)),
+                };
+            }
+        };
+        Ok(self.opened(service, Some(process), broken, drained).await)
+    }
 
-fn means(spec: &HttpSpec, interceptor: &Arc<Interceptor>, context: &ServersContext) -> Result<Means, StartError> {
-    let thread = OwnThread::start().map_err(StartError::Thread)?;
-    let connect_time = context.limits.servers.connect_time;
-    Ok(Means::new(spec, thread, Arc::clone(interceptor), room(context, interceptor), connect_time)?)
+    async fn http(self, spec: &HttpSpec, choice: ProtocolChoice) -> Result<Connection, StartError> {
+        let limits = &self.context.limits;
+        let broken = CancellationToken::new();
+        // Whatever becomes of the handshake: nothing is checked for a connection that nobody has.
+        let opening = broken.clone().drop_guard();
+        let means = self.means(spec)?;
+        let checks = SessionChecks::new(broken.clone(), self.tracker.clone(), &limits.servers);
+        let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str());
+        config.reinit_on_expired_session = false;
+        config.allow_stateless = true;
+        // One place more than there are calls, for listings and subscriptions.
+        config.max_concurrent_requests = limits.calls.in_flight_per_server + 4;
+        config.retry_config = Arc::new(reconnects());
+        let transport = StreamableHttpClientTransport::with_client(HttpClient::new(means.clone(), checks), config);
+        let watched = Watched::new(transport, broken.clone());
+        let handler = ServerMessageHandler::new(&self.interceptor);
+        let service = match handler.serve_with_lifecycle(watched, lifecycle(choice)).await {
+            Ok(service) => service,
+            Err(error) => return Err(why_refused(&means, error).await),
+        };
+        let connection = self.opened(service, None, broken.clone(), broken).await;
+        opening.disarm();
+        Ok(connection)
+    }
+
+    async fn sse(self, spec: &HttpSpec) -> Result<Connection, StartError> {
+        let broken = CancellationToken::new();
+        let means = self.means(spec)?;
+        let transport = HttpSse::open(spec, means.clone(), broken.clone()).await.map_err(|error| {
+            means
+                .refusals
+                .login()
+                .map_or(StartError::NoStream(error), |(status, login)| StartError::Login(status, login))
+        })?;
+        // No other revision had this transport.
+        let served = ServerMessageHandler::new(&self.interceptor)
+            .serve_with_lifecycle(transport, lifecycle(ProtocolChoice::Initialize))
+            .await;
+        let service = match served {
+            Ok(service) => service,
+            Err(error) => return Err(why_refused(&means, error).await),
+        };
+        Ok(self.opened(service, None, broken.clone(), broken).await)
+    }
+
+    fn means(&self, spec: &HttpSpec) -> Result<Means, StartError> {
+        let thread = OwnThread::start().map_err(StartError::Thread)?;
+        let connect_time = self.context.limits.servers.connect_time;
+        Ok(Means::new(spec, thread, Arc::clone(&self.interceptor), self.room(), connect_time)?)
+    }
+
+    fn room(&self) -> Room {
+        let Self { context, interceptor, .. } = self;
+        Room {
+            limit: context.limits.servers.line_bytes,
+            share: context.budget.share(),
+            patience: context.limits.calls.busy_after,
+            beyond: interceptor.beyond().clone(),
+        }
+    }
+
+    async fn opened(
+        self,
+        service: RunningService<RoleClient, ServerMessageHandler>,
+        process: Option<Process>,
+        broken: CancellationToken,
+        drained: CancellationToken,
+    ) -> Connection {
+        let Self { shared, interceptor, .. } = self;
+        let mut no_cache = ClientCacheConfig::default();
+        no_cache.enabled = false;
+        let peer = service.peer().clone();
+        peer.set_response_cache_config(no_cache).await;
+        let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
+        let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
+        let over_http = process.is_none();
+        let (disabled_tools, gone) = (Arc::clone(&shared.disabled_tools), CancellationToken::new());
+        let live = Live { name, origin, peer, interceptor, over_http, disabled_tools, gone };
+        Connection { live, revision, service, process, broken, drained }
+    }
 }
 
 /// Why a server over HTTP did not take the handshake, as far as that can be found out.
@@ -179,27 +225,6 @@ async fn why_refused(means: &Means, error: ClientInitializeError) -> StartError 
     }
 }
 
-async fn open_sse(
-    spec: &HttpSpec,
-    context: &ServersContext,
-    (shared, interceptor): (&Arc<Shared>, Arc<Interceptor>),
-) -> Result<Connection, StartError> {
-    let broken = CancellationToken::new();
-    let means = means(spec, &interceptor, context)?;
-    let transport = HttpSse::open(spec, means.clone(), broken.clone()).await.map_err(|error| {
-        means.refusals.login().map_or(StartError::NoStream(error), |(status, login)| StartError::Login(status, login))
-    })?;
-    // No other revision had this transport.
-    let served = ServerMessageHandler::new(&interceptor)
-        .serve_with_lifecycle(transport, lifecycle(ProtocolChoice::Initialize))
-        .await;
-    let service = match served {
-        Ok(service) => service,
-        Err(error) => return Err(why_refused(&means, error).await),
-    };
-    Ok(Connection::of(service, None, (shared, interceptor), (broken.clone(), broken)).await)
-}
-
 /// How often and how fast streams are asked for again.
 fn reconnects() -> ExponentialBackoff {
     let mut backoff = ExponentialBackoff::default();
@@ -209,39 +234,12 @@ fn reconnects() -> ExponentialBackoff {
     backoff
 }
 
-fn room(context: &ServersContext, interceptor: &Interceptor) -> Room {
-    Room {
-        limit: context.limits.servers.line_bytes,
-        share: context.budget.share(),
-        patience: context.limits.calls.busy_after,
-        beyond: interceptor.beyond().clone(),
-    }
-}
-
 /// Waits a moment for what a program that ended wrote to standard error last.
 async fn last_words(drained: &CancellationToken) {
     let _read = tokio::time::timeout(GRACE, drained.cancelled()).await;
 }
 
 impl Connection {
-    async fn of(
-        service: RunningService<RoleClient, ServerMessageHandler>,
-        process: Option<Process>,
-        (shared, interceptor): (&Shared, Arc<Interceptor>),
-        (broken, drained): (CancellationToken, CancellationToken),
-    ) -> Self {
-        let mut no_cache = ClientCacheConfig::default();
-        no_cache.enabled = false;
-        let peer = service.peer().clone();
-        peer.set_response_cache_config(no_cache).await;
-        let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
-        let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
-        let over_http = process.is_none();
-        let (disabled_tools, gone) = (Arc::clone(&shared.disabled_tools), CancellationToken::new());
-        let live = Live { name, origin, peer, interceptor, over_http, disabled_tools, gone };
-        Self { live, revision, service, process, broken, drained }
-    }
-
     /// Waits until it is gone, tells whoever waits for an answer, and says why. Safe to cancel and call again.
     pub(super) async fn ended(&mut self) -> String {
         let why = match &mut self.process {

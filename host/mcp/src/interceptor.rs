@@ -34,6 +34,7 @@ use super::{
     task_support::TaskSupport,
 };
 use footbridge_core::{budget::Held, redact::Redactor};
+use unasked::ServerAsks;
 
 /// Largest batch of messages in one line.
 const MAX_BATCH: usize = 1024 * 1024;
@@ -254,7 +255,7 @@ impl Interceptor {
         let id = envelope.id.and_then(message::number);
         if let Some(method) = &envelope.method {
             match envelope.id {
-                Some(raw) => self.asked((raw, method, envelope.params), &text, out),
+                Some(id) => self.asked(ServerAsks { id, method, params: envelope.params }, &text, out),
                 None => self.told(method, envelope.params, &text, out),
             }
             return Kind::Other;

@@ -59,14 +59,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// A transport over two streams. A write that takes longer than `write_time` breaks it; `broken` is cancelled at
-    /// the end of input and when it breaks.
+    /// A transport over two streams. A write that takes longer than `write_time` breaks it.
     pub(super) fn new(
-        (reader, writer): (Reader, Writer),
+        reader: Reader,
+        writer: Writer,
         interceptor: Arc<Interceptor>,
         room: Room,
         write_time: Duration,
-        broken: CancellationToken,
     ) -> Self {
         Self {
             reader,
@@ -80,8 +79,13 @@ impl Lines {
             pace: Pace::new(),
             ended: false,
             write_time,
-            broken,
+            broken: CancellationToken::new(),
         }
+    }
+
+    /// Cancelled at the end of input and when it breaks.
+    pub(super) fn broken(&self) -> CancellationToken {
+        self.broken.clone()
     }
 
     /// Reads until there is a message for the library, or the input ends. Safe to cancel: what was read stays.

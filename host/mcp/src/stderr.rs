@@ -154,7 +154,8 @@ impl Unlogged {
 pub(super) async fn drain(
     mut stderr: Reader,
     ring: &StderrRing,
-    (server, kept): (&ServerName, Option<&Arc<dyn ServerLog>>),
+    server: &ServerName,
+    kept: Option<&Arc<dyn ServerLog>>,
     redactor: &Redactor,
 ) {
     let mut chunk = vec![0; 8 * 1024];

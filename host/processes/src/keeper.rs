@@ -115,11 +115,6 @@ pub enum SpawnError {
 #[error("the keeper of the program was killed, so its status is not known; processes that it had started may be left")]
 pub struct LostKeeper;
 
-/// Ending everything took longer than allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the program's processes are still ending; the kernel may hold one (state D in ps)")]
-pub struct StillEnding;
-
 impl Kept {
     /// Starts to describe a program, by path or by a name on the PATH of the environment that it gets.
     pub fn command(program: impl AsRef<std::ffi::OsStr>) -> KeptCommand {
@@ -162,10 +157,11 @@ impl Kept {
         let _already_gone = shutdown(self.channel.as_raw_fd(), Shutdown::Write);
     }
 
-    /// Kills the program and everything that came of it, and waits at most this long until nothing is left.
-    pub async fn kill(&mut self, deadline: Duration) -> Result<Result<ProgramEnd, LostKeeper>, StillEnding> {
+    /// Kills the program and everything that came of it, and waits at most this long until nothing is left: nothing
+    /// where something is still ending, since the kernel may hold a process (state D in ps).
+    pub async fn kill(&mut self, deadline: Duration) -> Option<Result<ProgramEnd, LostKeeper>> {
         self.close_lifeline();
-        tokio::time::timeout(deadline, self.wait()).await.map_err(|_| StillEnding)
+        tokio::time::timeout(deadline, self.wait()).await.ok()
     }
 }
 

@@ -283,7 +283,7 @@ impl Process {
     pub async fn kill(&mut self, time: Duration) {
         match &mut self.program {
             Program::Kept(kept) => {
-                if kept.kill(time).await.is_err() {
+                if kept.kill(time).await.is_none() {
                     tracing::warn!(pid = kept.pid(), "processes of a program are still ending");
                 }
             }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_guest::sys;
+use footbridge_guest::sys::{self, OpenFiles};
 use footbridge_proto::vars;
 use nix::{
     errno::Errno,
@@ -85,7 +85,7 @@ pub(crate) struct Child {
 
 impl Child {
     /// Starts the command with the port in its environment.
-    pub(crate) fn spawn(words: &[OsString], place: &Place<'_>, open_files: (u64, u64)) -> Result<Self, CommandError> {
+    pub(crate) fn spawn(words: &[OsString], place: &Place<'_>, open_files: OpenFiles) -> Result<Self, CommandError> {
         // Where the kernel has no subreapers, orphans go to the real init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let foreground = terminal::is_ours();

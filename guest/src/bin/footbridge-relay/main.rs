@@ -31,8 +31,7 @@ use std::{
     rc::Rc,
 };
 
-use footbridge_guest::sys;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use footbridge_guest::sys::{self, OpenFiles};
 
 use crate::{
     args::{Options, Parsed},
@@ -105,20 +104,13 @@ fn start(options: Options) -> Result<u8, RelayError> {
         None => None,
     };
     sys::close_the_rest_on_exec();
-    let open_files = raise_open_files().map_err(RelayError::Start)?;
+    // Two descriptors a connection.
+    let open_files = OpenFiles::raise().map_err(RelayError::Start)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RelayError::Start)?;
     tokio::task::LocalSet::new().block_on(&runtime, run(options, ready, open_files))
 }
 
-/// Two descriptors a connection: as many as are allowed. Gives back what the limit was.
-fn raise_open_files() -> io::Result<(u64, u64)> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    // A limit that cannot be raised is the limit; out of descriptors, accepting waits.
-    let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    Ok((soft, hard))
-}
-
-async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: (u64, u64)) -> Result<u8, RelayError> {
+async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFiles) -> Result<u8, RelayError> {
     let signals = if options.command.is_empty() { Signals::ending() } else { Signals::of_init() };
     let mut signals = signals.map_err(RelayError::Start)?;
     let bound = Bound::bind(&options.listen).await?;

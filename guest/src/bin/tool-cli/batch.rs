@@ -12,16 +12,12 @@ use std::{
 };
 
 use footbridge_cli::{layout, output, typed::BadJson};
-use footbridge_guest::{
-    ClientError, ClientSettings,
-    answers::CallResult,
-    many::{ManyRequests, until},
-};
+use footbridge_guest::{ClientError, ClientSettings, answers::CallResult, input, many::ManyRequests};
 use footbridge_proto::{
     exit::ExitCode,
     wire::{MAX_REQUEST_BYTES, method},
 };
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
@@ -92,7 +88,7 @@ pub(crate) fn run(
     let (mut held, mut has_ended) = (Vec::new(), false);
     while !has_ended || !batch.open.is_empty() {
         if batch.wait(input, !has_ended).map_err(Failure::Stdio)? {
-            has_ended = read_some(input, &mut held).map_err(Failure::Stdio)?;
+            has_ended = input::read_some(input, &mut held).map_err(Failure::Stdio)?;
             batch.take_lines(&mut held, has_ended)?;
         }
         batch.go_on()?;
@@ -100,19 +96,6 @@ pub(crate) fn run(
         batch.print()?;
     }
     if batch.has_failed { Err(Failure::Told(ExitCode::ToolError)) } else { Ok(()) }
-}
-
-/// Reads what is there; whether that was the end.
-fn read_some(input: BorrowedFd<'_>, held: &mut Vec<u8>) -> io::Result<bool> {
-    let mut buffer = [0; 16 << 10];
-    match nix::unistd::read(input, &mut buffer) {
-        Ok(count) => {
-            held.extend_from_slice(&buffer[..count]);
-            Ok(count == 0)
-        }
-        Err(nix::Error::EINTR | nix::Error::EAGAIN) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 impl Batch {
@@ -123,12 +106,8 @@ impl Batch {
         if takes_more {
             polled.push(PollFd::new(input, PollFlags::POLLIN));
         }
-        let timeout = until([self.many.deadline(), self.not_before].into_iter().flatten().min());
-        let timeout = timeout.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
-        match poll(&mut polled, timeout) {
-            Ok(_) => {}
-            Err(nix::Error::EINTR) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        if !input::wait(&mut polled, [self.many.deadline(), self.not_before].into_iter().flatten().min())? {
+            return Ok(false);
         }
         let of_input = polled.last().filter(|_| takes_more).and_then(PollFd::revents);
         Ok(of_input.is_some_and(|events| !events.is_empty()))

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::Instant;
 
-pub(super) use super::entry::{Asked, Change, Entry, Place, Turn, Waiter};
+pub(super) use super::entry::{Asked, Change, Entry, New, Place, Turn, Waiter};
 use super::{ApprovalId, ELICITATION, Key, State, past::Past};
 use footbridge_core::limits::ApprovalLimits;
 
@@ -43,29 +43,29 @@ impl<P> Book<P> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Asks, under the limits of the session. A new approval gets the id `spare`.
-    pub(super) fn ask(&mut self, now: Instant, key: Key, about: Arc<P>, new: (ApprovalId, ApprovalLimits)) -> Asked {
-        let (spare, limits) = new;
+    /// Asks: by joining who asks for the same already, or by a new approval.
+    pub(super) fn ask(&mut self, now: Instant, new: New<P>) -> Asked {
         self.sweep(now);
-        let remembered = self.past.allowed_by(&key);
-        let full = self.pending_of(key.session) >= limits.pending_per_session;
-        if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == key) {
+        let remembered = self.past.allowed_by(&new.key);
+        let full = self.pending_of(new.key.session) >= new.limits.pending_per_session;
+        if let Some((id, entry)) = self.live.iter().find(|(_, entry)| entry.key == new.key) {
             // Behind the one that takes a grant, it would go on as a pending one.
             let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;
             let id = *id;
             return if full && alone_with_a_grant { Asked::TooMany } else { Asked::Waiting(self.join(id)) };
         }
-        if let Some(left) = self.past.denied(now, &key) {
+        if let Some(left) = self.past.denied(now, &new.key) {
             return Asked::Hushed(left);
         }
         if full {
             return Asked::TooMany;
         }
-        self.open(now, new, key, about);
+        let id = new.id;
+        self.open(now, new);
         if let Some(by) = remembered {
-            self.grant(now, spare, by);
+            self.grant(now, id, by);
         }
-        Asked::Waiting(self.join(spare))
+        Asked::Waiting(self.join(id))
     }
 
     /// Those whose waiters will go on as a pending one count too.
@@ -75,9 +75,15 @@ impl<P> Book<P> {
         self.live.values().filter(counts).count()
     }
 
-    fn open(&mut self, now: Instant, (id, limits): (ApprovalId, ApprovalLimits), key: Key, about: Arc<P>) {
+    fn open(&mut self, now: Instant, New { id, key, about, limits }: New<P>) {
         let until = now + limits.pending_time;
-        self.note(id, State::Pending, (&key, &about), None);
+        self.changes.push(Change {
+            id,
+            state: State::Pending,
+            key: key.clone(),
+            about: Arc::clone(&about),
+            approver: None,
+        });
         let entry = Entry { key, about, until, limits, granted: None, waiters: VecDeque::new() };
         self.live.insert(id, entry);
     }
@@ -97,7 +103,7 @@ impl<P> Book<P> {
         entry.granted = Some(Arc::clone(&by));
         entry.until = now + entry.limits.grant_time;
         let (key, about) = (entry.key.clone(), Arc::clone(&entry.about));
-        self.note(id, State::Granted, (&key, &about), Some(by));
+        self.changes.push(Change { id, state: State::Granted, key, about, approver: Some(by) });
     }
 
     /// Ends one: its waiters are told, its state is kept.
@@ -107,11 +113,8 @@ impl<P> Book<P> {
             self.waiters.insert(*waiter, Place::Over(id, state));
         }
         self.past.ended(entry.key.session, id, state);
-        self.note(id, state, (&entry.key, &entry.about), by.or(entry.granted));
-    }
-
-    fn note(&mut self, id: ApprovalId, state: State, (key, about): (&Key, &Arc<P>), approver: Option<Arc<str>>) {
-        self.changes.push(Change { id, state, key: key.clone(), about: Arc::clone(about), approver });
+        let approver = by.or(entry.granted);
+        self.changes.push(Change { id, state, key: entry.key, about: entry.about, approver });
     }
 
     /// Ends what was not answered or used in time.
@@ -209,7 +212,7 @@ impl<P> Book<P> {
         let limits = entry.limits;
         self.end(id, State::Used, None);
         if !others.is_empty() {
-            self.open(now, (spare, limits), key.clone(), about);
+            self.open(now, New { id: spare, key: key.clone(), about, limits });
             for other in &others {
                 self.waiters.insert(*other, Place::Live(spare));
             }

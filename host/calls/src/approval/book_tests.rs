@@ -45,7 +45,7 @@ impl Desk {
 
     fn asks(&mut self, key: &Key) -> Asked {
         let id = self.spare();
-        self.book.ask(self.now, key.clone(), Arc::new(()), (id, limits()))
+        self.book.ask(self.now, New { id, key: key.clone(), about: Arc::new(()), limits: limits() })
     }
 
     fn waits(&mut self, key: &Key) -> Waiter {

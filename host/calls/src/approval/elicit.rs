@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     ApprovalId, Approvals, Asking, ELICITATION, Key, State,
-    book::{Asked, Turn},
+    book::{Asked, New, Turn},
     desk::step,
     form::{BadForm, Form},
     waiting::WaitersPlace,
@@ -147,7 +147,8 @@ impl Elicitor {
         let (key, spare) = (self.key(&canonical), ApprovalId::new()?);
         let about = Arc::new(self.asking(canonical).with_form(form).holding(held));
         let limits = principal.session().limits().approval;
-        let waiter = match approvals.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
+        let waiter = match approvals.with(|book, now| book.ask(now, New { id: spare, key: key.clone(), about, limits }))
+        {
             Asked::Waiting(waiter) => waiter,
             Asked::Hushed(_) => return Err(NotAsked::Hushed),
             Asked::TooMany => return Err(NotAsked::Pending(limits.pending_per_session)),
@@ -237,7 +238,8 @@ mod tests {
     }
 
     fn asked(book: &mut Book<()>, now: Instant, id: u64) -> Waiter {
-        match book.ask(now, key(), Arc::new(()), (ApprovalId(id), ApprovalLimits::default())) {
+        let (about, limits) = (Arc::new(()), ApprovalLimits::default());
+        match book.ask(now, New { id: ApprovalId(id), key: key(), about, limits }) {
             Asked::Waiting(waiter) => waiter,
             other => panic!("{other:?}"),
         }

@@ -50,6 +50,16 @@ pub(super) struct Change<P> {
     pub(super) approver: Option<Arc<str>>,
 }
 
+/// What is asked, if nobody asks for the same already.
+#[derive(Debug)]
+pub(super) struct New<P> {
+    pub(super) id: ApprovalId,
+    pub(super) key: Key,
+    pub(super) about: Arc<P>,
+    /// Its session's.
+    pub(super) limits: ApprovalLimits,
+}
+
 /// One that is pending or granted.
 #[derive(Debug)]
 pub(super) struct Entry<P> {

@@ -41,7 +41,7 @@ struct OfSession {
 impl Past {
     /// Keeps how one ended.
     pub(super) fn ended(&mut self, session: u64, id: ApprovalId, state: State) {
-        keep(&mut self.of.entry(session).or_default().ended, (id, state));
+        keep(&mut self.of.entry(session).or_default().ended, id, state);
     }
 
     /// How one of this session ended.
@@ -97,16 +97,16 @@ impl Past {
     /// Forgets what was denied and allowed; nobody of the session asks any more how its approvals ended.
     pub(super) fn end_session(&mut self, session: u64) {
         let ended = self.of.remove(&session).map(|session| session.ended);
-        ended.into_iter().flatten().for_each(|one| keep(&mut self.over, one));
+        ended.into_iter().flatten().for_each(|(id, state)| keep(&mut self.over, id, state));
         self.remembered.retain(|(key, _)| key.session != session);
     }
 }
 
-fn keep(ended: &mut VecDeque<(ApprovalId, State)>, one: (ApprovalId, State)) {
+fn keep(ended: &mut VecDeque<(ApprovalId, State)>, id: ApprovalId, state: State) {
     if ended.len() == ENDED_KEPT {
         ended.pop_front();
     }
-    ended.push_back(one);
+    ended.push_back((id, state));
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ApprovalId, Approvals, Asking, Cleared, Key, NotCleared, Patience, State,
-    book::{Asked, Turn, Waiter},
+    book::{Asked, New, Turn, Waiter},
     clear::{Approved, Question},
     desk::step,
     view,
@@ -194,7 +194,7 @@ impl Approvals {
         };
         let about = Arc::new(Asking::new(&verdict, held));
         let limits = verdict.call().principal().session().limits().approval;
-        match self.with(|book, now| book.ask(now, key.clone(), about, (spare, limits))) {
+        match self.with(|book, now| book.ask(now, New { id: spare, key: key.clone(), about, limits })) {
             Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
             Asked::Hushed(left) => refuse(verdict, Cause::DeniedBefore { seconds: left.as_secs() + 1 }),
             Asked::TooMany => refuse(verdict, Cause::ApprovalsPending(limits.pending_per_session)),

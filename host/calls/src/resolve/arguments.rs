@@ -16,7 +16,6 @@ use crate::{
 };
 use footbridge_core::{
     catalogue::Tool,
-    digest::Digest,
     gate::SessionRules,
     names::ServerName,
     schema::{BadSchema, Check, KeptSchemas},
@@ -25,16 +24,25 @@ use footbridge_core::{
 /// Digits of a number that a refusal repeats.
 const MAX_NUMBER: usize = 60;
 
+/// The arguments of a call, as a guest wrote them.
+pub(super) struct WrittenArguments<'a> {
+    pub(super) server: ServerName,
+    /// What is called there.
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+    pub(super) heavy: Heavy,
+}
+
 impl Resolver {
     /// Reads the arguments of a call: what may take long beside the workers and behind them, one of a session at a time,
     /// no more of them at a time than leave a processor to others, and none that would take too much as values.
     pub(super) async fn read_arguments(
         &self,
         principal: &Principal,
-        (server, name): (ServerName, &str),
-        (text, heavy): (&str, Heavy),
+        written: WrittenArguments<'_>,
         read: impl FnOnce(&str) -> Result<Found, Cause> + Send + 'static,
     ) -> Result<Found, Cause> {
+        let WrittenArguments { server, name, text, heavy } = written;
         if heavy == Heavy::No && text.len() <= QUICK {
             // There are no more of these at a time than workers, so they need not wait for the large ones.
             return read(text);
@@ -113,21 +121,14 @@ pub fn checked(
     };
     let broken = |_| Cause::Internal(Broken::Writing);
     let canonical = to_raw_value(&value).map_err(broken)?;
-    Ok(Found {
-        arguments: Digest::of(canonical.get()),
-        argument_bytes: canonical.get().len(),
-        request: OutgoingRequest::CallTool {
-            name: tool.name().to_owned(),
-            definition: tool.digest(),
-            arguments: canonical,
-            in_headers: tool.is_promoted(),
-            as_task: tool.is_task_only(),
-        },
-        server,
-        effects,
-        tested,
-        tool: None,
-    })
+    let request = OutgoingRequest::CallTool {
+        name: tool.name().to_owned(),
+        definition: tool.digest(),
+        arguments: canonical,
+        in_headers: tool.is_promoted(),
+        as_task: tool.is_task_only(),
+    };
+    Ok(Found::of(server, request, effects, tested))
 }
 
 /// Arguments as a value with its members sorted, so that its text is the canonical one.

@@ -10,7 +10,6 @@ use crate::catalogue::{Visible, no_such_resource};
 use crate::cause::{Broken, Cause};
 use crate::request::{Completed, OutgoingRequest};
 use footbridge_core::{
-    digest::Digest,
     gate::{SessionRules, Tested},
     names::ServerName,
 };
@@ -72,15 +71,8 @@ pub(super) fn checked(server: ServerName, about: Completed, text: &str) -> Resul
         .map_err(|_| Cause::CompletionArguments { server: server.clone(), name: about.name().to_owned() })?;
     let broken = |_| Cause::Internal(Broken::Writing);
     let params = to_raw_value(&Sent { asked, about: &about }).map_err(broken)?;
-    Ok(Found {
-        arguments: Digest::of(params.get()),
-        argument_bytes: params.get().len(),
-        effects: about.subject(server.as_str()).effects(),
-        tested: Tested::default(),
-        tool: None,
-        request: OutgoingRequest::Complete { about, params },
-        server,
-    })
+    let effects = about.subject(server.as_str()).effects();
+    Ok(Found::of(server, OutgoingRequest::Complete { about, params }, effects, Tested::default()))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::{
     session::{OverLimit, Place},
 };
 pub use arguments::{ArgumentChecks, checked};
-use arguments::{heavy, text_of};
+use arguments::{WrittenArguments, heavy, text_of};
 use footbridge_core::{
     budget::Budget,
     catalogue::Tool,
@@ -32,6 +32,7 @@ use footbridge_core::{
     names::ServerName,
     schema::KeptSchemas,
 };
+use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 /// A call whose names and arguments were found good. Only this stage makes one.
@@ -246,31 +247,27 @@ impl Resolver {
         let text = text_of(request.arguments.as_deref());
         match &request.target {
             Target::Resource(uri) if !visible.may_have_resource(uri) => Err(no_such_resource(&server, uri)),
-            Target::Resource(uri) => Ok(Found {
-                server,
-                arguments: Digest::of(uri),
-                argument_bytes: uri.len(),
-                request: OutgoingRequest::ReadResource { uri: uri.clone() },
-                effects: Effects::of_reading(),
-                tested: Tested::default(),
-                tool: None,
-            }),
+            Target::Resource(uri) => {
+                let request = OutgoingRequest::ReadResource { uri: uri.clone() };
+                Ok(Found::of(server, request, Effects::of_reading(), Tested::default()))
+            }
             Target::Tool(name) => {
                 let tool = Arc::clone(visible.tool(name)?);
-                let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
-                let depth = principal.session().limits().calls.argument_depth;
+                let (rules, depth) = (Arc::clone(rules), principal.session().limits().calls.argument_depth);
                 let heavy = heavy(&self.schemas, &server, &tool, text);
+                let written = WrittenArguments { server: server.clone(), name, text, heavy };
                 let by = ArgumentChecks { depth, schemas: Arc::clone(&self.schemas) };
                 let checking = Arc::clone(&tool);
                 let read = move |text: &str| checked(&rules, server, &checking, &by, text);
-                let found = self.read_arguments(principal, label, (text, heavy), read).await?;
+                let found = self.read_arguments(principal, written, read).await?;
                 Ok(Found { tool: Some(tool), ..found })
             }
             Target::Prompt(name) => {
                 let prompt = Arc::clone(visible.prompt(name)?);
-                let (rules, label) = (Arc::clone(rules), (server.clone(), name.as_str()));
+                let written = WrittenArguments { server: server.clone(), name, text, heavy: Heavy::No };
+                let rules = Arc::clone(rules);
                 let read = move |text: &str| prompt::checked(&rules, server, &prompt, text);
-                self.read_arguments(principal, label, (text, Heavy::No), read).await
+                self.read_arguments(principal, written, read).await
             }
             // Those go another way: a server has nothing of this kind.
             Target::Service(_) | Target::Tunnel(_) => {
@@ -278,9 +275,10 @@ impl Resolver {
             }
             Target::Completion(about) => {
                 completion::find(&visible, rules, about)?;
-                let (label, asked) = ((server.clone(), about.name()), about.clone());
+                let written = WrittenArguments { server: server.clone(), name: about.name(), text, heavy: Heavy::No };
+                let asked = about.clone();
                 let read = move |text: &str| completion::checked(server, asked, text);
-                self.read_arguments(principal, label, (text, Heavy::No), read).await
+                self.read_arguments(principal, written, read).await
             }
         }
     }
@@ -356,4 +354,13 @@ pub struct Found {
     pub tested: Tested,
     /// The tool that it calls.
     tool: Option<Arc<Tool>>,
+}
+
+impl Found {
+    /// A request whose arguments are canonical: what is digested is what is sent. Of a resource it is its URI.
+    fn of(server: ServerName, request: OutgoingRequest, effects: Effects, tested: Tested) -> Self {
+        let text = request.arguments().map_or(request.subject(), RawValue::get);
+        let (arguments, argument_bytes) = (Digest::of(text), text.len());
+        Self { server, request, arguments, argument_bytes, effects, tested, tool: None }
+    }
 }

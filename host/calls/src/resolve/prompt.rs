@@ -9,7 +9,6 @@ use crate::cause::{BadPromptArguments, Broken, Cause};
 use crate::request::OutgoingRequest;
 use footbridge_core::{
     catalogue::Prompt,
-    digest::Digest,
     gate::{SessionRules, Subject},
     names::ServerName,
 };
@@ -32,15 +31,8 @@ pub(super) fn checked(rules: &SessionRules, server: ServerName, prompt: &Prompt,
     };
     let broken = |_| Cause::Internal(Broken::Writing);
     let canonical = to_raw_value(&values).map_err(broken)?;
-    Ok(Found {
-        arguments: Digest::of(canonical.get()),
-        argument_bytes: canonical.get().len(),
-        request: OutgoingRequest::GetPrompt { name: prompt.name().to_owned(), arguments: canonical },
-        server,
-        effects,
-        tested,
-        tool: None,
-    })
+    let request = OutgoingRequest::GetPrompt { name: prompt.name().to_owned(), arguments: canonical };
+    Ok(Found::of(server, request, effects, tested))
 }
 
 /// The arguments, sorted by name so that their text is the canonical one; or why they do not fit.

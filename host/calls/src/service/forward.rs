@@ -50,6 +50,15 @@ pub trait Forward: Send + Sync {
     fn send(&self, outgoing: Outgoing, parcel: Self::Parcel) -> BoxFuture<'_, Result<Self::Answer, Outcome>>;
 }
 
+/// A request to a service, with what is not decided about.
+#[derive(Debug)]
+pub struct WholeRequest<P> {
+    /// What is asked.
+    pub request: ServiceRequest,
+    /// Its headers and body, as [`Forward::Parcel`].
+    pub parcel: P,
+}
+
 /// Whoever waits for a request to a service.
 #[derive(Debug, Clone)]
 pub struct Waiter {
@@ -76,10 +85,11 @@ impl Stages {
     pub async fn forward<F: Forward>(
         &self,
         principal: Principal,
-        request: ServiceRequest,
-        (carrier, parcel): (&F, F::Parcel),
+        whole: WholeRequest<F::Parcel>,
+        carrier: &F,
         waiter: Waiter,
     ) -> Result<Forwarded<F::Answer>, Failure> {
+        let WholeRequest { request, parcel } = whole;
         let Waiter { cancel, watcher } = waiter;
         let place = match principal.session().enter_service(request.is_tunnel()).await {
             Ok(place) => place,

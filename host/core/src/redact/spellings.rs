@@ -31,8 +31,9 @@ fn in_json(plain: &str) -> Vec<String> {
     for html in [false, true] {
         for slash in [false, true] {
             for upper in [false, true] {
-                found.push(minimal.chars().map(|c| spelled(c, (html, slash, upper))).collect());
-                found.push(minimal.chars().map(|c| spelled_ascii(c, (html, slash, upper))).collect());
+                let escapes = Escapes { html, slash, upper };
+                found.push(minimal.chars().map(|c| escapes.spelled(c)).collect());
+                found.push(minimal.chars().map(|c| escapes.spelled_ascii(c)).collect());
             }
         }
     }
@@ -42,19 +43,29 @@ fn in_json(plain: &str) -> Vec<String> {
     found
 }
 
-fn spelled(c: char, (html, slash, upper): (bool, bool, bool)) -> String {
-    match c {
-        '<' | '>' | '&' | '\'' if html => unit(u16::try_from(u32::from(c)).unwrap_or_default(), upper),
-        '/' if slash => "\\/".to_owned(),
-        c => c.to_string(),
-    }
+/// What an encoder of JSON escapes that it need not, and whether its digits are in upper case.
+#[derive(Clone, Copy)]
+struct Escapes {
+    html: bool,
+    slash: bool,
+    upper: bool,
 }
 
-fn spelled_ascii(c: char, how: (bool, bool, bool)) -> String {
-    if c.is_ascii() {
-        return spelled(c, how);
+impl Escapes {
+    fn spelled(self, c: char) -> String {
+        match c {
+            '<' | '>' | '&' | '\'' if self.html => unit(u16::try_from(u32::from(c)).unwrap_or_default(), self.upper),
+            '/' if self.slash => "\\/".to_owned(),
+            c => c.to_string(),
+        }
     }
-    c.encode_utf16(&mut [0; 2]).iter().map(|code| unit(*code, how.2)).collect()
+
+    fn spelled_ascii(self, c: char) -> String {
+        if c.is_ascii() {
+            return self.spelled(c);
+        }
+        c.encode_utf16(&mut [0; 2]).iter().map(|code| unit(*code, self.upper)).collect()
+    }
 }
 
 fn unit(code: u16, upper: bool) -> String {

@@ -107,10 +107,7 @@ pub(super) fn adopt(listen: &Listen, ports: &Ports) -> Result<(Entrance, Hold), 
     let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
     let (number, socket, kind) = find(endpoint).map_err(unfit)?;
     if let Kind::Vsock(address) = kind {
-        return ports
-            .adopt(endpoint, (number, socket), address, listen.peer_cid)
-            .map(Entrance::Vsock)
-            .map(Hold::nothing);
+        return ports.adopt(listen, number, socket, address).map(Entrance::Vsock).map(Hold::nothing);
     }
     let loan = Loan::take(number).ok_or_else(|| BindError::InUse(endpoint.clone()))?;
     let socket = socket.try_clone_to_owned().map_err(io)?;

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tokio_vsock::{VsockListener, VsockStream};
 
 use super::{
-    AcceptPause, BACKLOG, BindError,
+    AcceptPause, BACKLOG, BindError, Listen,
     claims::{Claim, Claims},
 };
 use footbridge_processes::sys;
@@ -88,16 +88,17 @@ impl Ports {
         self.serve(&mut bound, *vsock, socket, cid).map_err(|source| BindError::Io { endpoint, source })
     }
 
-    /// Takes over an inherited socket, by its number, that listens at this address already; `endpoint` is what it is
-    /// called in errors.
+    /// Takes over an inherited socket, by its number, that listens at this address already; what `listen` names it by
+    /// is what it is called in errors.
     pub(super) fn adopt(
         &self,
-        endpoint: &Endpoint,
-        (number, socket): (RawFd, BorrowedFd<'_>),
+        listen: &Listen,
+        number: RawFd,
+        socket: BorrowedFd<'_>,
         address: VsockAddr,
-        peer_cid: Option<u32>,
     ) -> Result<VsockClaim, BindError> {
-        let cid = check_peer(endpoint, peer_cid)?;
+        let endpoint = &listen.endpoint;
+        let cid = check_peer(endpoint, listen.peer_cid)?;
         let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
         let vsock = VsockEndpoint { cid: address.cid().into(), port: address.port() };
         let mut bound = self.0.bound();

@@ -35,15 +35,21 @@ impl Endpoint {
         let query = head.uri.query().unwrap_or_default();
         Some(Self { server, search: query.split('&').any(|pair| pair == "mode=search") })
     }
+}
 
-    /// What a session sees here, by the names of servers. Where it is all of them, those that are starting get so long.
-    pub(super) async fn seen(
-        &self,
-        stages: &Stages,
-        principal: &Principal,
-        wait: Duration,
-    ) -> Result<Vec<Visible>, Failure> {
-        search::within(stages, principal, self.server.as_deref(), wait).await
+/// Who looks something up at an endpoint.
+pub(super) struct Viewer<'a> {
+    pub(super) stages: &'a Stages,
+    pub(super) principal: &'a Principal,
+    pub(super) endpoint: &'a Endpoint,
+    /// How long servers that are starting get.
+    pub(super) wait: Duration,
+}
+
+impl Viewer<'_> {
+    /// What the session sees here, by the names of servers. Where it is all of them, those that are starting get time.
+    pub(super) async fn seen(&self) -> Result<Vec<Visible>, Failure> {
+        search::within(self.stages, self.principal, self.endpoint.server.as_deref(), self.wait).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers from the harness's own catalogue: nothing is sent to a server for them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use footbridge_proto::rpc::raw;
 use futures::future::join_all;
@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     cursor,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Viewer},
     names,
     request::{ListedKind, Listing},
     revision::Revision,
@@ -18,8 +18,6 @@ use super::{
 };
 use crate::{dialect::Found, wording::error_of};
 use footbridge_calls::{
-    auth::Principal,
-    call::Stages,
     catalogue::Visible,
     cause::{Broken, Cause, Failure},
 };
@@ -36,14 +34,8 @@ const MAX_INSTRUCTIONS: usize = 16 * 1024;
 const PARTIAL: &str = "footbridge/partial";
 
 /// The result of `initialize`. A server that the session does not see is refused here already.
-pub(super) async fn initialized(
-    stages: &Stages,
-    principal: &Principal,
-    endpoint: &Endpoint,
-    revision: Revision,
-    wait: Duration,
-) -> Found {
-    let within = endpoint.seen(stages, principal, wait).await?;
+pub(super) async fn initialized(viewer: Viewer<'_>, revision: Revision) -> Found {
+    let (within, endpoint) = (viewer.seen().await?, viewer.endpoint);
     let (name, version) = implementation(endpoint);
     let mut result = json!({
         "protocolVersion": revision.as_str(),
@@ -98,23 +90,15 @@ fn instructions(endpoint: &Endpoint, within: &[Visible]) -> String {
 }
 
 /// Answers a listing.
-pub(super) async fn list(
-    stages: &Stages,
-    principal: &Principal,
-    endpoint: &Endpoint,
-    listing: Listing,
-    (revision, wait): (Revision, Duration),
-) -> Found {
+pub(super) async fn list(viewer: Viewer<'_>, listing: Listing, revision: Revision) -> Found {
+    let endpoint = viewer.endpoint;
     match listing {
-        Listing::Discover => {
-            let within = endpoint.seen(stages, principal, wait).await?;
-            Ok(discovered(endpoint, revision, &within))
-        }
+        Listing::Discover => Ok(discovered(endpoint, revision, &viewer.seen().await?)),
         Listing::Entries(ListedKind::Tools, _) if endpoint.search => Ok(search_mode::listed()),
         Listing::Entries(kind, from) => {
             // What follows a page is of the same moment, as far as that is possible.
             let is_asked_again = from.is_none() && !matches!(kind, ListedKind::Tools);
-            let (within, partial) = listed(stages, principal, endpoint, (kind, is_asked_again), wait).await?;
+            let (within, partial) = listed(&viewer, kind, is_asked_again).await?;
             let mut page = Page { from, text: String::new(), count: 0, last: None, next: None };
             entries(&mut page, kind, endpoint, &within);
             page.whole(kind, &partial)
@@ -125,12 +109,11 @@ pub(super) async fn list(
 /// What a session sees here for a listing, and what is missing from that, a line each. Servers are asked again where
 /// they may say nothing when they change.
 async fn listed(
-    stages: &Stages,
-    principal: &Principal,
-    endpoint: &Endpoint,
-    (kind, is_asked_again): (ListedKind, bool),
-    wait: Duration,
+    viewer: &Viewer<'_>,
+    kind: ListedKind,
+    is_asked_again: bool,
 ) -> Result<(Vec<Visible>, Vec<String>), Failure> {
+    let Viewer { stages, principal, endpoint, wait } = *viewer;
     let (rules, kind) = (&principal.session().rules(), gaps_of(kind));
     if let Some(server) = &endpoint.server {
         let visible = if is_asked_again {

@@ -43,7 +43,7 @@ use crate::{
 };
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
-use endpoint::Endpoint;
+use endpoint::{Endpoint, Viewer};
 use footbridge_calls::meta::CallMeta;
 use refusals::Sought;
 use request::{McpCall, Message, Params, Wanted};
@@ -159,7 +159,10 @@ impl Mcp {
         let encoder = McpEncoder::new(answer, &client, Shape::Initialized(client.id.clone()));
         let wait = self.list_wait;
         let look_up = Action::LookUp(Box::new(move |stages, principal| {
-            Box::pin(async move { listings::initialized(&stages, &principal, &endpoint, revision, wait).await })
+            Box::pin(async move {
+                let viewer = Viewer { stages: &stages, principal: &principal, endpoint: &endpoint, wait };
+                listings::initialized(viewer, revision).await
+            })
         }));
         ReadRequest::Asked { action: look_up, encoder: Box::new(encoder) }
     }
@@ -219,9 +222,10 @@ impl Told {
             Message::List(listing) => {
                 let revision = client.revision;
                 let look_up = Action::LookUp(Box::new(move |stages, principal| {
-                    Box::pin(
-                        async move { listings::list(&stages, &principal, &endpoint, listing, (revision, wait)).await },
-                    )
+                    Box::pin(async move {
+                        let viewer = Viewer { stages: &stages, principal: &principal, endpoint: &endpoint, wait };
+                        listings::list(viewer, listing, revision).await
+                    })
                 }));
                 let encoder = McpEncoder::new(answer, &client, Shape::Listed);
                 ReadRequest::Asked { action: look_up, encoder: Box::new(encoder) }
@@ -249,7 +253,7 @@ impl Told {
             Message::Call(call) => {
                 let shape = if kept.is_some() { Shape::Plain } else { Shape::of(&call) };
                 let encoder = McpEncoder::new(answer, &client, shape).of_call(Sought::by(&call));
-                let called = route::call(endpoint, call, wait, (key, token.is_some()));
+                let called = route::call(endpoint, call, wait, key, token.is_some());
                 let action = Action::Call(CallAction { kept, meta, ..called });
                 ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token)) }
             }

@@ -23,7 +23,8 @@ pub(super) fn call(
     endpoint: Endpoint,
     call: McpCall,
     wait: Duration,
-    (key, hears_waiting): (Option<CallKey>, bool),
+    key: Option<CallKey>,
+    hears_waiting: bool,
 ) -> CallAction {
     let call = match endpoint.server {
         Some(server) => CallOf::Known(of_server(server, call)),
@@ -150,7 +151,7 @@ fn named<'a>(within: &'a [Visible], uri: &'a str) -> impl Iterator<Item = (&'a V
     named.into_iter()
 }
 
-fn origin((visible, name): (&Visible, &str)) -> Origin {
+fn origin(visible: &Visible, name: &str) -> Origin {
     (visible.server().to_string(), name.to_owned())
 }
 
@@ -165,35 +166,36 @@ fn fits(visible: &Visible, uri: &str) -> Option<usize> {
 fn resource(within: &[Visible], uri: &str) -> Option<Origin> {
     let has = |(visible, rest): &(&Visible, &str)| visible.entries().has_resource(rest);
     let fitting = |(visible, rest): &(&Visible, &str)| fits(visible, rest).is_some();
-    if let Some(found) = named(within, uri).find(has).or_else(|| named(within, uri).find(fitting)) {
-        return Some(origin(found));
+    if let Some((visible, rest)) = named(within, uri).find(has).or_else(|| named(within, uri).find(fitting)) {
+        return Some(origin(visible, rest));
     }
     if let Some(visible) = within.iter().find(|visible| visible.entries().has_resource(uri)) {
-        return Some(origin((visible, uri)));
+        return Some(origin(visible, uri));
     }
-    if let Some(found) = named(within, uri).next() {
-        return Some(origin(found));
+    if let Some((visible, rest)) = named(within, uri).next() {
+        return Some(origin(visible, rest));
     }
     let fitting = within.iter().filter_map(|visible| Some((fits(visible, uri)?, visible)));
     // Of several that fit equally well the first by name.
     if let Some((_, visible)) = fitting.rev().max_by_key(|(length, _)| *length) {
-        return Some(origin((visible, uri)));
+        return Some(origin(visible, uri));
     }
     let mut with_resources = within.iter().filter(|visible| {
         let entries = visible.entries();
         entries.resources().len() + entries.templates().len() > 0
     });
     match (with_resources.next(), with_resources.next()) {
-        (Some(only), None) => Some(origin((only, uri))),
+        (Some(only), None) => Some(origin(only, uri)),
         _ => None,
     }
 }
 
 /// The server of a template, which is found as a resource is.
 fn template(within: &[Visible], uri: &str) -> Option<Origin> {
-    if let Some(found) = named(within, uri).find(|(visible, rest)| visible.entries().has_template(rest)) {
-        return Some(origin(found));
+    let has = |(visible, rest): &(&Visible, &str)| visible.entries().has_template(rest);
+    if let Some((visible, rest)) = named(within, uri).find(has) {
+        return Some(origin(visible, rest));
     }
     let listed = within.iter().find(|visible| visible.entries().has_template(uri)).map(|visible| (visible, uri));
-    listed.or_else(|| named(within, uri).next()).map(origin)
+    listed.or_else(|| named(within, uri).next()).map(|(visible, name)| origin(visible, name))
 }

@@ -8,7 +8,12 @@ use footbridge_proto::{
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{endpoint::Endpoint, names, request::McpCall, route};
+use super::{
+    endpoint::{Endpoint, Viewer},
+    names,
+    request::McpCall,
+    route,
+};
 use crate::{
     dialect::{Found, Lookup},
     json_rpc::required,
@@ -94,7 +99,10 @@ pub(super) fn read(
             let limit = given.limit.and_then(|raw| raw.get().parse::<usize>().ok()).unwrap_or(SEARCH_LIMIT);
             let limit = limit.clamp(1, MAX_SEARCH_LIMIT);
             Ok(Searched::LookUp(Box::new(move |stages, principal| {
-                Box::pin(async move { found(&stages, &principal, &endpoint, (query, limit), wait).await })
+                Box::pin(async move {
+                    let viewer = Viewer { stages: &stages, principal: &principal, endpoint: &endpoint, wait };
+                    found(viewer, query, limit).await
+                })
             })))
         }
         DESCRIBE => {
@@ -114,16 +122,11 @@ pub(super) fn read(
     }
 }
 
-async fn found(
-    stages: &Stages,
-    principal: &Principal,
-    endpoint: &Endpoint,
-    (query, limit): (String, usize),
-    wait: Duration,
-) -> Found {
-    let within = endpoint.seen(stages, principal, wait).await?;
-    let found = search::tools(stages, principal, within, Sought { query, limit, full: false }).await?;
-    let joined = endpoint.server.is_none();
+async fn found(viewer: Viewer<'_>, query: String, limit: usize) -> Found {
+    let within = viewer.seen().await?;
+    let sought = Sought { query, limit, full: false };
+    let found = search::tools(viewer.stages, viewer.principal, within, sought).await?;
+    let joined = viewer.endpoint.server.is_none();
     let tools = found.into_iter().map(|found| {
         let server = found.server.parse().ok().filter(|_| joined);
         let name = match server {

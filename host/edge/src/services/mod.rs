@@ -41,7 +41,7 @@ use footbridge_calls::{
     auth::Principal,
     call::Stages,
     cause::Cause,
-    service::{Forwarded, OpenExchange, Waiter},
+    service::{Forwarded, OpenExchange, Waiter, WholeRequest},
     session::Session,
     watcher::Watcher,
 };
@@ -125,15 +125,14 @@ impl ServiceFront<'_> {
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
         let accepts_events = waiting::accepts_events(&head.headers);
-        let parcel = Parcel::new(head.method, head.headers, incoming);
-        let upload = parcel.body.clone();
+        let whole = WholeRequest { request, parcel: Parcel::new(head.method, head.headers, incoming) };
+        let upload = whole.parcel.body.clone();
         let ends = Ends { cancel: cancel.clone(), _guard: guard };
         let (watcher, mut events) = Watcher::listening();
         let (stages, services) = (Arc::clone(self.stages), self.services.clone());
         let waiter = Waiter { cancel, watcher };
-        let mut task = RequestTask(
-            self.tasks.spawn(async move { stages.forward(principal, request, (&services, parcel), waiter).await }),
-        );
+        let mut task =
+            RequestTask(self.tasks.spawn(async move { stages.forward(principal, whole, &services, waiter).await }));
         let every = self.heartbeat.max(LEAST_HEARTBEAT);
         let forwarded = tokio::select! {
             biased;
@@ -206,7 +205,8 @@ impl ServiceFront<'_> {
         let guard = cancel.clone().drop_guard();
         let (stages, tunnels, ends) = (Arc::clone(self.stages), Tunnels(self.services.clone()), cancel.clone());
         let waiter = Waiter { cancel, watcher: Watcher::silent() };
-        let task = self.tasks.spawn(async move { stages.forward(principal, request, (&tunnels, ()), waiter).await });
+        let whole = WholeRequest { request, parcel: () };
+        let task = self.tasks.spawn(async move { stages.forward(principal, whole, &tunnels, waiter).await });
         let opened = task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "the task of a tunnel failed");
             Err(Cause::HarnessFailed.into())

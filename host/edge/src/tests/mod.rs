@@ -103,9 +103,10 @@ impl World {
         let bridge = Bridge { list_wait: limits.calls.list_wait };
         let edge = Edge::speaking(
             vec![Arc::new(bridge), Arc::new(Plain), Arc::new(Mcp::new(limits.calls.list_wait))],
-            (stages.clone(), Services::new(Vec::new(), &limits.services)),
+            stages.clone(),
             &limits,
             Vec::new(),
+            Services::new(Vec::new(), &limits.services),
         );
         let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
         let connections = Arc::new(Connections::new(&limits.edge, 1000).share(8, 1).unwrap());

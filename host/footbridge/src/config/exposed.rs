@@ -113,7 +113,7 @@ pub(super) struct Exposed {
 
 impl Exposed {
     /// Of a file that is a guest's by another name in its folder.
-    fn by_another_name(what: String, (name, folder): (PathBuf, &Path)) -> Self {
+    fn by_another_name(what: String, name: PathBuf, folder: &Path) -> Self {
         Self {
             what: format!("{what} has another name (hard link) and"),
             hands: InHands { place: name, folder: folder.to_owned() },
@@ -243,7 +243,7 @@ impl Started {
 fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
     let exposed = |what: String, path: &Path| match writable.holds(path) {
         Some(hands) => Some(Exposed { what, hands }),
-        None => writable.another_name(path).map(|found| Exposed::by_another_name(what, found)),
+        None => writable.another_name(path).map(|(name, folder)| Exposed::by_another_name(what, name, folder)),
     };
     let of_folder = || program.cwd.and_then(|cwd| exposed(format!("its folder {}", cwd.display()), cwd));
     let of_program = || {

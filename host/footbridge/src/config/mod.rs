@@ -124,6 +124,19 @@ pub struct Config {
     pub own_folders: OwnFolders,
 }
 
+impl Config {
+    /// One without any file, for programs that get these variables.
+    fn of(variables: &Variables) -> Self {
+        Self {
+            search_path: path_in(&variables.all).map(str::to_owned),
+            left_out_of_path: variables.left_out_of_path.clone(),
+            withheld: variables.withheld.clone(),
+            own_folders: variables.commands.folders(),
+            ..Self::default()
+        }
+    }
+}
+
 /// The configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<Mistake>);
@@ -147,6 +160,10 @@ pub struct Variables {
 }
 
 impl Variables {
+    fn value(&self, name: &str) -> Option<OsString> {
+        self.all.iter().find(|(other, _)| other == name).map(|(_, value)| value.into())
+    }
+
     /// Those of this process. What is not UTF-8 is passed over: it can be neither referred to nor handed on.
     #[must_use]
     pub fn of_this_process() -> Self {
@@ -208,14 +225,7 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
     } else {
         (Looked::default(), given.iter().map(|path| (path.clone(), None)).collect())
     };
-    let mut config = Config {
-        search_path: path_in(&variables.all).map(str::to_owned),
-        left_out_of_path: variables.left_out_of_path.clone(),
-        withheld: variables.withheld.clone(),
-        own_folders: variables.commands.folders(),
-        looked,
-        ..Config::default()
-    };
+    let mut config = Config { looked, ..Config::of(variables) };
     // Also where there is nothing to read yet, since a guest could have it lead to something.
     let mut mistakes: Vec<Mistake> = link_in_reach(&folders.config, variables.commands.writable())
         .map(|what| Mistake::of_file(&folders.config, what))
@@ -243,7 +253,7 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
 
 /// Takes what the merged servers mean.
 fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config) -> Vec<Mistake> {
-    let var = |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
+    let var = |name: &str| variables.value(name);
     let mut mistakes = Vec::new();
     config.notes.extend(merged.replaced.iter().map(Replacement::note));
     let written = merged.into_servers();

@@ -131,11 +131,13 @@ impl<'n> Entry<'n, '_> {
         let transport = match (kind, command, url) {
             (_, Some(_), Some(_)) => return self.wrong(EntryError::Both),
             (Some("cli"), command, None) => TransportSpec::Cli(self.wrapped(command, &more)?),
-            (None | Some("stdio"), Some(command), None) => TransportSpec::Stdio(self.program(command, &more)?),
-            (kind, None, Some(url)) if kind.is_none_or(|kind| HTTP.contains(&kind)) => {
-                TransportSpec::Http(self.http(url, &more)?)
+            (None | Some("stdio"), Some((command, at)), None) => {
+                TransportSpec::Stdio(self.program(command, at, &more)?)
             }
-            (Some(SSE), None, Some(url)) => TransportSpec::Sse(self.http(url, &more)?),
+            (kind, None, Some((url, at))) if kind.is_none_or(|kind| HTTP.contains(&kind)) => {
+                TransportSpec::Http(self.http(url, at, &more)?)
+            }
+            (Some(SSE), None, Some((url, at))) => TransportSpec::Sse(self.http(url, at, &more)?),
             (None, ..) => return self.neither(),
             (Some(kind @ ("stdio" | "cli")), ..) => return self.without(kind, "command"),
             (Some(kind), ..) if kind == SSE || HTTP.contains(&kind) => return self.without(kind, "url"),
@@ -234,7 +236,7 @@ impl<'n> Entry<'n, '_> {
         found.map_err(|error| self.fields.wrong(at, error)).ok()
     }
 
-    fn http(&mut self, (url, at): (&str, &'n WrittenAt), more: &Rest<'n>) -> Option<HttpSpec> {
+    fn http(&mut self, url: &str, at: &'n WrittenAt, more: &Rest<'n>) -> Option<HttpSpec> {
         let url = self.part(at, |reader| address(url, reader));
         let mut headers = Vec::new();
         for Member { name, node, .. } in more.headers {

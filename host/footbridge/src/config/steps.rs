@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,7 +14,7 @@ use toml::{Table, Value};
 use super::{
     Config, ConfigError, Variables,
     folders::Folders,
-    load, path_in, programs,
+    load, programs,
     secrets::{Gathered, Reader, SecretError, Written},
     servers::NoVariable,
     sources,
@@ -120,23 +119,17 @@ impl WrongValues {
 /// # Errors
 /// [`ConfigError`], with every mistake.
 pub(crate) fn read(path: &Path, routine: Option<&str>, variables: &Variables) -> Result<Steps, ConfigError> {
-    let wrong = |what: String| ConfigError(vec![Mistake::of_file(path, what)]);
-    let (real, text) = sources::read(path, None, variables.commands.writable()).map_err(wrong)?;
-    let file = File::new(&real, &text);
-    let mut table = file.parse().map_err(|mistake| ConfigError(vec![mistake]))?;
-    let routines = table.remove("routines");
-    let tables = match routine {
-        Some(name) => of_routine(&file, routines, name)?,
+    chosen(path, variables, |file, table, routines| match routine {
+        Some(name) => of_routine(file, routines, name),
         None if table.is_empty() => {
             let has = match routines.as_ref().and_then(Value::as_table) {
                 Some(routines) => format!("name a routine with --routine: {}", names(routines)),
                 None => "write at least \"command\"".to_owned(),
             };
-            return Err(wrong(format!("it has no step of its own: {has}")));
+            Err(wrong_file(path, format!("it has no step of its own: {has}")))
         }
-        None => vec![(Vec::new(), table)],
-    };
-    meant(&file, tables, variables)
+        None => Ok(vec![(Vec::new(), table)]),
+    })
 }
 
 /// Reads a file: its own step, and those of all routines.
@@ -144,24 +137,39 @@ pub(crate) fn read(path: &Path, routine: Option<&str>, variables: &Variables) ->
 /// # Errors
 /// [`ConfigError`], with every mistake.
 pub(crate) fn all(path: &Path, variables: &Variables) -> Result<Steps, ConfigError> {
-    let wrong = |what: String| ConfigError(vec![Mistake::of_file(path, what)]);
-    let (real, text) = sources::read(path, None, variables.commands.writable()).map_err(wrong)?;
+    chosen(path, variables, |file, table, routines| {
+        let names: Vec<String> =
+            routines.as_ref().and_then(Value::as_table).into_iter().flat_map(Table::keys).cloned().collect();
+        let mut tables = if table.is_empty() { Vec::new() } else { vec![(Vec::new(), table)] };
+        for name in names {
+            tables.extend(of_routine(file, routines.clone(), &name)?);
+        }
+        Ok(tables)
+    })
+}
+
+/// Reads a file: the steps that are chosen of its own table and of its routines.
+fn chosen(
+    path: &Path,
+    variables: &Variables,
+    choose: impl FnOnce(&File<'_>, Table, Option<Value>) -> Result<Vec<(Vec<String>, Table)>, ConfigError>,
+) -> Result<Steps, ConfigError> {
+    let read = sources::read(path, None, variables.commands.writable());
+    let (real, text) = read.map_err(|what| wrong_file(path, what))?;
     let file = File::new(&real, &text);
     let mut table = file.parse().map_err(|mistake| ConfigError(vec![mistake]))?;
     let routines = table.remove("routines");
-    let names: Vec<String> =
-        routines.as_ref().and_then(Value::as_table).into_iter().flat_map(Table::keys).cloned().collect();
-    let mut tables = if table.is_empty() { Vec::new() } else { vec![(Vec::new(), table)] };
-    for name in names {
-        tables.extend(of_routine(&file, routines.clone(), &name)?);
-    }
-    meant(&file, tables, variables)
+    meant(&file, choose(&file, table, routines)?, variables)
+}
+
+fn wrong_file(path: &Path, what: String) -> ConfigError {
+    ConfigError(vec![Mistake::of_file(path, what)])
 }
 
 /// All steps of these tables, or every mistake of each.
 fn meant(file: &File<'_>, tables: Vec<(Vec<String>, Table)>, variables: &Variables) -> Result<Steps, ConfigError> {
     let path = file.path();
-    let var = |name: &str| variables.all.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
+    let var = |name: &str| variables.value(name);
     let base = path.parent().unwrap_or(Path::new("/"));
     let mut reader = Reader { var: &var, base, commands: &variables.commands, gathered: Gathered::default() };
     let (mut steps, mut mistakes) = (Vec::new(), Vec::new());
@@ -304,13 +312,7 @@ pub(crate) fn settings(given: &[PathBuf], folders: &Folders, variables: &Variabl
     if own.exists() {
         return load(&[own], folders, variables);
     }
-    Ok(Config {
-        search_path: path_in(&variables.all).map(str::to_owned),
-        left_out_of_path: variables.left_out_of_path.clone(),
-        withheld: variables.withheld.clone(),
-        own_folders: variables.commands.folders(),
-        ..Config::default()
-    })
+    Ok(Config::of(variables))
 }
 
 #[cfg(test)]

@@ -29,11 +29,11 @@ pub(crate) fn handle(
             })
         }
         ControlRequest::AllowApproval(asked) => {
-            allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, (asked.by, peer)))
+            allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, asked.by, peer))
         }
         ControlRequest::DenyApproval(asked) => {
             let how = if asked.cancel { Answer::Cancel } else { Answer::Deny };
-            answer(approvals, &asked.id, how, (asked.by, peer))
+            answer(approvals, &asked.id, how, asked.by, peer)
         }
         other => return Err(Box::new(other)),
     })
@@ -76,7 +76,8 @@ fn answer(
     approvals: &Approvals,
     text: &str,
     answer: Answer,
-    (by, peer): (By, ControlPeer),
+    by: By,
+    peer: ControlPeer,
 ) -> Result<serde_json::Value, Refusal> {
     let id = id(text)?;
     if !approvals.asks_people() && approvals.show(id).is_ok() {

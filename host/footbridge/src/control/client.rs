@@ -22,17 +22,17 @@ const GREETING: Duration = Duration::from_secs(5);
 
 /// A connection to a harness.
 #[derive(Debug)]
-pub struct ControlClient {
+pub(crate) struct ControlClient {
     stream: BufReader<UnixStream>,
     path: PathBuf,
     patience: Duration,
     /// Who is there.
-    pub harness: HarnessInfo,
+    pub(crate) harness: HarnessInfo,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum ControlClientError {
+pub(crate) enum ControlClientError {
     /// Nobody listens.
     #[error("no footbridge daemon is running (nobody answers at {}): start one with \"footbridge serve\"", .0.display())]
     NotRunning(PathBuf),
@@ -90,7 +90,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`ControlClientError`].
-    pub fn connect(path: &Path) -> Result<Self, ControlClientError> {
+    pub(crate) fn connect(path: &Path) -> Result<Self, ControlClientError> {
         let mut client = Self::connect_within(path, GREETING)?;
         let stream = client.stream.get_ref();
         stream
@@ -136,7 +136,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`ControlClientError::Io`].
-    pub fn with_patience(self, patience: Duration) -> Result<Self, ControlClientError> {
+    pub(crate) fn with_patience(self, patience: Duration) -> Result<Self, ControlClientError> {
         let done = self.stream.get_ref().set_read_timeout(Some(patience));
         done.map_err(|source| ControlClientError::Io { path: self.path.clone(), source })?;
         Ok(Self { patience, ..self })
@@ -146,7 +146,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`ControlClientError`].
-    pub fn call<M: Method>(&mut self, params: &M) -> Result<M::Answer, ControlClientError> {
+    pub(crate) fn call<M: Method>(&mut self, params: &M) -> Result<M::Answer, ControlClientError> {
         self.call_hearing(params, |_, _| {})
     }
 
@@ -154,7 +154,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`ControlClientError`].
-    pub fn call_hearing<M: Method>(
+    pub(crate) fn call_hearing<M: Method>(
         &mut self,
         params: &M,
         mut hear: impl FnMut(&str, &RawValue),

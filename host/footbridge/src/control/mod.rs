@@ -9,14 +9,14 @@
 //! with an error.
 
 pub(crate) mod approvals;
-pub mod client;
+pub(crate) mod client;
 mod idle;
 mod peer;
-pub mod server;
+pub(crate) mod server;
 pub(crate) mod servers;
 #[cfg(test)]
 mod tests;
-pub mod wire;
+pub(crate) mod wire;
 
 use std::{
     fs, io,
@@ -31,13 +31,13 @@ const SERVE: &str = "serve";
 
 /// The control socket of `serve`.
 #[must_use]
-pub fn of_serve(runtime: &Path) -> PathBuf {
+pub(crate) fn of_serve(runtime: &Path) -> PathBuf {
     runtime.join(SERVE).join(SOCKET)
 }
 
 /// The control socket of a harness with this folder.
 #[must_use]
-pub fn in_folder(folder: &Path) -> PathBuf {
+pub(crate) fn in_folder(folder: &Path) -> PathBuf {
     folder.join(SOCKET)
 }
 
@@ -45,7 +45,7 @@ pub fn in_folder(folder: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When the folder cannot be read; one that is not there has none.
-pub fn all(runtime: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn all(runtime: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(runtime) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,

@@ -36,7 +36,7 @@ pub(super) struct OwnProcess {
 
 /// Who was let in, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ControlPeer {
+pub(crate) struct ControlPeer {
     uid: u32,
     pid: i32,
 }

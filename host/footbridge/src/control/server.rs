@@ -48,10 +48,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long what is being carried out may take when the harness ends.
 const LAST: Duration = Duration::from_secs(8);
 
-pub use super::peer::ControlPeer;
+pub(crate) use super::peer::ControlPeer;
 
 /// Carries requests out.
-pub trait Handler: Send + Sync + 'static {
+pub(crate) trait Handler: Send + Sync + 'static {
     /// Carries one out, for whoever asked. It may be dropped when the harness ends.
     fn handle(
         &self,
@@ -66,7 +66,7 @@ const NOTICES: usize = 4;
 
 /// Where is said, before a request's answer, what it waits for. One that does not fit is lost.
 #[derive(Debug, Clone)]
-pub struct Notices(mpsc::Sender<String>);
+pub(crate) struct Notices(mpsc::Sender<String>);
 
 impl Notices {
     /// Says this.
@@ -79,14 +79,14 @@ impl Notices {
 
 /// A control socket that is bound. Dropping it removes its file.
 #[derive(Debug)]
-pub struct Control {
+pub(crate) struct Control {
     listener: Listener,
     home: OwnProcess,
 }
 
 /// Why there can be no control socket.
 #[derive(Debug, thiserror::Error)]
-pub enum ControlError {
+pub(crate) enum ControlError {
     /// Its folder cannot be used.
     #[error("cannot open the control socket: {0}")]
     Folder(#[from] FolderError),
@@ -106,7 +106,7 @@ impl Control {
     ///
     /// # Errors
     /// [`ControlError`].
-    pub fn bind(path: &Path) -> Result<Self, ControlError> {
+    pub(crate) fn bind(path: &Path) -> Result<Self, ControlError> {
         let home = OwnProcess::find()?;
         for folder in [path.parent().and_then(Path::parent), path.parent()].into_iter().flatten() {
             make_private(folder)?;
@@ -116,7 +116,7 @@ impl Control {
     }
 
     /// Answers until `shutdown`.
-    pub async fn serve(self, handler: Arc<impl Handler>, shutdown: CancellationToken) {
+    pub(crate) async fn serve(self, handler: Arc<impl Handler>, shutdown: CancellationToken) {
         let room = Room { places: Arc::new(Semaphore::new(MAX_REQUESTS)), idle: IdleConnections::default(), shutdown };
         let mut clients = JoinSet::new();
         let mut refused = 0_u64;
@@ -158,7 +158,7 @@ impl Control {
             }
             let (room, handler, silence) = (room.clone(), Arc::clone(&handler), room.idle.begin());
             clients.spawn(async move {
-                if let Err(error) = converse((stream, peer), &*handler, &room, silence).await {
+                if let Err(error) = converse(stream, peer, &*handler, &room, silence).await {
                     tracing::debug!(%error, "a command's connection ended early");
                 }
             });
@@ -200,7 +200,8 @@ async fn make_room(clients: &mut JoinSet<()>, idle: &IdleConnections) -> bool {
 
 /// Answers line by line until the client leaves, has to give way, or the harness ends.
 async fn converse(
-    (stream, peer): (UnixStream, ControlPeer),
+    stream: UnixStream,
+    peer: ControlPeer,
     handler: &impl Handler,
     room: &Room,
     mut silence: IdleConnection,
@@ -292,7 +293,7 @@ fn turn_away(stream: UnixStream) -> io::Result<()> {
 ///
 /// # Errors
 /// A refusal where it cannot be written as JSON, which our own types always can.
-pub fn sent<T: Serialize>(answer: T) -> Result<serde_json::Value, Refusal> {
+pub(crate) fn sent<T: Serialize>(answer: T) -> Result<serde_json::Value, Refusal> {
     serde_json::to_value(answer).map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))
 }
 

@@ -13,25 +13,25 @@ use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-pub use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
+pub(crate) use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
 
-pub use calls::{CallHeld, CallTool, CalledTool};
-pub use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
+pub(crate) use calls::{CallHeld, CallTool, CalledTool};
+pub(crate) use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
 
 /// Changes when an older program could misread a newer one.
-pub const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 1;
 
 /// Longest request, bytes.
-pub const MAX_REQUEST: usize = 256 * 1024;
+pub(crate) const MAX_REQUEST: usize = 256 * 1024;
 
 /// Longest answer, bytes.
-pub const MAX_ANSWER: usize = 16 << 20;
+pub(crate) const MAX_ANSWER: usize = 16 << 20;
 
 /// What a line before an answer says that is no answer, and has a [`CallHeld`].
-pub const CALL_HELD: &str = "calls.held";
+pub(crate) const CALL_HELD: &str = "calls.held";
 
 /// A method: its name, its parameters, and what it answers.
-pub trait Method: Serialize {
+pub(crate) trait Method: Serialize {
     /// The name.
     const NAME: &'static str;
     /// What comes back.
@@ -47,7 +47,8 @@ macro_rules! methods {
 
         /// Everything that can be asked for.
         #[derive(Debug)]
-        pub enum ControlRequest {
+        #[expect(dead_code, reason = "of what takes no parameters nothing is read")]
+        pub(crate) enum ControlRequest {
             $($(#[$doc])* $params($params),)*
         }
 
@@ -56,7 +57,7 @@ macro_rules! methods {
             ///
             /// # Errors
             /// The answer to send, where the method is unknown or its parameters do not fit.
-            pub fn read(method: &str, params: &RawValue) -> Result<Self, Refusal> {
+            pub(crate) fn read(method: &str, params: &RawValue) -> Result<Self, Refusal> {
                 match method {
                     $($name => serde_json::from_str(params.get()).map(Self::$params).map_err(bad_params),)*
                     _ => Err(unknown_method(method)),
@@ -104,31 +105,31 @@ methods! {
 /// Who asks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hello {
+pub(crate) struct Hello {
     /// Its version.
-    pub version: String,
+    pub(crate) version: String,
 }
 
 /// Who answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct HarnessInfo {
+pub(crate) struct HarnessInfo {
     /// `serve` or `run`.
-    pub harness: String,
+    pub(crate) harness: String,
     /// Its version.
-    pub version: String,
+    pub(crate) version: String,
     /// Its [`PROTOCOL`].
-    pub protocol: u32,
+    pub(crate) protocol: u32,
     /// Its process.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// Why its configuration is not what the files say: they were read again, and had a mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reload_failed: Option<ReloadFailed>,
+    pub(crate) reload_failed: Option<ReloadFailed>,
 }
 
 impl HarnessInfo {
     /// This process, of this kind.
     #[must_use]
-    pub fn this(harness: &str) -> Self {
+    pub(crate) fn this(harness: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Self { harness: harness.to_owned(), version, protocol: PROTOCOL, pid: std::process::id(), reload_failed: None }
     }
@@ -137,24 +138,24 @@ impl HarnessInfo {
 /// The configuration, once more.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReloadConfig {}
+pub(crate) struct ReloadConfig {}
 
 /// How reading it went: with a mistake, everything is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadReport {
+pub(crate) struct ReloadReport {
     /// What is wrong with it.
-    pub mistakes: Vec<String>,
+    pub(crate) mistakes: Vec<String>,
     /// What is odd, and what did not take effect.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A reading that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadFailed {
+pub(crate) struct ReloadFailed {
     /// When, RFC 3339.
-    pub at: String,
+    pub(crate) at: String,
     /// What is wrong.
-    pub mistakes: Vec<String>,
+    pub(crate) mistakes: Vec<String>,
 }
 
 impl fmt::Display for ReloadFailed {
@@ -176,97 +177,97 @@ impl ControlRequest {
 /// A new session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CreateSession {
+pub(crate) struct CreateSession {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Endpoints to listen on; without one, a Unix socket in a folder of its own.
-    pub listen: Vec<String>,
+    pub(crate) listen: Vec<String>,
     /// Virtual machines that may come in over vsock.
-    pub peer_cids: Vec<u32>,
+    pub(crate) peer_cids: Vec<u32>,
     /// The name of its policy.
-    pub policy: String,
+    pub(crate) policy: String,
     /// How long it lives, milliseconds.
-    pub ttl_ms: Option<u64>,
+    pub(crate) ttl_ms: Option<u64>,
     /// The process that it ends with.
-    pub pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     /// What the operator finds it by.
-    pub labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// The mode of its Unix sockets.
-    pub socket_mode: u32,
+    pub(crate) socket_mode: u32,
     /// Their owner, where it is not to be the harness's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub socket_owner: Option<u32>,
+    pub(crate) socket_owner: Option<u32>,
     /// Users besides the harness's own that may connect to its Unix sockets.
-    pub allow_uids: Vec<u32>,
+    pub(crate) allow_uids: Vec<u32>,
     /// The services that it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub services: Vec<String>,
+    pub(crate) services: Vec<String>,
     /// Its own limits, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, String>,
+    pub(crate) limits: BTreeMap<String, String>,
 }
 
 /// A session that is to be there, as this would make it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct EnsureSession(pub CreateSession);
+pub(crate) struct EnsureSession(pub(crate) CreateSession);
 
 /// All sessions.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ListSessions {}
+pub(crate) struct ListSessions {}
 
 /// One session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShowSession {
+pub(crate) struct ShowSession {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// Another token for a session. The old one ends at once; calls that run go on.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RotateSession {
+pub(crate) struct RotateSession {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// The end of a session: its connections are cut, its calls cancelled.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RevokeSession {
+pub(crate) struct RevokeSession {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// The token's file in a session's own folder.
-pub const TOKEN_FILE: &str = "token";
+pub(crate) const TOKEN_FILE: &str = "token";
 
 /// A session and its token.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Created {
+pub(crate) struct Created {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it was there already, as asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub was_there: bool,
+    pub(crate) was_there: bool,
     /// Its token; of one that was there only where its folder still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
+    pub(crate) token: Option<String>,
     /// Its own folder, with its socket and its token, for a sandbox to mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
+    pub(crate) folder: Option<String>,
     /// Where it listens, as it is connected to.
-    pub endpoints: Vec<String>,
+    pub(crate) endpoints: Vec<String>,
     /// When it ends by itself, RFC 3339.
-    pub expires: Option<String>,
+    pub(crate) expires: Option<String>,
     /// What its guest sets for its services; some of it holds the token.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub environment: BTreeMap<String, String>,
+    pub(crate) environment: BTreeMap<String, String>,
     /// What whoever asked for it should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl fmt::Debug for Created {
@@ -277,69 +278,69 @@ impl fmt::Debug for Created {
 
 /// A session that was ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Revoked {
+pub(crate) struct Revoked {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// How a session is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionInfo {
+pub(crate) struct SessionInfo {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The name of its policy.
-    pub policy: String,
+    pub(crate) policy: String,
     /// When it was created, RFC 3339.
-    pub created: String,
+    pub(crate) created: String,
     /// When it ends by itself, RFC 3339.
-    pub expires: Option<String>,
+    pub(crate) expires: Option<String>,
     /// The process that it ends with.
-    pub pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     /// What the operator finds it by.
-    pub labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// Its limits that are not those of the harness, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, String>,
+    pub(crate) limits: BTreeMap<String, String>,
     /// Its own folder, with its socket and its token, for a sandbox to mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
+    pub(crate) folder: Option<String>,
     /// Where it listens.
-    pub listeners: Vec<ListenerInfo>,
+    pub(crate) listeners: Vec<ListenerInfo>,
     /// Why it is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<String>,
+    pub(crate) closed: Option<String>,
     /// Connections that are open.
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Calls in flight.
-    pub calls: usize,
+    pub(crate) calls: usize,
 }
 
 /// How a listener is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListenerInfo {
+pub(crate) struct ListenerInfo {
     /// Where.
-    pub endpoint: String,
+    pub(crate) endpoint: String,
     /// The mode of its file, octal, for Unix sockets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
+    pub(crate) mode: Option<String>,
     /// The owner of its file, where that is not the harness's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<u32>,
+    pub(crate) owner: Option<u32>,
     /// Users besides the harness's own that may connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allow_uids: Vec<u32>,
+    pub(crate) allow_uids: Vec<u32>,
     /// The virtual machine that may connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer_cid: Option<u32>,
+    pub(crate) peer_cid: Option<u32>,
     /// Why nothing listens there; it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<String>,
+    pub(crate) broken: Option<String>,
 }
 
 /// What kind of no an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RefusalKind {
+pub(crate) enum RefusalKind {
     /// This harness does not know the method: it is older or newer than the command.
     UnknownMethod,
     /// The request makes no sense.
@@ -358,22 +359,22 @@ pub enum RefusalKind {
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// Which kind of no.
-    pub kind: RefusalKind,
+    pub(crate) kind: RefusalKind,
     /// What is wrong, and what to do.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Refusal {
     /// A refusal with its message.
-    pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     /// Its code in JSON-RPC.
     #[must_use]
-    pub fn code(&self) -> i32 {
+    pub(crate) fn code(&self) -> i32 {
         match self.kind {
             RefusalKind::UnknownMethod => -32601,
             RefusalKind::Invalid => -32602,

@@ -1,5 +1,7 @@
 //! The arguments of a tool call, read one by one, with errors that help a model to do better.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value};
 
 /// Arguments that have not been read yet.
@@ -36,14 +38,21 @@ impl Arguments {
     }
 
     /// A whole number within bounds; without a default it must be there.
-    pub(super) fn number(&mut self, name: &str, bounds: (u64, u64), default: Option<u64>) -> Result<u64, BadArgument> {
-        let (least, most) = bounds;
+    pub(super) fn number(
+        &mut self,
+        name: &str,
+        bounds: RangeInclusive<u64>,
+        default: Option<u64>,
+    ) -> Result<u64, BadArgument> {
         let given = match self.left.remove(name) {
             None => default,
             Some(value) => value.as_u64(),
         };
-        let number = given.filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| BadArgument(format!("\"{name}\" is a whole number from {least} to {most}.")))
+        let number = given.filter(|number| bounds.contains(number));
+        number.ok_or_else(|| {
+            let (least, most) = bounds.into_inner();
+            BadArgument(format!("\"{name}\" is a whole number from {least} to {most}."))
+        })
     }
 
     /// # Errors

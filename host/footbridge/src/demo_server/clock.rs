@@ -3,14 +3,14 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Tells the time. Tests bring their own.
-pub trait Clock {
+pub(crate) trait Clock {
     /// Time since 1970-01-01T00:00:00Z.
     fn since_epoch(&self) -> Duration;
 }
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn since_epoch(&self) -> Duration {

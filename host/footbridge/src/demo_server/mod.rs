@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use clock::{Clock, SystemClock};
+pub(crate) use clock::{Clock, SystemClock};
 use server::Server;
 use transport::Lines;
 
@@ -35,7 +35,7 @@ use transport::Lines;
 ///
 /// # Errors
 /// When the task that serves panics.
-pub async fn run<R, W, C>(input: R, output: W, clock: C) -> Result<(), JoinError>
+pub(crate) async fn run<R, W, C>(input: R, output: W, clock: C) -> Result<(), JoinError>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,

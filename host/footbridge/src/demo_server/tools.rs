@@ -1,6 +1,6 @@
 //! The tools: what each is called, takes, gives and may do.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use rmcp::{
     model::{CallToolResult, ContentBlock, Tool, ToolAnnotations},
@@ -18,9 +18,9 @@ use super::{
 /// Longest name of a city, characters.
 const MAX_CITY: usize = 80;
 /// How far one may count.
-const COUNTS: (u64, u64) = (1, 600);
+const COUNTS: RangeInclusive<u64> = 1..=600;
 /// How long a step of the count may take, milliseconds, and how long it takes unless said.
-const STEPS: (u64, u64) = (1, 10_000);
+const STEPS: RangeInclusive<u64> = 1..=10_000;
 const STEP: u64 = 1_000;
 
 /// What became of a call.
@@ -142,9 +142,9 @@ fn about_the_world() -> Vec<Tool> {
         "humidityPercent": {"type": "integer", "minimum": 0, "maximum": 100},
     });
     let format = json!({"type": "string", "enum": clock::FORMATS, "default": clock::FORMATS[0], "description": "How to write it"});
-    let n = json!({"type": "integer", "minimum": COUNTS.0, "maximum": COUNTS.1, "description": "How far to count"});
+    let n = json!({"type": "integer", "minimum": COUNTS.start(), "maximum": COUNTS.end(), "description": "How far to count"});
     let step = json!({
-        "type": "integer", "minimum": STEPS.0, "maximum": STEPS.1, "default": STEP, "description": "Milliseconds a step takes",
+        "type": "integer", "minimum": STEPS.start(), "maximum": STEPS.end(), "default": STEP, "description": "Milliseconds a step takes",
     });
     vec![
         tool("get_weather", "Weather", "Current weather in a city (made up, always the same)", Effect::Reads)

@@ -51,7 +51,7 @@ pub(super) struct LogSettings {
 /// A variable of the log that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {}; {next}", footbridge_proto::text::Escaped(.what))]
-pub struct BadLogSetting {
+pub(crate) struct BadLogSetting {
     variable: &'static str,
     what: String,
     next: &'static str,

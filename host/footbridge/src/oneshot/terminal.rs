@@ -19,11 +19,11 @@ use nix::sys::{
 };
 
 use super::failure::OneShotFailure;
-use crate::approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step};
-use footbridge_calls::{
-    approval::{Answer, Approvals},
-    operator::Operator,
+use crate::approvers::prompt::{
+    Prompt, PromptContext,
+    loops::{AfterKey, OwnApprovals},
 };
+use footbridge_calls::approval::Approvals;
 use footbridge_processes::{sys::watched, terminal::window};
 
 /// The terminal of this process, whatever its standard streams are.
@@ -79,6 +79,7 @@ enum After {
 
 async fn asks_what_waits(terminal: &File, approvals: &Approvals) -> io::Result<After> {
     let taken = TakenTerminal::take(terminal)?;
+    let mut takes = OwnApprovals { approvals, means: "terminal of call", forget_keys: || taken.forget_keys() };
     let keys = watched(terminal.try_clone()?.into())?;
     let mut changed = approvals.watch();
     let mut prompt = Prompt::new(HERE, Instant::now());
@@ -87,13 +88,9 @@ async fn asks_what_waits(terminal: &File, approvals: &Approvals) -> io::Result<A
         changed.borrow_and_update();
         let waiting = approvals.pending();
         let is_over = waiting.is_empty();
-        let step = prompt.update(waiting, Instant::now());
-        does(step, &mut prompt, &taken, approvals)?;
+        prompt.renew(waiting, &mut takes)?;
         if is_over {
             return Ok(After::Stay);
-        }
-        if let Some(id) = prompt.missing() {
-            prompt.whole(whole(approvals, &id));
         }
         let text = prompt.text(window::size(terminal));
         if text != drawn {
@@ -108,9 +105,9 @@ async fn asks_what_waits(terminal: &File, approvals: &Approvals) -> io::Result<A
                 match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), &mut bytes)?)) {
                     Ok(Ok(0)) => return Ok(After::Leave),
                     Ok(Ok(count)) => for key in &bytes[..count] {
-                        let step = prompt.feed(*key, Instant::now());
-                        if does(step, &mut prompt, &taken, approvals)? == After::Leave {
-                            return Ok(After::Leave);
+                        match prompt.typed(*key, &mut takes)? {
+                            AfterKey::Stay | AfterKey::Answered => {}
+                            AfterKey::Leave | AfterKey::Stop => return Ok(After::Leave),
                         }
                     },
                     Ok(Err(error)) => return Err(error),
@@ -121,33 +118,6 @@ async fn asks_what_waits(terminal: &File, approvals: &Approvals) -> io::Result<A
             () = tokio::time::sleep(EVERY) => {}
         }
     }
-}
-
-fn whole(approvals: &Approvals, id: &str) -> anyhow::Result<String> {
-    Ok(approvals.show(id.parse()?)?.arguments)
-}
-
-/// Does what a key came to.
-fn does(step: Step, prompt: &mut Prompt, taken: &TakenTerminal<'_>, approvals: &Approvals) -> io::Result<After> {
-    match step {
-        Step::Nothing => Ok(After::Stay),
-        Step::Leave | Step::Stop => Ok(After::Leave),
-        Step::Turned => taken.forget_keys().map(|()| After::Stay),
-        Step::Answer(id, word) => {
-            let answered = answer(approvals, &id, word);
-            let step = prompt.answered(&id, word, answered, Instant::now());
-            does(step, prompt, taken, approvals)
-        }
-    }
-}
-
-fn answer(approvals: &Approvals, id: &str, word: PromptAnswer) -> anyhow::Result<()> {
-    let answer = match word {
-        PromptAnswer::Allow { remember } => Answer::Allow { remember },
-        PromptAnswer::Deny => Answer::Deny,
-    };
-    let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
-    Ok(approvals.answer(id.parse()?, answer, &operator, "terminal of call")?)
 }
 
 /// The terminal while it is ours: the alternate screen, keys one by one and unseen. Dropping it gives it back.

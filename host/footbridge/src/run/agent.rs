@@ -30,9 +30,16 @@ const GEMINI_SETTINGS: &str = "GEMINI_CLI_SYSTEM_SETTINGS_PATH";
 /// Settings that opencode puts over its files.
 const OPENCODE_SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
+/// A folder that the command sees too, perhaps elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SharedFolder<'a> {
+    pub(super) outside: &'a Path,
+    pub(super) inside: &'a Path,
+}
+
 /// An agent whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Agent {
+pub(crate) enum Agent {
     /// Claude Code.
     Claude,
     /// Codex.
@@ -53,7 +60,7 @@ pub enum Agent {
 
 /// Addresses of services that agents are told of: models, by whose API they speak, and a registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Models {
+pub(crate) struct Models {
     /// Of OpenAI's API.
     openai: Option<String>,
     /// Of Anthropic's.
@@ -65,14 +72,14 @@ pub struct Models {
 impl Models {
     /// The services that are called as their presets.
     #[must_use]
-    pub fn of_presets() -> Self {
+    pub(crate) fn of_presets() -> Self {
         let address = |name: &str| Some(by_default(name));
         Self { openai: address("openai"), anthropic: address("anthropic"), npm: address("npm") }
     }
 
     /// The first of these services for each, by the variables that guests get of it.
     #[must_use]
-    pub fn of(services: &[ServiceSpec]) -> Self {
+    pub(crate) fn of(services: &[ServiceSpec]) -> Self {
         let setting = |variable: &str| {
             let service = services.iter().find(|spec| spec.environment.contains_key(variable));
             service.map(|spec| by_default(spec.name.as_str()))
@@ -86,7 +93,7 @@ impl Models {
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -133,7 +140,7 @@ impl Agent {
 
     /// Its configuration for these services, as a file of its own would have it.
     #[must_use]
-    pub fn configuration(self, models: &Models) -> String {
+    pub(crate) fn configuration(self, models: &Models) -> String {
         match self {
             Self::Codex => {
                 let entries: String = codex_entries(&OF_ANY).map(|(key, value)| format!("{key} = {value}\n")).collect();
@@ -154,7 +161,7 @@ impl Agent {
 
     /// Where its configuration goes, for a person.
     #[must_use]
-    pub fn place(self) -> &'static str {
+    pub(crate) fn place(self) -> &'static str {
         match self {
             Self::Claude => "claude --mcp-config FILE, or .mcp.json of a project",
             Self::Codex => "~/.codex/config.toml, or codex -c for each line",
@@ -195,8 +202,8 @@ impl Agent {
         }
     }
 
-    /// Tells the agent that this command starts: in its words, its variables, or a file below `folder`, which the
-    /// command sees as `inside`. `models` are those that the run has.
+    /// Tells the agent that this command starts: in its words, its variables, or a file in this folder.
+    /// `models` are those that the run has.
     ///
     /// # Errors
     /// [`NotTold`].
@@ -204,7 +211,7 @@ impl Agent {
         self,
         command: &mut Vec<OsString>,
         env: &mut Vec<Asked>,
-        (folder, inside): (&Path, &Path),
+        folder: SharedFolder<'_>,
         models: &Models,
     ) -> Result<(), NotTold> {
         match self {
@@ -236,12 +243,12 @@ impl Agent {
             Self::Aider | Self::Continue | Self::Npm => return Err(NotTold::OwnFile(self.program())),
             Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json(models, &OF_RUN).to_string().into())?,
             Self::Gemini => {
-                let file = folder.join("gemini.json");
+                let file = folder.outside.join("gemini.json");
                 // Read by whoever the sandbox runs as, whatever the umask is: it holds no secret.
                 let readable = || fs::set_permissions(&file, fs::Permissions::from_mode(0o644));
                 let written = fs::write(&file, format!("{:#}\n", self.json(models, &OF_RUN))).and_then(|()| readable());
                 written.map_err(|source| NotTold::File { path: file.clone(), source })?;
-                self.set(env, GEMINI_SETTINGS, inside.join("gemini.json").into())?;
+                self.set(env, GEMINI_SETTINGS, folder.inside.join("gemini.json").into())?;
             }
         }
         Ok(())
@@ -328,9 +335,9 @@ mod tests {
     fn told(agent: Agent, command: &[&str]) -> Result<(Vec<String>, Vec<Asked>, String), String> {
         let folder = tempfile::tempdir().unwrap();
         let (mut command, mut env) = (command.iter().map(OsString::from).collect(), Vec::new());
-        let places = (folder.path(), Path::new("/inside"));
+        let shared = SharedFolder { outside: folder.path(), inside: Path::new("/inside") };
         let models = Models { openai: Some("http://127.0.0.1:7179/s/mine".to_owned()), ..Models::default() };
-        let told = agent.tell(&mut command, &mut env, places, &models);
+        let told = agent.tell(&mut command, &mut env, shared, &models);
         told.map_err(|error| error.to_string())?;
         let file = fs::read_to_string(folder.path().join("gemini.json")).unwrap_or_default();
         Ok((command.into_iter().map(|word| word.into_string().unwrap()).collect(), env, file))
@@ -393,10 +400,9 @@ mod tests {
             assert!(agent.configuration(&Models::of_presets()).contains("/s/anthropic"));
         }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
-        let place = Path::new("/");
-        let error = Agent::Opencode
-            .tell(&mut vec!["opencode".into()], &mut env, (place, place), &Models::default())
-            .unwrap_err();
+        let folder = SharedFolder { outside: Path::new("/"), inside: Path::new("/") };
+        let error =
+            Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, folder, &Models::default()).unwrap_err();
         assert!(error.to_string().contains("--env names too"), "{error}");
     }
 

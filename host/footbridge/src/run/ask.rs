@@ -13,13 +13,13 @@ use std::{
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    approvers::prompt::{Prompt, PromptAnswer, PromptContext, Step},
+    approvers::prompt::{
+        Prompt, PromptContext,
+        loops::{AfterKey, OwnApprovals},
+    },
     report,
 };
-use footbridge_calls::{
-    approval::{Answer, ApprovalInfo, Approvals},
-    operator::Operator,
-};
+use footbridge_calls::approval::{ApprovalInfo, Approvals};
 use footbridge_processes::pty::{self, BorrowedTerminal, Unaskable};
 use pace::Pace;
 
@@ -64,51 +64,6 @@ impl Person {
         waiting.sort_by_key(|one| left.contains(&one.id));
         waiting
     }
-
-    /// Does what a key came to.
-    fn does(&mut self, step: Step, prompt: &mut Prompt, terminal: &BorrowedTerminal<'_>) -> io::Result<AfterKey> {
-        match step {
-            Step::Nothing => {}
-            Step::Turned => terminal.forget_keys()?,
-            Step::Leave => {
-                self.pace.leave(prompt.waiting(), Instant::now());
-                return Ok(AfterKey::Leave);
-            }
-            Step::Stop => {
-                terminal.interrupt();
-                self.pace.leave(prompt.waiting(), Instant::now());
-                return Ok(AfterKey::Leave);
-            }
-            Step::Answer(id, word) => {
-                let answered = self.answer(&id, word);
-                let step = prompt.answered(&id, word, answered, Instant::now());
-                self.does(step, prompt, terminal)?;
-                return Ok(AfterKey::Answered);
-            }
-        }
-        Ok(AfterKey::Stay)
-    }
-
-    fn whole(&self, id: &str) -> anyhow::Result<String> {
-        Ok(self.approvals.show(id.parse()?)?.arguments)
-    }
-
-    fn answer(&self, id: &str, word: PromptAnswer) -> anyhow::Result<()> {
-        let answer = match word {
-            PromptAnswer::Allow { remember } => Answer::Allow { remember },
-            PromptAnswer::Deny => Answer::Deny,
-        };
-        let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
-        Ok(self.approvals.answer(id.parse()?, answer, &operator, "terminal of run")?)
-    }
-}
-
-/// What a key came to for the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AfterKey {
-    Stay,
-    Answered,
-    Leave,
 }
 
 impl pty::Borrower for Person {
@@ -131,19 +86,17 @@ impl pty::Borrower for Person {
 impl Person {
     /// Asks until nothing waits any more, or the person leaves.
     async fn asks(&mut self, terminal: &BorrowedTerminal<'_>) -> io::Result<()> {
-        let left = self.pace.opened(Instant::now());
+        let (left, approvals) = (self.pace.opened(Instant::now()), self.approvals.clone());
+        let forget_keys = || terminal.forget_keys();
+        let mut takes = OwnApprovals { approvals: &approvals, means: "terminal of run", forget_keys };
         let mut prompt = Prompt::new(self.place, Instant::now());
         let (mut drawn, mut answered) = (String::new(), false);
         loop {
             self.changed.borrow_and_update();
-            let step = prompt.update(self.waiting(&left), Instant::now());
-            self.does(step, &mut prompt, terminal)?;
+            prompt.renew(self.waiting(&left), &mut takes)?;
             if prompt.waiting().all(|id| self.pace.is_left(id)) {
                 self.pace.closed(answered, Instant::now());
                 return Ok(());
-            }
-            if let Some(id) = prompt.missing() {
-                prompt.whole(self.whole(&id));
             }
             let text = prompt.text(terminal.size());
             if text != drawn {
@@ -153,11 +106,17 @@ impl Person {
             }
             tokio::select! {
                 keys = terminal.keys() => for key in keys? {
-                    let step = prompt.feed(key, Instant::now());
-                    match self.does(step, &mut prompt, terminal)? {
-                        AfterKey::Leave => return Ok(()),
-                        AfterKey::Answered => answered = true,
+                    let after = prompt.typed(key, &mut takes)?;
+                    match after {
                         AfterKey::Stay => {}
+                        AfterKey::Answered => answered = true,
+                        AfterKey::Leave | AfterKey::Stop => {
+                            if after == AfterKey::Stop {
+                                terminal.interrupt();
+                            }
+                            self.pace.leave(prompt.waiting(), Instant::now());
+                            return Ok(());
+                        }
                     }
                 },
                 () = self.change() => {}

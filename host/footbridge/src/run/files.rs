@@ -58,7 +58,7 @@ const NAMED: usize = 10;
 /// Why the command cannot have these files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum GuestFilesError {
+pub(crate) enum GuestFilesError {
     /// The working folder is gone.
     #[error("cannot find the working folder: {0}")]
     Start(#[source] io::Error),

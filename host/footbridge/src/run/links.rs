@@ -23,7 +23,7 @@ pub(super) const WORKING_FOLDER: &str = "the working folder";
     path.display(), link.display(), to.display(),
     if *is_hidden { "which is hidden" } else { "which is yours and elsewhere" }, in_its_place(what, to)
 )]
-pub struct LinkElsewhere {
+pub(crate) struct LinkElsewhere {
     what: &'static str,
     path: PathBuf,
     link: PathBuf,

@@ -32,11 +32,12 @@ use crate::{
     control,
 };
 pub(crate) use agent::NotTold;
-pub use agent::{Agent, Models};
+use agent::SharedFolder;
+pub(crate) use agent::{Agent, Models};
 use ask::Person;
 use commands::RunHandler;
 use files::GuestFiles;
-pub use files::GuestFilesError;
+pub(crate) use files::GuestFilesError;
 use folder::{RunFolder, Tools};
 use footbridge_calls::session::SessionSpec;
 use footbridge_core::{
@@ -55,7 +56,7 @@ use plan::{Choice, Outside, Plan};
 
 /// What isolates the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Sandbox {
+pub(crate) enum Sandbox {
     /// Nothing: promises hold against honest code only.
     None,
     /// Own user, network, mount, pid and ipc namespaces.
@@ -71,7 +72,7 @@ pub enum Sandbox {
 impl Sandbox {
     /// The container engine, for those that have one.
     #[must_use]
-    pub fn engine(self) -> Option<engine::EngineKind> {
+    pub(crate) fn engine(self) -> Option<engine::EngineKind> {
         match self {
             Self::Podman => Some(engine::EngineKind::Podman),
             Self::Docker => Some(engine::EngineKind::Docker),
@@ -81,7 +82,7 @@ impl Sandbox {
 
     /// Whether its command finds files of the host, as far as they are not hidden from it.
     #[must_use]
-    pub fn shows_host_files(self) -> bool {
+    pub(crate) fn shows_host_files(self) -> bool {
         match self {
             Self::Net | Self::Bwrap => true,
             Self::None | Self::Podman | Self::Docker => false,
@@ -90,7 +91,7 @@ impl Sandbox {
 
     /// What its command can write of the host's files for good. Without a sandbox that is no question.
     #[must_use]
-    pub fn writable(self, engine_args: &[OsString], named: &[PathBuf]) -> Writable {
+    pub(crate) fn writable(self, engine_args: &[OsString], named: &[PathBuf]) -> Writable {
         match self {
             Self::None => Writable::default(),
             Self::Net | Self::Bwrap => {
@@ -105,45 +106,45 @@ impl Sandbox {
 
 /// What to run.
 #[derive(Debug)]
-pub struct Run {
+pub(crate) struct Run {
     /// The operator's configuration.
-    pub config: Config,
+    pub(crate) config: Config,
     /// Which calls may be made.
-    pub policy: Arc<Policy>,
+    pub(crate) policy: Arc<Policy>,
     /// What isolates the command.
-    pub sandbox: Sandbox,
+    pub(crate) sandbox: Sandbox,
     /// The image of a container.
-    pub image: Option<String>,
+    pub(crate) image: Option<String>,
     /// What a container's engine is told besides.
-    pub engine_args: Vec<OsString>,
+    pub(crate) engine_args: Vec<OsString>,
     /// What `--env` names.
-    pub env: Vec<Asked>,
+    pub(crate) env: Vec<Asked>,
     /// What the command may write besides the folder that it starts in.
-    pub write: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
     /// What it sees although it would be hidden.
-    pub show: Vec<PathBuf>,
+    pub(crate) show: Vec<PathBuf>,
     /// Whether it may make namespaces of its own.
-    pub nesting: Nesting,
+    pub(crate) nesting: Nesting,
     /// What the operator finds this run by.
-    pub labels: Labels,
+    pub(crate) labels: Labels,
     /// The services that it may use.
-    pub services: BTreeSet<ServerName>,
+    pub(crate) services: BTreeSet<ServerName>,
     /// The agent that is told of the bridge as an MCP server.
-    pub agent: Option<Agent>,
+    pub(crate) agent: Option<Agent>,
     /// Its own limits, where they are not those of the configuration.
-    pub limits: Overrides,
+    pub(crate) limits: Overrides,
     /// The command and its arguments.
-    pub command: Vec<OsString>,
+    pub(crate) command: Vec<OsString>,
 }
 
 /// The status when the command could not be run because of the harness.
-pub const HARNESS_FAILED: i32 = 125;
+pub(crate) const HARNESS_FAILED: i32 = 125;
 
 /// Runs a command and gives its exit status.
 ///
 /// # Errors
 /// When the harness, the sandbox or the command cannot be started.
-pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
+pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let guest = GuestBinaries::find()?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
@@ -188,12 +189,13 @@ pub async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
     let (env, command, nesting) = (&run.env, &run.command, run.nesting);
     let (services, start) = (&services[..], &files.start);
-    let plan = Plan { choice: &choice, env, command, outside, token: &token, services, nesting, start };
-    let ended = match plan.prepare(&endpoint, &folder, &guest, &shown) {
+    let (choice, folder, token) = (&choice, &folder, &token);
+    let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
+    let ended = match plan.prepare(&endpoint, &guest, &shown) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
     };
-    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
+    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (choice, &ended) {
         engine.explain_failure();
     }
     drop(logged);
@@ -213,7 +215,7 @@ fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Res
         Choice::Net | Choice::Bwrap { .. } => (own.as_path(), services()?),
         Choice::Container { .. } => (Path::new(container::INSIDE), services()?),
     };
-    Ok(agent.tell(&mut run.command, &mut run.env, (&own, inside), &Models::of(&services))?)
+    Ok(agent.tell(&mut run.command, &mut run.env, SharedFolder { outside: &own, inside }, &Models::of(&services))?)
 }
 
 /// Listens where the command, or its relay, connects to.

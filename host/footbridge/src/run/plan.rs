@@ -113,6 +113,7 @@ impl Outside<'_> {
 /// What the command's own start needs.
 pub(super) struct Plan<'a> {
     pub(super) choice: &'a Choice,
+    pub(super) folder: &'a RunFolder,
     pub(super) env: &'a [Asked],
     pub(super) command: &'a [OsString],
     pub(super) outside: Outside<'a>,
@@ -128,7 +129,6 @@ impl Plan<'_> {
     pub(super) fn prepare(
         &self,
         endpoint: &Endpoint,
-        folder: &RunFolder,
         guest: &GuestBinaries,
         files: &FilePlan,
     ) -> anyhow::Result<Prepared> {
@@ -138,24 +138,24 @@ impl Plan<'_> {
                 warn_none();
                 let (program, args) = self.command.split_first().context("there is no command to run")?;
                 let command = sandbox::none::command(program, args);
-                command.env(self.environment(SandboxKind::Open, folder, tcp.port)?)
+                command.env(self.environment(SandboxKind::Open, tcp.port)?)
             }
             (Choice::Net, Endpoint::Unix(socket)) => {
                 let command = sandbox::net::command(files.clone(), self.relay_args(socket.as_path()), self.nesting);
                 let command = command.folder(self.start);
-                command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
+                command.env(self.environment(SandboxKind::Closed, vars::DEFAULT_PORT)?)
             }
             (Choice::Bwrap { program }, Endpoint::Unix(socket)) => {
-                let (layer, nesting) = (folder.layer(), self.nesting);
+                let (layer, nesting) = (self.folder.layer(), self.nesting);
                 let place = bwrap::BwrapLayout { program, folder: self.start, layer: &layer, nesting };
                 let (command, said) = bwrap::command(place, files, self.relay_args(socket.as_path()))?;
                 ready = Some(said);
-                command.env(self.environment(SandboxKind::Closed, folder, vars::DEFAULT_PORT)?)
+                command.env(self.environment(SandboxKind::Closed, vars::DEFAULT_PORT)?)
             }
             (Choice::Container { engine, image }, Endpoint::Unix(_)) => {
                 let client = self.outside.clients_environment(self.env)?;
-                delivery = Some(SignalDelivery::to(engine.clone(), folder.unique(), client.clone()));
-                self.container(engine, image, client, (folder, guest))?
+                delivery = Some(SignalDelivery::to(engine.clone(), self.folder.unique(), client.clone()));
+                self.container(engine, image, client, guest)?
             }
             (Choice::None | Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. }, _) => {
                 anyhow::bail!("a sandbox without a network needs a Unix socket")
@@ -174,14 +174,9 @@ impl Plan<'_> {
         sandbox::net::relay_args(&listen, socket, self.command)
     }
 
-    fn environment(
-        &self,
-        kind: SandboxKind,
-        folder: &RunFolder,
-        port: u16,
-    ) -> anyhow::Result<Vec<(OsString, OsString)>> {
+    fn environment(&self, kind: SandboxKind, port: u16) -> anyhow::Result<Vec<(OsString, OsString)>> {
         let callers: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-        let tools = folder.bin();
+        let tools = self.folder.bin();
         let from =
             Environments { callers: &callers, asked: self.env, referred: self.outside.names, tools: Some(&tools) };
         let mut env = sandbox::environment(kind, from)?;
@@ -203,7 +198,7 @@ impl Plan<'_> {
         engine: &Engine,
         image: &str,
         mut client: Vec<(OsString, OsString)>,
-        (folder, guest): (&RunFolder, &GuestBinaries),
+        guest: &GuestBinaries,
     ) -> anyhow::Result<KeptCommand> {
         client.push((vars::TOKEN.into(), self.token.expose().into()));
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
@@ -222,7 +217,7 @@ impl Plan<'_> {
         let asked = self.env.iter().filter(|asked| asked.value.is_some() || is_set(&asked.name));
         env.extend(asked.map(|asked| (asked.name.clone(), asked.value.clone())));
         let socket = Path::new(container::INSIDE).join("footbridge.sock");
-        let (name, shown) = (folder.unique(), folder.shown());
+        let (name, shown) = (self.folder.unique(), self.folder.shown());
         let container = Container {
             name: &name,
             image,

@@ -40,18 +40,18 @@ use sessions::Sessions;
 
 /// What to serve.
 #[derive(Debug)]
-pub struct Serve {
+pub(crate) struct Serve {
     /// The files that were asked for, to read them again.
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// What they say.
-    pub config: Config,
+    pub(crate) config: Config,
 }
 
 /// Serves until a signal says to end.
 ///
 /// # Errors
 /// When the daemon cannot start.
-pub async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
+pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     // First: whoever sends a signal from now on expects it to count.
     let mut signals = Signals::listen(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
     make_private(&folders.state)?;

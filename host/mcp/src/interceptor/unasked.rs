@@ -33,14 +33,17 @@ struct ServerLine<'a> {
     data: &'a RawValue,
 }
 
+/// A request of the server.
+pub(super) struct ServerAsks<'a> {
+    pub(super) id: &'a RawValue,
+    pub(super) method: &'a str,
+    pub(super) params: Option<&'a RawValue>,
+}
+
 impl Interceptor {
     /// A request of the server. Only its method goes on, and only so many at a time.
-    pub(super) fn asked(
-        &self,
-        (id, method, params): (&RawValue, &str, Option<&RawValue>),
-        text: &str,
-        out: &mut VecDeque<ServerJsonRpcMessage>,
-    ) {
+    pub(super) fn asked(&self, asks: ServerAsks<'_>, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) {
+        let ServerAsks { id, method, params } = asks;
         let Some(id) = message::plain_id(id) else {
             self.ignored.ignore("a request with an unusable id", text.as_bytes());
             return;

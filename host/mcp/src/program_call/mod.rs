@@ -94,6 +94,15 @@ pub(super) struct ProgramCall<'a> {
     pub(super) stop: &'a CancellationToken,
 }
 
+/// What a call's program is run with.
+struct ProgramRun<'a> {
+    tool: &'a CliTool,
+    /// Its standard input.
+    input: &'a [u8],
+    limits: &'a CallLimits,
+    redactor: &'a Redactor,
+}
+
 /// Why a run was not waited for to its end.
 enum CutShort {
     TooLong,
@@ -121,7 +130,8 @@ impl ProgramCall<'_> {
             Ok(launched) => launched,
             Err(error) => return self.not_launched(&program, &error),
         };
-        self.run(tool, launched, (&input, cancel), (&limits.calls, &redactor)).await
+        let run = ProgramRun { tool, input: &input, limits: &limits.calls, redactor: &redactor };
+        self.run(run, launched, cancel).await
     }
 
     fn not_launched(&self, program: &ProgramSpec, error: &LaunchError) -> Outcome {
@@ -139,13 +149,8 @@ impl ProgramCall<'_> {
         Outcome::NotSent(NotSent::Unavailable(format!("Server \"{name}\" is not available: {why}")))
     }
 
-    async fn run(
-        &self,
-        tool: &CliTool,
-        launched: Launched,
-        (input, cancel): (&[u8], &CancellationToken),
-        (limits, redactor): (&CallLimits, &Redactor),
-    ) -> Outcome {
+    async fn run(&self, run: ProgramRun<'_>, launched: Launched, cancel: &CancellationToken) -> Outcome {
+        let ProgramRun { tool, input, limits, redactor } = run;
         let Launched { stdin, stdout, stderr, mut process } = launched;
         let ring = StderrRing::new(self.context.limits.servers.stderr_bytes);
         let (room, _awaited) = self.room(limits);
@@ -177,7 +182,7 @@ impl ProgramCall<'_> {
                 };
                 let printed = bytes.len();
                 match judge(bytes, tool, limits.result_bytes, redactor).await {
-                    Ok(text) => self.result(text, (printed, held), limits).await,
+                    Ok(text) => self.result(text, printed, held, limits).await,
                     Err(NoResult::TooLarge) => Outcome::too_large(limits.result_bytes),
                     Err(NoResult::Unfit(why)) => self.failure(tool, &why, &last_words()),
                 }
@@ -197,12 +202,7 @@ impl ProgramCall<'_> {
 
     /// A result that is held as what was printed was: beside the budget, if it is beyond what others may have. As JSON
     /// text it may be longer.
-    async fn result(
-        &self,
-        text: Box<RawValue>,
-        (printed, held): (usize, Option<Held>),
-        limits: &CallLimits,
-    ) -> Outcome {
+    async fn result(&self, text: Box<RawValue>, printed: usize, held: Option<Held>, limits: &CallLimits) -> Outcome {
         let (share, limit, length) = (&self.shared.share, self.context.limits.calls.result_bytes, text.get().len());
         if length <= limit {
             // Whoever hands it on takes room for it, as for any other's.
@@ -227,8 +227,7 @@ impl ProgramCall<'_> {
     }
 
     async fn drained(&self, stderr: Reader, ring: &StderrRing) -> Result<(), CutShort> {
-        let log = (&self.shared.name, self.shared.log.as_ref());
-        drain(stderr, ring, log, &self.context.redactor).await;
+        drain(stderr, ring, &self.shared.name, self.shared.log.as_ref(), &self.context.redactor).await;
         Ok(())
     }
 

@@ -1,13 +1,14 @@
 //! A person is asked on a terminal: one call at a time on the alternate screen, and an answer typed as a word.
 //!
-//! This is the whole of what is shown and of what keys mean, purely: `footbridge approvals watch` and `footbridge run`
-//! bring a terminal, the clock and whoever takes answers. What was typed before a call is shown, and in its first half
+//! This is the whole of what is shown and of what keys mean, purely; [`loops`] is what all that bring a terminal, the
+//! clock and whoever takes answers have in common. What was typed before a call is shown, and in its first half
 //! second, counts for nothing; an answer is about the call that is on the screen and no other. A call that does not fit
 //! has pages, and nothing allows it before each of them was on the screen.
 //!
 //! States: nothing is shown; a call is shown, and of a long one its arguments are missing or there. A call that ends
 //! elsewhere makes place for the next.
 
+pub(crate) mod loops;
 mod page;
 pub(crate) mod plain;
 pub(crate) mod show;
@@ -68,7 +69,7 @@ impl PromptAnswer {
 
 /// What whoever brings the terminal has to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+enum Step {
     /// Nothing.
     Nothing,
     /// Another call is shown, or none: forget the keys that nobody has read.
@@ -116,7 +117,7 @@ impl Prompt {
     }
 
     /// Takes what waits for an answer now, the oldest first.
-    pub(crate) fn update(&mut self, waiting: Vec<ApprovalInfo>, now: Instant) -> Step {
+    fn update(&mut self, waiting: Vec<ApprovalInfo>, now: Instant) -> Step {
         self.waiting = waiting;
         let same = |one: &&ApprovalInfo| self.shown.as_ref().is_some_and(|shown| one.id == shown.id);
         if let Some(shown) = self.waiting.iter().find(same).cloned() {
@@ -140,7 +141,7 @@ impl Prompt {
     }
 
     /// Which call is shown without its whole arguments: they have to be brought by [`Self::whole`] before it is drawn.
-    pub(crate) fn missing(&self) -> Option<String> {
+    fn missing(&self) -> Option<String> {
         let shown = self.shown.as_ref().filter(|one| !one.tail.is_empty() && one.question.is_none());
         shown.filter(|_| self.whole.is_none()).map(|one| one.id.clone())
     }
@@ -158,7 +159,7 @@ impl Prompt {
     }
 
     /// Takes a key.
-    pub(crate) fn feed(&mut self, key: u8, now: Instant) -> Step {
+    fn feed(&mut self, key: u8, now: Instant) -> Step {
         match self.typing.feed(key, now) {
             Typed::Nothing => Step::Nothing,
             Typed::End => Step::Leave,
@@ -217,19 +218,13 @@ impl Prompt {
     }
 
     /// Takes the whole arguments of the call that [`Self::missing`] names, or why they are not to be had.
-    pub(crate) fn whole(&mut self, got: Result<String, impl Display>) {
+    fn whole(&mut self, got: Result<String, impl Display>) {
         self.pages = Pages::default();
         self.whole = Some(got.map_err(|why| why.to_string()));
     }
 
     /// Notes what became of an answer. The call is shown no more: what waits next comes by [`Self::update`].
-    pub(crate) fn answered(
-        &mut self,
-        id: &str,
-        word: PromptAnswer,
-        got: Result<(), impl Display>,
-        now: Instant,
-    ) -> Step {
+    fn answered(&mut self, id: &str, word: PromptAnswer, got: Result<(), impl Display>, now: Instant) -> Step {
         self.note = got.map_or_else(|why| why.to_string(), |()| format!("{id}: {}", word.as_str()));
         self.waiting.retain(|one| one.id != id);
         self.turn_to(None, now)

@@ -15,7 +15,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::{confirm::Asked, session::REFUSED};
+use super::{confirm::Asked, session::or_refused};
 use crate::{
     approvers::prompt::WORDS,
     config::folders::Folders,
@@ -107,13 +107,7 @@ What was typed before a call is shown, and in its first half second, counts for 
 
 pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
     let folders = Folders::of_this_user()?;
-    match run(command, &folders.runtime) {
-        Ok(()) => Ok(0),
-        Err(error) => {
-            report::error(&error);
-            Ok(REFUSED)
-        }
-    }
+    Ok(or_refused(run(command, &folders.runtime).map(|()| 0)))
 }
 
 fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {

@@ -3,12 +3,13 @@
 //! The harnesses are asked a few times a second, so that those which start later are seen too. For that this process
 //! stays visible to others of the same user, who could run `approvals allow` just as well; it holds no secret.
 //!
-//! What is shown and what keys mean is [`prompt`]'s. The terminal is restored on every way out but `kill -9`.
+//! What is shown and what keys mean is [`prompt`](crate::approvers::prompt)'s. The terminal is restored on every way out but `kill -9`.
 
 mod terminal;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -16,7 +17,10 @@ use std::{
 
 use super::{Connected, connected, show};
 use crate::{
-    approvers::prompt::{self, Prompt, PromptAnswer, Step},
+    approvers::prompt::{
+        Prompt, PromptAnswer, PromptContext,
+        loops::{AfterKey, TakesAnswers},
+    },
     control::{
         self,
         client::{ControlClient, ControlClientError},
@@ -110,78 +114,69 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
 }
 
 /// What the terminal shows.
-const HERE: prompt::PromptContext =
-    prompt::PromptContext { name: "footbridge approvals", leave: "quit", stop: None, others: true };
+const HERE: PromptContext = PromptContext { name: "footbridge approvals", leave: "quit", stop: None, others: true };
 
 /// Shows and asks.
 pub(super) fn on_terminal(runtime: &Path) -> anyhow::Result<()> {
     let harnesses = Harnesses::of(runtime)?;
-    let terminal = Terminal::open()?;
-    let prompt = Prompt::new(HERE, Instant::now());
-    Watch { harnesses, terminal, prompt, asked: None }.run()
+    Watch { harnesses, terminal: Terminal::open()?, asked: None }.run()
 }
 
 struct Watch<'a> {
     harnesses: Harnesses<'a>,
     terminal: Terminal,
-    prompt: Prompt,
     /// When the harnesses were asked last; none when they are to be asked at once.
     asked: Option<Instant>,
 }
 
 impl Watch<'_> {
     fn run(mut self) -> anyhow::Result<()> {
+        let mut prompt = Prompt::new(HERE, Instant::now());
         loop {
             if self.asked.is_none_or(|at| at.elapsed() >= EVERY) {
                 // Who falls silent while the terminal is taken is said by the other commands.
                 let (pending, _) = self.harnesses.pending()?;
-                let step = self.prompt.update(pending, Instant::now());
                 self.asked = Some(Instant::now());
-                self.does(step)?;
-                if let Some(id) = self.prompt.missing() {
-                    let whole = self.harnesses.ask(&ShowApproval { id });
-                    self.prompt.whole(whole.map(|whole| whole.arguments));
-                }
+                prompt.renew(pending, &mut self)?;
             }
-            self.terminal.draw(self.prompt.text(self.terminal.size()))?;
-            self.prompt.drawn(Instant::now());
+            self.terminal.draw(prompt.text(self.terminal.size()))?;
+            prompt.drawn(Instant::now());
             match self.terminal.wait(EVERY)? {
                 Event::Nothing => {}
                 Event::End => return Ok(()),
                 Event::Keys(keys) => {
                     for key in keys {
-                        let step = self.prompt.feed(key, Instant::now());
-                        if step == Step::Leave {
-                            return Ok(());
+                        match prompt.typed(key, &mut self)? {
+                            AfterKey::Stay | AfterKey::Answered => {}
+                            AfterKey::Leave | AfterKey::Stop => return Ok(()),
                         }
-                        self.does(step)?;
                     }
                 }
             }
         }
     }
+}
 
-    fn does(&mut self, step: Step) -> anyhow::Result<()> {
-        match step {
-            Step::Nothing | Step::Leave | Step::Stop => Ok(()),
-            Step::Turned => {
-                // What is shown now may lack its arguments.
-                self.asked = None;
-                self.terminal.forget_keys()
+impl TakesAnswers for Watch<'_> {
+    fn arguments(&mut self, id: &str) -> anyhow::Result<String> {
+        Ok(self.harnesses.ask(&ShowApproval { id: id.to_owned() })?.arguments)
+    }
+
+    fn answer(&mut self, id: &str, word: PromptAnswer) -> anyhow::Result<()> {
+        let (id, by) = (id.to_owned(), By::Watch);
+        let answered = match word {
+            PromptAnswer::Allow { remember } => {
+                self.harnesses.ask(&AllowApproval { id, remember, by, fields: Vec::new(), content: None })
             }
-            Step::Answer(id, word) => {
-                let by = By::Watch;
-                let answered = match word {
-                    PromptAnswer::Allow { remember } => {
-                        let (fields, content) = (Vec::new(), None);
-                        self.harnesses.ask(&AllowApproval { id: id.clone(), remember, by, fields, content })
-                    }
-                    PromptAnswer::Deny => self.harnesses.ask(&DenyApproval { id: id.clone(), by, cancel: false }),
-                };
-                let step = self.prompt.answered(&id, word, answered.map(drop), Instant::now());
-                self.asked = None;
-                self.does(step)
-            }
-        }
+            PromptAnswer::Deny => self.harnesses.ask(&DenyApproval { id, by, cancel: false }),
+        };
+        self.asked = None;
+        answered.map(drop)
+    }
+
+    fn forget_keys(&mut self) -> io::Result<()> {
+        // What is shown now may lack its arguments.
+        self.asked = None;
+        self.terminal.forget_keys()
     }
 }

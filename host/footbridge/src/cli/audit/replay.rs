@@ -176,12 +176,9 @@ impl Replay<'_> {
             Show::Changed => change == "changed",
         };
         if is_shown {
-            let name = policy.as_ref().map_or(call.policy.as_str(), |policy| policy.name());
-            let line = if self.args.json {
-                json_line(&as_json((chain, record), &call, (name, &again), change))?
-            } else {
-                as_text(record, &call, &again)
-            };
+            let policy = policy.as_ref().map_or(call.policy.as_str(), |policy| policy.name());
+            let compared = Compared { chain, record, call: &call, policy, again: &again, change };
+            let line = if self.args.json { json_line(&compared.as_json())? } else { compared.as_text() };
             self.printer.line(&line)?;
         }
         Ok(())
@@ -246,47 +243,58 @@ impl Totals {
     }
 }
 
-fn as_text(record: &ReadRecord, call: &PastCall, again: &Again) -> String {
-    let time: String = record.text("time").replace('T', " ").chars().take(23).collect();
-    let old = match &call.rule {
-        Some(rule) => format!("{} ({rule})", call.decision),
-        None => call.decision.clone(),
-    };
-    let new = match again {
-        Again::Decided { decision, rules } if rules.is_empty() => (*decision).to_owned(),
-        Again::Decided { decision, rules } => format!("{decision} ({})", rules.join(" or ")),
-        Again::Unknown { why, possible } if possible.is_empty() => format!("unknown: {why}"),
-        Again::Unknown { why, possible } => format!("unknown: {why} ({})", possible.join(" or ")),
-    };
-    let columns = [(time, 23), (record.text("session"), 12), (format!("{}/{}", call.server, call.name), 24)];
-    let mut out = String::new();
-    for (text, width) in columns {
-        out.push_str(&format!("{:<width$}  ", Escaped(&text).to_string()));
-    }
-    out.push_str(&Escaped(&format!("{old} -> {new}, id {}", record.text("id"))).to_string());
-    out
+/// A recorded call, and what would be decided about it by this policy.
+struct Compared<'a> {
+    chain: &'a str,
+    record: &'a ReadRecord,
+    call: &'a PastCall,
+    policy: &'a str,
+    again: &'a Again,
+    change: &'static str,
 }
 
-fn as_json(
-    (chain, record): (&str, &ReadRecord),
-    call: &PastCall,
-    (policy, again): (&str, &Again),
-    change: &str,
-) -> Value {
-    let new = match again {
-        Again::Decided { decision, rules } => json!({"decision": decision, "policy": policy, "rules": rules}),
-        Again::Unknown { why, possible } => json!({"policy": policy, "unknown": why.to_string(), "possible": possible}),
-    };
-    json!({
-        "chain": chain,
-        "id": record.text("id"),
-        "time": record.text("time"),
-        "session": record.text("session"),
-        "kind": call.kind,
-        "server": call.server,
-        "name": call.name,
-        "change": change,
-        "old": {"decision": call.decision, "policy": call.policy, "rule": call.rule},
-        "new": new,
-    })
+impl Compared<'_> {
+    fn as_text(&self) -> String {
+        let Self { record, call, again, .. } = self;
+        let time: String = record.text("time").replace('T', " ").chars().take(23).collect();
+        let old = match &call.rule {
+            Some(rule) => format!("{} ({rule})", call.decision),
+            None => call.decision.clone(),
+        };
+        let new = match again {
+            Again::Decided { decision, rules } if rules.is_empty() => (*decision).to_owned(),
+            Again::Decided { decision, rules } => format!("{decision} ({})", rules.join(" or ")),
+            Again::Unknown { why, possible } if possible.is_empty() => format!("unknown: {why}"),
+            Again::Unknown { why, possible } => format!("unknown: {why} ({})", possible.join(" or ")),
+        };
+        let columns = [(time, 23), (record.text("session"), 12), (format!("{}/{}", call.server, call.name), 24)];
+        let mut out = String::new();
+        for (text, width) in columns {
+            out.push_str(&format!("{:<width$}  ", Escaped(&text).to_string()));
+        }
+        out.push_str(&Escaped(&format!("{old} -> {new}, id {}", record.text("id"))).to_string());
+        out
+    }
+
+    fn as_json(&self) -> Value {
+        let Self { chain, record, call, policy, again, change } = self;
+        let new = match again {
+            Again::Decided { decision, rules } => json!({"decision": decision, "policy": policy, "rules": rules}),
+            Again::Unknown { why, possible } => {
+                json!({"policy": policy, "unknown": why.to_string(), "possible": possible})
+            }
+        };
+        json!({
+            "chain": chain,
+            "id": record.text("id"),
+            "time": record.text("time"),
+            "session": record.text("session"),
+            "kind": call.kind,
+            "server": call.server,
+            "name": call.name,
+            "change": change,
+            "old": {"decision": call.decision, "policy": call.policy, "rule": call.rule},
+            "new": new,
+        })
+    }
 }

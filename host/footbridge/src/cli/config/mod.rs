@@ -7,8 +7,7 @@ mod trust;
 
 use clap::Subcommand;
 
-use super::{Files, session::REFUSED};
-use crate::report;
+use super::{Files, session::or_refused};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -40,10 +39,7 @@ pub(super) enum ConfigCommand {
 pub(super) fn main(command: ConfigCommand) -> anyhow::Result<i32> {
     match command {
         ConfigCommand::Check { files, start, json } => check::check(&files, start, json),
-        ConfigCommand::Reload { json } => Ok(check::reload(json).unwrap_or_else(|error| {
-            report::error(&error);
-            REFUSED
-        })),
+        ConfigCommand::Reload { json } => Ok(or_refused(check::reload(json))),
         ConfigCommand::Import(args) => import::main(&args),
         ConfigCommand::Show(args) => show::main(&args),
         ConfigCommand::Trust(args) => trust::main(&args),

@@ -224,42 +224,30 @@ fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Res
     };
     let given = all.given()?;
     let known = known.map(|(_, typed)| typed.chosen(&named, given.as_deref(), all.verbose)).transpose()?;
+    let choose = |list: &ToolsList| named.chosen(list, words, given.as_deref(), all.verbose);
     if all.how.via.is_some() {
-        return through(&place, &all, &named, (known, words), given.as_deref());
+        // Which flags there are is what the configured server says.
+        let chosen = match known {
+            Some(chosen) => Ok(chosen),
+            None => choose(&place.whole(&named.server, all.refresh)?)?,
+        };
+        return match chosen {
+            Ok(chosen) => all.how.through(&place, &named.server, all.is_json(), chosen).map(Ok),
+            Err(unfit) => Ok(Err(unfit)),
+        };
     }
     let mut unfit = None;
     let done = all.how.make(&place, &named.server, all.is_json(), |list| match known {
         Some(chosen) => Ok(chosen),
-        None => match read(list)? {
-            Ok((_, typed)) => typed.chosen(&named, given.as_deref(), all.verbose),
-            Err(error) => {
-                unfit = Some(error);
-                Err(OneShotFailure::Usage(String::new()))
-            }
-        },
+        None => choose(list)?.map_err(|error| {
+            unfit = Some(error);
+            OneShotFailure::Usage(String::new())
+        }),
     });
     match unfit {
         Some(unfit) => Ok(Err(unfit)),
         None => done.map(Ok),
     }
-}
-
-/// As [`call`], through a harness that runs. Which flags there are is what the configured server says.
-fn through(
-    place: &OneShotPlace,
-    all: &Options,
-    named: &Named,
-    (known, words): (Option<Chosen>, &[OsString]),
-    given: Option<&RawValue>,
-) -> Result<Result<(), Unfit>, OneShotFailure> {
-    let chosen = match known {
-        Some(chosen) => chosen,
-        None => match named.read(&place.whole(&named.server, all.refresh)?, words)? {
-            Ok((_, typed)) => typed.chosen(named, given, all.verbose)?,
-            Err(unfit) => return Ok(Err(unfit)),
-        },
-    };
-    all.how.through(place, &named.server, all.is_json(), chosen).map(Ok)
 }
 
 /// The words of one tool, as its flags read them.
@@ -286,6 +274,20 @@ impl Named {
         };
         let typed = flags::typed(&flags, &matches).map_err(|bad| OneShotFailure::Usage(bad.to_string()))?;
         Ok(Ok((options, ToolWords { flags, typed })))
+    }
+
+    /// What words come to by the schema of a list, with the arguments that are given as JSON.
+    fn chosen(
+        &self,
+        list: &ToolsList,
+        words: &[OsString],
+        given: Option<&RawValue>,
+        verbose: bool,
+    ) -> Result<Result<Chosen, Unfit>, OneShotFailure> {
+        match self.read(list, words)? {
+            Ok((_, typed)) => typed.chosen(self, given, verbose).map(Ok),
+            Err(unfit) => Ok(Err(unfit)),
+        }
     }
 
     /// The flags of its schema.

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     approvals::{connect_or, harness_of, show::json_lines},
-    session::REFUSED,
+    session::or_refused,
 };
 use crate::{
     config::folders::Folders,
@@ -140,13 +140,7 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
         ServersCommand::Restart { name } => restart(&folders.runtime, &name),
         ServersCommand::Pins(args) => pins::main(args, &folders),
     };
-    match done {
-        Ok(()) => Ok(0),
-        Err(error) => {
-            report::error(&error);
-            Ok(REFUSED)
-        }
-    }
+    Ok(or_refused(done.map(|()| 0)))
 }
 
 /// No harness has servers.

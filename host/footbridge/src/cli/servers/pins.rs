@@ -64,8 +64,12 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
         Some(PinsCommand::Accept { server, which, origin, digests, json }) => {
             // First: a harness has to see which namespaces this process is in, before it is closed to others.
             let mut harnesses = running(&folders.runtime)?;
-            let accepted =
-                accept(&Pins::open(&folders.state)?, (&server, origin.as_deref()), (&which, &digests), json)?;
+            let pins = Pins::open(&folders.state)?;
+            let found = of_origin(pins.of(Some(&server))?, &server, origin.as_deref())?;
+            let selected = select(found, &server, &which, &digests)?;
+            one_origin(selected.iter(), &server)?;
+            let accepted = accept(&pins, &selected, json)?;
+            drop(pins);
             tell(&mut harnesses, &accepted);
             Ok(())
         }
@@ -159,18 +163,11 @@ fn differences(found: &[StoredPin]) -> String {
     found.iter().map(|pin| shown(pin, paint)).collect::<Vec<_>>().join("\n")
 }
 
-fn accept(
-    pins: &Pins,
-    (server, origin): (&str, Option<&str>),
-    (which, digests): (&Which, &[Digest]),
-    json: bool,
-) -> anyhow::Result<Vec<Acceptance>> {
-    let found = of_origin(pins.of(Some(server))?, server, origin)?;
-    let selected = select(found, server, which, digests)?;
-    one_origin(selected.iter(), server)?;
+/// Accepts these changes, and shows them.
+fn accept(pins: &Pins, selected: &[StoredPin], json: bool) -> anyhow::Result<Vec<Acceptance>> {
     let accepted: Vec<Acceptance> = selected.iter().filter_map(acceptance).collect();
     // What is accepted is what is shown here: these digests and no others.
-    if !json && !report::piece(&differences(&selected))? {
+    if !json && !report::piece(&differences(selected))? {
         return Err(Nothing::Unseen.into());
     }
     pins.accept(&accepted)?;

@@ -140,13 +140,15 @@ pub(super) struct CreateArgs {
 
 pub(super) fn main(command: SessionCommand) -> anyhow::Result<i32> {
     let folders = Folders::of_this_user()?;
-    match run(command, &control::of_serve(&folders.runtime)) {
-        Ok(()) => Ok(0),
-        Err(error) => {
-            report::error(&error);
-            Ok(REFUSED)
-        }
-    }
+    Ok(or_refused(run(command, &control::of_serve(&folders.runtime)).map(|()| 0)))
+}
+
+/// The status of what was done, or of what was refused, which is said.
+pub(super) fn or_refused(done: anyhow::Result<i32>) -> i32 {
+    done.unwrap_or_else(|error| {
+        report::error(&error);
+        REFUSED
+    })
 }
 
 fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {

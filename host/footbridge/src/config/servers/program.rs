@@ -36,8 +36,8 @@ impl NoVariable {
 
 impl<'n> Entry<'n, '_> {
     /// The program of an entry, with every mistake of its parts.
-    pub(super) fn program(&mut self, command: (&str, &'n WrittenAt), more: &Rest<'n>) -> Option<ProgramSpec> {
-        if let Some(note) = gains_privileges(command.0).filter(|_| more.confine) {
+    pub(super) fn program(&mut self, command: &str, place: &'n WrittenAt, more: &Rest<'n>) -> Option<ProgramSpec> {
+        if let Some(note) = gains_privileges(command).filter(|_| more.confine) {
             self.note(&note);
         }
         let env = self.variables(more.env);
@@ -55,7 +55,6 @@ impl<'n> Entry<'n, '_> {
         let cwd = more.cwd.map(|(cwd, place)| {
             self.part(place, |reader| Ok(reader.base.join(reader.path(cwd).map_err(at("cwd"))?.expose())))
         });
-        let (command, place) = command;
         let command = self.part(place, |reader| {
             let command = reader.path(command).map_err(at("command"))?.expose().to_owned();
             Ok(if more.cwd.is_none() { in_full(reader.base, &command) } else { command })

@@ -6,51 +6,51 @@ use serde_json::Value;
 /// All approvals that are pending or granted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ListApprovals {}
+pub(crate) struct ListApprovals {}
 
 /// One approval.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShowApproval {
+pub(crate) struct ShowApproval {
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
 }
 
 /// Yes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AllowApproval {
+pub(crate) struct AllowApproval {
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
     /// The same call again too, as long as its session lives and nothing of it changes.
-    pub remember: bool,
+    pub(crate) remember: bool,
     /// Which command answers.
-    pub by: By,
+    pub(crate) by: By,
     /// To a server's question: names of fields and their values, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<(String, String)>,
+    pub(crate) fields: Vec<(String, String)>,
     /// To a server's question: all fields at once, a JSON object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Value>,
+    pub(crate) content: Option<Value>,
 }
 
 /// No.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DenyApproval {
+pub(crate) struct DenyApproval {
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
     /// Which command answers.
-    pub by: By,
+    pub(crate) by: By,
     /// Neither yes nor no to a server's question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cancel: bool,
+    pub(crate) cancel: bool,
 }
 
 /// A command that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub(crate) enum By {
     /// `approvals allow`.
     Allow,
     /// `approvals deny`.
@@ -62,7 +62,7 @@ pub enum By {
 impl By {
     /// The command's word.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",
@@ -73,7 +73,7 @@ impl By {
 
 /// An answer that counted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Answered {
+pub(crate) struct Answered {
     /// The approval.
-    pub id: String,
+    pub(crate) id: String,
 }

@@ -5,73 +5,73 @@ use serde::{Deserialize, Serialize};
 /// All servers of a harness.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ListServers {}
+pub(crate) struct ListServers {}
 
 /// A fresh start of a server: calls that run on it end.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RestartServer {
+pub(crate) struct RestartServer {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// Changes that a person accepted: they are in the store already.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PinsAccepted {
+pub(crate) struct PinsAccepted {
     /// Each of them.
-    pub accepted: Vec<AcceptedPin>,
+    pub(crate) accepted: Vec<AcceptedPin>,
 }
 
 /// A definition that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AcceptedPin {
+pub(crate) struct AcceptedPin {
     /// The server's name.
-    pub server: String,
+    pub(crate) server: String,
     /// The tool's name.
-    pub tool: String,
+    pub(crate) tool: String,
     /// The digest of its definition, `sha256:` and 64 hexadecimal digits.
-    pub digest: String,
+    pub(crate) digest: String,
 }
 
 /// What a harness did about it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PinsRecorded {
+pub(crate) struct PinsRecorded {
     /// How many acceptances are in its record.
-    pub recorded: usize,
+    pub(crate) recorded: usize,
 }
 
 /// A server that is being started afresh.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Restarted {
+pub(crate) struct Restarted {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// How a server is. What servers wrote is escaped where it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerInfo {
+pub(crate) struct ServerInfo {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// `stdio` or `http`.
-    pub kind: String,
+    pub(crate) kind: String,
     /// `starting`, `ready` or `unavailable`.
-    pub status: String,
+    pub(crate) status: String,
     /// Why it is unavailable, as guests are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub(crate) why: Option<String>,
     /// How many tools it offers.
-    pub tools: usize,
+    pub(crate) tools: usize,
     /// Those of them that are not what was pinned.
-    pub changed: Vec<String>,
+    pub(crate) changed: Vec<String>,
     /// Its process, if it is a program that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// How often it was started again.
-    pub restarts: usize,
+    pub(crate) restarts: usize,
     /// Calls in flight.
-    pub calls: usize,
+    pub(crate) calls: usize,
     /// Why it last failed or ended, in detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
+    pub(crate) last_error: Option<String>,
 }

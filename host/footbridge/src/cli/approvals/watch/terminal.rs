@@ -54,7 +54,7 @@ impl Terminal {
     }
 
     /// Forgets keys that nobody has read.
-    pub(super) fn forget_keys(&self) -> anyhow::Result<()> {
+    pub(super) fn forget_keys(&self) -> io::Result<()> {
         Ok(tcflush(io::stdin(), FlushArg::TCIFLUSH)?)
     }
 

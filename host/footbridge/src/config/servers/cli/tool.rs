@@ -109,7 +109,7 @@ impl<'n> Tool<'n, '_> {
         if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args)) {
             self.wrong::<()>(self.at, code);
         }
-        let definition = self.definition(name.as_deref()?, &args, (input.as_ref(), &allowed));
+        let definition = self.definition(name.as_deref()?, &args, input.as_ref(), &allowed);
         let mut env = around.env.clone();
         env.extend(variables?.into_iter().filter(|(name, _)| own.iter().any(|member| member.name == *name)));
         let literals = args.iter().flatten().map(|word| Secret::new(words::literal_text(word))).collect();
@@ -216,7 +216,8 @@ impl<'n> Tool<'n, '_> {
         &mut self,
         name: &str,
         args: &[Vec<Word>],
-        (input, allowed): (Option<&Word>, &[String]),
+        input: Option<&Word>,
+        allowed: &[String],
     ) -> Option<Value> {
         let names: BTreeSet<&str> = args.iter().flatten().chain(input).flat_map(Word::names).collect();
         let written = self.fields.member("inputSchema");

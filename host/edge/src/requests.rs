@@ -113,7 +113,8 @@ impl Requests {
         if services::is_service_path(&head) || services::is_of_proxy(&head) && self.has_tunnels() {
             let (place, shutdown) = (Arc::clone(&self.place), self.shutdown.clone());
             let upgrade = Upgrade { connection, phase, place, shutdown };
-            return self.service(head, incoming, upgrade).await;
+            // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
+            return Box::pin(self.service(head, incoming, upgrade)).await;
         }
         let dialect = match self.route(&head) {
             Ok(Route::Health) => return response::empty(StatusCode::NO_CONTENT),
@@ -140,7 +141,7 @@ impl Requests {
             }
             Ok((ReadRequest::Asked { action, encoder }, held)) => {
                 let client = Client { encoder, accepts, phase, heartbeat: self.shared.limits.heartbeat_time };
-                self.carry_out(principal, action, held, client).await
+                Box::pin(self.carry_out(principal, action, held, client)).await
             }
             Err(refusal) => self.refuse(Some(&dialect), refusal, None).await,
         }

@@ -19,6 +19,7 @@ use crate::{
 use footbridge_cli::{
     output::NotWritten,
     result::NotPrinted,
+    suggest::{instead, sentence},
     typed::{BadTimeout, BadTypedArguments},
 };
 
@@ -46,11 +47,8 @@ pub(crate) enum OneShotFailure {
     /// The running harness cannot be asked.
     #[error(transparent)]
     Via(#[from] ControlClientError),
-    /// No harness that runs has the session.
-    #[error(
-        "no harness of this user has an open session \"{0}\": \"footbridge session list\" shows those of the daemon, and the one \
-         of a run is called run- and its process id"
-    )]
+    /// No harness that runs has the session, and what there is instead.
+    #[error("no harness of this user has an open session {0}")]
     NoSession(String),
     /// The result cannot be shown.
     #[error(transparent)]
@@ -104,6 +102,18 @@ impl OneShotFailure {
             }
             _ => Self::TimedOut(time),
         }
+    }
+
+    /// That no harness that runs has this session, but these.
+    pub(crate) fn no_session(session: &str, others: &[String]) -> Self {
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        let otherwise = "none that runs here has any";
+        let instead = sentence(&instead(session, &others, otherwise));
+        Self::NoSession(format!(
+            "\"{}\"{instead} \"footbridge session list\" shows those of the daemon, and the one of a run is called run- and \
+             its process id",
+            Escaped(session)
+        ))
     }
 
     /// Whether it has been said already, or nobody wants to hear it.

@@ -129,15 +129,25 @@ fn a_configuration_that_cannot_be_used_is_named_with_file_line_and_remedy() {
 fn a_secret_that_is_missing_is_named_and_never_shown() {
     let of =
         |value: serde_json::Value| json!({"mcpServers": {"a": {"command": "x", "env": {"KEY": value}}}}).to_string();
-    config_says(
-        "s.json",
-        &of(json!("${NO_SUCH_SECRET}")),
-        2,
-        &["server \"a\": \"KEY\"", "NO_SUCH_SECRET is not set", "set it before"],
-    );
-    config_says("s.json", &of(json!({"file": "no-such-file"})), 2, &["cannot read the secret file", "no-such-file"]);
-    config_says("s.json", &of(json!({"command": ["false"]})), 2, &["the secret command false failed"]);
-    config_says("s.json", &of(json!({"command": ["true"]})), 2, &["it printed nothing"]);
+    for (value, says) in [
+        (json!("${NO_SUCH_SECRET}"), "\"KEY\": the variable NO_SUCH_SECRET is not set: set it before"),
+        (json!({"file": "no-such-file"}), "no-such-file: there is no such file"),
+        (json!({"command": ["false"]}), "the secret command false failed"),
+        (json!({"command": ["true"]}), "it printed nothing"),
+    ] {
+        // It is that server's matter alone.
+        let host = Host::with(&Servers::demo()).config("s.json", &of(value));
+        let ran = host.runs_script("tool-cli; tool-cli a x; tool-cli demo now >/dev/null && echo well");
+        assert_eq!(ran.status, 0, "{ran:?}");
+        assert!(ran.stdout.contains("  a ") && ran.stdout.ends_with("well\n"), "{ran:?}");
+        assert!(ran.stderr.contains("Server \"a\" is not available: a value that its configuration"), "{ran:?}");
+        assert!(ran.stderr.contains("s.json:1:") && ran.stderr.contains(says), "{says}: {ran:?}");
+        let file = host.path().join("s.json");
+        let words = ["config", "check", "--config"].map(std::ffi::OsStr::new);
+        let checked = host.footbridge(&[&words[..], &[file.as_os_str()]].concat());
+        let checked = footbridge_tests::Running::start(&mut { checked }).ends();
+        assert!(checked.status == 2 && checked.stdout.contains(says), "{checked:?}");
+    }
     let host = Host::with(&Servers::none());
     fs::write(host.path().join("key"), "s3cret-value").unwrap();
     fs::set_permissions(host.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();

@@ -114,6 +114,8 @@ pub struct Config {
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over, rules that can
     /// never match.
     pub notes: Vec<Mistake>,
+    /// Values that entries of servers refer to and that are not there, each a mistake of that server alone.
+    pub lacking: Vec<Mistake>,
     /// The PATH of programs that are started outside of sandboxes; none where there is none.
     pub search_path: Option<String>,
     /// What that PATH lacks of the harness's own, since a guest could write there or it is relative.
@@ -211,8 +213,12 @@ impl Variables {
 /// # Errors
 /// [`ConfigError`], with every mistake of every file.
 pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Result<Config, ConfigError> {
-    let (config, mistakes) = look_over(given, folders, variables);
-    if mistakes.is_empty() { Ok(config) } else { Err(ConfigError(mistakes)) }
+    let (config, mut mistakes) = look_over(given, folders, variables);
+    if mistakes.is_empty() {
+        return Ok(config);
+    }
+    mistakes.extend(config.lacking);
+    Err(ConfigError(mistakes))
 }
 
 /// As [`load`], with what can be told of the configuration besides its mistakes.
@@ -264,12 +270,14 @@ fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config
         let meaning = servers::meant(server, &mut reader, &variables.all);
         config.servers.extend(meaning.spec);
         mistakes.extend(meaning.mistakes);
+        config.lacking.extend(meaning.lacking);
         notes.extend(meaning.notes);
     }
     config.gathered.add(reader.gathered);
     let place = |mistake: &Mistake| (mistake.file.clone(), mistake.line, mistake.column);
     notes.sort_by_key(place);
     mistakes.sort_by_key(place);
+    config.lacking.sort_by_key(place);
     config.notes.extend(notes);
     config.written = written;
     mistakes

@@ -45,6 +45,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
     let writable = Writable::here();
     let (folders, variables) = folders_and_variables(writable)?;
     let (config, mut mistakes) = look_over(&files.config, &folders, &variables);
+    mistakes.extend(config.lacking.iter().cloned());
     let mut servers: Vec<String> = Vec::new();
     if mistakes.is_empty() {
         servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));

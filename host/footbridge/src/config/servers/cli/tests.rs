@@ -40,7 +40,8 @@ fn with_tool(tool: Value) -> Value {
 }
 
 fn mistakes(entry: &Value) -> String {
-    read_entry(entry).0.mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    let found = read_entry(entry).0;
+    found.mistakes.iter().chain(&found.lacking).map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -228,6 +228,32 @@ fn config_check_notes_what_is_not_there_and_names_each_file_and_mistake_once() {
 }
 
 #[test]
+fn config_check_notes_rules_for_tools_that_no_server_has_once_their_names_are_known() {
+    let rules = "[policies.p]\n[[policies.p.rules]]\ntool = [\"add_nte\", \"get_*\"]\ndecision = \"deny\"\n\
+                 [[policies.p.rules]]\ntool = \"x\"\nserver = \"other\"\ndecision = \"allow\"\n";
+    let host = Host::with(&Servers::demo()).config("p.toml", rules);
+    let (servers, policy) = (host.servers_file(), host.path().join("p.toml"));
+    let check = |more: &[&str]| {
+        let words = ["config", "check", "--config", servers.to_str().unwrap(), "--config", policy.to_str().unwrap()];
+        let words: Vec<&std::ffi::OsStr> = words.iter().chain(more).map(std::ffi::OsStr::new).collect();
+        let mut command = host.footbridge(&words);
+        footbridge_tests::Running::start(command.env("XDG_CACHE_HOME", host.cache())).ends().well()
+    };
+    let note = "p.toml:3: policies.p.rules[1].tool: rule \"1\" of policy \"p\" names the tool \"add_nte\", which no server \
+                has that it is about; did you mean \"add_note\"?";
+    let before = check(&[]);
+    assert!(!before.contains("add_nte"), "what it offers is not known: {before}");
+    assert!(
+        before.contains("p.toml:7: policies.p.rules[2].server: rule \"2\" of policy \"p\" is about no server"),
+        "{before}"
+    );
+    let started = check(&["--start"]);
+    assert!(started.contains(note) && !started.contains("get_*"), "{started}");
+    let _listed = host.one_shot(&["tools"]).well();
+    assert!(check(&[]).contains(note), "as it was listed before");
+}
+
+#[test]
 fn a_wrong_command_line_is_said_with_what_would_be_right() {
     let says = |host: Host, says: &[&str]| {
         let ran = host.runs_script("echo never");

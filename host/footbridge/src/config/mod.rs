@@ -10,6 +10,7 @@ mod fields;
 pub mod folders;
 mod foreign;
 mod home_places;
+mod idle_rules;
 mod into_file;
 mod jsonc;
 mod jsonc_errors;
@@ -46,6 +47,7 @@ use std::{
 
 pub use commands::Commands;
 pub(crate) use foreign::{ForeignFile, NotForeign, find as foreign_file, read as read_foreign};
+pub(crate) use idle_rules::{KnownNames, of_no_tool};
 pub(crate) use into_file::{NewServers, NotWritten};
 pub(crate) use node::Node;
 pub use node::WrittenAt;
@@ -66,7 +68,7 @@ use crate::{approvers::ApprovalSettings as Asking, store::StoreKind};
 use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
-    gate::{Policies, Policy, policy::Labelled, rules::Kinds},
+    gate::{Policies, Policy, policy::Labelled},
     limits::Limits,
     names::ServerName,
     policy_file,
@@ -109,6 +111,8 @@ pub struct Config {
     pub approval: Asking,
     /// The policies that there are, those that are built in too.
     pub policies: Policies,
+    /// The files that the others are of.
+    pub policy_files: BTreeMap<String, PathBuf>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over, rules that can
@@ -250,9 +254,10 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
     }
     mistakes.extend(add_servers(std::mem::take(&mut parts.servers), variables, &mut config));
     config.services = parts.services.into_values().collect();
+    config.policy_files = parts.files;
     config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
     if mistakes.is_empty() {
-        config.notes.extend(unmatched(&config));
+        config.notes.extend(idle_rules::of_no_server(&config));
     }
     (config, mistakes)
 }
@@ -335,25 +340,6 @@ impl Parts {
         };
         self.policies.values().filter_map(one).collect()
     }
-}
-
-/// Rules for servers that are not configured: no mistake, since policies outlive servers, and often a typing error.
-fn unmatched(config: &Config) -> Vec<Mistake> {
-    let toml = || config.files.iter().find(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    let policies = config.policies.names().filter_map(|name| config.policies.get(name).ok());
-    let idle = policies.flat_map(|policy| {
-        let about_none = |rule: &&footbridge_core::gate::Rule| {
-            let of_servers = !rule.scope.kinds.and(Kinds::OF_SERVERS).is_empty();
-            of_servers && !config.servers.iter().any(|spec| rule.is_about_server(spec.name.as_str()))
-        };
-        let note = |rule: &footbridge_core::gate::Rule| {
-            let what =
-                format!("rule {:?} of policy \"{}\" is about no server that is configured", rule.id, policy.name());
-            Mistake::of_file(toml().cloned().unwrap_or_default(), what)
-        };
-        policy.rules().iter().filter(about_none).map(note).collect::<Vec<_>>()
-    });
-    if config.servers.is_empty() { Vec::new() } else { idle.collect() }
 }
 
 /// Adds a file; one that had to be trusted with the text that is.

@@ -84,6 +84,14 @@ fn what_is_wrong_is_said_all_at_once() {
 }
 
 #[test]
+fn a_place_in_a_variable_is_noted_since_none_is_filled_in_there() {
+    let tool = json!({"name": "a", "args": ["{x}"], "env": {"Q": "{x}", "V": "${KEY}", "J": "{\"a\": 1}"}});
+    let found = read_entry(&with_tool(tool)).0;
+    let notes: Vec<String> = found.notes.iter().map(ToString::to_string).collect();
+    assert!(matches!(notes.as_slice(), [one] if one.contains("\"Q\" in \"env\": {x} is no place there")), "{notes:?}");
+}
+
+#[test]
 fn what_is_wrong_with_a_tool_is_said_with_what_to_write() {
     for (tool, part) in [
         (json!({"name": "a", "command": "rm"}), "it runs \"rm\", which is none of \"allowedPrograms\" (cat, env)"),

@@ -109,6 +109,7 @@ impl<'n> Tool<'n, '_> {
         };
         let (prints, ends_well) = (self.prints(), self.exit_codes());
         let own = self.fields.object("env");
+        entry.note_places(own);
         let variables = entry.variables(own);
         let (args, input) = (args?, input?);
         if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args)) {

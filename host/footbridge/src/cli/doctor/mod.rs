@@ -134,11 +134,7 @@ fn mistakes(error: anyhow::Error, args: &DoctorArgs) -> Vec<Finding> {
         let found = problem(mistake.to_string());
         if is_beside { found.beside() } else { found }
     };
-    found
-        .iter()
-        .map(finding)
-        .chain([Finding::skipped("servers", "not looked at, since the configuration cannot be used")])
-        .collect()
+    found.iter().map(finding).chain([servers]).collect()
 }
 
 fn programs_of_steps(file: &std::path::Path, folders: &Folders) -> Vec<Finding> {

@@ -337,6 +337,18 @@ fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_i
 }
 
 #[test]
+fn a_relative_file_among_the_arguments_is_named_where_the_server_does_not_start() {
+    let host = Host::with(&Servers::none().and("a", json!({"command": "sh", "args": ["./server.sh"]})));
+    fs::write(host.path().join("server.sh"), "exit 0\n").unwrap();
+    let hint = "it starts in an empty folder, in which there is no ./server.sh: write the whole path, or name a folder";
+    host.one_shot(&["call", "a", "x"]).fails(1, &["because: it ended while starting", hint]);
+    let listed = host.one_shot(&["tools"]);
+    assert!(listed.status == 0 && listed.stderr.contains(hint), "{listed:?}");
+    let ran = host.runs_script("tool-cli a x");
+    assert!(ran.status == 1 && ran.stderr.contains(hint), "{ran:?}");
+}
+
+#[test]
 fn what_cannot_be_meant_is_named_with_what_can() {
     let host = Host::with(&Servers::demo());
     let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);

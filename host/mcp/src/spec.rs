@@ -26,6 +26,8 @@ pub struct ServerSpec {
     pub protocol: ProtocolChoice,
     /// Tools that are left out, by their names, as if the server had none of them.
     pub disabled_tools: BTreeSet<String>,
+    /// What of its entry is odd, and may be why its program does not start.
+    pub hint: Option<String>,
 }
 
 /// How a server is reached.

@@ -93,6 +93,8 @@ struct Entry<'n, 'r> {
     /// Variables of the harness.
     vars: &'r [(String, String)],
     notes: Vec<Mistake>,
+    /// What is odd about its program and may keep it from starting.
+    hint: Option<String>,
 }
 
 /// What an entry means, with these variables of the harness.
@@ -102,7 +104,7 @@ pub(super) fn meant<'n>(server: &'n WrittenServer, reader: &mut Reader<'n>, vars
         Err(mistake) => return Meaning { mistakes: vec![mistake], ..Meaning::default() },
     };
     reader.base = server.at.folder();
-    let mut entry = Entry { fields, server, reader, vars, notes: Vec::new() };
+    let mut entry = Entry { fields, server, reader, vars, notes: Vec::new(), hint: None };
     let spec = entry.spec();
     let Entry { mut fields, mut notes, .. } = entry;
     for (member, meant) in fields.unknown(&OF_OTHERS) {
@@ -125,7 +127,7 @@ fn without(name: ServerName, server: &WrittenServer, lacking: &[Mistake]) -> Ser
     };
     let why: Vec<String> = lacking.iter().map(ToString::to_string).collect();
     let transport = TransportSpec::Lacking { kind, why: why.join("; ") };
-    ServerSpec { name, transport, protocol: ProtocolChoice::default(), disabled_tools: BTreeSet::new() }
+    ServerSpec { name, transport, protocol: ProtocolChoice::default(), disabled_tools: BTreeSet::new(), hint: None }
 }
 
 impl<'n> Entry<'n, '_> {
@@ -160,7 +162,7 @@ impl<'n> Entry<'n, '_> {
             (Some(kind), ..) if kind == SSE || HTTP.contains(&kind) => return self.without(kind, "url"),
             (Some(kind), ..) => return self.wrong(EntryError::Kind(kind.to_owned())),
         };
-        Some(ServerSpec { name: name?, transport, protocol: protocol?, disabled_tools })
+        Some(ServerSpec { name: name?, transport, protocol: protocol?, disabled_tools, hint: self.hint.take() })
     }
 
     fn rest(&mut self) -> Rest<'n> {

@@ -212,7 +212,7 @@ const METHODS: [&str; 24] = [
 const PLACES: [&str; 5] = ["url", "token", "authority", "name", "origin"];
 
 /// Words in braces that are none of these.
-fn unknown_places(text: &String) -> impl Iterator<Item = &str> {
+fn unknown_places(text: &str) -> impl Iterator<Item = &str> {
     let inner = text.split('{').skip(1).filter_map(|after| Some(after.split_once('}')?.0));
     let is_word = |inner: &&str| !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
     inner.filter(is_word).filter(|inner| !PLACES.contains(inner))
@@ -287,7 +287,7 @@ impl Meaning<'_> {
     /// Names in braces that stand for nothing in the variables of guests.
     fn note_unknown_places(&mut self, environment: &BTreeMap<String, String>) {
         let unknown: BTreeSet<&str> =
-            environment.iter().flat_map(|(name, value)| [name, value]).flat_map(unknown_places).collect();
+            environment.iter().flat_map(|(name, value)| [name, value]).flat_map(|text| unknown_places(text)).collect();
         for place in unknown {
             let known = PLACES.map(|place| format!("{{{place}}}")).join(", ");
             let meant = closest(place, PLACES).map(|meant| format!("; did you mean {{{meant}}}?")).unwrap_or_default();

@@ -267,8 +267,13 @@ impl WrittenStep {
                 (name.to_string(), TransportSpec::Cli(CliSpec { tools, missing: None }))
             }
         };
-        let server =
-            ServerSpec { name, transport, protocol: ProtocolChoice::Initialize, disabled_tools: BTreeSet::new() };
+        let server = ServerSpec {
+            name,
+            transport,
+            protocol: ProtocolChoice::Initialize,
+            disabled_tools: BTreeSet::new(),
+            hint: None,
+        };
         Some(StepSpec { server, tool, arguments: arguments.to_string(), time: self.timeout, missing })
     }
 }

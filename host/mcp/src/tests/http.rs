@@ -17,6 +17,7 @@ fn http(url: &str) -> ServerSpec {
         transport: TransportSpec::Http(spec),
         protocol: ProtocolChoice::Initialize,
         disabled_tools: BTreeSet::new(),
+        hint: None,
     }
 }
 

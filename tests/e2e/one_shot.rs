@@ -353,7 +353,7 @@ fn what_cannot_be_meant_is_named_with_what_can() {
     let host = Host::with(&Servers::demo());
     let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);
     fails(&["call", "dmeo", "now"], 2, &["no server \"dmeo\"", "did you mean \"demo\"?"]);
-    fails(&["call", "demo", "noow"], 2, &["noow"]);
+    fails(&["call", "demo", "noow"], 2, &["\"noow\" not found on server \"demo\"; did you mean \"now\"?"]);
     fails(&["call", "demo", "get_weather", "[]"], 2, &["invalid JSON arguments: an object is needed"]);
     fails(&["call", "demo", "get_weather", r#"{"city":1}"#], 2, &["do not match the input schema", "city"]);
     fails(&["call", "demo", "get_weather", r#"{"city":"a","city":"b"}"#], 2, &["twice"]);

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -154,6 +155,9 @@ fn chosen(
     variables: &Variables,
     choose: impl FnOnce(&File<'_>, Table, Option<Value>) -> Result<Vec<(Vec<String>, Table)>, ConfigError>,
 ) -> Result<Steps, ConfigError> {
+    if path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(wrong_file(path, "No such file: write it, or name another".to_owned()));
+    }
     let read = sources::read(path, None, variables.commands.writable());
     let (real, text) = read.map_err(|what| wrong_file(path, what))?;
     let file = File::new(&real, &text);

@@ -125,9 +125,22 @@ impl OneShotFailure {
         }
     }
 
+    /// What is wrong; of a tool that there is none of, with those that there are.
+    pub(crate) fn with_tools(&self) -> String {
+        let data = if let Self::Refused(error, _) = self { error.data.as_ref() } else { None };
+        let known = data.and_then(|data| data["discoveredTools"].as_array());
+        match (known, data.and_then(|data| data["tool"].as_str())) {
+            (Some(known), Some(tool)) => {
+                let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+                format!("{self}{}", instead(tool, &known, "it has none"))
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// What a person reads.
     pub(crate) fn text(&self) -> String {
-        let mut text = format!("Error: {}\n", EscapedLines(&self.to_string()));
+        let mut text = format!("Error: {}\n", EscapedLines(&self.with_tools()));
         match self {
             Self::Refused(error, because) => {
                 let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());

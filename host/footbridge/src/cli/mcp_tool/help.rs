@@ -97,10 +97,10 @@ pub(super) fn tool(from: &KnownTools, named: &Named, refresh: bool, json: bool) 
     if json {
         return Ok(output::print(&(layout::one_line(definition) + "\n"))?);
     }
-    Ok(output::print(&text(from, named, definition, (&flags, &list.names.listed)))?)
+    Ok(output::print(&text(from, named, definition, &flags, &list.names.listed))?)
 }
 
-fn text(from: &KnownTools, named: &Named, definition: &RawValue, (flags, listed): (&ToolFlags, &str)) -> String {
+fn text(from: &KnownTools, named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Shown<'a> {

@@ -10,6 +10,7 @@
 //!
 //! Text that was read before, or need not be JSON, is looked over by [`Scanner`] and [`Tokens`].
 
+mod mistake;
 mod tokens;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
 
 use serde_json::Value;
 
+pub use mistake::JsonMistake;
 pub use tokens::{Part, Scanner, Tokens, value_bytes};
 
 /// Deepest nesting of a request body.

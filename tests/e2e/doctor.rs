@@ -118,6 +118,25 @@ fn a_session_is_looked_at_from_both_sides() {
     let (_, found) = doctor(&daemon.host, &["none", "--no-start"]);
     assert_eq!(of(&found, "session")["status"], "problem");
 
+    let (_, found) = doctor(&daemon.host, &["one", "--no-start"]);
+    assert_eq!(of(&found, "demo of the daemon")["status"], "ok", "{found:#?}");
+    // What this user has besides is not what is asked about.
+    let home = daemon.host.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let step = daemon.host.path().join("step.toml");
+    fs::write(&step, "command = \"true\"\n").unwrap();
+    let beside = |words: &[&str]| {
+        let words: Vec<&OsStr> = ["doctor", "--json", "--no-start"].iter().chain(words).map(OsStr::new).collect();
+        let mut command = daemon.host.footbridge(&words);
+        let ran = Running::start(command.env("HOME", &home)).ends();
+        (ran.status, of(&checks(&ran), "configuration")["status"].as_str().unwrap().to_owned())
+    };
+    let step = ["--step", step.to_str().unwrap()];
+    fs::write(home.join(".mcp.json"), "{\"mcpServers\": ").unwrap();
+    assert_eq!(beside(&[]), (1, "problem".to_owned()));
+    assert_eq!(beside(&["one"]), (0, "note".to_owned()));
+    assert_eq!(beside(&step), (0, "note".to_owned()));
+
     let looks = |guest: &Guest| {
         let ran = guest.runs(&["doctor", "--json"]);
         let found = checks(&ran);

@@ -232,6 +232,54 @@ fn completion_offers_what_is_kept_and_starts_nothing() {
 }
 
 #[test]
+fn by_way_of_a_session_it_knows_what_that_sees_and_reads_and_starts_nothing_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("heard");
+    let mut entry = listing(folder.path(), "odd", &json!([tool("Say-It.now_v2", &rich())]));
+    entry["env"]["MISBEHAVING_RECORD"] = json!(tape);
+    let hides = "[[policies.narrow.rules]]\ntool = \"add_note\"\ndecision = \"hide\"\n\
+                 [[policies.narrow.rules]]\ndecision = \"allow\"\n";
+    let host = Host::with(&Servers::demo().and("odd name", entry)).config("policies.toml", hides);
+    let daemon = host.serves();
+    let _guest = daemon.opens("narrow", &["--policy", "narrow"]);
+    // No configuration of this one is there, and none is read.
+    let bare = |words: &[&str]| {
+        let mut command = daemon.host.only_mcp_tool(words);
+        Running::start(command.env("XDG_CONFIG_HOME", "/nonexistent").env("HOME", "/nonexistent")).ends()
+    };
+    let help = bare(&["--via", "narrow", "--help"]).well();
+    assert!(help.contains("  demo__get_weather ") && help.contains("  odd name__Say-It.now_v2 "), "{help}");
+    assert!(!help.contains("add_note"), "its policy hides it: {help}");
+    let listed = json_of(&bare(&["--via", "narrow", "--refresh", "--output", "json"]).well());
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 7, "{listed}");
+    let one = bare(&["odd name__Say-It.now_v2", "--help", "--via", "narrow"]).well();
+    for part in
+        ["About Say-It.now_v2\nand more", "[possible values: metric, imperial]", "mcp-tool --via narrow odd name__"]
+    {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    let complete = |words: &[&str]| bare(&[&["__complete", "--via", "narrow"][..], words].concat()).well();
+    assert_eq!(complete(&["demo__get"]), "demo__get_weather\n");
+    assert_eq!(complete(&["demo__get_weather", "--units", "me"]), "metric\n");
+    let weather = ["--via", "narrow", "demo__get_weather"];
+    assert_eq!(json_of(&bare(&[&weather[..], &["--city", "Bern"]].concat()).well())["city"], "Bern");
+    for (words, status, says) in [
+        ([&weather[..], &["--citty", "x"]].concat(), 2, ["unexpected argument '--citty'", "'--city'"]),
+        ([&weather[..], &["--city", "Bern", "--units", "x"]].concat(), 2, ["invalid value 'x'", "metric, imperial"]),
+        (vec!["--via", "narrow", "demo__add_note"], 2, ["has no tool \"add_note\"", "there are "]),
+        (vec!["--via", "narrow", "nope__x"], 2, ["there is no tool \"nope__x\"", "there are demo__"]),
+        (vec!["--via", "narow", "demo__now"], 3, ["session \"narow\"; did you mean \"narrow\"?", "session list"]),
+        (vec!["--via", "other", "--help"], 3, ["session \"other\": there are narrow.", "run- and its process id"]),
+    ] {
+        bare(&words).fails(status, &says);
+    }
+    let starts = fs::read_to_string(&tape).unwrap();
+    let starts = starts.lines().filter(|line| line.starts_with("initialize ")).count();
+    assert_eq!(starts, 1, "the daemon's alone");
+    assert!(!daemon.host.cache().exists() && daemon.host.one_shot_chains().is_empty(), "nothing is kept of it");
+}
+
+#[test]
 fn real_servers_take_flags() {
     let test = "mcp-tool with real servers";
     let (Some(time), Some(git), Some(everything)) = (

@@ -129,15 +129,25 @@ fn a_configuration_that_cannot_be_used_is_named_with_file_line_and_remedy() {
 fn a_secret_that_is_missing_is_named_and_never_shown() {
     let of =
         |value: serde_json::Value| json!({"mcpServers": {"a": {"command": "x", "env": {"KEY": value}}}}).to_string();
-    config_says(
-        "s.json",
-        &of(json!("${NO_SUCH_SECRET}")),
-        2,
-        &["server \"a\": \"KEY\"", "NO_SUCH_SECRET is not set", "set it before"],
-    );
-    config_says("s.json", &of(json!({"file": "no-such-file"})), 2, &["cannot read the secret file", "no-such-file"]);
-    config_says("s.json", &of(json!({"command": ["false"]})), 2, &["the secret command false failed"]);
-    config_says("s.json", &of(json!({"command": ["true"]})), 2, &["it printed nothing"]);
+    for (value, says) in [
+        (json!("${NO_SUCH_SECRET}"), "\"KEY\": the variable NO_SUCH_SECRET is not set: set it before"),
+        (json!({"file": "no-such-file"}), "no-such-file: there is no such file"),
+        (json!({"command": ["false"]}), "the secret command false failed"),
+        (json!({"command": ["true"]}), "it printed nothing"),
+    ] {
+        // It is that server's matter alone.
+        let host = Host::with(&Servers::demo()).config("s.json", &of(value));
+        let ran = host.runs_script("tool-cli; tool-cli a x; tool-cli demo now >/dev/null && echo well");
+        assert_eq!(ran.status, 0, "{ran:?}");
+        assert!(ran.stdout.contains("  a ") && ran.stdout.ends_with("well\n"), "{ran:?}");
+        assert!(ran.stderr.contains("Server \"a\" is not available: a value that its configuration"), "{ran:?}");
+        assert!(ran.stderr.contains("s.json:1:") && ran.stderr.contains(says), "{says}: {ran:?}");
+        let file = host.path().join("s.json");
+        let words = ["config", "check", "--config"].map(std::ffi::OsStr::new);
+        let checked = host.footbridge(&[&words[..], &[file.as_os_str()]].concat());
+        let checked = footbridge_tests::Running::start(&mut { checked }).ends();
+        assert!(checked.status == 2 && checked.stdout.contains(says), "{checked:?}");
+    }
     let host = Host::with(&Servers::none());
     fs::write(host.path().join("key"), "s3cret-value").unwrap();
     fs::set_permissions(host.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -215,6 +225,32 @@ fn config_check_notes_what_is_not_there_and_names_each_file_and_mistake_once() {
     assert_eq!((wrong.status, errors.len()), (2, 2), "{wrong:?}");
     assert!(errors[0].contains("f.toml:3: ") && errors[0].contains("alow"), "{errors:?}");
     assert!(errors[1].contains("f.toml:5: "), "{errors:?}");
+}
+
+#[test]
+fn config_check_notes_rules_for_tools_that_no_server_has_once_their_names_are_known() {
+    let rules = "[policies.p]\n[[policies.p.rules]]\ntool = [\"add_nte\", \"get_*\"]\ndecision = \"deny\"\n\
+                 [[policies.p.rules]]\ntool = \"x\"\nserver = \"other\"\ndecision = \"allow\"\n";
+    let host = Host::with(&Servers::demo()).config("p.toml", rules);
+    let (servers, policy) = (host.servers_file(), host.path().join("p.toml"));
+    let check = |more: &[&str]| {
+        let words = ["config", "check", "--config", servers.to_str().unwrap(), "--config", policy.to_str().unwrap()];
+        let words: Vec<&std::ffi::OsStr> = words.iter().chain(more).map(std::ffi::OsStr::new).collect();
+        let mut command = host.footbridge(&words);
+        footbridge_tests::Running::start(command.env("XDG_CACHE_HOME", host.cache())).ends().well()
+    };
+    let note = "p.toml:3: policies.p.rules[1].tool: rule \"1\" of policy \"p\" names the tool \"add_nte\", which no server \
+                has that it is about; did you mean \"add_note\"?";
+    let before = check(&[]);
+    assert!(!before.contains("add_nte"), "what it offers is not known: {before}");
+    assert!(
+        before.contains("p.toml:7: policies.p.rules[2].server: rule \"2\" of policy \"p\" is about no server"),
+        "{before}"
+    );
+    let started = check(&["--start"]);
+    assert!(started.contains(note) && !started.contains("get_*"), "{started}");
+    let _listed = host.one_shot(&["tools"]).well();
+    assert!(check(&[]).contains(note), "as it was listed before");
 }
 
 #[test]

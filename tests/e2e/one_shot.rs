@@ -288,6 +288,32 @@ fn a_session_that_is_open_lends_its_policy_and_its_harness_makes_and_records_the
 }
 
 #[test]
+fn what_a_session_sees_is_listed_by_the_harness_that_has_it_and_the_others_are_named() {
+    let gone = json!({"command": "/nonexistent/server"});
+    let daemon = Host::with(&Servers::demo().and("gone", gone)).serves();
+    let _open = daemon.opens("open", &["--policy", "open"]);
+    let elsewhere = Host::with(&Servers::none());
+    let tools = |words: &[&str]| {
+        let mut command = elsewhere.one_shot_of(&[&["tools", "--via"][..], words].concat());
+        command.envs(daemon.host.one_shot_of(&["tools"]).get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Running::start(&mut command).ends()
+    };
+    let all = tools(&["open"]);
+    assert!(all.status == 0 && all.stdout.contains("  demo "), "{all:?}");
+    assert!(all.stdout.contains("Use: footbridge tools --via open <server>"), "{all:?}");
+    assert!(all.stderr.contains("Server \"gone\" is not available"), "{all:?}");
+    assert!(all.stderr.contains("(because: ") && all.stderr.contains("/nonexistent/server"), "{all:?}");
+    let full = json_of(&tools(&["open", "demo", "get_weather", "--json"]).well());
+    assert_eq!(full["inputSchema"]["required"], json!(["city"]), "{full}");
+    assert!(tools(&["open", "demo", "--refresh"]).well().contains("add_note"));
+    tools(&["open", "gone"]).fails(1, &["Server \"gone\" is not available"]);
+    tools(&["open", "dmeo"]).fails(2, &["session \"open\" sees no server \"dmeo\"; did you mean \"demo\"?"]);
+    tools(&["none"]).fails(3, &["no harness of this user has an open session \"none\": there are open."]);
+    let alone = Host::with(&Servers::demo());
+    alone.one_shot(&["tools", "--via", "x"]).fails(3, &["open session \"x\": none that runs here has any."]);
+}
+
+#[test]
 fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_it() {
     let daemon = Host::with(&Servers::demo()).serves();
     let _asks = daemon.opens("asks", &["--policy", "ask"]);
@@ -311,11 +337,23 @@ fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_i
 }
 
 #[test]
+fn a_relative_file_among_the_arguments_is_named_where_the_server_does_not_start() {
+    let host = Host::with(&Servers::none().and("a", json!({"command": "sh", "args": ["./server.sh"]})));
+    fs::write(host.path().join("server.sh"), "exit 0\n").unwrap();
+    let hint = "it starts in an empty folder, in which there is no ./server.sh: write the whole path, or name a folder";
+    host.one_shot(&["call", "a", "x"]).fails(1, &["because: it ended while starting", hint]);
+    let listed = host.one_shot(&["tools"]);
+    assert!(listed.status == 0 && listed.stderr.contains(hint), "{listed:?}");
+    let ran = host.runs_script("tool-cli a x");
+    assert!(ran.status == 1 && ran.stderr.contains(hint), "{ran:?}");
+}
+
+#[test]
 fn what_cannot_be_meant_is_named_with_what_can() {
     let host = Host::with(&Servers::demo());
     let fails = |words: &[&str], status: i32, says: &[&str]| host.one_shot(words).fails(status, says);
     fails(&["call", "dmeo", "now"], 2, &["no server \"dmeo\"", "did you mean \"demo\"?"]);
-    fails(&["call", "demo", "noow"], 2, &["noow"]);
+    fails(&["call", "demo", "noow"], 2, &["\"noow\" not found on server \"demo\"; did you mean \"now\"?"]);
     fails(&["call", "demo", "get_weather", "[]"], 2, &["invalid JSON arguments: an object is needed"]);
     fails(&["call", "demo", "get_weather", r#"{"city":1}"#], 2, &["do not match the input schema", "city"]);
     fails(&["call", "demo", "get_weather", r#"{"city":"a","city":"b"}"#], 2, &["twice"]);

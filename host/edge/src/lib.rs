@@ -47,6 +47,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::http::connections::{ConnectionShare, Connections, NoDescriptors};
+pub use crate::search::entries;
 pub use crate::wording::{error_of, error_of_own_call};
 use crate::{
     bridge::Bridge,

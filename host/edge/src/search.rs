@@ -83,7 +83,8 @@ pub(crate) async fn tools(
 const CHANGED: &str = "(unavailable: its definition changed, and the operator has not accepted the change)";
 
 /// What a listing shows of the tools of a server, sorted by name.
-pub(crate) fn entries(visible: &Visible) -> Vec<ToolEntry> {
+#[must_use]
+pub fn entries(visible: &Visible) -> Vec<ToolEntry> {
     let usable = visible.entries().tools().map(|tool| ToolEntry {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),

@@ -5,6 +5,7 @@
 
 pub(crate) mod calls_by_control;
 pub(crate) mod descriptors;
+mod lists_by_control;
 mod operator_call;
 mod reload;
 mod sessions;

@@ -32,6 +32,7 @@ async fn kept(command: &str, mode: &str) -> Servers {
         transport: TransportSpec::Stdio(spec),
         protocol: ProtocolChoice::Initialize,
         disabled_tools: Default::default(),
+        hint: None,
     };
     let launcher =
         Launcher::Kept { helper: Some(env!("CARGO_BIN_EXE_footbridge").into()), folders: OwnFolders::default() };

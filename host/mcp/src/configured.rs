@@ -12,9 +12,10 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    COMMANDS, Handle, ServerSpec, ServersContext, TransportSpec, program_call, restarts::Restarts, status::Shared,
+    COMMANDS, Handle, ServerSpec, ServerState, ServersContext, TransportSpec, program_call, restarts::Restarts,
+    status::Shared,
 };
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Command, Supervisor};
 use footbridge_core::names::ServerName;
 
 /// What a new configuration changed, by name.
@@ -124,7 +125,11 @@ impl ConfiguredServers {
                 TransportSpec::Cli(mut cli) => {
                     cli.tools.retain(|tool| !supervisor.spec.disabled_tools.contains(&tool.name));
                     let Supervisor { context, shared, commands, stop, .. } = supervisor;
-                    program_call::attend(&cli, &context, &shared, commands, &stop).await;
+                    say(program_call::state(&cli, &context, &shared), &shared, commands, &stop).await;
+                }
+                TransportSpec::Lacking { why, .. } => {
+                    let Supervisor { shared, commands, stop, .. } = supervisor;
+                    say(lacking(&shared, why), &shared, commands, &stop).await;
                 }
                 TransportSpec::Stdio(_) | TransportSpec::Http(_) | TransportSpec::Sse(_) => supervisor.run().await,
             }
@@ -132,4 +137,27 @@ impl ConfiguredServers {
         });
         Arc::new(Handle { spec, shared, commands: sender, stop, ended })
     }
+}
+
+/// Says how a server is that has no connection, and says it again whenever somebody asks for it while it is not there,
+/// until `stop`.
+async fn say(state: ServerState, shared: &Shared, mut commands: mpsc::Receiver<Command>, stop: &CancellationToken) {
+    loop {
+        shared.publish(state.clone(), None);
+        match stop.run_until_cancelled(commands.recv()).await {
+            Some(Some(Command::Wake(_) | Command::Restart)) => {}
+            Some(None) | None => return,
+        }
+    }
+}
+
+/// That a server cannot be used for want of values.
+fn lacking(shared: &Shared, why: String) -> ServerState {
+    tracing::warn!(server = %shared.name, %why, "an MCP server cannot be used");
+    shared.facts().last_error = Some(why);
+    let name = &shared.name;
+    let why = format!(
+        "Server \"{name}\" is not available: a value that its configuration needs is missing; ask the operator"
+    );
+    ServerState::Unavailable(why.into())
 }

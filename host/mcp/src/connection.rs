@@ -69,7 +69,7 @@ pub(super) async fn open(
         TransportSpec::Stdio(spec) => opening.stdio(spec, choice).await?,
         TransportSpec::Http(spec) => opening.http(spec, choice).await?,
         TransportSpec::Sse(spec) => opening.sse(spec).await?,
-        TransportSpec::Cli(_) => return Err(StartError::NoConnection),
+        TransportSpec::Cli(_) | TransportSpec::Lacking { .. } => return Err(StartError::NoConnection),
     };
     if ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == connection.revision) {
         return Ok(connection);

@@ -280,7 +280,7 @@ fn note_gap(launcher: &Launcher, specs: &[ServerSpec]) {
     let confined = |spec: &ServerSpec| match &spec.transport {
         TransportSpec::Stdio(program) => program.confine,
         TransportSpec::Cli(cli) => cli.tools.iter().any(|tool| tool.program.confine),
-        TransportSpec::Http(_) | TransportSpec::Sse(_) => false,
+        TransportSpec::Http(_) | TransportSpec::Sse(_) | TransportSpec::Lacking { .. } => false,
     };
     if let Some(gap) = launcher.gap().filter(|_| specs.iter().any(confined)) {
         tracing::info!("{gap}");

@@ -26,6 +26,8 @@ pub struct ServerSpec {
     pub protocol: ProtocolChoice,
     /// Tools that are left out, by their names, as if the server had none of them.
     pub disabled_tools: BTreeSet<String>,
+    /// What of its entry is odd, and may be why its program does not start.
+    pub hint: Option<String>,
 }
 
 /// How a server is reached.
@@ -39,6 +41,13 @@ pub enum TransportSpec {
     Sse(HttpSpec),
     /// No server at all: programs of ours, each a tool.
     Cli(CliSpec),
+    /// Not at all, for want of values that the configuration refers to.
+    Lacking {
+        /// What it would be.
+        kind: &'static str,
+        /// Which values, for the operator.
+        why: String,
+    },
 }
 
 impl TransportSpec {
@@ -50,6 +59,7 @@ impl TransportSpec {
             Self::Http(_) => "http",
             Self::Sse(_) => "sse",
             Self::Cli(_) => "cli",
+            Self::Lacking { kind, .. } => kind,
         }
     }
 
@@ -62,6 +72,8 @@ impl TransportSpec {
         let mut origin = Map::new();
         match self {
             Self::Cli(cli) => return Origin::new(cli.origin(shown)),
+            // It offers nothing that an origin could be part of.
+            Self::Lacking { .. } => {}
             Self::Stdio(ProgramSpec { command, args, cwd, .. }) => {
                 origin.insert("command".to_owned(), shown(command));
                 origin.insert("args".to_owned(), args.iter().map(|arg| shown(arg.expose())).collect());

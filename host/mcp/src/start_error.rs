@@ -54,8 +54,8 @@ pub(super) enum StartError {
     /// Its address may not be used.
     #[error(transparent)]
     Address(#[from] BadAddress),
-    /// It is no MCP server: its tools are programs, which run once a call.
-    #[error("it has no connection, since its tools are programs")]
+    /// It is no MCP server: its tools are programs, which run once a call, or its configuration is not whole.
+    #[error("it has no connection")]
     NoConnection,
     /// The machine has no thread for it at the moment.
     #[error("there is no thread for it: {0}")]

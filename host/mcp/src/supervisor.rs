@@ -268,7 +268,10 @@ impl Supervisor {
     }
 
     fn failed(&mut self, error: &StartError) {
-        self.note(&error.to_string());
+        match (&self.spec.hint, error) {
+            (Some(hint), StartError::Ended(_) | StartError::Launch(_)) => self.note(&format!("{error}; {hint}")),
+            _ => self.note(&error.to_string()),
+        }
         self.not_started = if let StartError::Ended(_) = error { None } else { Some(error.for_guest()) };
         self.unavailable(error.for_guest());
     }

@@ -73,9 +73,15 @@ impl HttpError {
             }
             Self::Send(SendError::Lost(_)) | Self::Lost(_) => Answer::Lost,
             Self::Login(..) => Answer::Refused("needs a login, it says, and did nothing; ask the operator"),
-            Self::Status(_) if not_taken => {
-                Answer::Refused("did not take the request, it says; try again, or with other arguments")
-            }
+            // What MCP has it say, by any request of a session that it ended.
+            Self::Status(404) if not_taken => Answer::Refused(
+                "ended its session, it says (HTTP 404), and did nothing. A new one is opened: call again; if it says so \
+                 again, try other arguments, or ask the operator",
+            ),
+            Self::Status(_) if not_taken => Answer::Refused(
+                "did not take the request, it says (HTTP 400), and did nothing. If its session ended, a new one is opened: \
+                 call again, or with other arguments",
+            ),
             Self::Unwritten | Self::Withdrawn => Answer::Refused("was not sent the request; try again"),
             Self::Send(SendError::Interim) | Self::Redirect(_) | Self::Status(_) | Self::Unusable(_) => {
                 Answer::Unusable

@@ -64,6 +64,13 @@ impl Finding {
         Self::of(Health::Skipped, check, why)
     }
 
+    /// The same, where something else was asked about: a problem is something odd then.
+    #[must_use]
+    pub fn beside(self) -> Self {
+        let status = if self.status == Health::Problem { Health::Note } else { self.status };
+        Self { status, ..self }
+    }
+
     /// The same, with what it means.
     #[must_use]
     pub fn means(self, what: impl Into<String>) -> Self {

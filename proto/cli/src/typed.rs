@@ -8,15 +8,11 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::{vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
-use serde_json::{error::Category, value::RawValue};
+use footbridge_proto::{json::JsonMistake, vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
+use serde_json::value::RawValue;
 
 /// Characters of an object without an end that is given back, as the public command does with each.
 const SHOWN: usize = 5;
-/// What may stand for a value.
-const VALUE: &str = "expected a value: a text in double quotes, a number, true, false, null, { or [";
-/// What may stand in no text.
-const CONTROL: &str = "a line break or another control character in a text: write \\n for a line break";
 /// Milliseconds of each unit of time; the longer one of two that end alike comes first.
 const UNITS: [(&str, f64); 4] = [("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0), ("", 1.0)];
 
@@ -49,15 +45,8 @@ pub enum BadTypedArguments {
 pub enum BadJson {
     /// All of them: the few characters of an object without an end.
     Whole(String),
-    /// The first mistake: its line and column, counted from 1 in characters, and what is wrong.
-    At {
-        /// The line.
-        line: usize,
-        /// The column.
-        column: usize,
-        /// What is wrong.
-        what: String,
-    },
+    /// The first mistake.
+    At(JsonMistake),
     /// They are of another kind than an object.
     NoObject(&'static str),
 }
@@ -66,7 +55,7 @@ impl fmt::Display for BadJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(text) => f.write_str(text),
-            Self::At { line, column, what } => write!(f, "line {line}, column {column}: {what}"),
+            Self::At(mistake) => mistake.fmt(f),
             Self::NoObject(kind) => write!(f, "an object is needed, in {{ and }}, and this is {kind}"),
         }
     }
@@ -158,64 +147,7 @@ fn mistake(text: String, error: Option<serde_json::Error>) -> BadJson {
     if text.chars().nth(SHOWN).is_none() && !text.contains('\n') && !trimmed.ends_with('}') {
         return BadJson::Whole(text);
     }
-    BadJson::at(&text, &error)
-}
-
-impl BadJson {
-    /// The first mistake of a text, of which the blanks around it were not read.
-    #[must_use]
-    pub fn at(text: &str, error: &serde_json::Error) -> Self {
-        // Lines and columns are of the text without the blanks around it, and columns are bytes.
-        let start = text.len() - text.trim_start().len();
-        let line_start = match error.line() {
-            0 | 1 => start,
-            line => text[start..].match_indices('\n').nth(line - 2).map_or(start, |(at, _)| start + at + 1),
-        };
-        let what = what(error);
-        // The library stops before a control character, and behind all else.
-        let behind = usize::from(what != CONTROL);
-        let at = (line_start + error.column()).saturating_sub(behind).clamp(start, text.len());
-        let mut before = &text[..text.floor_char_boundary(at)];
-        if what == VALUE {
-            before = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
-        }
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self::At { line: before.matches('\n').count() + 1, column, what }
-    }
-}
-
-/// What is wrong, without its place, in our own words: those of the library are for whoever writes programs.
-fn what(error: &serde_json::Error) -> String {
-    if error.classify() == Category::Eof {
-        return "it ends before the object does".to_owned();
-    }
-    let text = error.to_string();
-    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    let name = |before: &str| text.strip_prefix(before)?.split('`').next();
-    if let Some(name) = name("missing field `") {
-        return format!("\"{name}\" is missing");
-    }
-    if let Some(name) = name("duplicate field `") {
-        return format!("\"{name}\" is there twice");
-    }
-    match text {
-        "key must be a string" | "expected `\"`" => "expected a name in double quotes",
-        "expected value" | "expected ident" => VALUE,
-        "invalid escape" => "a backslash begins an escape: write \\\\ for a backslash itself",
-        "invalid number" => "expected a number, as in -1, 2.5 or 1e3",
-        "trailing characters" => "expected nothing more after the object",
-        "trailing comma" => "expected another value after the comma",
-        control if control.starts_with("control character") => CONTROL,
-        unicode if ["code point", "surrogate", "hex escape"].iter().any(|part| unicode.contains(part)) => {
-            "expected four hexadecimal digits after \\u, and two such for a character that takes a pair"
-        }
-        kind if kind.starts_with("invalid type") && kind.ends_with("expected a string") => {
-            "expected a text in double quotes"
-        }
-        kind if kind.starts_with("invalid type") => "expected an object, in { and }",
-        other => other,
-    }
-    .to_owned()
+    BadJson::At(JsonMistake::of(&text, &error))
 }
 
 fn kind(text: &str) -> &'static str {
@@ -313,31 +245,6 @@ mod tests {
             (" \n", "empty"),
         ] {
             assert_eq!(refused(text), format!("an object is needed, in {{ and }}, and this is {kind}"), "{text}");
-        }
-    }
-
-    #[test]
-    fn no_word_of_the_library_is_in_what_is_told_of_a_line() {
-        #[derive(Debug, serde::Deserialize)]
-        #[expect(dead_code, reason = "what it has to hold is read alone")]
-        struct Line {
-            server: String,
-            tool: Option<String>,
-        }
-        for (text, told) in [
-            ("{}", "\"server\" is missing"),
-            (r#"{"server": 5}"#, "expected a text in double quotes"),
-            (r#"{"server": "a", "server": "b"}"#, "\"server\" is there twice"),
-            ("7", "expected an object, in { and }"),
-            (
-                r#"{"server": "\ud800"}"#,
-                "expected four hexadecimal digits after \\u, and two such for a character that takes a pair",
-            ),
-            (r#"{"server": "a",}"#, "expected another value after the comma"),
-        ] {
-            let error = serde_json::from_str::<Line>(text).unwrap_err();
-            let BadJson::At { what, .. } = BadJson::at(text, &error) else { panic!("{text}") };
-            assert_eq!(what, told, "{text}");
         }
     }
 

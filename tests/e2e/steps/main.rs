@@ -82,7 +82,10 @@ fn a_server_is_asked_once() {
     };
     let weather = report(&host(&step("tool = \"get_weather\"\nparams = { city = \"Bern\" }\n")), &[], 0);
     assert!(weather["data"]["structuredContent"].is_object(), "{weather}");
-    for (more, says) in [("tool = \"none\"\n", "none"), ("tool = \"get_weather\"\nparams = { city = 5 }\n", "city")] {
+    for (more, says) in [
+        ("tool = \"get_wether\"\n", "not found on server \"step\"; did you mean \"get_weather\"?"),
+        ("tool = \"get_weather\"\nparams = { city = 5 }\n", "city"),
+    ] {
         let said = error(&step(more), 1);
         assert!(said.contains(says), "{said}");
     }
@@ -151,7 +154,9 @@ fn what_cannot_begin_is_a_report_too() {
     let said = report(&host, &[], 2);
     assert!(said["error"].as_str().unwrap().contains("chmod go-w"), "{said}");
     fs::remove_file(host.path().join("step.toml")).unwrap();
-    assert!(report(&host, &[], 2)["error"].as_str().unwrap().contains("step.toml"));
+    assert!(
+        report(&host, &[], 2)["error"].as_str().unwrap().contains("step.toml: No such file: write it, or name another")
+    );
 }
 
 #[test]

@@ -11,10 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{layout, output, typed::BadJson};
+use footbridge_cli::{layout, output};
 use footbridge_guest::{ClientError, ClientSettings, answers::CallResult, input, many::ManyRequests};
 use footbridge_proto::{
     exit::ExitCode,
+    json::JsonMistake,
     wire::{MAX_REQUEST_BYTES, method},
 };
 use nix::poll::{PollFd, PollFlags};
@@ -142,12 +143,9 @@ impl Batch {
                 self.waiting.push_back(number);
             }
             Err(error) => {
-                let what = match BadJson::at(&String::from_utf8_lossy(line), &error) {
-                    BadJson::At { column, what, .. } => format!("{what}, column {column}"),
-                    other => other.to_string(),
-                };
+                let JsonMistake { column, what, .. } = JsonMistake::of(&String::from_utf8_lossy(line), &error);
                 let why = format!(
-                    "this is no call: {what}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
+                    "this is no call: {what}, column {column}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
                 );
                 let error = json!({"type": "Error", "message": why, "exitCode": ExitCode::Usage as u8});
                 self.finish(number, None, false, &format!("\"error\":{error}"));

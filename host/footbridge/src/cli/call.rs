@@ -9,12 +9,15 @@ use super::{
     Files,
     one_shot::{OneShotPlace, ended},
 };
-use crate::oneshot::{
-    call::OneCall,
-    failure::OneShotFailure,
-    lists::ToolsList,
-    running::Chosen,
-    via::{self, OfHarness},
+use crate::{
+    config::folders::Folders,
+    oneshot::{
+        call::OneCall,
+        failure::OneShotFailure,
+        lists::ToolsList,
+        running::Chosen,
+        via::{self, OfHarness},
+    },
 };
 use footbridge_cli::{answers::CallResult, output::OutFile, render::Shape, result, typed};
 
@@ -55,7 +58,7 @@ pub(super) struct HowToCall {
     /// What decides about the call: open (all), readonly, ask, or a policy of footbridge.toml. Default: open
     #[arg(long, value_name = "NAME")]
     pub(super) policy: Option<String>,
-    /// Call through the harness that has this session, by its policy; it is recorded there
+    /// Go through the harness that has this session: what it sees, called by its policy and recorded there
     #[arg(long, value_name = "SESSION", conflicts_with = "policy")]
     pub(super) via: Option<String>,
     /// How long to wait for the answer: 5s, 500ms or a number of milliseconds. Default: as the limits say
@@ -73,14 +76,16 @@ pub(super) fn main(args: CallArgs) -> i32 {
 
 fn call(args: CallArgs) -> Result<(), OneShotFailure> {
     let CallArgs { files, server, tool, arguments, how, json } = args;
-    let place = OneShotPlace::find(files)?;
     let arguments = arguments.map(typed::arguments).transpose()?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
-    if how.via.is_some() {
-        return how.through(&place, &server, json, Chosen { tool, arguments });
+    let chosen = Chosen { tool, arguments };
+    if let Some(session) = how.via.as_deref() {
+        let runtime = Folders::of_this_user().map_err(anyhow::Error::from)?.runtime;
+        return how.through(OfHarness { runtime: &runtime, session }, &server, json, chosen);
     }
+    let place = OneShotPlace::find(files)?;
     place.check(&server)?;
-    how.make(&place, &server, json, |_| Ok(Chosen { tool, arguments }))
+    how.make(&place, &server, json, |_| Ok(chosen))
 }
 
 impl HowToCall {
@@ -98,14 +103,12 @@ impl HowToCall {
     /// Makes a call through a harness that runs, and prints what came of it.
     pub(super) fn through(
         &self,
-        place: &OneShotPlace,
+        of: OfHarness<'_>,
         server: &str,
         json: bool,
         chosen: Chosen,
     ) -> Result<(), OneShotFailure> {
-        let session = self.via.as_deref().unwrap_or_default();
-        let of = OfHarness { runtime: &place.folders.runtime, session, json };
-        self.print(json, |timeout| via::call(of, server, chosen, timeout))
+        self.print(json, |timeout| via::call(of, server, chosen, timeout, json))
     }
 
     fn print(

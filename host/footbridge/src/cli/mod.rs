@@ -8,6 +8,7 @@ mod config;
 mod confirm;
 mod doctor;
 mod egress;
+mod known_tools;
 mod mcp_tool;
 mod one_shot;
 mod policy;

@@ -101,6 +101,12 @@ impl OneShotPlace {
         let wanted = WantedParts { servers: Some(servers), ..WantedParts::none() };
         // A run from here could have changed what it starts.
         let config = load_config_of(&self.files, Writable::here(), wanted)?.0;
+        // Of one alone there is nothing else to say.
+        if let [_] = servers
+            && !config.lacking.is_empty()
+        {
+            return Err(anyhow::Error::from(ConfigError(config.lacking)).into());
+        }
         if config.servers.iter().any(|spec| is_missing(spec, config.search_path.as_deref())) {
             say_what_is_left_out(&config);
         }

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use super::{
     Files,
-    one_shot::{OneShotPlace, ended},
+    known_tools::{KnownTools, PATIENCE},
+    one_shot::ended,
 };
 use crate::{
     oneshot::{failure::OneShotFailure, lists::Names},
@@ -27,6 +28,7 @@ Examples:
   footbridge tools time                  which tools of a server
   footbridge tools time convert_time     one tool in full
   footbridge tools --refresh --json
+  footbridge tools --via agent-1         what a session of yours sees, of the daemon or of a run
 
 Exit status: 0 done; 1 a server cannot be listed; 2 a wrong command line or configuration; 125 the harness failed.";
 
@@ -39,6 +41,9 @@ pub(super) struct ToolsArgs {
     server: Option<String>,
     /// The tool, to see it in full
     tool: Option<String>,
+    /// What this session of a harness that runs sees, in place of the configured servers
+    #[arg(long, value_name = "SESSION")]
+    via: Option<String>,
     /// Ask the servers again
     #[arg(long)]
     refresh: bool,
@@ -58,14 +63,15 @@ pub(super) fn main(args: ToolsArgs) -> i32 {
 }
 
 fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
-    let ToolsArgs { files, server, tool, refresh, json } = args;
-    let place = OneShotPlace::find(files)?;
-    let Some(server) = server else { return all(&place, refresh, json) };
-    let list = place.whole(&server, refresh)?;
+    let ToolsArgs { files, server, tool, via, refresh, json } = args;
+    let known = KnownTools::find(files, via.as_deref(), PATIENCE)?;
+    let command = format!("{COMMAND}{}", known.option());
+    let Some(server) = server else { return all(&known, refresh, json) };
+    let list = known.whole(&server, refresh)?;
     let Some(tool) = tool else {
         let tools = entries(&list.names);
         let list = ToolList { server: server.clone(), tools, partial: Vec::new() };
-        return print(&list, json, |list| show::tools(&server, list, COMMAND));
+        return print(&list, json, |list| show::tools(&server, list, &command));
     };
     let Some(full) = list.definition(&tool) else {
         let known: Vec<&str> = list.names.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -75,20 +81,17 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
     if list.names.changed.contains(&tool) {
         report::note(CHANGED);
     }
-    print(&full, json, |full| show::tool(&server, &tool, full, "footbridge call"))
+    print(&full, json, |full| show::tool(&server, &tool, full, &format!("footbridge call{}", known.option())))
 }
 
-fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
-    place.note_not_trusted();
-    if place.entries.servers.is_empty() {
-        return Err(match place.entries.problems.as_slice() {
-            [] => OneShotFailure::Usage(place.where_from()),
-            _ => place.problems(),
-        });
+fn all(from: &KnownTools, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
+    from.note_not_trusted();
+    if from.servers().is_empty() {
+        return Err(from.nothing());
     }
-    let known = place.names(refresh)?;
+    let known = from.names(refresh)?;
     // What keeps all of it from being listed has been said by then.
-    place.note_problems();
+    from.note_problems();
     let mut servers = Vec::new();
     for (name, names) in known {
         // Why one cannot be used is told beside the list.
@@ -105,7 +108,7 @@ fn all(place: &OneShotPlace, refresh: bool, json: bool) -> Result<(), OneShotFai
             }
         });
     }
-    print(&ServerList { servers }, json, |list| show::servers(list, COMMAND))
+    print(&ServerList { servers }, json, |list| show::servers(list, &format!("{COMMAND}{}", from.option())))
 }
 
 /// What a listing shows of tools.

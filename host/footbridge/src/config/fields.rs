@@ -15,13 +15,16 @@ pub(crate) struct Fields<'n> {
     label: String,
     known: BTreeSet<&'static str>,
     mistakes: Vec<Mistake>,
+    lacking: Vec<Mistake>,
 }
 
 impl<'n> Fields<'n> {
     /// The members of this object, which mistakes call by this name.
     pub(crate) fn of(node: &'n Node, label: String) -> Result<Self, Mistake> {
         match node.members() {
-            Some(members) => Ok(Self { members, label, known: BTreeSet::new(), mistakes: Vec::new() }),
+            Some(members) => {
+                Ok(Self { members, label, known: BTreeSet::new(), mistakes: Vec::new(), lacking: Vec::new() })
+            }
             None => {
                 let what = format!("{label}: it is {}, and an object in braces is expected", node.kind());
                 Err(node.at.mistake(what))
@@ -40,6 +43,12 @@ impl<'n> Fields<'n> {
         if !self.mistakes.iter().any(|said| said.what == mistake.what) {
             self.mistakes.push(mistake);
         }
+    }
+
+    /// A value at a place that is written well and is not there.
+    pub(crate) fn lacks(&mut self, at: &WrittenAt, what: impl std::fmt::Display) {
+        let lacking = self.note(at, what);
+        self.lacking.push(lacking);
     }
 
     /// Something odd at a place.
@@ -100,9 +109,20 @@ impl<'n> Fields<'n> {
         strange.map(|member| (member, meant(&member.name))).collect()
     }
 
-    /// What is wrong with a part that was read by itself.
-    pub(crate) fn also(&mut self, mistakes: Vec<Mistake>) {
-        self.mistakes.extend(mistakes);
+    /// What is wrong with a part that cannot be read at all.
+    pub(crate) fn wrong_as(&mut self, mistake: Mistake) {
+        self.mistakes.push(mistake);
+    }
+
+    /// What is wrong with a part that was read by itself, and what it lacks.
+    pub(crate) fn also(&mut self, part: Fields<'_>) {
+        self.mistakes.extend(part.mistakes);
+        self.lacking.extend(part.lacking);
+    }
+
+    /// The values that are not there.
+    pub(crate) fn lacking(&mut self) -> Vec<Mistake> {
+        std::mem::take(&mut self.lacking)
     }
 
     /// All that is wrong.

@@ -10,6 +10,7 @@ mod fields;
 pub mod folders;
 mod foreign;
 mod home_places;
+mod idle_rules;
 mod into_file;
 mod jsonc;
 mod jsonc_errors;
@@ -46,6 +47,7 @@ use std::{
 
 pub use commands::Commands;
 pub(crate) use foreign::{ForeignFile, NotForeign, find as foreign_file, read as read_foreign};
+pub(crate) use idle_rules::{KnownNames, of_no_tool};
 pub(crate) use into_file::{NewServers, NotWritten};
 pub(crate) use node::Node;
 pub use node::WrittenAt;
@@ -66,7 +68,7 @@ use crate::{approvers::ApprovalSettings as Asking, store::StoreKind};
 use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
-    gate::{Policies, Policy, policy::Labelled, rules::Kinds},
+    gate::{Policies, Policy, policy::Labelled},
     limits::Limits,
     names::ServerName,
     policy_file,
@@ -109,11 +111,15 @@ pub struct Config {
     pub approval: Asking,
     /// The policies that there are, those that are built in too.
     pub policies: Policies,
+    /// The files that the others are of.
+    pub policy_files: BTreeMap<String, PathBuf>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over, rules that can
     /// never match.
     pub notes: Vec<Mistake>,
+    /// Values that entries of servers refer to and that are not there, each a mistake of that server alone.
+    pub lacking: Vec<Mistake>,
     /// The PATH of programs that are started outside of sandboxes; none where there is none.
     pub search_path: Option<String>,
     /// What that PATH lacks of the harness's own, since a guest could write there or it is relative.
@@ -211,8 +217,12 @@ impl Variables {
 /// # Errors
 /// [`ConfigError`], with every mistake of every file.
 pub fn load(given: &[PathBuf], folders: &Folders, variables: &Variables) -> Result<Config, ConfigError> {
-    let (config, mistakes) = look_over(given, folders, variables);
-    if mistakes.is_empty() { Ok(config) } else { Err(ConfigError(mistakes)) }
+    let (config, mut mistakes) = look_over(given, folders, variables);
+    if mistakes.is_empty() {
+        return Ok(config);
+    }
+    mistakes.extend(config.lacking);
+    Err(ConfigError(mistakes))
 }
 
 /// As [`load`], with what can be told of the configuration besides its mistakes.
@@ -244,9 +254,10 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
     }
     mistakes.extend(add_servers(std::mem::take(&mut parts.servers), variables, &mut config));
     config.services = parts.services.into_values().collect();
+    config.policy_files = parts.files;
     config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
     if mistakes.is_empty() {
-        config.notes.extend(unmatched(&config));
+        config.notes.extend(idle_rules::of_no_server(&config));
     }
     (config, mistakes)
 }
@@ -264,12 +275,14 @@ fn add_servers(merged: MergedServers, variables: &Variables, config: &mut Config
         let meaning = servers::meant(server, &mut reader, &variables.all);
         config.servers.extend(meaning.spec);
         mistakes.extend(meaning.mistakes);
+        config.lacking.extend(meaning.lacking);
         notes.extend(meaning.notes);
     }
     config.gathered.add(reader.gathered);
     let place = |mistake: &Mistake| (mistake.file.clone(), mistake.line, mistake.column);
     notes.sort_by_key(place);
     mistakes.sort_by_key(place);
+    config.lacking.sort_by_key(place);
     config.notes.extend(notes);
     config.written = written;
     mistakes
@@ -327,25 +340,6 @@ impl Parts {
         };
         self.policies.values().filter_map(one).collect()
     }
-}
-
-/// Rules for servers that are not configured: no mistake, since policies outlive servers, and often a typing error.
-fn unmatched(config: &Config) -> Vec<Mistake> {
-    let toml = || config.files.iter().find(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    let policies = config.policies.names().filter_map(|name| config.policies.get(name).ok());
-    let idle = policies.flat_map(|policy| {
-        let about_none = |rule: &&footbridge_core::gate::Rule| {
-            let of_servers = !rule.scope.kinds.and(Kinds::OF_SERVERS).is_empty();
-            of_servers && !config.servers.iter().any(|spec| rule.is_about_server(spec.name.as_str()))
-        };
-        let note = |rule: &footbridge_core::gate::Rule| {
-            let what =
-                format!("rule {:?} of policy \"{}\" is about no server that is configured", rule.id, policy.name());
-            Mistake::of_file(toml().cloned().unwrap_or_default(), what)
-        };
-        policy.rules().iter().filter(about_none).map(note).collect::<Vec<_>>()
-    });
-    if config.servers.is_empty() { Vec::new() } else { idle.collect() }
 }
 
 /// Adds a file; one that had to be trusted with the text that is.

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeSet,
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -117,6 +118,8 @@ pub(super) enum SecretError {
     NoCredentials(String),
     #[error("cannot read the secret file {}: {why}", path.display())]
     File { path: PathBuf, why: String },
+    #[error("cannot read the secret file {}: there is no such file: write it, or correct the path", .0.display())]
+    NoFile(PathBuf),
     #[error("the secret file {} can be read by others: run chmod go-rwx on it", .0.display())]
     Open(PathBuf),
     #[error("the first line of the secret file {} is empty: write the value there", .0.display())]
@@ -125,6 +128,27 @@ pub(super) enum SecretError {
     Command { program: String, why: String },
     #[error("a secret command needs at least a program")]
     NoProgram,
+}
+
+impl SecretError {
+    /// Whether the value is not there, or not yet, and nothing is wrong with how it is written.
+    pub(super) fn is_absent(&self) -> bool {
+        match self {
+            Self::NotSet(_)
+            | Self::NotUtf8(_)
+            | Self::NoCredentials(_)
+            | Self::NoFile(_)
+            | Self::Empty(_)
+            | Self::Command { .. } => true,
+            Self::Reference(_)
+            | Self::Input(_)
+            | Self::NoHome
+            | Self::CredentialName(_)
+            | Self::File { .. }
+            | Self::Open(_)
+            | Self::NoProgram => false,
+        }
+    }
 }
 
 /// Reads written values; `var` gives variables, `base` is the folder that relative paths start from. Commands start in
@@ -222,6 +246,9 @@ impl Reader<'_> {
     /// The text and mode of a file with a secret.
     fn read_file(&mut self, path: &Path) -> Result<(String, u32), SecretError> {
         let failed = |why: String| SecretError::File { path: path.to_owned(), why };
+        if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Err(SecretError::NoFile(path.to_owned()));
+        }
         let real = obeyed(path, self.commands.writable()).map_err(failed)?;
         let (text, meta) = bounded(&real, MAX_SECRET_FILE).map_err(|error| failed(error.to_string()))?;
         self.gathered.files.push(real);
@@ -316,7 +343,7 @@ mod tests {
             assert_eq!(reader.file("key").unwrap().expose(), "file-value");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
             assert_eq!(reader.file("key"), Err(SecretError::Open(file)));
-            assert!(matches!(reader.file("none"), Err(SecretError::File { .. })));
+            assert_eq!(reader.file("none"), Err(SecretError::NoFile(reader.base.join("none"))));
         });
     }
 

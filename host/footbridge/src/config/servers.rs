@@ -44,6 +44,8 @@ pub(super) struct Meaning {
     /// Nothing where it is turned off or has a mistake.
     pub(super) spec: Option<ServerSpec>,
     pub(super) mistakes: Vec<Mistake>,
+    /// Values that are not there, for want of which it cannot be used.
+    pub(super) lacking: Vec<Mistake>,
     /// Keys that are not known here, programs that are not there, an entry that is turned off.
     pub(super) notes: Vec<Mistake>,
 }
@@ -91,6 +93,8 @@ struct Entry<'n, 'r> {
     /// Variables of the harness.
     vars: &'r [(String, String)],
     notes: Vec<Mistake>,
+    /// What is odd about its program and may keep it from starting.
+    hint: Option<String>,
 }
 
 /// What an entry means, with these variables of the harness.
@@ -100,15 +104,30 @@ pub(super) fn meant<'n>(server: &'n WrittenServer, reader: &mut Reader<'n>, vars
         Err(mistake) => return Meaning { mistakes: vec![mistake], ..Meaning::default() },
     };
     reader.base = server.at.folder();
-    let mut entry = Entry { fields, server, reader, vars, notes: Vec::new() };
+    let mut entry = Entry { fields, server, reader, vars, notes: Vec::new(), hint: None };
     let spec = entry.spec();
-    let Entry { fields, mut notes, .. } = entry;
+    let Entry { mut fields, mut notes, .. } = entry;
     for (member, meant) in fields.unknown(&OF_OTHERS) {
         let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
         notes.push(fields.note(&member.at, format!("key {:?} is not known here{meant}", member.name)));
     }
-    let mistakes = fields.into_mistakes();
-    Meaning { spec: spec.filter(|_| mistakes.is_empty()), mistakes, notes }
+    let (lacking, mistakes) = (fields.lacking(), fields.into_mistakes());
+    let spec =
+        if lacking.is_empty() { spec } else { server.name.parse().ok().map(|name| without(name, server, &lacking)) };
+    Meaning { spec: spec.filter(|_| mistakes.is_empty()), mistakes, lacking, notes }
+}
+
+/// A server whose entry lacks values: it is there by its name, and says why it cannot be used.
+fn without(name: ServerName, server: &WrittenServer, lacking: &[Mistake]) -> ServerSpec {
+    let kind = match server.entry.member("type").and_then(|kind| kind.node.text()) {
+        Some("cli") => "cli",
+        Some(SSE) => SSE,
+        _ if server.entry.member("url").is_some() => "http",
+        _ => "stdio",
+    };
+    let why: Vec<String> = lacking.iter().map(ToString::to_string).collect();
+    let transport = TransportSpec::Lacking { kind, why: why.join("; ") };
+    ServerSpec { name, transport, protocol: ProtocolChoice::default(), disabled_tools: BTreeSet::new(), hint: None }
 }
 
 impl<'n> Entry<'n, '_> {
@@ -143,7 +162,7 @@ impl<'n> Entry<'n, '_> {
             (Some(kind), ..) if kind == SSE || HTTP.contains(&kind) => return self.without(kind, "url"),
             (Some(kind), ..) => return self.wrong(EntryError::Kind(kind.to_owned())),
         };
-        Some(ServerSpec { name: name?, transport, protocol: protocol?, disabled_tools })
+        Some(ServerSpec { name: name?, transport, protocol: protocol?, disabled_tools, hint: self.hint.take() })
     }
 
     fn rest(&mut self) -> Rest<'n> {
@@ -233,7 +252,17 @@ impl<'n> Entry<'n, '_> {
         self.reader.base = at.folder();
         let found = read(self.reader);
         self.reader.base = self.server.at.folder();
-        found.map_err(|error| self.fields.wrong(at, error)).ok()
+        match found {
+            Ok(found) => Some(found),
+            Err(EntryError::Secret(name, why)) if why.is_absent() => {
+                self.fields.lacks(at, EntryError::Secret(name, why));
+                None
+            }
+            Err(error) => {
+                self.fields.wrong(at, error);
+                None
+            }
+        }
     }
 
     fn http(&mut self, url: &str, at: &'n WrittenAt, more: &Rest<'n>) -> Option<HttpSpec> {

@@ -15,7 +15,7 @@ use footbridge_core::{
     public_address::is_public,
     secret::Secret,
     service::{RequestPattern, ServiceRules},
-    settings_file::{File, Mistake},
+    settings_file::{File, Mistake, closest},
 };
 use footbridge_services::{
     BadService, Credential, ErrorShape, NoCredential, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS,
@@ -180,6 +180,44 @@ fn hint(known: &[String]) -> String {
     }
 }
 
+/// Methods of HTTP and of what is spoken over it (WebDAV).
+const METHODS: [&str; 24] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "QUERY",
+    "CONNECT",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "SEARCH",
+    "REPORT",
+    "ACL",
+    "MKCALENDAR",
+    "CHECKOUT",
+    "MERGE",
+    "PURGE",
+];
+
+/// What stands in braces for something that is known once a guest has the service.
+const PLACES: [&str; 5] = ["url", "token", "authority", "name", "origin"];
+
+/// Words in braces that are none of these.
+fn unknown_places(text: &str) -> impl Iterator<Item = &str> {
+    let inner = text.split('{').skip(1).filter_map(|after| Some(after.split_once('}')?.0));
+    let is_word = |inner: &&str| !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
+    inner.filter(is_word).filter(|inner| !PLACES.contains(inner))
+}
+
 /// What a client is told of the proxy that the bridge is.
 const PROXY: &str = "http://session:{token}@{authority}";
 
@@ -241,6 +279,25 @@ impl Meaning<'_> {
         self.mistakes.push(self.file.mistake(keys, what.to_string()));
     }
 
+    fn note(&mut self, key: &str, what: String) {
+        let keys = ["services", &self.name, key].map(str::to_owned);
+        self.notes.push(self.file.mistake(&keys, what));
+    }
+
+    /// Names in braces that stand for nothing in the variables of guests.
+    fn note_unknown_places(&mut self, environment: &BTreeMap<String, String>) {
+        let unknown: BTreeSet<&str> =
+            environment.iter().flat_map(|(name, value)| [name, value]).flat_map(|text| unknown_places(text)).collect();
+        for place in unknown {
+            let known = PLACES.map(|place| format!("{{{place}}}")).join(", ");
+            let meant = closest(place, PLACES).map(|meant| format!("; did you mean {{{meant}}}?")).unwrap_or_default();
+            self.note(
+                "environment",
+                format!("{{{place}}} stands for nothing and stays as it is, unlike {known}{meant}"),
+            );
+        }
+    }
+
     /// A service, unless something in it is wrong; that is said.
     fn of(&mut self, written: Service) -> Option<ServiceSpec> {
         let before = self.mistakes.len();
@@ -252,6 +309,7 @@ impl Meaning<'_> {
         let requests = written.requests.as_ref().map(|texts| self.patterns("requests", texts)).or(preset.requests);
         let reads = self.patterns("reads", &written.reads).into_iter().chain(preset.reads).collect();
         let writes = self.patterns("writes", &written.writes);
+        written.environment.iter().for_each(|environment| self.note_unknown_places(environment));
         let authorities = self.authorities(written.ca_file.as_deref());
         let proxy = self.proxy(&["services", &self.name.clone(), "proxy"], written.proxy.as_deref());
         if proxy.is_some() && origin.as_ref().is_some_and(|origin| origin.root().starts_with("http:")) {
@@ -424,7 +482,12 @@ impl Meaning<'_> {
 
     fn patterns(&mut self, key: &str, texts: &[String]) -> Vec<RequestPattern> {
         let read = |text: &String| text.parse().map_err(|error| self.wrong(key, error)).ok();
-        texts.iter().filter_map(read).collect()
+        let patterns: Vec<RequestPattern> = texts.iter().filter_map(read).collect();
+        for method in patterns.iter().filter_map(RequestPattern::method).filter(|method| !METHODS.contains(method)) {
+            let meant = closest(method, METHODS).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+            self.note(key, format!("{method} is no method of HTTP that is known here{meant}"));
+        }
+        patterns
     }
 
     fn authorities(&mut self, file: Option<&Path>) -> Vec<footbridge_services::Authority> {
@@ -452,6 +515,22 @@ mod tests {
         let table = File::new(&path, text).parse().unwrap();
         let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
         meant(WrittenServices { path, text: text.to_owned(), table }, &variables, &Commands::default(), wanted)
+    }
+
+    #[test]
+    fn methods_and_places_that_nobody_knows_are_noted_with_what_may_be_meant() {
+        let found = found(
+            "[services.a]\nurl = \"https://a.example\"\nrequests = [\"GETT /**\", \"PROPFIND /**\", \"* /x\"]\n\
+             environment = { U = \"{uri}/{origin}\", J = \"{\\\"a\\\": 1}\" }\n",
+        );
+        let notes: Vec<String> = found.notes.iter().map(ToString::to_string).collect();
+        let says = [
+            "f.toml:3: services.a.requests: GETT is no method of HTTP that is known here; did you mean GET?",
+            "f.toml:4: services.a.environment: {uri} stands for nothing and stays as it is, unlike {url}, {token}, \
+             {authority}, {name}, {origin}; did you mean {url}?",
+        ];
+        assert!(found.mistakes.is_empty() && notes.len() == 2, "{notes:#?}");
+        notes.iter().zip(says).for_each(|(note, says)| assert!(note.ends_with(says), "{note}"));
     }
 
     #[test]

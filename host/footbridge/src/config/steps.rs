@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -154,6 +155,9 @@ fn chosen(
     variables: &Variables,
     choose: impl FnOnce(&File<'_>, Table, Option<Value>) -> Result<Vec<(Vec<String>, Table)>, ConfigError>,
 ) -> Result<Steps, ConfigError> {
+    if path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(wrong_file(path, "No such file: write it, or name another".to_owned()));
+    }
     let read = sources::read(path, None, variables.commands.writable());
     let (real, text) = read.map_err(|what| wrong_file(path, what))?;
     let file = File::new(&real, &text);
@@ -267,8 +271,13 @@ impl WrittenStep {
                 (name.to_string(), TransportSpec::Cli(CliSpec { tools, missing: None }))
             }
         };
-        let server =
-            ServerSpec { name, transport, protocol: ProtocolChoice::Initialize, disabled_tools: BTreeSet::new() };
+        let server = ServerSpec {
+            name,
+            transport,
+            protocol: ProtocolChoice::Initialize,
+            disabled_tools: BTreeSet::new(),
+            hint: None,
+        };
         Some(StepSpec { server, tool, arguments: arguments.to_string(), time: self.timeout, missing })
     }
 }

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod calls;
+mod lists;
 mod servers;
 
 use std::{collections::BTreeMap, fmt};
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 pub(crate) use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
 
 pub(crate) use calls::{CallHeld, CallTool, CalledTool};
+pub(crate) use lists::{ListSessionNames, ListTools, ListedServer, ListedTool};
 pub(crate) use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
 
 /// Changes when an older program could misread a newer one.
@@ -98,6 +100,10 @@ methods! {
     "servers.restart" RestartServer -> Restarted;
     /// Call a tool.
     "calls.make" CallTool -> CalledTool;
+    /// Show which tools a session sees.
+    "calls.tools" ListTools -> Vec<ListedServer>;
+    /// Show the names of the sessions whose tools can be listed and called.
+    "calls.sessions" ListSessionNames -> Vec<String>;
     /// Record that changed definitions were accepted.
     "pins.accepted" PinsAccepted -> PinsRecorded;
 }
@@ -170,7 +176,7 @@ impl ControlRequest {
     /// Whether it is given up when whoever asks leaves. What is half done otherwise is done to its end.
     #[must_use]
     pub(crate) fn ends_with_its_asker(&self) -> bool {
-        matches!(self, Self::CallTool(_))
+        matches!(self, Self::CallTool(_) | Self::ListTools(_))
     }
 }
 

@@ -1,12 +1,15 @@
 //! Calls of operators by way of a harness that runs, the same for every harness: recorded there, by the policy of one of
-//! its sessions.
+//! its sessions; and the lists of what can be called so.
 
 use std::time::Duration;
 
 use super::operator_call::{NotCalled, OperatorCall, OperatorCalls};
 use crate::control::{
     server::{ControlPeer, Notices, sent},
-    wire::{CALL_HELD, CallHeld, CallTool, CalledTool, ControlRequest, MAX_ANSWER, Refusal, RefusalKind},
+    wire::{
+        CALL_HELD, CallHeld, CallTool, CalledTool, ControlRequest, ListTools, ListedServer, MAX_ANSWER, Refusal,
+        RefusalKind,
+    },
 };
 use footbridge_calls::{
     events::{ApprovalEvent, CallEvent},
@@ -24,6 +27,8 @@ pub(crate) async fn handle(
 ) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
     match request {
         ControlRequest::CallTool(asked) => Ok(call(calls, asked, peer, notices).await.and_then(sent)),
+        ControlRequest::ListTools(asked) => Ok(list(calls, &asked).await.and_then(sent)),
+        ControlRequest::ListSessionNames(_) => Ok(sent(calls.session_names())),
         other => Err(Box::new(other)),
     }
 }
@@ -36,7 +41,7 @@ async fn call(
 ) -> Result<CalledTool, Refusal> {
     let CallTool { session, server, tool, arguments, timeout_ms, hears_of_waiting } = asked;
     let refusal = |kind, text: String| Refusal::new(kind, text);
-    let none = || refusal(RefusalKind::NotFound, format!("there is no open session {session:?} here"));
+    let none = || no_session(&session);
     let name: SessionName = session.parse().map_err(|_| none())?;
     let call = OperatorCall { server, tool, arguments, policy: None, timeout: timeout_ms.map(Duration::from_millis) };
     // Listening in any case, so that a person has as long as the limits say.
@@ -75,6 +80,17 @@ async fn call(
         Err(why @ NotCalled::Busy) => Err(refusal(RefusalKind::Taken, why.to_string())),
         Err(why @ NotCalled::Session(_)) => Err(refusal(RefusalKind::Failed, why.to_string())),
     }
+}
+
+async fn list(calls: &OperatorCalls, asked: &ListTools) -> Result<Vec<ListedServer>, Refusal> {
+    let none = || no_session(&asked.session);
+    let name: SessionName = asked.session.parse().map_err(|_| none())?;
+    calls.seen_by(&name).ok_or_else(none)?.tools(asked).await
+}
+
+/// That this harness has no such session; another one may.
+fn no_session(name: &str) -> Refusal {
+    Refusal::new(RefusalKind::NotFound, format!("there is no open session {name:?} here"))
 }
 
 fn held(event: ApprovalEvent) -> CallHeld {

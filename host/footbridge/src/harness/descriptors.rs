@@ -28,6 +28,7 @@ fn reserved(servers: &[ServerSpec], limits: &Limits) -> usize {
     let of = |spec: &ServerSpec| match spec.transport {
         TransportSpec::Stdio(_) => STDIO_SERVER,
         TransportSpec::Cli(_) => STDIO_SERVER + PROGRAM * limits.calls.in_flight_per_server,
+        TransportSpec::Lacking { .. } => 0,
         TransportSpec::Http(_) | TransportSpec::Sse(_) => HTTP_SERVER + limits.calls.in_flight_per_server,
     };
     OWN + TOLD_AND_OPERATORS + servers.iter().map(of).sum::<usize>()

@@ -14,7 +14,7 @@ use std::{
 use footbridge_proto::json;
 use serde_json::value::RawValue;
 
-use super::{Harness, sessions::Places};
+use super::{Harness, lists_by_control::SeenBySession, sessions::Places};
 use footbridge_calls::{
     call::Stages,
     cause::{Cause, Failure},
@@ -32,6 +32,7 @@ use footbridge_core::{
     random::new_token,
 };
 use footbridge_edge::Connections;
+use footbridge_mcp::Servers;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -92,7 +93,10 @@ pub(crate) struct OperatorCalls {
     connections: Connections,
     tasks: TaskTracker,
     depth: usize,
+    /// How long servers that are starting are waited for: one alone, and in a list of all.
+    waits: (Duration, Duration),
     places: Arc<Semaphore>,
+    servers: Option<Servers>,
 }
 
 impl Harness {
@@ -100,7 +104,9 @@ impl Harness {
     pub(crate) fn operator_calls(&self) -> OperatorCalls {
         let (stages, sessions, connections) = (self.stages.clone(), self.sessions.clone(), self.connections.clone());
         let (tasks, places) = (self.tasks.clone(), Arc::clone(&self.operator_places));
-        OperatorCalls { stages, sessions, connections, tasks, depth: self.limits.edge.body_depth, places }
+        let waits = (self.limits.calls.server_wait, self.limits.calls.list_wait);
+        let (depth, servers) = (self.limits.edge.body_depth, self.servers.clone());
+        OperatorCalls { stages, sessions, connections, tasks, depth, waits, places, servers }
     }
 
     /// Calls a tool for an operator, and gives what its server answered. Dropping this cancels the call.
@@ -159,6 +165,18 @@ impl OperatorCalls {
         let called_as = CalledAs { policy: Arc::clone(rules.policy()), labels: spec.labels, limits: spec.limits };
         drop(open);
         Some(self.call(operator, call, called_as, watcher).await)
+    }
+
+    /// What an open session sees. None where there is no such session.
+    pub(super) fn seen_by(&self, session: &SessionName) -> Option<SeenBySession> {
+        let rules = self.sessions.find(session)?.session().rules();
+        Some(SeenBySession { rules, stages: self.stages.clone(), waits: self.waits, servers: self.servers.clone() })
+    }
+
+    /// The names of all open sessions but those of single calls, for which nothing listens.
+    pub(super) fn session_names(&self) -> Vec<String> {
+        let all = self.sessions.all().into_iter().filter(|open| !open.endpoints().is_empty());
+        all.map(|open| open.session().name().to_string()).collect()
     }
 
     async fn call(

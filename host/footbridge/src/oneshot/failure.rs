@@ -19,6 +19,7 @@ use crate::{
 use footbridge_cli::{
     output::NotWritten,
     result::NotPrinted,
+    suggest::{instead, sentence},
     typed::{BadTimeout, BadTypedArguments},
 };
 
@@ -46,11 +47,8 @@ pub(crate) enum OneShotFailure {
     /// The running harness cannot be asked.
     #[error(transparent)]
     Via(#[from] ControlClientError),
-    /// No harness that runs has the session.
-    #[error(
-        "no harness of this user has an open session \"{0}\": \"footbridge session list\" shows those of the daemon, and the one \
-         of a run is called run- and its process id"
-    )]
+    /// No harness that runs has the session, and what there is instead.
+    #[error("no harness of this user has an open session {0}")]
     NoSession(String),
     /// The result cannot be shown.
     #[error(transparent)]
@@ -106,6 +104,18 @@ impl OneShotFailure {
         }
     }
 
+    /// That no harness that runs has this session, but these.
+    pub(crate) fn no_session(session: &str, others: &[String]) -> Self {
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        let otherwise = "none that runs here has any";
+        let instead = sentence(&instead(session, &others, otherwise));
+        Self::NoSession(format!(
+            "\"{}\"{instead} \"footbridge session list\" shows those of the daemon, and the one of a run is called run- and \
+             its process id",
+            Escaped(session)
+        ))
+    }
+
     /// Whether it has been said already, or nobody wants to hear it.
     pub(crate) fn is_said(&self) -> bool {
         match self {
@@ -115,9 +125,22 @@ impl OneShotFailure {
         }
     }
 
+    /// What is wrong; of a tool that there is none of, with those that there are.
+    pub(crate) fn with_tools(&self) -> String {
+        let data = if let Self::Refused(error, _) = self { error.data.as_ref() } else { None };
+        let known = data.and_then(|data| data["discoveredTools"].as_array());
+        match (known, data.and_then(|data| data["tool"].as_str())) {
+            (Some(known), Some(tool)) => {
+                let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+                format!("{self}{}", instead(tool, &known, "it has none"))
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// What a person reads.
     pub(crate) fn text(&self) -> String {
-        let mut text = format!("Error: {}\n", EscapedLines(&self.to_string()));
+        let mut text = format!("Error: {}\n", EscapedLines(&self.with_tools()));
         match self {
             Self::Refused(error, because) => {
                 let found = error.data.as_ref().and_then(|data| data["validationErrors"].as_array());

@@ -41,6 +41,15 @@ pub(crate) struct Names {
     pub(crate) changed: Vec<String>,
 }
 
+impl Names {
+    /// Of these tools, listed now.
+    pub(crate) fn new(tools: Vec<ToolEntry>, changed: Vec<String>) -> Self {
+        let listed = chrono::DateTime::<chrono::Utc>::from(SystemTime::now());
+        let listed = listed.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        Self { format: FORMAT, listed, tools, changed }
+    }
+}
+
 /// A list in full.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolsList {
@@ -53,10 +62,8 @@ pub(crate) struct ToolsList {
 impl ToolsList {
     /// Of these tools, listed now.
     pub(crate) fn new(tools: Vec<(ToolEntry, Box<RawValue>)>, changed: Vec<String>) -> Self {
-        let listed = chrono::DateTime::<chrono::Utc>::from(SystemTime::now());
-        let listed = listed.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         let (tools, definitions) = tools.into_iter().unzip();
-        Self { names: Names { format: FORMAT, listed, tools, changed }, definitions }
+        Self { names: Names::new(tools, changed), definitions }
     }
 
     /// A tool in full.

@@ -1,18 +1,21 @@
-//! A call by way of a harness that runs: by the policy of one of its sessions, and recorded there.
+//! What goes by way of a harness that runs: calls, by the policy of one of its sessions and recorded there, and lists of
+//! what that session sees.
 //!
-//! Every harness of this user is asked until one has the session; nothing was called by those that have not. The call ends
+//! Every harness of this user is asked until one has the session; nothing was called by those that have not. A call ends
 //! with this process, since its connection does.
 
 use std::{path::Path, time::Duration};
 
-use footbridge_proto::text::Escaped;
 use serde_json::{json, value::RawValue};
 
 use super::{failure::OneShotFailure, running::Chosen};
 use crate::control::{
     self,
     client::{ControlClient, ControlClientError},
-    wire::{CALL_HELD, CallHeld, CallTool, CalledTool, MAX_REQUEST, Refusal, RefusalKind},
+    wire::{
+        CALL_HELD, CallHeld, CallTool, CalledTool, ListSessionNames, ListTools, ListedServer, MAX_REQUEST, Method,
+        Refusal, RefusalKind,
+    },
 };
 use crate::report;
 use footbridge_cli::{output, typed::BadTypedArguments};
@@ -30,68 +33,97 @@ pub(crate) struct OfHarness<'a> {
     /// The runtime folder, where harnesses listen for commands.
     pub(crate) runtime: &'a Path,
     pub(crate) session: &'a str,
-    /// Whether what is said meanwhile is JSON.
-    pub(crate) json: bool,
 }
 
-/// Calls a tool of a server as this session would.
+impl OfHarness<'_> {
+    /// Asks the harness that has the session.
+    fn ask<M: Method>(
+        self,
+        asked: &M,
+        patience: Duration,
+        mut hear: impl FnMut(&str, &RawValue),
+    ) -> Result<M::Answer, OneShotFailure> {
+        let mut sockets = control::all(self.runtime).map_err(anyhow::Error::from)?;
+        // Most sessions are the daemon's.
+        sockets.sort_by_key(|socket| *socket != control::of_serve(self.runtime));
+        let (mut silent, mut others) = (None, Vec::new());
+        for socket in sockets {
+            let connected = ControlClient::connect(&socket);
+            let mut client = match connected {
+                Ok(client) => client.with_patience(patience)?,
+                // What a harness left that is gone.
+                Err(ControlClientError::NotRunning(_)) => continue,
+                Err(error) => {
+                    silent = Some(error);
+                    continue;
+                }
+            };
+            match client.call_hearing(asked, &mut hear) {
+                Ok(answer) => return Ok(answer),
+                Err(ControlClientError::Refusal(Refusal { kind: RefusalKind::NotFound, .. })) => {
+                    // Of an older harness nothing more is known.
+                    others.extend(client.call(&ListSessionNames {}).unwrap_or_default());
+                }
+                Err(ControlClientError::Refusal(Refusal { kind: RefusalKind::Invalid, message })) => {
+                    return Err(OneShotFailure::Usage(message));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match silent {
+            Some(error) => Err(error.into()),
+            None => Err(OneShotFailure::no_session(self.session, &others)),
+        }
+    }
+}
+
+/// Calls a tool of a server as this session would. With `json` what is said meanwhile is JSON.
 pub(crate) fn call(
     of: OfHarness<'_>,
     server: &str,
     chosen: Chosen,
     timeout: Option<Duration>,
+    json: bool,
 ) -> Result<Box<RawValue>, OneShotFailure> {
-    let OfHarness { runtime, session, json } = of;
     let Chosen { tool, arguments } = chosen;
     if arguments.as_ref().is_some_and(|text| text.len() > (MAX_REQUEST - BESIDES) / 2) {
         return Err(BadTypedArguments::TooLarge("of this call".to_owned()).into());
     }
     let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let asked = CallTool {
-        session: session.to_owned(),
+        session: of.session.to_owned(),
         server: server.to_owned(),
         tool,
         arguments,
         timeout_ms,
         hears_of_waiting: true,
     };
-    let mut sockets = control::all(runtime).map_err(anyhow::Error::from)?;
-    // Most sessions are the daemon's.
-    sockets.sort_by_key(|socket| *socket != control::of_serve(runtime));
-    let mut silent = None;
-    for socket in sockets {
-        let connected = ControlClient::connect(&socket);
-        let mut client = match connected {
-            Ok(client) => client.with_patience(timeout.map_or(PATIENCE, |time| time.saturating_add(GRACE)))?,
-            // What a harness left that is gone.
-            Err(ControlClientError::NotRunning(_)) => continue,
-            Err(error) => {
-                silent = Some(error);
-                continue;
-            }
-        };
-        match client.call_hearing(&asked, |method, params| heard(method, params, json)) {
-            Ok(CalledTool { result: Some(text), .. }) => {
-                return RawValue::from_string(text).map_err(|error| OneShotFailure::Harness(error.into()));
-            }
-            Ok(CalledTool { error: Some(error), timed_out: true, .. }) => {
-                return Err(OneShotFailure::out_of_time(timeout.unwrap_or_default(), &error));
-            }
-            Ok(CalledTool { error, .. }) => return Err(refused(error)),
-            Err(ControlClientError::Refusal(Refusal { kind: RefusalKind::NotFound, .. })) => {}
-            Err(ControlClientError::Refusal(Refusal { kind: RefusalKind::Invalid, message })) => {
-                return Err(OneShotFailure::Usage(message));
-            }
-            Err(ControlClientError::Busy { .. }) if timeout.is_some() => {
-                return Err(OneShotFailure::TimedOut(timeout.unwrap_or_default()));
-            }
-            Err(error) => return Err(error.into()),
+    let patience = timeout.map_or(PATIENCE, |time| time.saturating_add(GRACE));
+    match of.ask(&asked, patience, |method, params| heard(method, params, json)) {
+        Ok(CalledTool { result: Some(text), .. }) => {
+            RawValue::from_string(text).map_err(|error| OneShotFailure::Harness(error.into()))
         }
+        Ok(CalledTool { error: Some(error), timed_out: true, .. }) => {
+            Err(OneShotFailure::out_of_time(timeout.unwrap_or_default(), &error))
+        }
+        Ok(CalledTool { error, .. }) => Err(refused(error)),
+        Err(OneShotFailure::Via(ControlClientError::Busy { .. })) if timeout.is_some() => {
+            Err(OneShotFailure::TimedOut(timeout.unwrap_or_default()))
+        }
+        Err(failure) => Err(failure),
     }
-    match silent {
-        Some(error) => Err(error.into()),
-        None => Err(OneShotFailure::NoSession(Escaped(session).to_string())),
-    }
+}
+
+/// What this session sees: the names of the tools of all servers, or one server's with their definitions. With `refresh`
+/// servers are asked once more.
+pub(crate) fn tools(
+    of: OfHarness<'_>,
+    server: Option<&str>,
+    refresh: bool,
+    patience: Duration,
+) -> Result<Vec<ListedServer>, OneShotFailure> {
+    let asked = ListTools { session: of.session.to_owned(), server: server.map(str::to_owned), refresh };
+    of.ask(&asked, patience, |_, _| {})
 }
 
 /// Says that the call is held.

@@ -76,6 +76,8 @@ impl Handler for Sessions {
             | ControlRequest::ListServers(_)
             | ControlRequest::RestartServer(_)
             | ControlRequest::CallTool(_)
+            | ControlRequest::ListTools(_)
+            | ControlRequest::ListSessionNames(_)
             | ControlRequest::PinsAccepted(_) => Err(Refusal::new(RefusalKind::Failed, "this is answered before")),
         }
     }

@@ -51,7 +51,8 @@ impl Reloader {
         tracing::info!("reading the configuration again");
         match self.read(stop).await {
             Ok(config) => {
-                let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+                let odd = config.lacking.iter().chain(&config.notes);
+                let mut notes: Vec<String> = odd.map(ToString::to_string).collect();
                 log_notes(&config);
                 notes.extend(tell(take(config).await));
                 self.went(None);

@@ -115,6 +115,6 @@ fn failed(why: &OneShotFailure) -> StepReport {
     StepReport::failed(match why {
         OneShotFailure::Refused(error, Some(because)) => format!("{}; because: {because}", error.message),
         OneShotFailure::Harness(error) => format!("{error:#}"),
-        other => other.to_string(),
+        other => other.with_tools(),
     })
 }

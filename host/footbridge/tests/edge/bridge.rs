@@ -204,5 +204,6 @@ fn demo() -> ServerSpec {
         transport,
         protocol: ProtocolChoice::default(),
         disabled_tools: Default::default(),
+        hint: None,
     }
 }

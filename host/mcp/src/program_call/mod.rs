@@ -17,7 +17,6 @@ use footbridge_processes::{
 use serde_json::{json, value::RawValue};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    sync::mpsc,
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +26,6 @@ use super::{
     message_buffer::{Awaited, Beyond, BufferedMessage, Dropped, MessageBuffer, Room},
     status::Shared,
     stderr::{StderrRing, drain},
-    supervisor::Command,
     wrapped::{Arguments, CliSpec, CliTool},
 };
 use footbridge_core::{budget::Held, catalogue::Offered, limits::CallLimits, redact::Redactor};
@@ -44,25 +42,8 @@ const MUCH: usize = 64 * 1024;
 /// How many reasons for leaving tools out are kept for the operator.
 const MAX_REASONS: usize = 20;
 
-/// Says what there is, and says it again whenever somebody asks for a server that is not there, until `stop`.
-pub(super) async fn attend(
-    cli: &CliSpec,
-    context: &ServersContext,
-    shared: &Shared,
-    mut commands: mpsc::Receiver<Command>,
-    stop: &CancellationToken,
-) {
-    let state = state(cli, context, shared);
-    loop {
-        shared.publish(state.clone(), None);
-        match stop.run_until_cancelled(commands.recv()).await {
-            Some(Some(Command::Wake(_) | Command::Restart)) => {}
-            Some(None) | None => return,
-        }
-    }
-}
-
-fn state(cli: &CliSpec, context: &ServersContext, shared: &Shared) -> ServerState {
+/// What there is of a server whose tools are programs.
+pub(super) fn state(cli: &CliSpec, context: &ServersContext, shared: &Shared) -> ServerState {
     if let Some(program) = &cli.missing {
         let detail = format!("its program {program:?} is not there: install it, and reload the configuration");
         tracing::warn!(server = %shared.name, %detail, "trouble with the programs of a server");

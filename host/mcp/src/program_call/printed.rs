@@ -6,6 +6,7 @@ use std::{
     io::{self, Write},
 };
 
+use footbridge_proto::json::JsonMistake;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error as _, SeqAccess, Visitor},
@@ -36,8 +37,16 @@ pub(super) fn result(printed: &str, prints: Prints, limit: usize) -> Result<Box<
         }
         Prints::Result => {
             let value = json(printed, "CallToolResult in JSON")?;
+            // The library takes a list for one, too.
+            if !value.get().starts_with('{') {
+                let what = "it printed JSON that is no CallToolResult: expected an object, in { and }";
+                return Err(NoResult::Unfit(what.to_owned()));
+            }
             let checked: Result<CallToolResult<'_>, _> = serde_json::from_str(value.get());
-            let unfit = |error| NoResult::Unfit(format!("it printed JSON that is no CallToolResult: {error}"));
+            let unfit = |error| {
+                let mistake = JsonMistake::of(printed, &error);
+                NoResult::Unfit(format!("it printed JSON that is no CallToolResult: {mistake}"))
+            };
             checked.map_err(unfit)?;
             Ok(value.to_owned())
         }
@@ -48,7 +57,7 @@ fn json<'p>(printed: &'p str, what: &str) -> Result<&'p RawValue, NoResult> {
     if printed.trim().is_empty() {
         return Err(NoResult::Unfit(format!("it printed nothing, where {what} is expected")));
     }
-    let unfit = |error| NoResult::Unfit(format!("it printed no {what}: {error}"));
+    let unfit = |error| NoResult::Unfit(format!("it printed no {what}: {}", JsonMistake::of(printed, &error)));
     serde_json::from_str(printed.trim()).map_err(unfit)
 }
 
@@ -213,16 +222,16 @@ mod tests {
     fn what_is_none_says_why() {
         for (printed, says) in [
             ("", "printed nothing"),
-            ("Error: no", "no CallToolResult in JSON"),
-            ("{}{}", "trailing characters"),
-            ("[]", "no CallToolResult"),
-            ("{}", "missing field `content`"),
+            ("\n Error: no", "no CallToolResult in JSON: line 2, column 2: expected a value: a text"),
+            ("{\n}{}", "line 2, column 2: expected nothing more after the object"),
+            ("[[], {}, true]", "no CallToolResult: expected an object, in { and }"),
+            ("{}", "\"content\" is missing"),
             (r#"{"content":"x"}"#, "a list of content blocks"),
             (r#"{"content":[{"type":"text"}]}"#, "has no text"),
             (r#"{"content":[{"type":"text","text":1}]}"#, "has no text"),
             (r#"{"content":[{"type":"video"}]}"#, "\"video\" is no type of content"),
-            (r#"{"content":[{"text":"x"}]}"#, "missing field `type`"),
-            (r#"{"content":[],"isError":"yes"}"#, "expected a boolean"),
+            (r#"{"content":[{"text":"x"}]}"#, "\"type\" is missing"),
+            (r#"{"content":[],"isError":"yes"}"#, "expected true or false"),
             (r#"{"content":[],"structuredContent":[1]}"#, "structuredContent is no object"),
         ] {
             let said = of(printed, Prints::Result);

@@ -96,6 +96,7 @@ fn stdio(name: &str, args: &[&str]) -> ServerSpec {
         }),
         protocol: ProtocolChoice::Initialize,
         disabled_tools: BTreeSet::new(),
+        hint: None,
     }
 }
 

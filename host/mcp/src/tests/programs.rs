@@ -40,6 +40,7 @@ fn server(tools: Vec<CliTool>) -> ServerSpec {
         transport,
         protocol: ProtocolChoice::Initialize,
         disabled_tools: BTreeSet::new(),
+        hint: None,
     }
 }
 

@@ -10,8 +10,12 @@ use serde_json::json;
 use crate::{
     catalogues::started,
     cli::{Files, NoConfiguration, USAGE, folders_and_variables, runtime, session},
-    config::{Config, LeftOut, Writable, folders::Folders, look_over},
+    config::{Config, KnownNames, LeftOut, Writable, folders::Folders, look_over, of_no_tool},
     control::{self, wire::ReloadConfig},
+    oneshot::{
+        entries::Entries,
+        lists::{Lists, Names},
+    },
     report,
 };
 use footbridge_core::settings_file::Mistake;
@@ -44,14 +48,19 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
     let (mut started, mut nothing) = (None, None);
     let writable = Writable::here();
     let (folders, variables) = folders_and_variables(writable)?;
-    let (config, mut mistakes) = look_over(&files.config, &folders, &variables);
+    let (mut config, mut mistakes) = look_over(&files.config, &folders, &variables);
+    mistakes.extend(config.lacking.iter().cloned());
     let mut servers: Vec<String> = Vec::new();
     if mistakes.is_empty() {
         servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
         nothing = NoConfiguration::check(&config).err();
         mistakes.extend(nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string())));
         if start {
-            started = Some(runtime()?.block_on(started_of(config.clone())));
+            let (all, tools) = runtime()?.block_on(started_of(config.clone()));
+            started = Some(all);
+            config.notes.extend(of_no_tool(&config, &tools));
+        } else {
+            config.notes.extend(of_no_tool(&config, &listed_before(files, &folders)));
         }
     }
     let left_out = config.looked.left_out.iter().map(LeftOut::note);
@@ -113,16 +122,32 @@ impl StartedServer {
     }
 }
 
-async fn started_of(config: Config) -> Vec<StartedServer> {
+/// The tools that servers had when they were listed last.
+fn listed_before(files: &Files, folders: &Folders) -> KnownNames {
+    let lists = Lists::below(&folders.cache);
+    let entries = Entries::read(&files.config, folders).servers.into_iter();
+    let names = |names: Names| names.tools.into_iter().map(|tool| tool.name).collect();
+    entries.filter_map(|(server, key)| Some((server, names(lists.names(&key)?)))).collect()
+}
+
+/// What came of starting each server, and the tools of those that did.
+async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
+    let mut known = KnownNames::new();
     let one = |report: ServerReport| {
         let (tools, error) = match report.state {
-            ServerState::Ready(offered) => (Some(offered.entries().tools().len()), None),
+            ServerState::Ready(offered) => {
+                let tools: Vec<String> = offered.entries().tools().map(|tool| tool.name().to_owned()).collect();
+                let count = tools.len();
+                known.insert(report.name.to_string(), tools);
+                (Some(count), None)
+            }
             ServerState::Starting => (None, Some("it is still starting".to_owned())),
             ServerState::Unavailable(why) => (None, Some(report.last_error.unwrap_or_else(|| why.to_string()))),
         };
         StartedServer { name: report.name.to_string(), tools, error }
     };
-    started(config).await.into_iter().map(one).collect()
+    let all = started(config).await.into_iter().map(one).collect();
+    (all, known)
 }
 
 /// That all is well, but for what was noted.

@@ -22,7 +22,7 @@ use crate::{
     },
     report,
 };
-use footbridge_core::names::SessionName;
+use footbridge_core::{names::SessionName, settings_file::Mistake};
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -40,6 +40,14 @@ pub(in crate::cli) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+impl DoctorArgs {
+    /// Whether a session or a step is asked about, and no configuration by name: one that is found is the matter of
+    /// neither, as long as nothing of the settings is wrong for a step.
+    fn asks_of_others(&self) -> bool {
+        self.files.config.is_empty() && (self.session.is_some() || !self.steps.is_empty())
+    }
 }
 
 const HELP: &str = "Looks at the programs and folders of Footbridge, the configuration, the program, start, listing and pins of \
@@ -77,10 +85,13 @@ pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
     all.extend(machine::folders(&folders));
     match load_config(&args.files, Writable::here()) {
         Ok((config, _)) => {
-            all.extend(configuration(&config, args.session.is_some()));
-            all.extend(runtime()?.block_on(servers::look(config, &folders.state, !args.no_start)));
+            let found = configuration(&config, args.session.is_some());
+            let of_servers = runtime()?.block_on(servers::look(config, &folders.state, !args.no_start));
+            // Pins are those of every harness of this user.
+            let shown = |one: Finding| if args.asks_of_others() && one.check != "pins" { one.beside() } else { one };
+            all.extend(found.into_iter().chain(of_servers).map(shown));
         }
-        Err(error) => all.extend(mistakes(error)),
+        Err(error) => all.extend(mistakes(error, args)),
     }
     args.steps.iter().for_each(|file| all.extend(programs_of_steps(file, &folders)));
     all.extend(machine::sandboxes());
@@ -110,14 +121,20 @@ fn configuration(config: &Config, of_daemon: bool) -> Vec<Finding> {
 }
 
 /// Why the configuration cannot be used: each mistake by itself.
-fn mistakes(error: anyhow::Error) -> Vec<Finding> {
-    let all = match error.downcast::<ConfigError>() {
-        Ok(ConfigError(mistakes)) => mistakes.iter().map(ToString::to_string).collect(),
-        Err(error) => vec![format!("{error:#}")],
+fn mistakes(error: anyhow::Error, args: &DoctorArgs) -> Vec<Finding> {
+    let problem = |what| Finding::problem("configuration", what).mend("mend the file, then footbridge config check");
+    let servers = Finding::skipped("servers", "not looked at, since the configuration cannot be used");
+    let found = match error.downcast::<ConfigError>() {
+        Ok(ConfigError(mistakes)) => mistakes,
+        Err(error) => return vec![problem(format!("{error:#}")), servers],
     };
-    let finding = |what| Finding::problem("configuration", what).mend("mend the file, then footbridge config check");
-    let found = all.into_iter().map(finding);
-    found.chain([Finding::skipped("servers", "not looked at, since the configuration cannot be used")]).collect()
+    let finding = |mistake: &Mistake| {
+        let is_settings = mistake.file.extension().is_some_and(|extension| extension == "toml");
+        let is_beside = args.asks_of_others() && (args.steps.is_empty() || !is_settings);
+        let found = problem(mistake.to_string());
+        if is_beside { found.beside() } else { found }
+    };
+    found.iter().map(finding).chain([servers]).collect()
 }
 
 fn programs_of_steps(file: &std::path::Path, folders: &Folders) -> Vec<Finding> {

@@ -20,8 +20,9 @@ use crate::{
     control::{
         self,
         client::ControlClient,
-        wire::{ListenerInfo, SessionInfo, ShowSession},
+        wire::{ListServers, ListenerInfo, ServerInfo, SessionInfo, ShowSession},
     },
+    report::counted,
 };
 use footbridge_core::names::SessionName;
 
@@ -48,10 +49,31 @@ pub(super) fn look(folders: &Folders, name: Option<&SessionName>) -> Vec<Finding
     }];
     let Some(name) = name else { return all };
     match client.call(&ShowSession { name: name.to_string() }) {
-        Ok(session) => all.extend(listeners(&session)),
+        Ok(session) => {
+            all.extend(listeners(&session));
+            match client.call(&ListServers {}) {
+                Ok(servers) => all.extend(servers.iter().map(server)),
+                Err(error) => all.push(Finding::problem("servers of the daemon", error.to_string())),
+            }
+        }
         Err(error) => all.push(Finding::problem("session", error.to_string()).mend("footbridge session list")),
     }
     all
+}
+
+/// A server of the daemon.
+fn server(server: &ServerInfo) -> Finding {
+    let check = format!("{} of the daemon", server.name);
+    match (server.status.as_str(), &server.why) {
+        ("unavailable", why) => {
+            let why = server.last_error.as_ref().or(why.as_ref());
+            Finding::problem(&check, why.map_or("it is not available", String::as_str))
+                .means("its tools are in no session")
+                .mend(format!("look at footbridge servers logs {0}, then footbridge servers restart {0}", server.name))
+        }
+        ("ready", _) => Finding::ok(&check, format!("it is ready, with {}", counted(server.tools as u64, "tool"))),
+        (status, _) => Finding::note(&check, format!("it is {status}")),
+    }
 }
 
 fn listeners(session: &SessionInfo) -> Vec<Finding> {

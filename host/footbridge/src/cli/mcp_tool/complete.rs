@@ -1,14 +1,17 @@
-//! Completion: names and flags from the lists that are kept. It starts nothing and never fails.
+//! Completion: names and flags from the lists that are kept, or of a session. It starts nothing and never fails.
 //!
 //! What a server wrote lands on a person's command line: only plain words are offered.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, time::Duration};
 
 use clap::{Args as _, Command, ValueEnum};
 
 use super::{NAME, Options, taken, which};
-use crate::cli::{Files, one_shot::OneShotPlace};
+use crate::cli::known_tools::KnownTools;
 use footbridge_cli::{flags::ToolFlags, output};
+
+/// How long a harness may take that is asked what a session sees: whoever presses a key waits.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A shell whose completion is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,13 +90,13 @@ fn candidates(before: &[&str], current: &str) -> Vec<String> {
         return if last == "--output" { vec!["text".to_owned(), "json".to_owned()] } else { Vec::new() };
     }
     let typed: Vec<OsString> = before.iter().map(OsString::from).collect();
-    let Ok(place) = OneShotPlace::find(Files { config: which::early(&typed).files.config }) else { return Vec::new() };
+    let Ok(tools) = which::early(&typed).tools(PATIENCE) else { return Vec::new() };
     let own = || taken().into_iter().map(|name| format!("--{name}"));
     match tool {
         None if current.starts_with('-') => own().chain(["--completions".to_owned()]).collect(),
-        None => names(&place),
+        None => which::names(&tools),
         Some(tool) => {
-            let Some(flags) = flags(&place, tool) else { return own().collect() };
+            let Some(flags) = flags(&tools, tool) else { return own().collect() };
             let choices = last.strip_prefix("--").map(|name| flags.choices(name)).unwrap_or_default();
             let inline = current.split_once('=').map(|(flag, _)| (flag, flags.choices(flag.trim_start_matches('-'))));
             match inline {
@@ -105,18 +108,8 @@ fn candidates(before: &[&str], current: &str) -> Vec<String> {
     }
 }
 
-/// The names of all tools that are known.
-fn names(place: &OneShotPlace) -> Vec<String> {
-    let known = place.entries.servers.iter().filter_map(|(server, key)| Some((server, place.lists.names(key)?)));
-    let of = |(server, names): (&String, crate::oneshot::lists::Names)| {
-        let name = |tool: footbridge_proto::wire::ToolEntry| format!("{server}{}{}", which::BETWEEN, tool.name);
-        names.tools.into_iter().map(name).collect::<Vec<_>>()
-    };
-    known.flat_map(of).collect()
-}
-
-/// The flags of a tool whose list is kept.
-fn flags(place: &OneShotPlace, name: &str) -> Option<ToolFlags> {
-    let all = which::possible(place.entries.servers.keys().map(String::as_str), name);
-    all.into_iter().find_map(|one| one.flags(&place.kept(&one.server)?).ok())
+/// The flags of a tool whose list is known.
+fn flags(tools: &KnownTools, name: &str) -> Option<ToolFlags> {
+    let all = which::possible(tools.servers().into_iter(), name);
+    all.into_iter().find_map(|one| one.flags(&tools.kept(&one.server)?).ok())
 }

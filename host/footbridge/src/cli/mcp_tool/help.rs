@@ -10,7 +10,10 @@ use super::{
     NAME, Options, Typed, command,
     which::{BETWEEN, Named},
 };
-use crate::{cli::one_shot::OneShotPlace, oneshot::failure::OneShotFailure};
+use crate::{
+    cli::known_tools::{KnownTools, PATIENCE},
+    oneshot::failure::OneShotFailure,
+};
 use clap::CommandFactory as _;
 use footbridge_cli::{answers::ToolDescription, flags::ToolFlags, help, layout, output};
 
@@ -25,10 +28,10 @@ const MOST_SCHEMA: usize = 8_000;
 /// All tools.
 pub(super) fn all(options: Options) -> Result<(), OneShotFailure> {
     let json = options.is_json();
-    let place = OneShotPlace::find(options.files)?;
-    place.note_not_trusted();
-    let known = place.names(options.refresh)?;
-    place.note_problems();
+    let from = options.tools(PATIENCE)?;
+    from.note_not_trusted();
+    let known = from.names(options.refresh)?;
+    from.note_problems();
     let (mut tools, mut unavailable) = (Vec::new(), Vec::new());
     for (server, names) in known {
         match names {
@@ -48,7 +51,7 @@ pub(super) fn all(options: Options) -> Result<(), OneShotFailure> {
     }
     let mut text = format!("{NAME}: call the tools of MCP servers, each as a command\n\n{}\n\n", usage());
     if tools.is_empty() && unavailable.is_empty() {
-        text.push_str(&format!("There are no tools: {}\n", place.where_from()));
+        text.push_str(&format!("There are no tools: {}\n", from.where_from()));
     } else {
         text.push_str("Tools:\n");
     }
@@ -87,17 +90,17 @@ fn options_text() -> String {
 }
 
 /// All that one tool takes.
-pub(super) fn tool(place: &OneShotPlace, named: &Named, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
-    let list = place.whole(&named.server, refresh)?;
+pub(super) fn tool(from: &KnownTools, named: &Named, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
+    let list = from.whole(&named.server, refresh)?;
     let flags = named.flags(&list)?;
     let Some(definition) = list.definition(&named.tool) else { return Err(named.unknown(&list)) };
     if json {
         return Ok(output::print(&(layout::one_line(definition) + "\n"))?);
     }
-    Ok(output::print(&text(named, definition, &flags, &list.names.listed))?)
+    Ok(output::print(&text(from, named, definition, &flags, &list.names.listed))?)
 }
 
-fn text(named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -> String {
+fn text(from: &KnownTools, named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Shown<'a> {
@@ -109,7 +112,8 @@ fn text(named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -
     let description = shown.as_ref().and_then(|shown| shown.description.as_deref()).unwrap_or(NO_DESCRIPTION);
     let name = Escaped(&named.name()).to_string();
     let mut out = format!("{name}\n\n{}\n\n", EscapedLines(cut(description.trim(), LONG).as_str()));
-    out.push_str(&format!("Usage: {NAME} {name} [ARGUMENTS] [OPTIONS]\n\n"));
+    let via = from.option();
+    out.push_str(&format!("Usage: {NAME}{via} {name} [ARGUMENTS] [OPTIONS]\n\n"));
     let mut command = command(&named.name(), flags).help_template("{all-args}");
     out.push_str(command.render_help().to_string().trim_end());
     if !flags.in_json.is_empty() {
@@ -125,7 +129,7 @@ fn text(named: &Named, definition: &RawValue, flags: &ToolFlags, listed: &str) -
         let _ = layout::write_indented(raw, &mut schema);
     }
     out.push_str(&format!("\n\nInput schema:\n{}\n", EscapedLines(&cut(&schema, MOST_SCHEMA))));
-    let example = format!("{NAME} {name} {}", flags.example(&["--json"]));
+    let example = format!("{NAME}{via} {name} {}", flags.example(&["--json"]));
     out.push_str(&format!("\nExample:\n  {}\n", example.trim_end()));
     if let Ok(tool) = serde_json::from_str::<ToolDescription>(definition.get()) {
         out.push_str(&help::of_result(&tool));

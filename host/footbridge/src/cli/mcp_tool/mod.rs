@@ -8,7 +8,7 @@ mod help;
 mod tips;
 mod which;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Command, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use footbridge_proto::text::Escaped;
@@ -17,7 +17,8 @@ use serde_json::{Value, value::RawValue};
 use super::{
     Files,
     call::HowToCall,
-    one_shot::{OneShotPlace, ended},
+    known_tools::{KnownTools, PATIENCE},
+    one_shot::ended,
 };
 use crate::{
     oneshot::{failure::OneShotFailure, flags, lists::ToolsList, running::Chosen},
@@ -121,6 +122,12 @@ impl Options {
         self.output == Some(Format::Json)
     }
 
+    /// Where these have tools known from; a session has so long to answer.
+    fn tools(&self, patience: Duration) -> Result<KnownTools, OneShotFailure> {
+        let files = Files { config: self.files.config.clone() };
+        KnownTools::find(files, self.how.via.as_deref(), patience)
+    }
+
     /// The arguments that were given as JSON.
     fn given(&self) -> Result<Option<Box<RawValue>>, OneShotFailure> {
         let text = match (&self.json, &self.json_file, self.json_stdin) {
@@ -204,14 +211,14 @@ fn tool(options: Options, words: Vec<OsString>) -> i32 {
 type Unfit = clap::Error;
 
 fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Result<Result<(), Unfit>, OneShotFailure> {
-    let place = OneShotPlace::find(Files { config: early.files.config.clone() })?;
-    let named = which::find(&place, name, early.refresh)?;
+    let tools = early.tools(PATIENCE)?;
+    let named = which::find(&tools, name, early.refresh)?;
     if early.help {
-        return help::tool(&place, &named, early.refresh, early.is_json()).map(Ok);
+        return help::tool(&tools, &named, early.refresh, early.is_json()).map(Ok);
     }
     let read = |list: &ToolsList| named.read(list, words);
     // Where the list is kept, words that do not fit are said before anything is started.
-    let known = place.kept(&named.server).filter(|_| !early.refresh);
+    let known = tools.kept(&named.server).filter(|_| !early.refresh);
     let known = match known.as_ref().map(read).transpose()? {
         Some(Err(unfit)) => return Ok(Err(unfit)),
         Some(Ok(meant)) => Some(meant),
@@ -225,19 +232,21 @@ fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Res
     let given = all.given()?;
     let known = known.map(|(_, typed)| typed.chosen(&named, given.as_deref(), all.verbose)).transpose()?;
     let choose = |list: &ToolsList| named.chosen(list, words, given.as_deref(), all.verbose);
-    if all.how.via.is_some() {
-        // Which flags there are is what the configured server says.
-        let chosen = match known {
-            Some(chosen) => Ok(chosen),
-            None => choose(&place.whole(&named.server, all.refresh)?)?,
-        };
-        return match chosen {
-            Ok(chosen) => all.how.through(&place, &named.server, all.is_json(), chosen).map(Ok),
-            Err(unfit) => Ok(Err(unfit)),
-        };
-    }
+    let place = match &tools {
+        KnownTools::Configured(place) => place,
+        KnownTools::Session(seen) => {
+            let chosen = match known {
+                Some(chosen) => Ok(chosen),
+                None => choose(&seen.whole(&named.server, all.refresh)?)?,
+            };
+            return match chosen {
+                Ok(chosen) => all.how.through(seen.of_harness(), &named.server, all.is_json(), chosen).map(Ok),
+                Err(unfit) => Ok(Err(unfit)),
+            };
+        }
+    };
     let mut unfit = None;
-    let done = all.how.make(&place, &named.server, all.is_json(), |list| match known {
+    let done = all.how.make(place, &named.server, all.is_json(), |list| match known {
         Some(chosen) => Ok(chosen),
         None => choose(list)?.map_err(|error| {
             unfit = Some(error);

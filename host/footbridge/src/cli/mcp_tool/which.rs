@@ -8,8 +8,11 @@ use footbridge_proto::text::Escaped;
 
 use super::{NAME, Options};
 use crate::{
-    cli::one_shot::OneShotPlace,
-    oneshot::{failure::OneShotFailure, lists::ToolsList},
+    cli::known_tools::KnownTools,
+    oneshot::{
+        failure::OneShotFailure,
+        lists::{Names, ToolsList},
+    },
 };
 
 /// What stands between a server's name and a tool's.
@@ -42,12 +45,12 @@ impl Named {
 }
 
 /// Finds the tool of a name. Where several servers could have it, what they offer decides.
-pub(super) fn find(place: &OneShotPlace, name: &str, refresh: bool) -> Result<Named, OneShotFailure> {
-    let mut possible = possible(place.entries.servers.keys().map(String::as_str), name);
+pub(super) fn find(known: &KnownTools, name: &str, refresh: bool) -> Result<Named, OneShotFailure> {
+    let mut possible = possible(known.servers().into_iter(), name);
     if possible.len() > 1 {
         let mut having = Vec::new();
         for one in &possible {
-            if place.whole(&one.server, refresh)?.definition(&one.tool).is_some() {
+            if known.whole(&one.server, refresh)?.definition(&one.tool).is_some() {
                 having.push(one.clone());
             }
         }
@@ -55,18 +58,19 @@ pub(super) fn find(place: &OneShotPlace, name: &str, refresh: bool) -> Result<Na
     }
     match possible.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(nothing(place, name)),
+        [] => Err(nothing(known, name)),
         [first, ..]
             if possible
                 .iter()
-                .all(|one| place.kept(&one.server).is_some_and(|l| l.definition(&one.tool).is_none())) =>
+                .all(|one| known.kept(&one.server).is_some_and(|l| l.definition(&one.tool).is_none())) =>
         {
-            Err(nothing(place, &first.name()))
+            Err(nothing(known, &first.name()))
         }
         several => {
+            let via = known.option();
             let ways: Vec<String> = several
                 .iter()
-                .map(|one| format!("footbridge call {} {}", Escaped(&one.server), Escaped(&one.tool)))
+                .map(|one| format!("footbridge call{via} {} {}", Escaped(&one.server), Escaped(&one.tool)))
                 .collect();
             let ways = ways.join(", or ");
             Err(OneShotFailure::Usage(format!("\"{}\" is more than one tool: say which by {ways}", Escaped(name))))
@@ -83,19 +87,21 @@ pub(super) fn possible<'a>(servers: impl Iterator<Item = &'a str>, name: &str) -
     servers.filter_map(tool_of).collect()
 }
 
+/// The names of all tools that are known without anything being started.
+pub(super) fn names(tools: &KnownTools) -> Vec<String> {
+    let of = |(server, names): (&str, Names)| {
+        let name = |tool: footbridge_proto::wire::ToolEntry| format!("{server}{BETWEEN}{}", tool.name);
+        names.tools.into_iter().map(name).collect::<Vec<_>>()
+    };
+    tools.at_hand().into_iter().flat_map(of).collect()
+}
+
 /// That nothing has this name, and what may have been meant, by the lists that are kept.
-fn nothing(place: &OneShotPlace, name: &str) -> OneShotFailure {
-    if !place.entries.problems.is_empty() || place.entries.servers.is_empty() {
-        return if place.entries.problems.is_empty() {
-            OneShotFailure::Usage(place.where_from())
-        } else {
-            place.problems()
-        };
+fn nothing(tools: &KnownTools, name: &str) -> OneShotFailure {
+    if tools.has_problems() || tools.servers().is_empty() {
+        return tools.nothing();
     }
-    let kept = place.entries.servers.iter().filter_map(|(server, key)| Some((server, place.lists.names(key)?)));
-    let known: Vec<String> = kept
-        .flat_map(|(server, names)| names.tools.into_iter().map(move |tool| format!("{server}{BETWEEN}{}", tool.name)))
-        .collect();
+    let known = names(tools);
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let what = format!("there is no tool \"{}\"", Escaped(name));
     let otherwise = format!("a name is SERVER{BETWEEN}TOOL; {NAME} --help lists all");

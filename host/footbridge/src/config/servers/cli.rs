@@ -17,7 +17,7 @@ use footbridge_mcp::wrapped::CliSpec;
 
 use super::{
     super::{
-        node::{Node, WrittenAt},
+        node::{Member, Node, WrittenAt},
         programs,
     },
     Entry, EntryError, Rest,
@@ -72,6 +72,7 @@ impl<'n> Entry<'n, '_> {
                 self.wrong::<()>(EntryError::Cli(missing.1));
             }
         }
+        self.note_places(more.env);
         let env = self.variables(more.env)?;
         let path = env.get("PATH").and_then(|path| self.reader.commands.writable().search_path(path.expose()).kept);
         let programs = self.allowed(programs, path.as_deref(), more.confine);
@@ -101,6 +102,20 @@ impl<'n> Entry<'n, '_> {
         }
         let tools = meant.into_iter().collect::<Option<_>>()?;
         Some(CliSpec { tools, missing: around.programs.missing.into_iter().next() })
+    }
+
+    /// Notes what looks like the place of an argument in variables, which have none.
+    fn note_places(&mut self, env: &'n [Member]) {
+        for Member { name, node, .. } in env {
+            if let Some(place) = node.text().and_then(place_in) {
+                let what = format!(
+                    "{name:?} in \"env\": {{{place}}} is no place there and stays as it is: arguments go into \"args\" and \
+                     \"stdin\" alone"
+                );
+                let note = self.fields.note(&node.at, what);
+                self.notes.push(note);
+            }
+        }
     }
 
     /// Looks for the programs of an entry.
@@ -145,6 +160,13 @@ impl Allowed {
     fn names(&self) -> String {
         self.places.keys().cloned().collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The first word in braces that is no reference to a variable.
+fn place_in(text: &str) -> Option<&str> {
+    let is_name = |inner: &str| !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let opened = text.match_indices('{').filter(|(at, _)| !text[..*at].ends_with('$'));
+    opened.filter_map(|(at, _)| Some(text[at + 1..].split_once('}')?.0)).find(|inner| is_name(inner))
 }
 
 fn is_shell(program: &Path) -> bool {

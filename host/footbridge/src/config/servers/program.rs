@@ -70,7 +70,8 @@ impl<'n> Entry<'n, '_> {
         }
         let path = spec.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose());
         not_found(&spec.command, spec.cwd.as_deref(), path).iter().for_each(|what| self.note(what));
-        relative_file(&spec, self.reader.base).iter().for_each(|what| self.note(what));
+        self.hint = relative_file(&spec, self.reader.base);
+        self.hint.clone().iter().for_each(|what| self.note(what));
         Some(spec)
     }
 

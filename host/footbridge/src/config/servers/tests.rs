@@ -32,7 +32,7 @@ fn read_text(text: &str) -> ServersFile {
     for server in &servers {
         let meaning = meant(server, &mut reader, &vars);
         found.servers.extend(meaning.spec);
-        found.mistakes.extend(meaning.mistakes);
+        found.mistakes.extend(meaning.mistakes.into_iter().chain(meaning.lacking));
         found.notes.extend(meaning.notes);
     }
     found.gathered = reader.gathered;
@@ -100,6 +100,28 @@ fn every_mistake_is_named_with_its_place() {
         assert!(found.iter().any(|m| m.starts_with(start) && m.contains(part)), "{start} {part}: {found:#?}");
     }
     assert_eq!(found.len(), 10, "{found:#?}");
+}
+
+#[test]
+fn a_server_whose_values_are_not_there_is_one_that_says_so() {
+    for (entry, kind, says) in [
+        (r#""command": "x", "env": {"K": "${NONE}"}"#, "stdio", "\"K\": the variable NONE is not set: set it before"),
+        (r#""command": "x", "args": [{"file": "/nowhere/key"}]"#, "stdio", "/nowhere/key: there is no such file"),
+        (r#""url": "https://x/", "headers": {"K": {"command": ["false"]}}"#, "http", "secret command false failed"),
+        (r#""type": "sse", "url": "${NONE}""#, "sse", "NONE is not set"),
+        (
+            r#""type": "cli", "allowedPrograms": ["cat"], "tools": [{"name": "a", "args": ["${NONE}"]}]"#,
+            "cli",
+            "tool \"a\": \"${NONE}\": the variable NONE is not set",
+        ),
+    ] {
+        let found = read_text(&format!("{{\"mcpServers\": {{\"a\": {{{entry}}}, \"b\": {{\"command\": \"x\"}}}}}}"));
+        let [ServerSpec { transport: TransportSpec::Lacking { kind: is, why }, .. }, _other] = &found.servers[..]
+        else {
+            panic!("{entry}: {:?}", found.servers)
+        };
+        assert!(*is == kind && why.contains(says) && why.starts_with("/etc/x/servers.json:1:"), "{entry}: {why}");
+    }
 }
 
 #[test]

@@ -40,7 +40,8 @@ fn with_tool(tool: Value) -> Value {
 }
 
 fn mistakes(entry: &Value) -> String {
-    read_entry(entry).0.mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    let found = read_entry(entry).0;
+    found.mistakes.iter().chain(&found.lacking).map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -80,6 +81,14 @@ fn what_is_wrong_is_said_all_at_once() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(mistakes(&json!({"type": "cli", "allowedPrograms": ["cat"]})).contains("no \"tools\""));
+}
+
+#[test]
+fn a_place_in_a_variable_is_noted_since_none_is_filled_in_there() {
+    let tool = json!({"name": "a", "args": ["{x}"], "env": {"Q": "{x}", "V": "${KEY}", "J": "{\"a\": 1}"}});
+    let found = read_entry(&with_tool(tool)).0;
+    let notes: Vec<String> = found.notes.iter().map(ToString::to_string).collect();
+    assert!(matches!(notes.as_slice(), [one] if one.contains("\"Q\" in \"env\": {x} is no place there")), "{notes:?}");
 }
 
 #[test]

@@ -66,14 +66,14 @@ impl<'n> Entry<'n, '_> {
         let mut fields = match Fields::of(node, label) {
             Ok(fields) => fields,
             Err(mistake) => {
-                self.fields.also(vec![mistake]);
+                self.fields.wrong_as(mistake);
                 return None;
             }
         };
         let mut tool = Tool { at: &node.at, fields: &mut fields };
         let meant = tool.meant(self, around);
         tool.refuse_unknown();
-        self.fields.also(fields.into_mistakes());
+        self.fields.also(fields);
         meant
     }
 }
@@ -86,7 +86,12 @@ struct Tool<'n, 'f> {
 
 impl<'n> Tool<'n, '_> {
     fn wrong<T>(&mut self, at: &WrittenAt, error: impl Into<BadTool>) -> Option<T> {
-        self.fields.wrong(at, error.into());
+        match error.into() {
+            BadTool::Word(BadWord::Secret(text, why)) if why.is_absent() => {
+                self.fields.lacks(at, BadWord::Secret(text, why));
+            }
+            error => self.fields.wrong(at, error),
+        }
         None
     }
 
@@ -104,6 +109,7 @@ impl<'n> Tool<'n, '_> {
         };
         let (prints, ends_well) = (self.prints(), self.exit_codes());
         let own = self.fields.object("env");
+        entry.note_places(own);
         let variables = entry.variables(own);
         let (args, input) = (args?, input?);
         if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args)) {

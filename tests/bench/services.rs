@@ -385,7 +385,7 @@ fn event(way: &Way) -> Result<f64, Failure> {
     times.map(median)
 }
 
-/// What each of many streams that say nothing has resident, KiB.
+/// The memory that each of many streams that say nothing has resident, KiB.
 fn idle_streams(way: &Way) -> Result<f64, Failure> {
     let Some(program) = &way.program else { return Err("no program".into()) };
     let before = resident(program.0.id())?;
@@ -394,10 +394,10 @@ fn idle_streams(way: &Way) -> Result<f64, Failure> {
     Ok((after - before) / held.len() as f64)
 }
 
-/// What a program and those that it started have resident, KiB.
+/// The memory of their own that a program and those that it started have resident, KiB.
 fn resident(id: u32) -> Result<f64, Failure> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
-    let own = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).ok_or("no RssAnon")?;
     let own: f64 = own.trim().trim_end_matches(" kB").parse()?;
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
     children.split_whitespace().try_fold(own, |sum, child| Ok(sum + resident(child.parse()?)?))

@@ -114,7 +114,7 @@ impl Requests {
             let (place, shutdown) = (Arc::clone(&self.place), self.shutdown.clone());
             let upgrade = Upgrade { connection, phase, place, shutdown };
             // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
-            return Box::pin(self.service(head, incoming, upgrade)).await;
+            return self.service(head, incoming, upgrade).await;
         }
         let dialect = match self.route(&head) {
             Ok(Route::Health) => return response::empty(StatusCode::NO_CONTENT),
@@ -141,7 +141,7 @@ impl Requests {
             }
             Ok((ReadRequest::Asked { action, encoder }, held)) => {
                 let client = Client { encoder, accepts, phase, heartbeat: self.shared.limits.heartbeat_time };
-                Box::pin(self.carry_out(principal, action, held, client)).await
+                self.carry_out(principal, action, held, client).await
             }
             Err(refusal) => self.refuse(Some(&dialect), refusal, None).await,
         }

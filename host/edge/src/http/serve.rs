@@ -35,7 +35,7 @@ where
     let service = service_fn(|request: Request<Incoming>| {
         phase.busy();
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let (response, phase) = (answer(request, phase.clone()), phase.clone());
+        let (response, phase) = (Box::pin(answer(request, phase.clone())), phase.clone());
         async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
     });
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::{
     bounded::bounded,
-    commands::Commands,
+    commands::{Commands, NoOutput},
     node::{Node, NodeValue},
     obeyed::obeyed,
     programs::in_full,
@@ -126,6 +126,8 @@ pub(super) enum SecretError {
     Empty(PathBuf),
     #[error("the secret command {program} failed: {why}")]
     Command { program: String, why: String },
+    #[error("the secret command {program} failed: {why}")]
+    Exposed { program: String, why: String },
     #[error("a secret command needs at least a program")]
     NoProgram,
 }
@@ -146,6 +148,7 @@ impl SecretError {
             | Self::CredentialName(_)
             | Self::File { .. }
             | Self::Open(_)
+            | Self::Exposed { .. }
             | Self::NoProgram => false,
         }
     }
@@ -260,8 +263,12 @@ impl Reader<'_> {
         let words: Vec<String> = words.collect::<Result<_, SecretError>>()?;
         let (program, args) = words.split_first().ok_or(SecretError::NoProgram)?;
         let failed = |why: String| SecretError::Command { program: program.clone(), why };
+        let no_output = |error: NoOutput| match error {
+            NoOutput::Exposed(_) => SecretError::Exposed { program: program.clone(), why: error.to_string() },
+            other => failed(other.to_string()),
+        };
         let full = in_full(self.base, program);
-        let Some(printed) = self.commands.output(&full, args).map_err(|error| failed(error.to_string()))? else {
+        let Some(printed) = self.commands.output(&full, args).map_err(no_output)? else {
             return Ok(Secret::new(""));
         };
         let text = String::from_utf8(printed).map_err(|_| failed("its output is not UTF-8".to_owned()))?;

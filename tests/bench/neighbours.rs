@@ -159,13 +159,18 @@ struct Others {
 
 impl Others {
     fn start() -> Result<Self, Failure> {
-        let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(env::current_exe()?).arg("--attackers");
+        let mut command = Command::new("setsid");
+        command.args(["nice", "-n", "19"]).arg(env::current_exe()?).arg("--attackers");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let told = child.stdin.take().ok_or("no input")?;
         let mut others =
             Self { told, answers: BufReader::new(child.stdout.take().ok_or("no output")?), child, port: 0 };
         others.port = others.answer()?.trim().parse()?;
+        // Where the kernel groups processes by session, how nice they are counts within the group alone.
+        let group = format!("/proc/{}/autogroup", others.child.id());
+        if Path::new(&group).exists() {
+            std::fs::write(&group, "19")?;
+        }
         Ok(others)
     }
 

@@ -5,11 +5,50 @@
 //! Each stage has threads of its own. Searches are bounded by session alone, so a hundred sessions may have a hundred of
 //! them waiting at once. Behind these in one queue, the result of a call that was made, and the record of one that is
 //! to be made, would wait for what others only ask. Threads without work end.
+//!
+//! Fewer of them work at once than there are processors: a thread that got one keeps it for up to a tick of the kernel's,
+//! 4 ms on many, before whoever was interrupted goes on. So there is one on which it does.
 
-use std::{sync::Arc, thread::available_parallelism};
+use std::{
+    sync::{Arc, Condvar, LazyLock, Mutex, PoisonError},
+    thread::available_parallelism,
+};
 
 use footbridge_processes::priority::give_way;
 use tokio::runtime::{Builder, Runtime};
+
+fn processors() -> usize {
+    available_parallelism().map_or(2, std::num::NonZero::get)
+}
+
+/// Places of those that work at once, whatever their stage.
+struct Places {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+static PLACES: LazyLock<Places> =
+    LazyLock::new(|| Places { free: Mutex::new(processors().saturating_sub(1).max(1)), freed: Condvar::new() });
+
+/// A place, until it is dropped.
+struct Place(&'static Places);
+
+impl Places {
+    /// Waits for one.
+    fn take(&'static self) -> Place {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Place(self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
+    }
+}
 
 /// The threads. Clones are the same; they end with the last of them.
 #[derive(Debug, Clone)]
@@ -23,7 +62,7 @@ impl LowThreads {
     /// None of them is started before there is work.
     #[must_use]
     pub fn new() -> Self {
-        let count = available_parallelism().map_or(2, std::num::NonZero::get) + 2;
+        let count = processors() + 2;
         let mut builder = Builder::new_current_thread();
         builder.max_blocking_threads(count).thread_name("low").on_thread_start(give_way);
         Self(Arc::new(Running(builder.build().ok())))
@@ -32,6 +71,10 @@ impl LowThreads {
     /// Carries work out there, after what came before it. It goes on when nobody waits for it any more. None if it
     /// panicked.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let work = move || {
+            let _place = PLACES.take();
+            work()
+        };
         let running = match &self.0.0 {
             Some(runtime) => runtime.spawn_blocking(work),
             None => tokio::task::spawn_blocking(work),

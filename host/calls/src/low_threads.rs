@@ -28,7 +28,7 @@ struct Places {
 }
 
 static PLACES: LazyLock<Places> =
-    LazyLock::new(|| Places { free: Mutex::new(processors().saturating_sub(1).max(1)), freed: Condvar::new() });
+    LazyLock::new(|| Places { free: Mutex::new((processors() - 1).max(1)), freed: Condvar::new() });
 
 /// A place, until it is dropped.
 struct Place(&'static Places);
@@ -100,6 +100,11 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Duration,
+    };
+
     use super::*;
 
     /// How nice this thread is: the 19th field of its line, behind a name that ends with a bracket.
@@ -115,5 +120,19 @@ mod tests {
         assert!(there.parse::<i32>().unwrap() > own.parse().unwrap() && nice() == own, "{there} {own}");
         assert_eq!(threads.run(|| -> usize { panic!("on purpose") }).await, None);
         assert_eq!(threads.run(|| 7).await, Some(7));
+    }
+    #[tokio::test]
+    async fn fewer_work_at_once_than_there_are_processors_whatever_their_stage() {
+        static WORKING: AtomicUsize = AtomicUsize::new(0);
+        let work = || {
+            let others = WORKING.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(20));
+            WORKING.fetch_sub(1, Ordering::SeqCst);
+            others + 1
+        };
+        let stages = [LowThreads::new(), LowThreads::new()];
+        let all = (0..2 * processors()).flat_map(|_| &stages).map(|stage| stage.run(work));
+        let most = futures::future::join_all(all).await.into_iter().max().flatten();
+        assert!(most.is_some() && most <= Some((processors() - 1).max(1)), "{most:?}");
     }
 }

@@ -113,7 +113,6 @@ impl Requests {
         if services::is_service_path(&head) || services::is_of_proxy(&head) && self.has_tunnels() {
             let (place, shutdown) = (Arc::clone(&self.place), self.shutdown.clone());
             let upgrade = Upgrade { connection, phase, place, shutdown };
-            // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
             return self.service(head, incoming, upgrade).await;
         }
         let dialect = match self.route(&head) {

@@ -409,3 +409,23 @@ pub fn set_vsock_window(socket: impl AsFd, bytes: u64) -> nix::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is resident of files, KiB.
+    fn of_files() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn code_that_is_given_back_is_not_resident_and_runs_all_the_same() {
+        let before = of_files();
+        release_code();
+        let after = of_files();
+        assert!(after < before, "{after} of {before} KiB");
+    }
+}

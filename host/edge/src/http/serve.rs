@@ -35,6 +35,7 @@ where
     let service = service_fn(|request: Request<Incoming>| {
         phase.busy();
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
         let (response, phase) = (Box::pin(answer(request, phase.clone())), phase.clone());
         async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
     });

@@ -11,8 +11,8 @@
 //!   bit of a group is not refused, since folders have it for good reasons.
 //!
 //! All get EPERM. What `clone3` and `openat2` are asked is in memory, which a filter cannot read, so they get ENOSYS where
-//! user namespaces are refused; libraries fall back to `clone` and `openat`. Calls by another architecture's numbers (32-bit programs) are
-//! killed; x32 has its own numbers here.
+//! user namespaces are refused; libraries fall back to `clone` and `openat`. Calls by another architecture's numbers
+//! (32-bit programs) are killed; x32 has its own numbers here.
 
 use std::collections::BTreeMap;
 

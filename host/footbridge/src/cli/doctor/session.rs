@@ -69,7 +69,11 @@ fn server(server: &ServerInfo) -> Finding {
             let why = server.last_error.as_ref().or(why.as_ref());
             Finding::problem(&check, why.map_or("it is not available", String::as_str))
                 .means("its tools are in no session")
-                .mend(format!("look at footbridge servers logs {0}, then footbridge servers restart {0}", server.name))
+                .mend(format!(
+                    "look at footbridge servers logs {0}, then footbridge servers restart {0}; or, once what its entry needs \
+                     is there, footbridge config reload",
+                    server.name
+                ))
         }
         ("ready", _) => Finding::ok(&check, format!("it is ready, with {}", counted(server.tools as u64, "tool"))),
         (status, _) => Finding::note(&check, format!("it is {status}")),

@@ -31,13 +31,13 @@ pub(crate) fn attend(
 
 /// Hears of a call until it ends, and keeps what came of it for its time. Dropping this cancels it.
 async fn attended(kept: &KeptCall, call: RunningCall) {
-    let RunningCall { mut task, events, cancel } = call;
+    let RunningCall { mut call, events, cancel } = call;
     let Some(mut events) = events else { return };
     let mut cancel = Some(cancel);
     let until = Instant::now() + kept.time;
     let ended = loop {
         tokio::select! {
-            ended = &mut task => break ended,
+            ended = &mut call => break ended,
             Some(event) = events.recv() => kept.tells(event),
             () = kept.cancelled.cancelled(), if cancel.is_some() => drop(cancel.take()),
             () = sleep_until(until), if cancel.is_some() => {

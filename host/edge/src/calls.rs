@@ -1,23 +1,21 @@
-//! Calls that run: each in a task of its own, which ends properly whatever becomes of its client.
+//! Calls that run: each ends properly, whatever becomes of its client.
 //!
 //! A connection never owns a call. Whoever waits for one holds a [`RunningCall`], and dropping that cancels the call.
 //! It refuses to know how anything is written.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    future::Future,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
 };
 
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::sync::mpsc;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
 use crate::{
+    detach_on_drop::DetachOnDrop,
     dialect::{Answer, CallKey},
     http::accept::Accepts,
 };
@@ -28,14 +26,11 @@ use footbridge_calls::{
 
 /// A call that runs. Dropping the last part of it cancels the call.
 pub(crate) struct RunningCall {
-    pub(crate) task: CallTask,
+    pub(crate) call: DetachOnDrop<EndedCall>,
     /// What comes before its answer, where somebody listens.
     pub(crate) events: Option<mpsc::Receiver<CallEvent>>,
     pub(crate) cancel: DropGuard,
 }
-
-/// The task of a call.
-pub(crate) struct CallTask(JoinHandle<EndedCall>);
 
 /// A call that ended.
 pub(crate) struct EndedCall {
@@ -44,8 +39,14 @@ pub(crate) struct EndedCall {
     pub(crate) answer: Answer,
 }
 
+impl EndedCall {
+    fn failed() -> Self {
+        Self { admitted: true, answer: Err(Cause::HarnessFailed.into()) }
+    }
+}
+
 impl RunningCall {
-    /// Starts a call in a task of these, for a client that waits for it.
+    /// A call, which counts among these tasks, for a client that waits for it.
     pub(crate) fn start(
         tasks: &TaskTracker,
         stages: Arc<Stages>,
@@ -57,11 +58,11 @@ impl RunningCall {
         let guard = cancel.clone().drop_guard();
         let (watcher, events) = watcher(client.accepts, client.hears_waiting);
         let known = client.key.and_then(|(calls, key)| calls.add(key, &cancel));
-        let task = tasks.spawn(async move {
+        let call = async move {
             let _known = known;
             run(&stages, principal, request, &watcher, &cancel).await
-        });
-        Self { task: CallTask(task), events, cancel: guard }
+        };
+        Self { call: DetachOnDrop::new(tasks, call, EndedCall::failed), events, cancel: guard }
     }
 }
 
@@ -144,17 +145,4 @@ fn held(session: &Session, mut answer: RawResult) -> Answer {
         answer.held = Some(session.bytes().hold(held).map_err(|_| Cause::AnswersUnread)?);
     }
     Ok(answer)
-}
-
-impl Future for CallTask {
-    type Output = EndedCall;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<EndedCall> {
-        Pin::new(&mut self.0).poll(cx).map(|ended| {
-            ended.unwrap_or_else(|error| {
-                tracing::error!(%error, "a call's task failed");
-                EndedCall { admitted: true, answer: Err(Cause::HarnessFailed.into()) }
-            })
-        })
-    }
 }

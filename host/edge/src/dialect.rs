@@ -81,7 +81,7 @@ pub(crate) enum Action {
     LookUp(Lookup),
     /// What would be decided about a call.
     Check(CallRequest),
-    /// A call, in a task of its own; it ends when its client leaves.
+    /// A call; it is cancelled when its client leaves.
     Call(CallAction),
     /// A stream of whatever happens, for as long as its client reads it.
     Listen(Listen),

@@ -2,7 +2,7 @@
 //!
 //! A connection comes from a [`listener`]; `http` serves it, with every limit by us; `requests` takes each request from
 //! its head to its answer, for the session of its listener; `dialect` says what is different from one way of asking to
-//! another: `bridge` is the protocol of `tool-cli`, and `mcp` is MCP over HTTP; `calls` runs a call in a task of its own,
+//! another: `bridge` is the protocol of `tool-cli`, and `mcp` is MCP over HTTP; `calls` runs a call to its end,
 //! and `live` answers it, with events where its client takes them; `kept_calls` keeps one whose client asks for it later,
 //! and `attending` hears of it meanwhile. Each uses only what comes before it in this order:
 //! `http`, `dialect`, `calls`, `live`, `requests`; a dialect uses the first two, and what dialects share: `json_rpc`,
@@ -20,6 +20,7 @@
 mod attending;
 mod bridge;
 mod calls;
+mod detach_on_drop;
 mod dialect;
 mod http;
 mod json_rpc;

@@ -27,7 +27,8 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    calls::{CallTask, RunningCall},
+    calls::{EndedCall, RunningCall},
+    detach_on_drop::DetachOnDrop,
     dialect::{Answer, Encoder},
     http::{
         accept::Accepts,
@@ -52,22 +53,24 @@ pub(crate) struct Client {
 
 /// The answer to a call. Dropping this future, or the answer's body, cancels the call.
 pub(crate) async fn answer(call: RunningCall, client: Client) -> Response<Pieces> {
-    let RunningCall { mut task, events, cancel } = call;
+    let RunningCall { mut call, events, cancel } = call;
     let Client { mut encoder, accepts, phase, heartbeat } = client;
-    let Some(mut events) = events else { return whole(&*encoder, task.await.answer) };
+    let Some(mut events) = events else { return whole(&*encoder, call.await.answer) };
     let every = heartbeat.max(LEAST_HEARTBEAT);
     let (first, state) = tokio::select! {
         biased;
-        Some(event) = next_event(&mut events, &mut *encoder) => (Some(event), State::Running(task)),
-        ended = &mut task => {
-            if accepts.json || !ended.admitted {
+        Some(event) = next_event(&mut events, &mut *encoder) => (Some(event), State::Running(call.detached())),
+        ended = &mut call => {
+            // What it told in the same turn came before.
+            let first = told_event(&mut events, &mut *encoder);
+            if first.is_none() && (accepts.json || !ended.admitted) {
                 return whole(&*encoder, ended.answer);
             }
             // A provider may have kept its end; what it told before is still taken out.
             events.close();
-            (None, State::Ended(ended.answer))
+            (first, State::Ended(ended.answer))
         }
-        () = sleep(every) => (Some(encoder.heartbeat()), State::Running(task)),
+        () = sleep(every) => (Some(encoder.heartbeat()), State::Running(call.detached())),
     };
     let heartbeat = Box::pin(sleep(every));
     response::events(EventStream { encoder, events, first, state, heartbeat, every, phase, _cancel: cancel })
@@ -81,6 +84,11 @@ async fn next_event(events: &mut mpsc::Receiver<CallEvent>, encoder: &mut dyn En
         }
     }
     None
+}
+
+/// The same of those that are there already.
+fn told_event(events: &mut mpsc::Receiver<CallEvent>, encoder: &mut dyn Encoder) -> Option<Bytes> {
+    std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| encoder.event(&event))
 }
 
 /// A stream that is no call's, until it ends or one of these does.
@@ -159,7 +167,7 @@ struct EventStream {
 }
 
 enum State {
-    Running(CallTask),
+    Running(DetachOnDrop<EndedCall>),
     Ended(Answer),
     Over,
 }
@@ -169,8 +177,8 @@ impl Source for EventStream {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(self.event(first)));
         }
-        if let State::Running(task) = &mut self.state
-            && let Poll::Ready(ended) = Pin::new(task).poll(cx)
+        if let State::Running(call) = &mut self.state
+            && let Poll::Ready(ended) = Pin::new(call).poll(cx)
         {
             self.state = State::Ended(ended.answer);
             // A provider may have kept its end, and nothing that it tells from now on may hold the answer up.

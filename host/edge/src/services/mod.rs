@@ -2,10 +2,10 @@
 //! for, which is the service of tunnels.
 //!
 //! `head` reads what is asked, `errors` says why it is refused in the shape that the service's client prints, and here
-//! it is carried out: in a task of its own, whose cancellation goes as far as the connection to the origin when the
-//! client leaves; what that hears while a person is asked is in `waiting`. A tunnel's connection, and a WebSocket's, is
-//! handed on by hyper once its answer is written. It refuses to know what the stages decide, and how a request gets to its
-//! service.
+//! it is carried out, to its end whatever becomes of its client: when that leaves it is cancelled, as far as the
+//! connection to the origin. What the client hears while a person is asked is in `waiting`. A tunnel's connection, and a
+//! WebSocket's, is handed on by hyper once its answer is written. It refuses to know what the stages decide, and how a
+//! request gets to its service.
 //!
 //! Failure paths: a refused head reads past the body within limits, but where its client waits to be asked for it; an
 //! answer that breaks off cuts its connection, so that nobody takes it for whole.
@@ -52,7 +52,7 @@ use footbridge_services::{
 pub(crate) use errors::RefusedHead;
 use errors::Told;
 pub(crate) use head::{ServiceHead, is_of_proxy, is_service_path};
-use waiting::{Begun, RequestTask, Telling, Waiting};
+use waiting::{Begun, RunningRequest, Telling, Waiting};
 
 /// A connection that may become a tunnel, or a WebSocket.
 pub(crate) struct Upgrade {
@@ -131,18 +131,18 @@ impl ServiceFront<'_> {
         let (watcher, mut events) = Watcher::listening();
         let (stages, services) = (Arc::clone(self.stages), self.services.clone());
         let waiter = Waiter { cancel, watcher };
-        let mut task =
-            RequestTask(self.tasks.spawn(async move { stages.forward(principal, whole, &services, waiter).await }));
+        let forwards = async move { stages.forward(principal, whole, &services, waiter).await };
+        let mut running = RunningRequest::new(self.tasks, forwards, || Err(Cause::HarnessFailed.into()));
         let every = self.heartbeat.max(LEAST_HEARTBEAT);
         let forwarded = tokio::select! {
             biased;
-            forwarded = &mut task => forwarded,
+            forwarded = &mut running => forwarded,
             asked = waiting::asked_for_long(&mut events, every) => {
                 if told.shape.takes_comments() && (accepts_events || upload.asks_for_stream()) {
                     let telling = Telling { shape: told.shape, phase: upgrade.phase, ends };
-                    return response::events(Waiting::new(task, &asked, every, telling, begun));
+                    return response::events(Waiting::new(running, &asked, every, telling, begun));
                 }
-                task.await
+                running.await
             }
         };
         match forwarded {

@@ -15,42 +15,28 @@ use std::{
 };
 
 use bytes::Bytes;
-use footbridge_calls::{
-    cause::{Cause, Failure},
-    events::CallEvent,
-    service::Forwarded,
-};
+use footbridge_calls::{cause::Failure, events::CallEvent, service::Forwarded};
 use footbridge_services::{ErrorShape, ServiceAnswer};
 use http::{HeaderMap, StatusCode, header};
 use tokio::{
     sync::mpsc,
-    task::JoinHandle,
     time::{Instant, Sleep, sleep},
 };
 
 use super::{Ends, errors};
-use crate::http::{
-    response::{Next, Source},
-    stream::Phase,
+use crate::{
+    detach_on_drop::DetachOnDrop,
+    http::{
+        response::{Next, Source},
+        stream::Phase,
+    },
 };
 
 /// What is told of an answer that is no stream of events, bytes.
 const TOLD: usize = 64 * 1024;
 
-/// The task of a request.
-pub(super) struct RequestTask(pub(super) JoinHandle<Result<Forwarded<ServiceAnswer>, Failure>>);
-
-impl Future for RequestTask {
-    type Output = Result<Forwarded<ServiceAnswer>, Failure>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let ended = ready!(Pin::new(&mut self.0).poll(cx));
-        Poll::Ready(ended.unwrap_or_else(|error| {
-            tracing::error!(%error, "the task of a request to a service failed");
-            Err(Cause::HarnessFailed.into())
-        }))
-    }
-}
+/// A request that is carried out.
+pub(super) type RunningRequest = DetachOnDrop<Result<Forwarded<ServiceAnswer>, Failure>>;
 
 /// Whether a client says that it takes events.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
@@ -93,7 +79,7 @@ pub(super) struct Waiting {
 }
 
 enum State {
-    Asking(RequestTask),
+    Asking(RunningRequest),
     Passing(Box<dyn Source>),
     Reading { body: Box<dyn Source>, status: StatusCode, read: Vec<u8> },
     Over,
@@ -102,7 +88,7 @@ enum State {
 impl Waiting {
     /// The first comment leaves at once.
     pub(super) fn new(
-        task: RequestTask,
+        request: RunningRequest,
         asked: &str,
         every: Duration,
         telling: Telling,
@@ -111,12 +97,21 @@ impl Waiting {
         let Telling { shape, phase, ends } = telling;
         let comment = format!(": waits for a person (approval {asked})\n\n").into();
         let heartbeat = Box::pin(sleep(Duration::ZERO));
-        Self { state: State::Asking(task), comment, heartbeat, every, shape, phase, ends: Some(ends), begin }
+        Self {
+            state: State::Asking(request.detached()),
+            comment,
+            heartbeat,
+            every,
+            shape,
+            phase,
+            ends: Some(ends),
+            begin,
+        }
     }
 
     fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let State::Asking(task) = &mut self.state else { return Poll::Ready(None) };
-        match Pin::new(task).poll(cx) {
+        let State::Asking(request) = &mut self.state else { return Poll::Ready(None) };
+        match Pin::new(request).poll(cx) {
             Poll::Ready(Ok(forwarded)) => {
                 self.state = self.answered(forwarded);
                 Poll::Ready(None)

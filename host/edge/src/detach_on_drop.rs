@@ -111,7 +111,7 @@ mod tests {
                 assert!(futures::poll!(&mut work).is_pending());
             }
             drop(work);
-            assert_eq!(tasks.len(), 1);
+            assert!(!tasks.is_empty());
             go.send(()).unwrap();
             ended.await.unwrap();
             tasks.close();

@@ -363,6 +363,52 @@ fn links_on_the_way_to_what_others_obey_cannot_be_replaced() {
 }
 
 #[test]
+fn a_rebase_that_a_command_leaves_is_named_and_it_goes_on_with_one_of_before() {
+    for host in hosts("a_rebase_that_a_command_leaves_is_named_and_it_goes_on_with_one_of_before") {
+        git(&host, &["init", "-q", "."]);
+        let commit = ["commit", "-q", "--allow-empty", "-m"];
+        git(&host, &[&commit[..], &["one"]].concat());
+        git(&host, &[&commit[..], &["two"]].concat());
+        let stops = ["-c", "sequence.editor=sed -i s/^pick/edit/", "rebase", "-q", "--keep-empty", "-i", "HEAD~"];
+        git(&host, &stops);
+        assert_eq!(host.runs_script("git status >/dev/null").stderr, "");
+        let me = "git config --global user.name n; git config --global user.email e@x";
+        let ended =
+            host.runs_script(&format!("{me}; GIT_EDITOR=true git rebase --continue >/dev/null 2>&1; git status"));
+        assert!(!ended.stdout.contains("rebase") && ended.stderr.is_empty(), "{ended:?}");
+        git(&host, &stops);
+        let todo = ".git/rebase-merge/git-rebase-todo";
+        let written = host.runs_script(&format!("echo 'exec evil' >>{todo}"));
+        assert!(written.stderr.contains(&format!("work/{todo}; look before")), "{written:?}");
+        git(&host, &["rebase", "--abort"]);
+        let new = host.runs_script(
+            "mkdir .git/rebase-merge .git/sequencer; cd .git; echo 'exec evil' >rebase-merge/git-rebase-todo; \
+                      echo x/evil >rebase-merge/strategy; echo '[options]' >sequencer/opts",
+        );
+        for name in ["git-rebase-todo", "strategy", "sequencer/opts"] {
+            assert!(new.stderr.contains(name), "{new:?}");
+        }
+    }
+}
+
+#[test]
+fn repositories_to_push_to_are_not_named_by_files_of_the_command() {
+    for host in hosts("repositories_to_push_to_are_not_named_by_files_of_the_command") {
+        git(&host, &["init", "-q", "."]);
+        for name in ["branches", "remotes"] {
+            owned(&host.work().join(".git").join(name), None);
+        }
+        let script = "for f in .git/branches/origin .git/remotes/origin; do (echo evil >$f) 2>/dev/null && echo wrote $f; done; \
+                      rmdir .git/remotes 2>/dev/null && echo removed; mv .git/branches x 2>/dev/null && echo moved; git init -q new";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "", "{ran:?}");
+        fs::remove_dir(host.work().join(".git/remotes")).unwrap();
+        let made = host.runs_script("mkdir .git/remotes");
+        assert!(made.stderr.contains("work/.git/remotes"), "{made:?}");
+    }
+}
+
+#[test]
 fn no_file_is_left_by_which_others_become_the_user_of_the_command() {
     for host in hosts("no_file_is_left_by_which_others_become_the_user_of_the_command") {
         let script = "touch a b; chmod 4755 a 2>/dev/null || echo no; chmod u+s b 2>/dev/null || echo no; \

@@ -138,6 +138,53 @@ fn a_pipe_in_place_of_git_s_settings_does_not_hold_the_next_run() {
     }
 }
 
+#[test]
+fn links_that_lead_nowhere_refuse_no_run_and_stay_as_they_are() {
+    for sandbox in sandboxes("links_that_lead_nowhere_refuse_no_run_and_stay_as_they_are") {
+        let host = ordinary(sandbox);
+        let long = "x".repeat(300);
+        let leaves = format!(
+            "git init -q one; rm -rf one/.git/hooks; ln -s hooks one/.git/hooks; ln -s .git .git; ln -s .mcp.json .mcp.json; \
+             ln -s {long} .envrc; mkdir .claude; ln -s mcp.json .claude/mcp.json; ln -s away .vscode; ln -s .vscode away; \
+             printf '[include]\\npath = a\\0b\\npath = {long}\\n' >>one/.git/config"
+        );
+        assert_eq!(host.runs_script(&leaves).status, 0);
+        let script = "for f in .git .mcp.json .envrc .vscode away one/.git/hooks; do rm -f $f 2>/dev/null; \
+                        mv $f new 2>/dev/null; readlink $f | cut -c1-9; done";
+        let said = ".git\n.mcp.json\nxxxxxxxxx\naway\n.vscode\nhooks\n";
+        let again = host.runs_script(script);
+        assert_eq!(again.stdout, said, "{sandbox}: {again:?}");
+        // Where the operator removes them it is as if they had never been.
+        ["work/.git", "work/.vscode"].iter().for_each(|link| fs::remove_file(host.path().join(link)).unwrap());
+        assert_eq!(host.runs_script("ls .git 2>/dev/null; echo ran").stdout, "ran\n");
+    }
+}
+
+#[test]
+fn a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one() {
+    for sandbox in sandboxes("a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one") {
+        let host = ordinary(sandbox);
+        let work = host.work();
+        for folder in ["a/one/.git/objects", "a/one/.git/hooks", ".hg", ".config/mise"] {
+            fs::create_dir_all(work.join(folder)).unwrap();
+        }
+        for file in ["a/one/.git/HEAD", "a/one/.git/config", ".hg/hgrc"] {
+            fs::write(work.join(file), "good\n").unwrap();
+        }
+        belongs_to_the_owner(&host);
+        let closes = "chmod 444 a; chmod 000 .hg .config; echo closed";
+        assert_eq!(host.runs_script(closes).stdout, "closed\n");
+        let opens = "chmod 755 a .hg .config 2>/dev/null; for f in a/one/.git/config a/one/.git/hooks/x .hg/hgrc .config/mise/x; do \
+                       (echo evil >$f) 2>/dev/null && echo wrote $f; done; mv a b 2>/dev/null && echo moved; \
+                     mv .hg b 2>/dev/null && echo moved; echo x >free && cat free";
+        let ran = host.runs_script(opens);
+        assert_eq!(ran.stdout, "x\n", "{sandbox}: {ran:?}");
+        for folder in ["a", ".hg", ".config"] {
+            fs::set_permissions(work.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+}
+
 /// Ends a run with these options in a folder that the shell came to by this path.
 fn runs_at(host: &Host, at: &Path, shell_says_so: bool, options: &[&str]) -> Ran {
     let template = host.run_of(&["sh", "-c", "cat ~/.ssh/id 2>/dev/null; echo ran"]);

@@ -3,6 +3,7 @@
 //! They are values that cross from the harness to the keeper. It refuses to know why anything is hidden.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -66,8 +67,25 @@ pub struct FilePlan {
 pub(crate) struct Watched {
     /// Names, and what they were: links with where they lead, or nothing.
     pub(crate) names: Vec<(OsString, Option<OsString>)>,
+    /// Files by which git goes on with what was begun, and which they were.
+    pub(crate) begun: Vec<(OsString, Option<Version>)>,
     /// Folders below which not all was looked at.
     pub(crate) cut: Vec<OsString>,
+}
+
+/// Which file is at a path and when it was changed last, by the kernel's clock, which no program sets back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    file: (u64, u64),
+    changed: (i64, i64),
+}
+
+impl Version {
+    /// Nothing where no file is.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        let meta = path.metadata().ok()?;
+        Some(Self { file: (meta.dev(), meta.ino()), changed: (meta.ctime(), meta.ctime_nsec()) })
+    }
 }
 
 impl FilePlan {
@@ -76,7 +94,7 @@ impl FilePlan {
     }
 
     /// Names that others run or obey and that could not be kept from the command, since they were not there, or led
-    /// nowhere, when it started: those that are there now, or lead elsewhere.
+    /// nowhere, when it started, or are its own to write: those that are there now, lead elsewhere, or were written.
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
         let now = self
@@ -84,7 +102,9 @@ impl FilePlan {
             .names
             .iter()
             .filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
-        let all = now.map(|(path, _)| PathBuf::from(path));
+        let begun = self.watched.begun.iter();
+        let begun = begun.filter(|(path, before)| Version::at(Path::new(path)) != *before).map(|(path, _)| path);
+        let all = now.map(|(path, _)| path).chain(begun).map(PathBuf::from);
         all.filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 

@@ -14,7 +14,7 @@ use std::{
 use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
     files::{FilePlan, MountsBefore, View, is_kernels},
-    guarded::guarded,
+    guarded::{Guarded, guarded},
     layer,
     new_links::NewLinks,
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
@@ -247,7 +247,8 @@ impl GuestFiles {
 
     /// The names in what the command may write that others run or obey, whether they are there or not.
     fn guarded_now(&self) -> BTreeSet<PathBuf> {
-        self.writes.iter().flat_map(|folder| guarded(folder).paths).collect()
+        let all = self.writes.iter().map(|folder| guarded(folder));
+        all.flat_map(|Guarded { paths, begun, .. }| paths.into_iter().chain(begun)).collect()
     }
 
     /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
@@ -271,7 +272,7 @@ impl GuestFiles {
         let deeper: Vec<PathBuf> =
             self.guarded_now().into_iter().filter(|path| is_new(path) && !is_told(path)).collect();
         appeared.extend(deeper);
-        say(appeared, "and run or obeyed by other programs here", "look before you use them");
+        say(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
         let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
         say(links.found, "links that lead out of what it may write", "look where to before you follow them");
         if !links.is_whole {

@@ -15,7 +15,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::file_plan::{FileAccess, FileStep, Watched, link_at};
+use nix::libc::{ELOOP, ENAMETOOLONG};
+
+use crate::file_plan::{FileAccess, FileStep, Version, Watched, link_at};
 pub use crate::file_plan::{FilePlan, MountsBefore};
 use crate::mount_table::MountTable;
 
@@ -201,9 +203,11 @@ impl View {
     fn guard(&self, steps: &mut Steps) -> Result<Watched, ViewError> {
         let mut watched = Watched::default();
         for folder in existing(&self.writable)? {
-            let Guarded { paths, is_cut } = guarded(&folder);
+            let Guarded { paths, begun, is_cut } = guarded(&folder);
             watched.cut.extend(is_cut.then(|| folder.into_os_string()));
-            for path in paths {
+            let begun = begun.into_iter().filter(|path| steps.at(&there_of(path)) == Some(FileAccess::Writable));
+            watched.begun.extend(begun.map(|path| (path.clone().into_os_string(), Version::at(&path))));
+            for path in paths.into_iter().map(closed_by) {
                 let real = resolved(&path)?;
                 let mut links = links_to(&path);
                 links.retain(|link| steps.above(link) == Some(FileAccess::Writable));
@@ -319,6 +323,23 @@ fn as_it_is(path: PathBuf) -> (OsString, Option<OsString>) {
     (path.into_os_string(), now)
 }
 
+/// As much of a path as is there, by where it really is.
+fn there_of(path: &Path) -> PathBuf {
+    path.ancestors().find_map(|above| above.canonicalize().ok()).unwrap_or_default()
+}
+
+/// The folder that keeps this user from looking at what is there, or the path itself: whoever takes the right to look away
+/// keeps nothing from being guarded by that.
+fn closed_by(path: PathBuf) -> PathBuf {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let closed = path.ancestors().skip(1).find(|above| above.symlink_metadata().is_ok());
+            closed.map_or_else(|| path.clone(), Path::to_owned)
+        }
+        _ => path,
+    }
+}
+
 /// How many of these each folder holds.
 fn by_folder(paths: &[PathBuf]) -> BTreeMap<&Path, usize> {
     let mut counts = BTreeMap::new();
@@ -367,12 +388,17 @@ fn everywhere(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Vec<P
     Ok(all)
 }
 
-/// Where the path leads to; nothing if it is not there or not to be reached.
+/// Where the path leads to; nothing if it is not there or not to be reached, or can lead nowhere: a command may have left
+/// links that lead to each other or are too long, and settings that name what is no path.
 fn resolved(path: &Path) -> Result<Option<PathBuf>, ViewError> {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
+    let leads_nowhere = |error: &io::Error| {
+        matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | InvalidInput)
+            || matches!(error.raw_os_error(), Some(ELOOP | ENAMETOOLONG))
+    };
     match path.canonicalize() {
         Ok(real) => Ok(Some(real)),
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
+        Err(error) if leads_nowhere(&error) => Ok(None),
         Err(source) => Err(ViewError::Look { path: path.to_owned(), source }),
     }
 }

@@ -8,8 +8,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+
 use super::git_settings::{GitSettings, leads_to, of_user};
-use super::places::{GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_or_fetched};
+use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_or_fetched};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
@@ -19,18 +22,29 @@ const NESTED_DEPTH: usize = 4;
 const MAX_LOOKED: usize = 4_096;
 /// Folders that are guarded so: each is several mounts.
 const MAX_NESTED: usize = 100;
+
 /// What is run or obeyed by others in a folder.
 #[derive(Debug, Default)]
 pub struct Guarded {
     /// All such names in it, whether they are there or not; and those in folders below it.
     pub paths: Vec<PathBuf>,
+    /// Files there by which git goes on with what was begun, whether they are there or not.
+    pub begun: Vec<PathBuf>,
     /// Whether there are more folders below it than were looked at.
     pub is_cut: bool,
 }
 
+impl Guarded {
+    fn add(&mut self, other: Self) {
+        self.paths.extend(other.paths);
+        self.begun.extend(other.begun);
+        self.is_cut |= other.is_cut;
+    }
+}
+
 /// All names in this folder and below it that others run or obey.
 pub fn guarded(folder: &Path) -> Guarded {
-    let mut all = Guarded { paths: guarded_in(folder), is_cut: false };
+    let mut all = guarded_in(folder);
     all.paths.extend(of_users_git().into_iter().filter(|path| !holds(path, folder)));
     let (mut ahead, mut looked, mut nested) = (VecDeque::from([(folder.to_owned(), 0)]), 0, 0);
     while let Some((at, depth)) = ahead.pop_front() {
@@ -41,13 +55,14 @@ pub fn guarded(folder: &Path) -> Guarded {
                 continue;
             }
             let found = nested_in(&inner);
-            if looked == MAX_LOOKED || (nested == MAX_NESTED && !found.is_empty()) {
+            let has_some = !found.paths.is_empty();
+            if looked == MAX_LOOKED || (nested == MAX_NESTED && has_some) {
                 all.is_cut = true;
                 return all;
             }
             looked += 1;
-            nested += usize::from(!found.is_empty());
-            all.paths.extend(found);
+            nested += usize::from(has_some);
+            all.add(found);
             if depth + 1 < NESTED_DEPTH {
                 ahead.push_back((inner, depth + 1));
             }
@@ -57,30 +72,33 @@ pub fn guarded(folder: &Path) -> Guarded {
 }
 
 /// Those in a folder that may be opened by itself: all of a repository, and what editors keep elsewhere.
-fn nested_in(folder: &Path) -> Vec<PathBuf> {
+fn nested_in(folder: &Path) -> Guarded {
     if folder.join(".git").symlink_metadata().is_ok() || is_git(folder) {
         return guarded_in(folder);
     }
-    OF_EDITORS.iter().map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_ok()).collect()
+    let of_editors = OF_EDITORS.iter().map(|name| folder.join(name));
+    Guarded { paths: of_editors.filter(|path| path.symlink_metadata().is_ok()).collect(), ..Guarded::default() }
 }
 
 /// All names in this folder that others run or obey, whether they are there or not.
-fn guarded_in(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = GUARDED.iter().map(|name| folder.join(name)).collect();
+fn guarded_in(folder: &Path) -> Guarded {
+    let paths = GUARDED.iter().map(|name| folder.join(name)).collect();
+    let mut all = Guarded { paths, ..Guarded::default() };
     let git = folder.join(".git");
     if git.is_dir() {
-        all.extend(guarded_in_git(&git, folder, DEPTH));
+        all.add(guarded_in_git(&git, folder, DEPTH));
     } else {
         // A file that names the folder of git, which may be anywhere.
-        all.extend(leads_to(&git).filter(|git| is_git_of_tree(git)).into_iter().flat_map(|git| {
+        if let Some(git) = leads_to(&git).filter(|git| is_git_of_tree(git)) {
             let main = common(&git).unwrap_or_else(|| git.clone());
-            [guarded_in_git(&git, folder, 0), guarded_in_git(&main, folder, 0)].concat()
-        }));
-        all.push(git);
+            all.add(guarded_in_git(&git, folder, 0));
+            all.add(guarded_in_git(&main, folder, 0));
+        }
+        all.paths.push(git);
     }
     if is_git(folder) {
         let tree = work_tree(folder).unwrap_or_else(|| folder.to_owned());
-        all.extend(guarded_in_git(folder, &tree, DEPTH));
+        all.add(guarded_in_git(folder, &tree, DEPTH));
     }
     all
 }
@@ -108,24 +126,26 @@ fn work_tree(git: &Path) -> Option<PathBuf> {
 }
 
 /// Those of a folder of git, of the work trees and submodules that it holds, and what its settings lead to.
-fn guarded_in_git(git: &Path, tree: &Path, depth: usize) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = GUARDED_IN_GIT.iter().map(|name| git.join(name)).collect();
+fn guarded_in_git(git: &Path, tree: &Path, depth: usize) -> Guarded {
+    let [paths, begun] =
+        [&GUARDED_IN_GIT[..], &BEGUN_IN_GIT].map(|names| names.iter().map(|name| git.join(name)).collect());
+    let mut all = Guarded { paths, begun, is_cut: false };
     let mut files: Vec<PathBuf> = ["config", "config.worktree"].iter().map(|name| git.join(name)).collect();
     files.extend(common(git).map(|main| main.join("config")));
     files.extend(of_user());
     let settings = GitSettings::read(files);
     let (work_trees, of_trees) = listed(&git.join("worktrees"));
-    all.extend(of_trees);
+    all.paths.extend(of_trees);
     let trees = work_trees.iter().filter_map(|inner| work_tree(inner)).chain([tree.to_owned()]);
     let hooks = trees.flat_map(|tree| settings.hooks.iter().map(move |hooks| tree.join(hooks)));
     // What holds all of a work tree cannot be kept from whoever works in it.
-    all.extend(settings.includes.iter().cloned().chain(hooks).filter(|path| !holds(path, tree)));
+    all.paths.extend(settings.includes.iter().cloned().chain(hooks).filter(|path| !holds(path, tree)));
     if depth > 0 {
         let (modules, of_modules) = git_folders_below(&git.join("modules"), depth);
-        all.extend(of_modules);
+        all.paths.extend(of_modules);
         for inner in modules.iter().chain(&work_trees) {
             let its = work_tree(inner).unwrap_or_else(|| tree.to_owned());
-            all.extend(guarded_in_git(inner, &its, depth - 1));
+            all.add(guarded_in_git(inner, &its, depth - 1));
         }
     }
     all
@@ -146,11 +166,12 @@ fn holds(path: &Path, tree: &Path) -> bool {
     }
 }
 
-/// Folders in this one; and itself where it cannot be listed: whoever takes the right to look away keeps nothing from
-/// being guarded by that.
+/// Folders in this one; and itself where they cannot be looked at: whoever takes the right to look away keeps nothing
+/// from being guarded by that.
 fn listed(folder: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => (Vec::new(), Some(folder.to_owned())),
+        Ok(_) if access(folder, AccessFlags::X_OK) == Err(Errno::EACCES) => (Vec::new(), Some(folder.to_owned())),
         entries => {
             let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
             let entries = entries.into_iter().flatten().flatten();

@@ -269,8 +269,14 @@ pub(super) fn is_built_or_fetched(name: &OsStr) -> bool {
     BUILT_OR_FETCHED.iter().any(|known| name == *known)
 }
 
-/// Names in a folder of git by which it runs programs or finds other settings.
-pub const GUARDED_IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
+/// Names in a folder of git by which it runs programs or finds other settings, or repositories whose hooks run.
+pub const GUARDED_IN_GIT: [&str; 7] =
+    ["config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches"];
+
+/// Files in a folder of git by which a rebase or the like runs programs when it goes on. They are there while one is under
+/// way, and whoever works in the folder may have to go on with it.
+pub const BEGUN_IN_GIT: [&str; 4] =
+    ["rebase-merge/git-rebase-todo", "rebase-merge/strategy", "rebase-apply/apply-opt", "sequencer/opts"];
 
 /// Where the credentials of whoever has this home folder and these variables are; what is missing is named too.
 pub fn credentials(home: Option<&Path>, var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
@@ -311,7 +317,7 @@ mod tests {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandboxes.md")).unwrap();
         let all =
             CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&OF_EDITORS).chain(&GUARDED_IN_GIT);
-        for name in all.chain(&PRIVATE).chain(&SOCKETS).chain(&OF_THE_SYSTEM) {
+        for name in all.chain(&BEGUN_IN_GIT).chain(&PRIVATE).chain(&SOCKETS).chain(&OF_THE_SYSTEM) {
             assert!(text.contains(&format!("`{name}`")), "docs/sandboxes.md does not name {name}");
         }
     }

@@ -1,7 +1,7 @@
 //! Plans over folders that are really there.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
 
@@ -191,4 +191,65 @@ fn names_that_could_not_be_kept_are_told_once_they_are_there() {
     fs::create_dir(tree.path("work/later")).unwrap();
     fs::write(tree.path("work/.envrc"), "x").unwrap();
     assert_eq!(plan.appeared(), tree.paths(&["work/.vscode", "work/.envrc"]));
+}
+
+#[test]
+fn what_git_goes_on_with_stays_the_command_s_and_is_told_where_it_was_written_or_is_new() {
+    let tree = Tree::with(&["work/.git/objects", "work/.git/rebase-merge", "other"], &["work/.git/HEAD"]);
+    let todo = tree.path("work/.git/rebase-merge/git-rebase-todo");
+    fs::write(&todo, "pick 1\n").unwrap();
+    let view = tree.view(&["work"]);
+    assert!(!tree.steps(&view).contains("rebase"));
+    let plan = view.plan().unwrap();
+    assert_eq!(plan.appeared(), Vec::<PathBuf>::new());
+    fs::create_dir(tree.path("work/.git/sequencer")).unwrap();
+    fs::write(tree.path("work/.git/sequencer/opts"), "[options]\n").unwrap();
+    fs::write(&todo, "exec x\n").unwrap();
+    assert_eq!(plan.appeared(), [todo.clone(), tree.path("work/.git/sequencer/opts")]);
+    fs::remove_dir_all(todo.parent().unwrap()).unwrap();
+    assert_eq!(plan.appeared(), [tree.path("work/.git/sequencer/opts")], "it came to its end");
+    // What the command cannot write is nothing to tell of.
+    let git = format!("gitdir: {}\n", tree.path("work/.git").display());
+    fs::write(tree.path("other/.git"), git).unwrap();
+    let plan = tree.view(&["other"]).plan().unwrap();
+    fs::write(tree.path("work/.git/sequencer/opts"), "").unwrap();
+    assert_eq!(plan.appeared(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn links_that_lead_nowhere_are_held_and_refuse_nothing() {
+    let tree = Tree::with(&["work/.git/objects"], &["work/.git/HEAD"]);
+    let long = "x".repeat(300);
+    for (link, to) in [
+        ("work/.git/hooks", "hooks"),
+        ("work/.envrc", ".envrc"),
+        ("work/.idea", "one"),
+        ("work/one", ".idea"),
+        ("work/.vscode", &long),
+    ] {
+        symlink(to, tree.path(link)).unwrap();
+    }
+    fs::write(tree.path("work/.git/config"), format!("[include]\npath = a\0b\npath = {long}\n")).unwrap();
+    let held = "w work, k work/.envrc, w work/.git, r work/.git/config, k work/.git/hooks, k work/.idea, \
+                k work/.vscode, k work/one";
+    assert_eq!(tree.steps(&tree.view(&["work"])), held);
+    fs::remove_dir_all(tree.path("work/.git")).unwrap();
+    symlink(".git", tree.path("work/.git")).unwrap();
+    assert!(tree.steps(&tree.view(&["work"])).contains("k work/.git, k work/.idea"));
+}
+
+#[test]
+fn what_is_in_a_folder_that_this_user_cannot_look_into_is_kept_with_it() {
+    if nix::unistd::geteuid().is_root() {
+        return; // Nothing is closed to root.
+    }
+    let tree = Tree::with(&["work/.git/objects", "work/a/one/.git/objects"], &["work/.git/HEAD", "work/.git/config"]);
+    fs::write(tree.path("work/a/one/.git/HEAD"), "").unwrap();
+    for (mode, folder) in [(0o444, "work/a"), (0o000, "work/.git")] {
+        fs::set_permissions(tree.path(folder), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    assert_eq!(tree.steps(&tree.view(&["work"])), "w work, r work/.git, r work/a");
+    for folder in ["work/a", "work/.git"] {
+        fs::set_permissions(tree.path(folder), fs::Permissions::from_mode(0o755)).unwrap();
+    }
 }

@@ -392,6 +392,45 @@ fn a_rebase_that_a_command_leaves_is_named_and_it_goes_on_with_one_of_before() {
 }
 
 #[test]
+fn what_links_in_folders_that_others_obey_lead_to_stays_as_it_is_and_hard_links_are_named() {
+    for host in hosts("what_links_in_folders_that_others_obey_lead_to_stays_as_it_is_and_hard_links_are_named") {
+        let at = |name: &str| host.work().join(name);
+        git(&host, &["init", "-q", "."]);
+        for folder in ["scripts", ".vscode", "free"] {
+            owned(&at(folder), None);
+        }
+        owned(&at("scripts/hook"), Some("#!/bin/sh\necho good\n"));
+        owned(&at("tasks.json"), Some("{}"));
+        fs::set_permissions(at("scripts/hook"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("../../scripts/hook", at(".git/hooks/pre-commit")).unwrap();
+        symlink("../tasks.json", at(".vscode/tasks.json")).unwrap();
+        let script = "for f in scripts/hook .git/hooks/pre-commit .vscode/tasks.json tasks.json; do \
+                        (echo evil >$f) 2>/dev/null && echo wrote $f; rm -f $f 2>/dev/null; mv $f away 2>/dev/null && echo moved $f; done; \
+                      mv scripts away 2>/dev/null && echo moved scripts; .git/hooks/pre-commit; echo x >scripts/new && cat scripts/new; \
+                      echo 1 >free/a; ln free/a .envrc; git init -q mine; ln mine/.git/config other";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "good\nx\n", "{ran:?}");
+        let next = host.runs_script("echo 2 >free/a; cat .envrc");
+        let names = ["hard links", "work/.envrc, ", "work/mine/.git/config;"];
+        assert!(names.iter().all(|name| next.stderr.contains(name)), "{next:?}");
+    }
+}
+
+#[test]
+fn repositories_that_only_git_knows_as_such_are_named() {
+    for host in hosts("repositories_that_only_git_knows_as_such_are_named") {
+        let script = "mkdir -p node_modules/x s1 s2; git init -q --bare node_modules/x/h; cd s1; echo ref: refs/heads/m >HEAD; \
+                      echo ../node_modules/x/h >commondir; cd ../s2; ln -s refs/heads/m HEAD; cp ../node_modules/x/h/config .; \
+                      ln -s ../node_modules/x/h/objects objects; ln -s ../node_modules/x/h/refs refs; git rev-parse --is-bare-repository; \
+                      cd ../s1; git rev-parse --git-dir";
+        let ran = host.runs_script(script);
+        assert_eq!(ran.stdout, "true\n.\n", "{ran:?}");
+        let names = ["s1/commondir", "s2/config", "h/config"];
+        assert!(names.iter().all(|name| ran.stderr.contains(name)), "{ran:?}");
+    }
+}
+
+#[test]
 fn repositories_to_push_to_are_not_named_by_files_of_the_command() {
     for host in hosts("repositories_to_push_to_are_not_named_by_files_of_the_command") {
         git(&host, &["init", "-q", "."]);

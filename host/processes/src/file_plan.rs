@@ -69,6 +69,8 @@ pub(crate) struct Watched {
     pub(crate) names: Vec<(OsString, Option<OsString>)>,
     /// Files by which git goes on with what was begun, and which they were.
     pub(crate) begun: Vec<(OsString, Option<Version>)>,
+    /// Files that are read-only and have other names (hard links), by which they can be written.
+    pub(crate) linked: Vec<OsString>,
     /// Folders below which not all was looked at.
     pub(crate) cut: Vec<OsString>,
 }
@@ -120,6 +122,12 @@ impl FilePlan {
         let above = self.steps.iter().filter(|step| path.starts_with(Path::new(&step.path)));
         let deepest = above.max_by_key(|step| Path::new(&step.path).components().count());
         deepest.is_some_and(|step| matches!(step.access, FileAccess::Empty | FileAccess::EmptyFile))
+    }
+
+    /// Files that others run or obey, and that the command may write by another name, if that is in what it may write.
+    #[must_use]
+    pub fn linked(&self) -> Vec<PathBuf> {
+        self.watched.linked.iter().map(PathBuf::from).collect()
     }
 
     /// Folders that can be written and have more below them than was looked at for what others run or obey.

@@ -188,13 +188,7 @@ impl GuestFiles {
         say_not_whole(&found.cut);
         self.sockets = found.sockets;
         let plan = self.view(run, folders, folder, guest).plan()?;
-        for cut in plan.cut() {
-            report::note(&format!(
-                "footbridge: {} holds more folders than are looked through: what git and editors run or obey in some \
-                 repositories below it can be written; start further down",
-                cut.display()
-            ));
-        }
+        say_not_kept(&plan);
         Ok(plan)
     }
 
@@ -256,22 +250,19 @@ impl GuestFiles {
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
         let say = |paths: Vec<PathBuf>, what: &str, next: &str| {
             if !paths.is_empty() {
-                let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-                names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
-                report::note(&format!(
-                    "footbridge: new since the command started, {what}: {}; {next}",
-                    names.join(", ")
-                ));
+                let names = names_of(&paths);
+                report::note(&format!("footbridge: new since the command started, {what}: {names}; {next}"));
             }
         };
         let mut appeared = plan.appeared();
         let is_new =
             |path: &PathBuf| self.may_write(path) && !self.guarded.contains(path) && path.symlink_metadata().is_ok();
-        // What is in a folder that is named already need not be.
-        let is_told = |path: &PathBuf| appeared.iter().any(|above| path.starts_with(above));
-        let deeper: Vec<PathBuf> =
-            self.guarded_now().into_iter().filter(|path| is_new(path) && !is_told(path)).collect();
-        appeared.extend(deeper);
+        for path in self.guarded_now().into_iter().filter(is_new) {
+            // What is in a folder that is named already need not be.
+            if !appeared.iter().any(|above| path.starts_with(above)) {
+                appeared.push(path);
+            }
+        }
         say(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
         let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
         say(links.found, "links that lead out of what it may write", "look where to before you follow them");
@@ -297,13 +288,38 @@ fn say_refused(what: &str, refusal: &StartRefusal) {
 /// Says which folders hold more than is looked through for sockets.
 fn say_not_whole(cut: &[PathBuf]) {
     if !cut.is_empty() {
-        let names: Vec<String> = cut.iter().take(NAMED).map(|path| path.display().to_string()).collect();
         report::note(&format!(
             "footbridge: not looked through whole for sockets of other programs, which the command could connect to: {}; \
              name folders further down",
-            names.join(", ")
+            names_of(cut)
         ));
     }
+}
+
+/// Says what of that which others run or obey this plan does not keep from the command.
+fn say_not_kept(plan: &FilePlan) {
+    for cut in plan.cut() {
+        report::note(&format!(
+            "footbridge: {} holds more than is looked through: what git and editors run or obey in some repositories \
+             below it can be written; start further down",
+            cut.display()
+        ));
+    }
+    let linked = plan.linked();
+    if !linked.is_empty() {
+        report::note(&format!(
+            "footbridge: run or obeyed by other programs here, and the same files by other names (hard links), by which \
+             the command may be able to write them: {}; put a copy in place of each, once you have looked at it",
+            names_of(&linked)
+        ));
+    }
+}
+
+/// These paths in one line, if they are not too many.
+fn names_of(paths: &[PathBuf]) -> String {
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
+    names.join(", ")
 }
 
 /// The folder that the command of a run starts in, where it may write all of it though nobody named it.

@@ -203,8 +203,10 @@ impl View {
     fn guard(&self, steps: &mut Steps) -> Result<Watched, ViewError> {
         let mut watched = Watched::default();
         for folder in existing(&self.writable)? {
-            let Guarded { paths, begun, is_cut } = guarded(&folder);
-            watched.cut.extend(is_cut.then(|| folder.into_os_string()));
+            let Guarded { paths, begun, linked, is_cut } = guarded(&folder);
+            watched.cut.extend(is_cut.then(|| folder.clone().into_os_string()));
+            let linked = existing(&linked)?.into_iter().filter(|path| path.starts_with(&folder));
+            watched.linked.extend(linked.map(PathBuf::into_os_string));
             let begun = begun.into_iter().filter(|path| steps.at(&there_of(path)) == Some(FileAccess::Writable));
             watched.begun.extend(begun.map(|path| (path.clone().into_os_string(), Version::at(&path))));
             for path in paths.into_iter().map(closed_by) {

@@ -1,11 +1,14 @@
 //! What git's settings lead to: folders of hooks, and files with more settings. The format is that of git-config(1).
 //!
-//! Settings that git itself would refuse are read as far as it would read them.
+//! Settings that git itself would refuse are read as far as it would read them. Bytes are read as the characters of these
+//! numbers, and made bytes again in paths, which need be no text.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::iter::Peekable;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::Chars;
@@ -13,9 +16,12 @@ use std::str::Chars;
 use nix::fcntl::OFlag;
 
 /// Bytes of one file that are read.
-const MAX_SETTINGS: u64 = 4 << 20;
-/// Files that are read, with those that others include.
+const MAX_SETTINGS: u64 = 1 << 20;
+/// Files that are read, with those that others include, and paths that they lead to.
 const MAX_FILES: usize = 100;
+const MAX_PATHS: usize = 1_000;
+/// Letters of a name of a section or key; longer ones are none that is looked for.
+const MAX_NAME: usize = 32;
 
 /// What some files of settings say.
 #[derive(Debug, Default)]
@@ -26,7 +32,12 @@ pub(super) struct GitSettings {
     pub(super) hooks: Vec<PathBuf>,
     /// Where the work tree is, from the folder of git.
     pub(super) work_tree: Option<PathBuf>,
+    /// Whether there is more than was read.
+    pub(super) is_cut: bool,
 }
+
+/// The mark of UTF-8 that a file may begin with.
+const MARK: &str = "\u{ef}\u{bb}\u{bf}";
 
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
@@ -36,21 +47,28 @@ struct Entry {
 }
 
 impl GitSettings {
-    /// Reads these files. What is missing says nothing.
-    pub(super) fn read(files: impl IntoIterator<Item = PathBuf>) -> Self {
+    /// Reads these files, as many bytes as are left. What is missing says nothing.
+    pub(super) fn read(files: impl IntoIterator<Item = PathBuf>, left: &mut u64) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let of_home = |value: &str| match (value.strip_prefix("~/"), &home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(value),
+            (Some(rest), Some(home)) => home.join(as_path(rest)),
+            _ => as_path(value),
         };
         let (mut found, mut seen) = (Self::default(), BTreeSet::new());
         let mut ahead: Vec<PathBuf> = files.into_iter().collect();
-        while let Some(file) = ahead.pop().filter(|_| seen.len() < MAX_FILES) {
+        while let Some(file) = ahead.pop() {
             if !file.canonicalize().is_ok_and(|real| seen.insert(real)) {
                 continue;
             }
+            let text = text(&file, (*left).min(MAX_SETTINGS)).unwrap_or_default();
+            *left -= text.read;
+            found.is_cut |= text.is_cut;
             let folder = file.parent().unwrap_or(Path::new("/"));
-            for Entry { section, key, value } in entries(&text(&file).unwrap_or_default()) {
+            for Entry { section, key, value } in entries(&text.characters) {
+                if found.includes.len() + found.hooks.len() == MAX_PATHS || seen.len() > MAX_FILES {
+                    found.is_cut = true;
+                    return found;
+                }
                 match (section.as_str(), key.as_str()) {
                     ("include" | "includeif", "path") => {
                         let included = folder.join(of_home(&value));
@@ -67,21 +85,40 @@ impl GitSettings {
     }
 }
 
-/// The text of a regular file: an earlier command may have left a pipe in its place, for which one would wait.
-fn text(path: &Path) -> Option<String> {
-    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
-    let is_file = file.metadata().ok()?.is_file();
-    let mut bytes = Vec::new();
-    file.take(if is_file { MAX_SETTINGS } else { 0 }).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+/// What was read of a file.
+#[derive(Debug, Default)]
+struct Text {
+    characters: String,
+    read: u64,
+    is_cut: bool,
 }
 
-/// The first line of a small file of git's, as `gitdir` and `commondir` are; from its own folder.
+/// That of a regular file: an earlier command may have left a pipe in its place, for which one would wait.
+fn text(path: &Path, limit: u64) -> Option<Text> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    let mut bytes = Vec::new();
+    file.take(if meta.is_file() { limit } else { 0 }).read_to_end(&mut bytes).ok()?;
+    let (read, is_cut) = (bytes.len() as u64, meta.is_file() && meta.len() > limit);
+    Some(Text { characters: characters(&bytes), read, is_cut })
+}
+
+fn characters(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// To git it ends where a string of C does.
+fn as_path(characters: &str) -> PathBuf {
+    let bytes = characters.chars().map_while(|c| u8::try_from(c).ok().filter(|byte| *byte != 0));
+    PathBuf::from(OsString::from_vec(bytes.collect()))
+}
+
+/// Where a small file of git's leads, as `.git`, `gitdir` and `commondir` do; from its own folder.
 pub(super) fn leads_to(file: &Path) -> Option<PathBuf> {
-    let text = text(file)?;
-    let line = text.lines().next()?;
-    let path = line.strip_prefix("gitdir:").unwrap_or(line).trim();
-    Some(file.parent()?.join(path)).filter(|_| !path.is_empty())
+    let text = text(file, MAX_SETTINGS)?.characters;
+    let text = text.trim_end_matches(['\n', '\r']);
+    let path = text.strip_prefix("gitdir: ").unwrap_or(text);
+    Some(file.parent()?.join(as_path(path))).filter(|_| !path.is_empty())
 }
 
 /// Settings of all repositories of this user.
@@ -96,7 +133,8 @@ pub(super) fn of_user() -> Vec<PathBuf> {
 /// All that is set, up to what git would refuse.
 fn entries(text: &str) -> Vec<Entry> {
     let mut all = Vec::new();
-    let (mut rest, mut section) = (text.trim_start_matches('\u{feff}').chars().peekable(), String::new());
+    let text = text.strip_prefix(MARK).unwrap_or(text);
+    let (mut rest, mut section) = (text.chars().peekable(), String::new());
     while let Some(&next) = rest.peek() {
         match next {
             '#' | ';' => skip_line(&mut rest),
@@ -104,11 +142,11 @@ fn entries(text: &str) -> Vec<Entry> {
                 Some(name) => section = name,
                 None => break,
             },
-            blank if blank.is_whitespace() => drop(rest.next()),
+            blank if is_blank(blank) => drop(rest.next()),
             letter if letter.is_ascii_alphabetic() => {
                 let mut key = String::new();
                 while let Some(part) = rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
-                    key.push(part.to_ascii_lowercase());
+                    push_in(&mut key, part);
                 }
                 while rest.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
                 // Without a value it is a yes.
@@ -133,7 +171,7 @@ fn header(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
             '"' => (is_quoted, is_name) = (!is_quoted, false),
             '.' | ' ' | '\t' => is_name = false,
             '\n' => return None,
-            letter if is_name => name.push(letter.to_ascii_lowercase()),
+            letter if is_name => push_in(&mut name, letter),
             _ => {}
         }
     }
@@ -165,7 +203,7 @@ fn value(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
                 skip_line(rest);
                 break;
             }
-            blank if !is_quoted && blank.is_whitespace() => {
+            blank if !is_quoted && is_blank(blank) => {
                 if !value.is_empty() {
                     value.push(blank);
                 }
@@ -180,13 +218,26 @@ fn value(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
     Some(value)
 }
 
+fn push_in(name: &mut String, letter: char) {
+    if name.len() < MAX_NAME {
+        name.push(letter.to_ascii_lowercase());
+    }
+}
+
+/// What git takes for a blank.
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r')
+}
+
 fn skip_line(rest: &mut Peekable<Chars<'_>>) {
     while rest.next().is_some_and(|c| c != '\n') {}
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
 
     use super::*;
 
@@ -195,7 +246,7 @@ mod tests {
         let text = "\u{feff}# note\n[include]path=one # why\n[core] hooksPath = \"two words\" ; x\n\tbare\n\
                     [includeIf \"gitdir:~/]a\\\"b\"]\n  PATH = thr\\\nee  \n[Core]HOOKSPATH=C:\\\\x\\ty\n\
                     [core.old]\nworktree = ../..\n[url \"x\"]\ninsteadOf = y\nworktree = \"un\nended\"\n[include]\npath = never";
-        let all = entries(text);
+        let all = entries(&characters(text.as_bytes()));
         let found: Vec<(&str, &str, &str)> =
             all.iter().map(|e| (e.section.as_str(), e.key.as_str(), e.value.as_str())).collect();
         assert_eq!(
@@ -220,8 +271,39 @@ mod tests {
         fs::write(at("a"), "[include]path=conf/b").unwrap();
         fs::write(at("conf/b"), "[include]\npath=../a\npath=c\n").unwrap();
         fs::write(at("conf/c"), "[core]hooksPath=hk").unwrap();
-        let found = GitSettings::read([at("a")]);
+        let found = GitSettings::read([at("a")], &mut 1_000);
         assert_eq!(found.hooks, [Path::new("hk")]);
         assert_eq!(found.includes, [at("conf/b"), at("conf/../a"), at("conf/c")]);
+    }
+
+    #[test]
+    fn paths_are_those_that_git_finds_whatever_bytes_they_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
+        let names = [&b"a\xff"[..], "\u{a0}b\u{3000}".as_bytes(), b"c\0d"];
+        let said = [b"[core]", &names.map(|name| [b"hooksPath = ", name, b"\n"].concat()).concat()[..]].concat();
+        fs::write(at(b"s"), said).unwrap();
+        let found = GitSettings::read([at(b"s")], &mut 1_000);
+        assert_eq!(found.hooks, [names[0], names[1], b"c"].map(|name| Path::new(OsStr::from_bytes(name))));
+        for (text, to) in
+            [(&b"gitdir: ../x\ny\n"[..], &b"../x\ny"[..]), (b"gitdir:  x \r\n", b" x "), (b"\xfe/..\n", b"\xfe/..")]
+        {
+            fs::write(at(b"f"), text).unwrap();
+            assert_eq!(leads_to(&at(b"f")), Some(at(to)));
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_command_filled_is_read_in_part_and_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("many"), format!("[core]\n{}", "hooksPath=a\n".repeat(MAX_PATHS + 1))).unwrap();
+        fs::write(at("long"), format!("[{}]\n", "a".repeat(2 << 20))).unwrap();
+        let mut left = 10 << 20;
+        let found = GitSettings::read([at("many")], &mut left);
+        assert!(found.is_cut && found.hooks.len() == MAX_PATHS);
+        assert!(GitSettings::read([at("long")], &mut left).is_cut);
+        assert!(GitSettings::read([at("many")], &mut 10).is_cut);
+        assert_eq!(left, (10 << 20) - at("many").metadata().unwrap().len() - MAX_SETTINGS);
     }
 }

@@ -2,10 +2,13 @@
 //! folder and in those below it that people open by themselves, repositories above all.
 //!
 //! Those are looked for so deep and no deeper, and so many: what was left out is told. What cannot be read is passed over.
+//! An earlier command may have filled the folder, so all that is looked at has a limit.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io::ErrorKind;
+use std::iter::once;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -16,147 +19,250 @@ use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
-/// How far down other repositories are looked for.
+/// How far down other repositories are looked for, and links in what is guarded.
 const NESTED_DEPTH: usize = 4;
 /// Folders that are looked through for them.
 const MAX_LOOKED: usize = 4_096;
 /// Folders that are guarded so: each is several mounts.
 const MAX_NESTED: usize = 100;
+/// Names in all: each is looked up several times.
+const MAX_NAMES: usize = 50_000;
+/// Entries in guarded folders that are looked at, and those of one of them.
+const MAX_ENTRIES: usize = 50_000;
+const MAX_IN_FOLDER: usize = 1_000;
+/// Bytes of git's settings that are read.
+const MAX_SETTINGS: u64 = 64 << 20;
 
 /// What is run or obeyed by others in a folder.
 #[derive(Debug, Default)]
 pub struct Guarded {
-    /// All such names in it, whether they are there or not; and those in folders below it.
+    /// All such names in it, whether they are there or not; those in folders below it, and links in such folders.
     pub paths: Vec<PathBuf>,
     /// Files there by which git goes on with what was begun, whether they are there or not.
     pub begun: Vec<PathBuf>,
-    /// Whether there are more folders below it than were looked at.
+    /// Files among them that have other names, too (hard links).
+    pub linked: Vec<PathBuf>,
+    /// Whether there is more than was looked at.
     pub is_cut: bool,
-}
-
-impl Guarded {
-    fn add(&mut self, other: Self) {
-        self.paths.extend(other.paths);
-        self.begun.extend(other.begun);
-        self.is_cut |= other.is_cut;
-    }
 }
 
 /// All names in this folder and below it that others run or obey.
 pub fn guarded(folder: &Path) -> Guarded {
-    let mut all = guarded_in(folder);
-    all.paths.extend(of_users_git().into_iter().filter(|path| !holds(path, folder)));
-    let (mut ahead, mut looked, mut nested) = (VecDeque::from([(folder.to_owned(), 0)]), 0, 0);
-    while let Some((at, depth)) = ahead.pop_front() {
-        let (inner, closed) = listed(&at);
-        all.paths.extend(closed);
-        for inner in inner {
-            if inner.file_name().is_some_and(is_built_or_fetched) {
+    let mut search = Search::default();
+    search.add_users_git(folder);
+    search.add_all_in(folder);
+    search.add_nested(folder);
+    search.add_inner(folder);
+    search.found
+}
+
+/// What was found, and how much more is looked at.
+struct Search {
+    found: Guarded,
+    /// Git's settings of this user.
+    users: GitSettings,
+    names_left: usize,
+    settings_left: u64,
+    entries_left: usize,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        let (found, users) = (Guarded::default(), GitSettings::default());
+        Self { found, users, names_left: MAX_NAMES, settings_left: MAX_SETTINGS, entries_left: MAX_ENTRIES }
+    }
+}
+
+impl Search {
+    fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.add_if(paths, |_| true);
+    }
+
+    fn add_if(&mut self, paths: impl IntoIterator<Item = PathBuf>, is_one: impl Fn(&Path) -> bool) {
+        for path in paths {
+            if self.names_left == 0 {
+                self.found.is_cut = true;
+                return;
+            }
+            self.names_left -= 1;
+            self.found.paths.extend(Some(path).filter(|path| is_one(path)));
+        }
+    }
+
+    fn settings(&mut self, files: Vec<PathBuf>) -> GitSettings {
+        let settings = GitSettings::read(files, &mut self.settings_left);
+        self.found.is_cut |= settings.is_cut;
+        settings
+    }
+
+    /// Git's settings of this user and what they lead to, wherever git is started: by links, that may be anywhere.
+    fn add_users_git(&mut self, folder: &Path) {
+        self.users = self.settings(of_user());
+        let hooks = self.users.hooks.iter().filter(|hooks| hooks.is_absolute());
+        let led_to: Vec<PathBuf> = self.users.includes.iter().chain(hooks).cloned().collect();
+        self.add_if(of_user().into_iter().chain(led_to), |path| !holds(path, folder));
+    }
+
+    /// Those in folders below this one that people open by themselves.
+    fn add_nested(&mut self, folder: &Path) {
+        let (mut ahead, mut looked, mut nested) = (VecDeque::from([(folder.to_owned(), 0)]), 0, 0);
+        while let Some((at, depth)) = ahead.pop_front() {
+            let (inner, closed) = listed(&at);
+            self.add(closed);
+            for inner in inner {
+                if inner.file_name().is_some_and(is_built_or_fetched) {
+                    continue;
+                }
+                let has_some = has_some(&inner);
+                if looked == MAX_LOOKED || (nested == MAX_NESTED && has_some) {
+                    self.found.is_cut = true;
+                    return;
+                }
+                looked += 1;
+                if has_some {
+                    nested += 1;
+                    self.add_some(&inner);
+                }
+                if depth + 1 < NESTED_DEPTH {
+                    ahead.push_back((inner, depth + 1));
+                }
+            }
+        }
+    }
+
+    /// Those in a folder that may be opened by itself: all of a repository, and what editors keep elsewhere.
+    fn add_some(&mut self, folder: &Path) {
+        if is_repository(folder) {
+            self.add_all_in(folder);
+        } else {
+            self.add(of_editors(folder));
+        }
+    }
+
+    /// All names in this folder that others run or obey, whether they are there or not.
+    fn add_all_in(&mut self, folder: &Path) {
+        self.add(GUARDED.iter().map(|name| folder.join(name)));
+        let git = folder.join(".git");
+        if git.is_dir() {
+            self.add_git(&git, folder, DEPTH);
+        } else {
+            // A file that names the folder of git, which may be anywhere.
+            if let Some(git) = leads_to(&git).filter(|git| is_git(git)) {
+                self.add_git(&git, folder, 0);
+            }
+            self.add([git]);
+        }
+        if is_git(folder) {
+            let tree = self.work_tree(folder).unwrap_or_else(|| folder.to_owned());
+            self.add_git(folder, &tree, DEPTH);
+        }
+    }
+
+    /// Those of a folder of git, of the work trees and submodules that it holds, and what its settings lead to.
+    fn add_git(&mut self, git: &Path, tree: &Path, depth: usize) {
+        if self.names_left == 0 {
+            self.found.is_cut = true;
+            return;
+        }
+        let main = common(git);
+        for folder in once(git).chain(main.as_deref()) {
+            self.add(GUARDED_IN_GIT.iter().map(|name| folder.join(name)));
+            self.found.begun.extend(BEGUN_IN_GIT.iter().map(|name| folder.join(name)));
+        }
+        let main = main.unwrap_or_else(|| git.to_owned());
+        let settings = self.settings(vec![main.join("config"), git.join("config"), git.join("config.worktree")]);
+        let (work_trees, of_trees) = listed(&main.join("worktrees"));
+        self.add(of_trees);
+        let mut trees = vec![tree.to_owned()];
+        trees.extend(work_trees.iter().filter_map(|inner| self.work_tree(inner)));
+        let hooks: Vec<PathBuf> = settings.hooks.iter().chain(&self.users.hooks).cloned().collect();
+        let hooks = trees.iter().flat_map(|tree| hooks.iter().map(move |hooks| tree.join(hooks)));
+        // What holds all of a work tree cannot be kept from whoever works in it.
+        self.add_if(settings.includes.into_iter().chain(hooks), |path| !holds(path, tree));
+        if depth > 0 {
+            let (modules, of_modules) = git_folders_below(&git.join("modules"), depth);
+            self.add(of_modules);
+            for inner in modules.iter().chain(&work_trees) {
+                let its = self.work_tree(inner).unwrap_or_else(|| tree.to_owned());
+                self.add_git(inner, &its, depth - 1);
+            }
+        }
+    }
+
+    /// The work tree of a folder of git, where that says it.
+    fn work_tree(&mut self, git: &Path) -> Option<PathBuf> {
+        if let Some(file) = leads_to(&git.join("gitdir")) {
+            return file.parent().map(Path::to_owned);
+        }
+        let of_settings = self.settings(vec![git.join("config")]).work_tree.map(|tree| git.join(tree));
+        of_settings.or_else(|| git.parent().filter(|_| git.ends_with(".git")).map(Path::to_owned))
+    }
+
+    /// Links in folders that were found, since what they lead to is obeyed as it were in there; and files by other names.
+    fn add_inner(&mut self, root: &Path) {
+        let mut ahead: VecDeque<(PathBuf, usize)> = self.found.paths.iter().map(|path| (path.clone(), 0)).collect();
+        while let Some((at, depth)) = ahead.pop_front() {
+            let Ok(meta) = at.metadata() else { continue };
+            if depth == 0 && meta.is_file() && meta.nlink() > 1 {
+                self.found.linked.push(at.clone());
+            }
+            if !meta.is_dir() || holds(&at, root) {
                 continue;
             }
-            let found = nested_in(&inner);
-            let has_some = !found.paths.is_empty();
-            if looked == MAX_LOOKED || (nested == MAX_NESTED && has_some) {
-                all.is_cut = true;
-                return all;
-            }
-            looked += 1;
-            nested += usize::from(has_some);
-            all.add(found);
-            if depth + 1 < NESTED_DEPTH {
-                ahead.push_back((inner, depth + 1));
+            let entries = fs::read_dir(&at).into_iter().flatten().flatten();
+            for (number, entry) in entries.enumerate() {
+                if self.entries_left == 0 || number == MAX_IN_FOLDER {
+                    self.found.is_cut = true;
+                    break;
+                }
+                self.entries_left -= 1;
+                if self.leads_on(&entry, root) && depth + 1 < NESTED_DEPTH {
+                    ahead.push_back((entry.path(), depth + 1));
+                }
             }
         }
     }
-    all
-}
 
-/// Those in a folder that may be opened by itself: all of a repository, and what editors keep elsewhere.
-fn nested_in(folder: &Path) -> Guarded {
-    if folder.join(".git").symlink_metadata().is_ok() || is_git(folder) {
-        return guarded_in(folder);
-    }
-    let of_editors = OF_EDITORS.iter().map(|name| folder.join(name));
-    Guarded { paths: of_editors.filter(|path| path.symlink_metadata().is_ok()).collect(), ..Guarded::default() }
-}
-
-/// All names in this folder that others run or obey, whether they are there or not.
-fn guarded_in(folder: &Path) -> Guarded {
-    let paths = GUARDED.iter().map(|name| folder.join(name)).collect();
-    let mut all = Guarded { paths, ..Guarded::default() };
-    let git = folder.join(".git");
-    if git.is_dir() {
-        all.add(guarded_in_git(&git, folder, DEPTH));
-    } else {
-        // A file that names the folder of git, which may be anywhere.
-        if let Some(git) = leads_to(&git).filter(|git| is_git_of_tree(git)) {
-            let main = common(&git).unwrap_or_else(|| git.clone());
-            all.add(guarded_in_git(&git, folder, 0));
-            all.add(guarded_in_git(&main, folder, 0));
+    /// Whether there may be more behind what is in a guarded folder.
+    fn leads_on(&mut self, entry: &DirEntry, root: &Path) -> bool {
+        let path = entry.path();
+        match entry.metadata() {
+            Ok(meta) if meta.is_symlink() && !holds(&path, root) => {
+                self.add([path.clone()]);
+                path.is_dir()
+            }
+            Ok(meta) if meta.is_file() && meta.nlink() > 1 => {
+                self.found.linked.push(path);
+                false
+            }
+            Ok(meta) => meta.is_dir() && !is_built_or_fetched(&entry.file_name()),
+            Err(_) => false,
         }
-        all.paths.push(git);
     }
-    if is_git(folder) {
-        let tree = work_tree(folder).unwrap_or_else(|| folder.to_owned());
-        all.add(guarded_in_git(folder, &tree, DEPTH));
-    }
-    all
 }
 
+fn has_some(folder: &Path) -> bool {
+    is_repository(folder) || of_editors(folder).next().is_some()
+}
+
+fn is_repository(folder: &Path) -> bool {
+    folder.join(".git").symlink_metadata().is_ok() || is_git(folder)
+}
+
+fn of_editors(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = OF_EDITORS.iter().map(|name| folder.join(name));
+    all.filter(|path| path.symlink_metadata().is_ok())
+}
+
+/// As git itself sees it: `HEAD` may be a link that leads nowhere yet, and that of a work tree has the objects of another.
 fn is_git(folder: &Path) -> bool {
-    folder.join("HEAD").is_file() && folder.join("objects").is_dir()
-}
-
-/// That of a work tree of its own has the objects of another.
-fn is_git_of_tree(folder: &Path) -> bool {
-    is_git(folder) || common(folder).is_some_and(|main| is_git(&main))
+    let main = common(folder);
+    folder.join("HEAD").symlink_metadata().is_ok() && main.as_deref().unwrap_or(folder).join("objects").exists()
 }
 
 /// The folder of git that this one, of a work tree, is a part of.
 fn common(git: &Path) -> Option<PathBuf> {
     leads_to(&git.join("commondir"))
-}
-
-/// The work tree of a folder of git, where that says it.
-fn work_tree(git: &Path) -> Option<PathBuf> {
-    let of_settings = || Some(git.join(GitSettings::read([git.join("config")]).work_tree?));
-    let of_work_tree = || Some(leads_to(&git.join("gitdir"))?.parent()?.to_owned());
-    let of_folder = || git.parent().filter(|_| git.ends_with(".git")).map(Path::to_owned);
-    of_work_tree().or_else(of_settings).or_else(of_folder)
-}
-
-/// Those of a folder of git, of the work trees and submodules that it holds, and what its settings lead to.
-fn guarded_in_git(git: &Path, tree: &Path, depth: usize) -> Guarded {
-    let [paths, begun] =
-        [&GUARDED_IN_GIT[..], &BEGUN_IN_GIT].map(|names| names.iter().map(|name| git.join(name)).collect());
-    let mut all = Guarded { paths, begun, is_cut: false };
-    let mut files: Vec<PathBuf> = ["config", "config.worktree"].iter().map(|name| git.join(name)).collect();
-    files.extend(common(git).map(|main| main.join("config")));
-    files.extend(of_user());
-    let settings = GitSettings::read(files);
-    let (work_trees, of_trees) = listed(&git.join("worktrees"));
-    all.paths.extend(of_trees);
-    let trees = work_trees.iter().filter_map(|inner| work_tree(inner)).chain([tree.to_owned()]);
-    let hooks = trees.flat_map(|tree| settings.hooks.iter().map(move |hooks| tree.join(hooks)));
-    // What holds all of a work tree cannot be kept from whoever works in it.
-    all.paths.extend(settings.includes.iter().cloned().chain(hooks).filter(|path| !holds(path, tree)));
-    if depth > 0 {
-        let (modules, of_modules) = git_folders_below(&git.join("modules"), depth);
-        all.paths.extend(of_modules);
-        for inner in modules.iter().chain(&work_trees) {
-            let its = work_tree(inner).unwrap_or_else(|| tree.to_owned());
-            all.add(guarded_in_git(inner, &its, depth - 1));
-        }
-    }
-    all
-}
-
-/// Git's settings of this user and what they lead to, wherever git is started: by links, that may be anywhere.
-fn of_users_git() -> Vec<PathBuf> {
-    let own = of_user();
-    let GitSettings { includes, hooks, .. } = GitSettings::read(own.clone());
-    let hooks = hooks.into_iter().filter(|hooks| hooks.is_absolute());
-    own.into_iter().chain(includes).chain(hooks).collect()
 }
 
 fn holds(path: &Path, tree: &Path) -> bool {
@@ -198,6 +304,8 @@ fn git_folders_below(folder: &Path, depth: usize) -> (Vec<PathBuf>, Vec<PathBuf>
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -286,6 +394,79 @@ mod tests {
             assert!(!found.paths.contains(&tree.join(path)), "{path}");
         }
         (0..=MAX_NESTED).for_each(|number| fs::create_dir_all(tree.join(format!("many/{number}/.git"))).unwrap());
+        assert!(guarded(&tree).is_cut);
+    }
+
+    #[test]
+    fn links_in_what_is_guarded_are_found_and_files_that_have_other_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().canonicalize().unwrap();
+        for name in [".git/objects", ".git/hooks", "src/deep", "skills/one", ".claude", ".vscode"] {
+            fs::create_dir_all(tree.join(name)).unwrap();
+        }
+        for name in [".git/HEAD", "src/hook", "src/deep/skill", "src/other"] {
+            fs::write(tree.join(name), "").unwrap();
+        }
+        for (link, to) in [
+            (".git/hooks/pre-commit", "../../src/hook"),
+            (".claude/skills", "../skills"),
+            ("skills/one/skill", "../../src/deep/skill"),
+            (".vscode/all", ".."),
+            (".vscode/later", "../missing"),
+            ("src/free", "other"),
+        ] {
+            symlink(to, tree.join(link)).unwrap();
+        }
+        fs::hard_link(tree.join("src/other"), tree.join(".vscode/tasks.json")).unwrap();
+        fs::hard_link(tree.join("src/other"), tree.join(".envrc")).unwrap();
+        let found = guarded(&tree);
+        for path in [".git/hooks/pre-commit", ".claude/skills", ".claude/skills/one/skill", ".vscode/later"] {
+            assert!(found.paths.contains(&tree.join(path)), "{path}");
+        }
+        for path in [".vscode/all", ".vscode/all/src/free", "src/free"] {
+            assert!(!found.paths.contains(&tree.join(path)), "{path}");
+        }
+        assert_eq!(found.linked, [".vscode/tasks.json", ".envrc"].map(|name| tree.join(name)));
+        assert!(!found.is_cut);
+    }
+
+    #[test]
+    fn all_that_git_takes_for_a_repository_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().canonicalize().unwrap();
+        for name in ["main/objects", "parted", "linked", "own/.git", "plain/objects"] {
+            fs::create_dir_all(tree.join(name)).unwrap();
+        }
+        fs::write(tree.join("parted/HEAD"), "").unwrap();
+        fs::write(tree.join("parted/commondir"), "../main\n").unwrap();
+        fs::write(tree.join("own/.git/commondir"), "../../main\n").unwrap();
+        symlink("refs/heads/main", tree.join("linked/HEAD")).unwrap();
+        symlink("../main/objects", tree.join("linked/objects")).unwrap();
+        let found = guarded(&tree).paths;
+        for path in ["parted/config", "parted/../main/config", "linked/config", "own/.git/../../main/config"] {
+            assert!(found.contains(&tree.join(path)), "{path}");
+        }
+        assert!(!found.contains(&tree.join("plain/config")));
+    }
+
+    #[test]
+    fn what_an_earlier_command_filled_is_looked_at_in_part_and_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(tree.join("one/.git/objects")).unwrap();
+        for number in 0..100 {
+            let work_tree = tree.join(format!("one/.git/worktrees/{number}"));
+            fs::create_dir_all(&work_tree).unwrap();
+            fs::write(work_tree.join("gitdir"), format!("/missing/{number}/.git\n")).unwrap();
+        }
+        let hooks: String = (0..900).map(|number| format!("hooksPath = h{number}\n")).collect();
+        fs::write(tree.join("one/.git/config"), format!("[core]\n{hooks}")).unwrap();
+        let found = guarded(&tree);
+        assert!(found.is_cut && found.paths.len() <= MAX_NAMES);
+        fs::remove_file(tree.join("one/.git/config")).unwrap();
+        assert!(!guarded(&tree).is_cut);
+        fs::create_dir(tree.join(".vscode")).unwrap();
+        (0..=MAX_IN_FOLDER).for_each(|number| fs::write(tree.join(format!(".vscode/{number}")), "").unwrap());
         assert!(guarded(&tree).is_cut);
     }
 }

@@ -310,6 +310,9 @@ fn what_settings_of_git_lead_to_stays_as_it_is_and_so_does_what_cannot_be_listed
         git(&host, &[&named[..], &["commit", "-q", "--allow-empty", "-m", "one"]].concat());
         git(&host, &["worktree", "add", "-q", "wt"]);
         git(&host, &["config", "core.hooksPath", "tools/hk"]);
+        git(&host, &["config", "filter.f.clean", "sh strip/clean %f"]);
+        owned(&at("strip"), None);
+        owned(&at("strip/clean"), Some("cat"));
         owned(&at("wt/tools"), None);
         owned(&at("wt/tools/hk"), None);
         owned(&at("q"), None);
@@ -319,9 +322,9 @@ fn what_settings_of_git_lead_to_stays_as_it_is_and_so_does_what_cannot_be_listed
         owned(&at("p"), None);
         git(&host, &["init", "-q", "p/n"]);
         fs::set_permissions(at("p"), fs::Permissions::from_mode(0o311)).unwrap();
-        let script = "for f in wt/tools/hk/pre-commit shared p/n/.git/config p/n/.git/hooks/pre-commit p/new; do \
+        let script = "for f in wt/tools/hk/pre-commit shared strip/clean p/n/.git/config p/n/.git/hooks/pre-commit p/new; do \
                         (echo evil >$f) 2>/dev/null && echo wrote $f; done; \
-                      chmod 755 p 2>/dev/null && echo changed p; echo x >q/r/free && cat q/r/free";
+                      chmod 755 p 2>/dev/null && echo changed p; mv strip away 2>/dev/null && echo moved strip; echo x >q/r/free && cat q/r/free";
         let ran = host.runs_script(script);
         assert_eq!(ran.stdout, "x\n", "{ran:?}");
         fs::set_permissions(at("p"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -30,11 +30,37 @@ pub(super) struct GitSettings {
     pub(super) includes: Vec<PathBuf>,
     /// Folders of hooks, each from the root of whatever work tree it is for.
     pub(super) hooks: Vec<PathBuf>,
+    /// Words of commands that git runs by itself, each from the root of whatever work tree it is for: some may be files.
+    pub(super) words: Vec<PathBuf>,
     /// Where the work tree is, from the folder of git.
     pub(super) work_tree: Option<PathBuf>,
     /// Whether there is more than was read.
     pub(super) is_cut: bool,
 }
+
+/// Settings that are commands which git runs without being asked for that one.
+const COMMANDS: [(&str, &str); 20] = [
+    ("core", "askpass"),
+    ("core", "editor"),
+    ("core", "fsmonitor"),
+    ("core", "gitproxy"),
+    ("core", "pager"),
+    ("core", "sshcommand"),
+    ("credential", "helper"),
+    ("diff", "command"),
+    ("diff", "external"),
+    ("diff", "textconv"),
+    ("filter", "clean"),
+    ("filter", "process"),
+    ("filter", "smudge"),
+    ("gpg", "defaultkeycommand"),
+    ("gpg", "program"),
+    ("interactive", "difffilter"),
+    ("merge", "driver"),
+    ("sequence", "editor"),
+    ("trailer", "cmd"),
+    ("trailer", "command"),
+];
 
 /// The mark of UTF-8 that a file may begin with.
 const MARK: &str = "\u{ef}\u{bb}\u{bf}";
@@ -65,7 +91,7 @@ impl GitSettings {
             found.is_cut |= text.is_cut;
             let folder = file.parent().unwrap_or(Path::new("/"));
             for Entry { section, key, value } in entries(&text.characters) {
-                if found.includes.len() + found.hooks.len() == MAX_PATHS || seen.len() > MAX_FILES {
+                if found.includes.len() + found.hooks.len() + found.words.len() >= MAX_PATHS || seen.len() > MAX_FILES {
                     found.is_cut = true;
                     return found;
                 }
@@ -76,6 +102,10 @@ impl GitSettings {
                         ahead.push(included);
                     }
                     ("core", "hookspath") => found.hooks.push(of_home(&value)),
+                    command if COMMANDS.contains(&command) => {
+                        let words = value.split(|c: char| is_blank(c) || "'\"!;|&()<>".contains(c));
+                        found.words.extend(words.filter(|word| !word.is_empty()).take(MAX_PATHS).map(of_home));
+                    }
                     ("core", "worktree") => found.work_tree = Some(of_home(&value)),
                     _ => {}
                 }
@@ -270,9 +300,10 @@ mod tests {
         fs::create_dir(at("conf")).unwrap();
         fs::write(at("a"), "[include]path=conf/b").unwrap();
         fs::write(at("conf/b"), "[include]\npath=../a\npath=c\n").unwrap();
-        fs::write(at("conf/c"), "[core]hooksPath=hk").unwrap();
+        fs::write(at("conf/c"), "[core]hooksPath=hk\n[filter \"a.b\"]clean = sh -c 'tools/c %f'\nrequired\n").unwrap();
         let found = GitSettings::read([at("a")], &mut 1_000);
         assert_eq!(found.hooks, [Path::new("hk")]);
+        assert_eq!(found.words, ["sh", "-c", "tools/c", "%f"].map(Path::new));
         assert_eq!(found.includes, [at("conf/b"), at("conf/../a"), at("conf/c")]);
     }
 

@@ -177,6 +177,9 @@ impl Search {
         trees.extend(work_trees.iter().filter_map(|inner| self.work_tree(inner)));
         let hooks: Vec<PathBuf> = settings.hooks.iter().chain(&self.users.hooks).cloned().collect();
         let hooks = trees.iter().flat_map(|tree| hooks.iter().map(move |hooks| tree.join(hooks)));
+        let words: Vec<PathBuf> = settings.words.iter().chain(&self.users.words).cloned().collect();
+        let words = trees.iter().flat_map(|tree| words.iter().map(move |word| tree.join(word)));
+        self.add_if(words, Path::is_file);
         // What holds all of a work tree cannot be kept from whoever works in it.
         self.add_if(settings.includes.into_iter().chain(hooks), |path| !holds(path, tree));
         if depth > 0 {

@@ -370,6 +370,23 @@ fn programs_of(host: &Host) -> PathBuf {
 }
 
 #[test]
+fn a_secret_s_file_that_a_guest_could_make_stops_the_run() {
+    for sandbox in sandboxes("a_secret_s_file_that_a_guest_could_make_stops_the_run") {
+        let host = host(&Servers::none()).sandbox(sandbox);
+        let key = host.work().join("keys/key");
+        let demo = json!({"command": programs_of(&host), "args": ["demo-server"], "env": {"KEY": {"file": key}}});
+        fs::write(host.servers_file(), Servers::none().and("demo", demo).text(host.path())).unwrap();
+        host.runs(&["true"])
+            .fails(2, &["work/keys/key: it is not there, and the sandbox can write", "keep it elsewhere"]);
+        // Elsewhere it is missing for that server alone.
+        let missing = host.path().join("key");
+        let demo = json!({"command": programs_of(&host), "args": ["demo-server"], "env": {"KEY": {"file": missing}}});
+        fs::write(host.servers_file(), Servers::none().and("demo", demo).text(host.path())).unwrap();
+        assert_eq!(host.runs(&["true"]).status, 0);
+    }
+}
+
+#[test]
 fn a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused() {
     for sandbox in sandboxes("a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused") {
         let host = host(&python(json!({}))).sandbox(sandbox);

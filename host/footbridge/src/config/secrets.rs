@@ -250,7 +250,13 @@ impl Reader<'_> {
     fn read_file(&mut self, path: &Path) -> Result<(String, u32), SecretError> {
         let failed = |why: String| SecretError::File { path: path.to_owned(), why };
         if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            return Err(SecretError::NoFile(path.to_owned()));
+            // The next run would hand on what a guest of this one wrote there.
+            return Err(self.commands.writable().holds(path).map_or(SecretError::NoFile(path.to_owned()), |held| {
+                let folder = held.folder.display();
+                failed(format!(
+                    "it is not there, and the sandbox can write {folder}: write it first, or keep it elsewhere"
+                ))
+            }));
         }
         let real = obeyed(path, self.commands.writable()).map_err(failed)?;
         let (text, meta) = bounded(&real, MAX_SECRET_FILE).map_err(|error| failed(error.to_string()))?;

@@ -4,7 +4,7 @@
 //! Those are looked for so deep and no deeper, and so many: what was left out is told. What cannot be read is passed over.
 //! An earlier command may have filled the folder, so all that is looked at has a limit.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::{self, DirEntry};
 use std::io::ErrorKind;
 use std::iter::once;
@@ -52,8 +52,17 @@ pub fn guarded(folder: &Path) -> Guarded {
     search.add_users_git(folder);
     search.add_all_in(folder);
     search.add_nested(folder);
+    once_each(&mut search.found.paths);
+    once_each(&mut search.found.begun);
     search.add_inner(folder);
+    once_each(&mut search.found.paths);
     search.found
+}
+
+/// Several work trees lead to the same.
+fn once_each(paths: &mut Vec<PathBuf>) {
+    let mut seen = HashSet::new();
+    paths.retain(|path| seen.insert(path.clone()));
 }
 
 /// What was found, and how much more is looked at.
@@ -361,8 +370,9 @@ mod tests {
             assert!(found.contains(&tree.join(path)), "{path}");
         }
         fs::create_dir_all(tree.join("mod/hk")).unwrap();
-        let found: Vec<PathBuf> = guarded(&tree).paths.iter().map(real).collect();
-        assert!(found.contains(&tree.join("mod/hk")));
+        let all = guarded(&tree).paths;
+        assert!(all.iter().map(real).any(|path| path == tree.join("mod/hk")));
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "each is named once");
     }
 
     #[test]

@@ -274,7 +274,10 @@ fn is_git(folder: &Path) -> bool {
 
 /// The folder of git that this one, of a work tree, is a part of.
 fn common(git: &Path) -> Option<PathBuf> {
-    leads_to(&git.join("commondir"))
+    let main = leads_to(&git.join("commondir"))?;
+    // As git writes it: that is the folder which holds this one, and is known by its own path.
+    let above = (main == git.join("../..")).then(|| main.canonicalize().ok()).flatten();
+    Some(above.unwrap_or(main))
 }
 
 fn holds(path: &Path, tree: &Path) -> bool {
@@ -372,6 +375,7 @@ mod tests {
         fs::create_dir_all(tree.join("mod/hk")).unwrap();
         let all = guarded(&tree).paths;
         assert!(all.iter().map(real).any(|path| path == tree.join("mod/hk")));
+        assert!(!all.iter().any(|path| path.starts_with(tree.join(".git/worktrees/wt/.."))));
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "each is named once");
     }
 

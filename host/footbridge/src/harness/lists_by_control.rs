@@ -12,6 +12,9 @@ use footbridge_core::{catalogue::ListKind, gate::SessionRules, names::ServerName
 use footbridge_edge::{entries, error_of};
 use footbridge_mcp::Servers;
 
+/// What is around the lists of an answer, bytes, and more.
+const ENVELOPE: usize = 1024;
+
 /// What answers a session.
 pub(super) struct SeenBySession {
     pub(super) rules: Arc<SessionRules>,
@@ -28,10 +31,10 @@ impl SeenBySession {
             Some(server) => vec![self.one(server, asked).await],
             None => self.all(asked).await,
         };
-        let bytes = |tool: &ListedTool| tool.description.len() + tool.definition.as_ref().map_or(0, String::len);
-        // Escapes of a text in a text may be as long again.
-        if listed.iter().flat_map(|server| &server.tools).map(bytes).sum::<usize>() > MAX_ANSWER / 2 {
-            let message = format!("these lists have more than {} bytes, which do not go this way", MAX_ANSWER / 2);
+        // As they are written: a control character is six bytes then.
+        let bytes = serde_json::to_string(&listed).map_or(usize::MAX, |text| text.len());
+        if bytes > MAX_ANSWER - ENVELOPE {
+            let message = format!("these lists have {bytes} bytes, and no more than {MAX_ANSWER} go this way");
             return Err(Refusal::new(RefusalKind::Failed, message));
         }
         Ok(listed)

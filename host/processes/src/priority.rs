@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// How much later than others such a thread gets a processor, where others want it too: 19 would be last of all.
-const NICE: i32 = 10;
+/// How much nicer than others such a thread is, where others want its processor too; nobody is nicer than 19.
+const NICER: i32 = 10;
 
 /// From now on this thread gets a processor behind those that did not ask for this. It cannot be taken back.
 pub fn give_way() {
     // Without it, it is one thread among others.
-    let _last = rustix::process::setpriority_process(None, NICE);
+    let _last = rustix::process::getpriority_process(None)
+        .and_then(|nice| rustix::process::setpriority_process(None, (nice + NICER).min(19)));
 }
 
 /// The shortest that the kernel knows.

@@ -19,9 +19,6 @@ use crate::{
     settings::ClientSettings,
 };
 
-/// What came of a request, by the number that it was sent with.
-pub type AnsweredRequest = (usize, Result<Box<RawValue>, ClientError>);
-
 /// Requests under way, and connections for more.
 pub struct ManyRequests {
     settings: ClientSettings,
@@ -93,9 +90,9 @@ impl ManyRequests {
         self.under_way.iter().map(|exchange| exchange.heard + self.settings.timeout).min()
     }
 
-    /// Reads and writes what is possible now, and gives the requests that are over. What happens before that goes to
-    /// `watch`.
-    pub fn go_on(&mut self, watch: &mut dyn FnMut(&Event)) -> Vec<AnsweredRequest> {
+    /// Reads and writes what is possible now, and gives what came of the requests that are over, each with the number
+    /// that it was sent with. What happens before that goes to `watch`.
+    pub fn go_on(&mut self, watch: &mut dyn FnMut(&Event)) -> Vec<(usize, Result<Box<RawValue>, ClientError>)> {
         let (mut over, mut at) = (Vec::new(), 0);
         while let Some(exchange) = self.under_way.get_mut(at) {
             let mut body = None;

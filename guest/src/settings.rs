@@ -40,7 +40,7 @@ impl BridgeAddress {
 
     /// What goes into the `Host` header: the host and port, or the fixed `localhost` of a Unix socket.
     #[must_use]
-    pub fn host_header(&self) -> String {
+    pub(crate) fn host_header(&self) -> String {
         match self {
             Self::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             Self::Tcp { host, port } => format!("{host}:{port}"),

@@ -65,11 +65,11 @@ pub mod method {
 }
 
 /// Name of the protocol in `getBridgeInfo`.
-pub const PROTOCOL_NAME: &str = "tool-cli-bridge";
+pub(crate) const PROTOCOL_NAME: &str = "tool-cli-bridge";
 /// Major version of the protocol; a client refuses any other.
-pub const PROTOCOL_MAJOR: u64 = 1;
+pub(crate) const PROTOCOL_MAJOR: u64 = 1;
 /// Version of the protocol.
-pub const PROTOCOL_VERSION: &str = "1.0";
+pub(crate) const PROTOCOL_VERSION: &str = "1.0";
 
 /// JSON Schema dialects that arguments are checked in; the first is the default.
 pub const SCHEMA_DIALECTS: [&str; 3] = [

@@ -46,7 +46,7 @@ impl Admitted {
 
 /// What ties an outcome to its intent.
 #[derive(Debug)]
-pub struct Receipt {
+pub(crate) struct Receipt {
     pub(crate) id: String,
     pub(crate) server: ServerName,
     pub(crate) resource: Option<String>,
@@ -72,7 +72,7 @@ impl Audit {
     ///
     /// # Errors
     /// Of a call that must not leave.
-    pub async fn admit(&self, cleared: Cleared) -> Result<Admitted, Failure> {
+    pub(crate) async fn admit(&self, cleared: Cleared) -> Result<Admitted, Failure> {
         if let Err(budget) = spend_arguments(cleared.verdict()) {
             let approval = cleared.approval().map(|approved| approved.id);
             return Err(self.deny(cleared.verdict(), Cause::BudgetSpent(budget).into(), approval).await);
@@ -128,7 +128,7 @@ impl Audit {
     }
 
     /// Records a call that could not be resolved, and gives its refusal.
-    pub async fn refuse(&self, unresolved: Unresolved) -> Failure {
+    pub(crate) async fn refuse(&self, unresolved: Unresolved) -> Failure {
         let Unresolved { principal, server, target, cause } = unresolved;
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let refused = Refused {
@@ -148,7 +148,7 @@ impl Audit {
     }
 
     /// Records a call that nobody allowed, and gives its refusal.
-    pub async fn turn_down(&self, call: NotCleared) -> Failure {
+    pub(crate) async fn turn_down(&self, call: NotCleared) -> Failure {
         let NotCleared { verdict, cause, approval } = call;
         let refusal = Failure { approval: approval.map(|id| id.to_string()), ..cause.into() };
         self.deny(&verdict, refusal, approval).await
@@ -171,7 +171,7 @@ impl Audit {
     /// Counts a call over a limit, and gives its refusal. These share one line a second: a flood of them is cheap to
     /// send and must be cheap to refuse.
     #[must_use]
-    pub fn over_limit(&self, principal: &Principal, over: OverLimit) -> Failure {
+    pub(crate) fn over_limit(&self, principal: &Principal, over: OverLimit) -> Failure {
         self.trail.count(session_of(principal), over.reason().as_str());
         Cause::OverLimit(over).into()
     }

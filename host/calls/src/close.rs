@@ -17,7 +17,7 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 
 impl Audit {
     /// Records what became of a call, and gives its reply.
-    pub async fn close_call(&self, executed: Executed) -> Reply {
+    pub(crate) async fn close_call(&self, executed: Executed) -> Reply {
         let (receipt, outcome) = executed.into_parts();
         let mut line = outcome_line(&receipt, &outcome);
         let within = receipt.spend(&outcome);

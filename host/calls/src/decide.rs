@@ -7,7 +7,7 @@ use footbridge_core::gate::{Decided, Decision, Policy};
 
 /// A call and what was decided about it. Only this stage makes one.
 #[derive(Debug)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     call: ResolvedCall,
     decided: Decided,
 }
@@ -15,31 +15,31 @@ pub struct Verdict {
 impl Verdict {
     /// The call.
     #[must_use]
-    pub fn call(&self) -> &ResolvedCall {
+    pub(crate) fn call(&self) -> &ResolvedCall {
         &self.call
     }
 
     /// What was decided.
     #[must_use]
-    pub fn decision(&self) -> Decision {
+    pub(crate) fn decision(&self) -> Decision {
         self.decided.decision
     }
 
     /// The policy that decided.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
+    pub(crate) fn policy(&self) -> &Policy {
         self.call.rules().policy()
     }
 
     /// The rule that decided; none where no rule matched.
     #[must_use]
-    pub fn rule(&self) -> Option<&str> {
+    pub(crate) fn rule(&self) -> Option<&str> {
         self.decided.rule.as_deref()
     }
 
     /// What decided, where guests may know.
     #[must_use]
-    pub fn revealed(&self) -> Option<DecidedBy> {
+    pub(crate) fn revealed(&self) -> Option<DecidedBy> {
         let policy = self.policy();
         let by = || DecidedBy { policy: policy.name().to_owned(), rule: self.rule().map(str::to_owned) };
         policy.settings().reveal_rules.then(by)
@@ -52,7 +52,7 @@ impl Verdict {
 
 /// Decides about a call, by the rules that its names were looked up with.
 #[must_use]
-pub fn decide(call: ResolvedCall) -> Verdict {
+pub(crate) fn decide(call: ResolvedCall) -> Verdict {
     let decided = call.rules().decide(&call.subject(), call.tested());
     Verdict { call, decided }
 }

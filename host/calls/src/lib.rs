@@ -2,13 +2,13 @@
 //!
 //! A [`auth::Principal`] asks, [`resolve`] finds what is meant, [`decide`] gives a verdict, [`approval`] clears it,
 //! [`admit`] admits it once that is on disk, [`upstream::Upstream`] carries it out, and `close` gives the [`reply`].
-//! [`call::Stages`] is the life of a call on one screen, and
-//! [`sessions::Sessions`] the table of who may call. What it needs of others it states as traits:
-//! [`provider::ToolProvider`], [`approval::Approver`], [`pins::PinStore`], and the journal of the record.
+//! [`call::Stages`] is the life of a call on one screen, and all that other crates have of it: what one stage hands the
+//! next has no name outside. [`sessions::Sessions`] is the table of who may call. What it needs of others it states as
+//! traits: [`provider::ToolProvider`], [`approval::Approver`], [`pins::PinStore`], and the journal of the record.
 //!
 //! It refuses to know MCP, HTTP and SQL.
 
-pub mod admit;
+mod admit;
 pub mod approval;
 pub mod auth;
 pub mod call;
@@ -16,7 +16,7 @@ pub mod catalogue;
 pub mod catalogues;
 pub mod cause;
 mod close;
-pub mod decide;
+mod decide;
 pub mod events;
 pub mod low_threads;
 pub mod meta;

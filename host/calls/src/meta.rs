@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Longest such text, bytes. A person who allows a call does not see it.
-pub const MAX_META: usize = 8 * 1024;
+pub(crate) const MAX_META: usize = 8 * 1024;
 
 /// Beginnings of what does not go on: it is ours, or the protocol's for one hop.
 const KEPT_BACK: [&str; 3] = ["footbridge", "io.modelcontextprotocol/", "progressToken"];

@@ -51,7 +51,7 @@ impl Watcher {
 
     /// Whether a call that needs a person may wait for one. If not it is answered `approval_required` at once.
     #[must_use]
-    pub fn waits_for_person(&self) -> bool {
+    pub(crate) fn waits_for_person(&self) -> bool {
         self.waits_for_person
     }
 

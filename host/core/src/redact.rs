@@ -31,7 +31,7 @@ pub use stream::{SentText, StreamRedactor};
 use unescaped::Unescaped;
 
 /// Shortest value that is looked for.
-pub const MIN_BYTES: usize = 8;
+pub(crate) const MIN_BYTES: usize = 8;
 /// What stands for a value.
 pub const MARK: &str = "[redacted]";
 

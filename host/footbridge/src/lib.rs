@@ -44,7 +44,7 @@ mod oneshot;
 mod report;
 mod run;
 mod serve;
-pub mod server;
+mod server;
 mod server_logs;
 mod step;
 pub mod store;

@@ -122,7 +122,7 @@ impl Kept {
     }
 
     /// Whether the program was confined, and got namespaces of its own for it: see [`KeptCommand::confined`].
-    pub fn is_apart(&self) -> bool {
+    pub(crate) fn is_apart(&self) -> bool {
         self.apart
     }
 

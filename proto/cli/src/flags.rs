@@ -238,7 +238,7 @@ impl ToolFlags {
 
     /// Members that are missing from the objects that need them, each as its flag. `lacks` says whether an object is
     /// there, by the names that lead to it, and has no member of the last one.
-    pub fn missing_members(&self, lacks: impl Fn(&[String]) -> bool) -> Vec<String> {
+    pub(crate) fn missing_members(&self, lacks: impl Fn(&[String]) -> bool) -> Vec<String> {
         let needed = self.flags.iter().filter(|flag| flag.needed_with.is_some() && lacks(&flag.path));
         needed.map(|flag| format!("--{}", flag.name)).collect()
     }
@@ -414,7 +414,7 @@ impl FlagValue {
 impl Flag {
     /// The object that cannot be without it, where it is a member of one.
     #[must_use]
-    pub fn needed_with(&self) -> Option<&str> {
+    pub(crate) fn needed_with(&self) -> Option<&str> {
         self.needed_with.as_deref()
     }
 

@@ -20,7 +20,7 @@ const MOST_COLUMNS: usize = 20;
 
 /// JSON as YAML, without the last line's end.
 #[must_use]
-pub fn yaml(raw: &RawValue) -> String {
+pub(crate) fn yaml(raw: &RawValue) -> String {
     let mut out = String::new();
     add_yaml(raw, 0, &mut out);
     out.trim_start_matches('\n').trim_end_matches('\n').to_owned()
@@ -66,7 +66,7 @@ fn plain_or_json(text: &str) -> String {
 /// A list of objects as a table, a row each, or an object as its members, a row each; nothing where JSON is neither.
 /// Long cells are cut where a terminal shows it; whatever reads a pipe or a file gets them whole.
 #[must_use]
-pub fn table(raw: &RawValue, on_terminal: bool) -> Option<String> {
+pub(crate) fn table(raw: &RawValue, on_terminal: bool) -> Option<String> {
     let most = if on_terminal { MOST_CELL } else { usize::MAX };
     if let Some(members) = members(raw) {
         // Lists come as the one list of an object, too.

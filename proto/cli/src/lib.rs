@@ -18,7 +18,7 @@ pub mod destination;
 pub mod findings;
 pub mod flags;
 pub mod help;
-pub mod laid_out;
+mod laid_out;
 pub mod layout;
 pub mod man;
 pub mod output;

@@ -62,7 +62,7 @@ pub fn print(text: &str) -> Result<(), NotWritten> {
 ///
 /// # Errors
 /// [`NotWritten::Stdout`].
-pub fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), NotWritten> {
+pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), NotWritten> {
     let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
     let done = Sink::write(&mut stdout, on_terminal(), write);
     done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(NotWritten::Stdout)
@@ -72,14 +72,14 @@ pub fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Res
 ///
 /// # Errors
 /// [`NotWritten::Stdout`].
-pub fn print_bytes(bytes: &[u8]) -> Result<(), NotWritten> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), NotWritten> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
 }
 
 /// A file with all that was too much to print.
 #[derive(Debug)]
-pub struct Spilled {
+pub(crate) struct Spilled {
     /// Where it is.
     pub path: PathBuf,
     /// Its size.
@@ -93,7 +93,7 @@ pub struct Spilled {
 ///
 /// # Errors
 /// [`NotWritten`].
-pub fn print_within(
+pub(crate) fn print_within(
     most: usize,
     write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
 ) -> Result<Option<Spilled>, NotWritten> {
@@ -173,7 +173,7 @@ pub fn print_error(text: &str) {
 }
 
 /// As [`print_error`], what is written, as it is written.
-pub fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
+pub(crate) fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
     let stderr = io::stderr().lock();
     let escape = stderr.is_terminal();
     let mut stderr = io::BufWriter::with_capacity(16 << 10, stderr);

@@ -97,7 +97,7 @@ impl PickPath {
 
     /// Whether it may come to any number of values.
     #[must_use]
-    pub fn is_of_several(&self) -> bool {
+    pub(crate) fn is_of_several(&self) -> bool {
         self.steps.contains(&Step::All)
     }
 

@@ -126,13 +126,13 @@ impl Rendered {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn write_rest(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(crate) fn write_rest(&self, on_terminal: bool, out: &mut dyn fmt::Write) -> fmt::Result {
         self.write_parts(on_terminal, out, |part| !matches!(part, Part::Data(_)))
     }
 
     /// Whether there is anything besides images, audio and blobs.
     #[must_use]
-    pub fn has_rest(&self) -> bool {
+    pub(crate) fn has_rest(&self) -> bool {
         let says = |part: &Part| match part {
             Part::Text(text) => !text.is_empty(),
             Part::Json(_) => true,

@@ -52,7 +52,7 @@ pub fn arguments(schema: &Value) -> String {
 
 /// The type of a value, as a signature has it.
 #[must_use]
-pub fn type_of(schema: &Value, root: &Value) -> String {
+pub(crate) fn type_of(schema: &Value, root: &Value) -> String {
     Types { root, left: MOST_PARTS }.of(schema, 0)
 }
 

@@ -8,7 +8,8 @@ mod vsock;
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-pub use path::{MAX_SOCKET_PATH, SocketPath};
+pub(crate) use path::MAX_SOCKET_PATH;
+pub use path::SocketPath;
 pub use tcp::{TcpEndpoint, TcpHost};
 pub use vsock::{MuxEndpoint, VsockCid, VsockEndpoint};
 

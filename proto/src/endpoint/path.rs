@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::EndpointError;
 
 /// Longest path of a Unix socket, in bytes (`sun_path` less its final NUL, unix(7)).
-pub const MAX_SOCKET_PATH: usize = 107;
+pub(crate) const MAX_SOCKET_PATH: usize = 107;
 
 /// An absolute path that fits into a socket address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

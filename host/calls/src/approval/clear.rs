@@ -14,18 +14,18 @@ use footbridge_core::gate::Decision;
 /// A call that may be recorded and made: the policy allows it, or a person did and the grant is used up. Only this
 /// stage makes one.
 #[derive(Debug)]
-pub struct Cleared {
+pub(crate) struct Cleared {
     verdict: Verdict,
     approval: Option<Approved>,
 }
 
 /// Which approval a call used, and whose it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approved {
+pub(crate) struct Approved {
     /// Its id.
-    pub id: ApprovalId,
+    pub(crate) id: ApprovalId,
     /// Who allowed it.
-    pub approver: String,
+    pub(crate) approver: String,
 }
 
 impl Cleared {
@@ -36,13 +36,13 @@ impl Cleared {
 
     /// What was decided.
     #[must_use]
-    pub fn verdict(&self) -> &Verdict {
+    pub(crate) fn verdict(&self) -> &Verdict {
         &self.verdict
     }
 
     /// The approval that it used, if one was needed.
     #[must_use]
-    pub fn approval(&self) -> Option<&Approved> {
+    pub(crate) fn approval(&self) -> Option<&Approved> {
         self.approval.as_ref()
     }
 
@@ -53,7 +53,7 @@ impl Cleared {
 
 /// What a verdict comes to without asking anybody.
 #[derive(Debug)]
-pub enum Clear {
+pub(crate) enum Clear {
     /// It may be made.
     Cleared(Box<Cleared>),
     /// It may not.
@@ -64,11 +64,11 @@ pub enum Clear {
 
 /// A call that a person has to allow.
 #[derive(Debug)]
-pub struct Question(pub(super) Verdict);
+pub(crate) struct Question(pub(super) Verdict);
 
 /// A call that is not made, and why.
 #[derive(Debug)]
-pub struct NotCleared {
+pub(crate) struct NotCleared {
     pub(crate) verdict: Verdict,
     pub(crate) cause: Cause,
     pub(crate) approval: Option<ApprovalId>,
@@ -76,17 +76,17 @@ pub struct NotCleared {
 
 /// How long a client waits for a person.
 #[derive(Debug, Clone)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// It is told `approval_required` after this time; without it, it waits until there is an answer.
-    pub answer_after: Option<Duration>,
+    pub(crate) answer_after: Option<Duration>,
     /// Who is told meanwhile what it waits for.
-    pub watcher: Watcher,
+    pub(crate) watcher: Watcher,
 }
 
 impl Clear {
     /// Of a verdict.
     #[must_use]
-    pub fn of(verdict: Verdict) -> Self {
+    pub(crate) fn of(verdict: Verdict) -> Self {
         match verdict.decision() {
             Decision::Allow => Self::Cleared(Box::new(Cleared { verdict, approval: None })),
             Decision::Ask => Self::Ask(Box::new(Question(verdict))),

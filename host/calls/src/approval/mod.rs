@@ -28,7 +28,7 @@ mod view;
 mod waiting;
 
 pub use approver::{Approver, ApproverAnswer};
-pub use clear::{Approved, Clear, Cleared, NotCleared, Patience, Question};
+pub(crate) use clear::{Clear, Cleared, NotCleared, Patience, Question};
 pub use desk::Approvals;
 pub use form::{Given, Unfit};
 pub use key::{ApprovalId, BadApprovalId};
@@ -36,4 +36,3 @@ use key::{ELICITATION, Key};
 pub use shown::{ApprovalInfo, ApprovalShown, FieldInfo, QuestionInfo};
 pub use state::{Answer, NotAnswered, State};
 pub(crate) use view::Asking;
-pub use waiting::Waiting;

@@ -22,7 +22,7 @@ use crate::{decide::Verdict, events::ApprovalEvent, resolve::ResolvedCall, watch
 /// A call whose client waits for an answer. Dropping it leaves, which withdraws nothing: the same call made again finds
 /// what became of it.
 #[derive(Debug)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     verdict: Verdict,
     key: Key,
     place: WaitersPlace,
@@ -79,13 +79,13 @@ impl Waiting {
 
     /// The call.
     #[must_use]
-    pub fn call(&self) -> &ResolvedCall {
+    pub(crate) fn call(&self) -> &ResolvedCall {
         self.verdict.call()
     }
 
     /// Whether its session's policy still says what it said when a person was asked.
     #[must_use]
-    pub fn policy_is_current(&self) -> bool {
+    pub(crate) fn policy_is_current(&self) -> bool {
         self.call().principal().session().rules().policy().revision() == self.key.policy
     }
 
@@ -93,7 +93,11 @@ impl Waiting {
     ///
     /// # Errors
     /// [`NotCleared`]: denied, expired, out of patience, or its client left.
-    pub async fn granted(self, cancel: &CancellationToken, patience: &Patience) -> Result<Self, Box<NotCleared>> {
+    pub(crate) async fn granted(
+        self,
+        cancel: &CancellationToken,
+        patience: &Patience,
+    ) -> Result<Self, Box<NotCleared>> {
         let patient_until = patience.answer_after.map(|time| Instant::now() + time);
         let mut told = None;
         let waited = self.place.approvals.look_until(|| {
@@ -129,7 +133,7 @@ impl Waiting {
     ///
     /// # Errors
     /// [`NotCleared`] where it expired meanwhile, or its use cannot be recorded.
-    pub async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
+    pub(crate) async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
         let Ok(spare) = ApprovalId::new() else {
             return Err(Box::new(self.given_up(Cause::Internal(Broken::Randomness))));
         };
@@ -146,7 +150,7 @@ impl Waiting {
 
     /// Ends the waiting for another reason; the grant, if there is one, stays for a moment.
     #[must_use]
-    pub fn given_up(self, cause: Cause) -> NotCleared {
+    pub(crate) fn given_up(self, cause: Cause) -> NotCleared {
         let id = self.place.look().0;
         self.refuse(id, cause)
     }
@@ -171,7 +175,7 @@ impl Approvals {
     ///
     /// # Errors
     /// [`NotCleared`] where nobody can be asked, or nobody is because of a limit.
-    pub fn ask(&self, question: Question) -> Result<Waiting, Box<NotCleared>> {
+    pub(crate) fn ask(&self, question: Question) -> Result<Waiting, Box<NotCleared>> {
         let Question(verdict) = question;
         let refuse = |verdict, cause| Err(Box::new(NotCleared { verdict, cause, approval: None }));
         if !self.can_be_answered() {

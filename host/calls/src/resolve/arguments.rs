@@ -16,7 +16,7 @@ use crate::{
 };
 use footbridge_core::{
     catalogue::Tool,
-    gate::SessionRules,
+    gate::{SessionRules, Tested},
     names::ServerName,
     schema::{BadSchema, Check, KeptSchemas},
 };
@@ -67,11 +67,11 @@ impl Resolver {
 
 /// By what arguments are checked.
 #[derive(Debug)]
-pub struct ArgumentChecks {
+pub(super) struct ArgumentChecks {
     /// How deep they may be nested.
-    pub depth: usize,
+    pub(super) depth: usize,
     /// The schemas that are compiled.
-    pub schemas: Arc<KeptSchemas>,
+    pub(super) schemas: Arc<KeptSchemas>,
 }
 
 /// The text of arguments; what is not given is nothing.
@@ -95,7 +95,7 @@ pub(super) fn heavy(schemas: &KeptSchemas, server: &ServerName, tool: &Tool, tex
 ///
 /// # Errors
 /// The answer for the guest.
-pub fn checked(
+pub(super) fn checked(
     rules: &SessionRules,
     server: ServerName,
     tool: &Tool,
@@ -129,6 +129,21 @@ pub fn checked(
         as_task: tool.is_task_only(),
     };
     Ok(Found::of(server, request, effects, tested))
+}
+
+/// Which rules have conditions that hold of arguments, once these are checked as those of a call are.
+///
+/// # Errors
+/// What the call itself would be answered.
+pub fn tested(
+    rules: &SessionRules,
+    server: ServerName,
+    tool: &Tool,
+    depth: usize,
+    text: &str,
+) -> Result<Tested, Cause> {
+    let by = ArgumentChecks { depth, schemas: Arc::default() };
+    Ok(checked(rules, server, tool, &by, text)?.tested)
 }
 
 /// Arguments as a value with its members sorted, so that its text is the canonical one.

@@ -21,8 +21,8 @@ use crate::{
     request::OutgoingRequest,
     session::{OverLimit, Place},
 };
-pub use arguments::{ArgumentChecks, checked};
-use arguments::{WrittenArguments, heavy, text_of};
+pub use arguments::tested;
+use arguments::{ArgumentChecks, WrittenArguments, checked, heavy, text_of};
 use footbridge_core::{
     budget::Budget,
     catalogue::Tool,
@@ -37,7 +37,7 @@ use tokio::sync::Semaphore;
 
 /// A call whose names and arguments were found good. Only this stage makes one.
 #[derive(Debug)]
-pub struct ResolvedCall {
+pub(crate) struct ResolvedCall {
     principal: Principal,
     server: ServerName,
     request: OutgoingRequest,
@@ -53,61 +53,61 @@ pub struct ResolvedCall {
 impl ResolvedCall {
     /// Who asks.
     #[must_use]
-    pub fn principal(&self) -> &Principal {
+    pub(crate) fn principal(&self) -> &Principal {
         &self.principal
     }
 
     /// The server it goes to.
     #[must_use]
-    pub fn server(&self) -> &ServerName {
+    pub(crate) fn server(&self) -> &ServerName {
         &self.server
     }
 
     /// What would be sent.
     #[must_use]
-    pub fn request(&self) -> &OutgoingRequest {
+    pub(crate) fn request(&self) -> &OutgoingRequest {
         &self.request
     }
 
     /// Digest and length of the arguments' canonical text.
     #[must_use]
-    pub fn arguments(&self) -> (Digest, usize) {
+    pub(crate) fn arguments(&self) -> (Digest, usize) {
         (self.arguments, self.argument_bytes)
     }
 
     /// What its guest says besides, of which nothing is decided.
     #[must_use]
-    pub fn meta(&self) -> Option<&CallMeta> {
+    pub(crate) fn meta(&self) -> Option<&CallMeta> {
         self.meta.as_ref()
     }
 
     /// Bytes of its guest's that leave with it.
     #[must_use]
-    pub fn leaving_bytes(&self) -> usize {
+    pub(crate) fn leaving_bytes(&self) -> usize {
         self.argument_bytes + self.meta.as_ref().map_or(0, |meta| meta.text().get().len())
     }
 
     /// Digest of the tool's definition; nothing else has one.
     #[must_use]
-    pub fn definition(&self) -> Option<Digest> {
+    pub(crate) fn definition(&self) -> Option<Digest> {
         self.request.definition()
     }
 
     /// The session's rules that its names were looked up with, and that decide about it.
     #[must_use]
-    pub fn rules(&self) -> &SessionRules {
+    pub(crate) fn rules(&self) -> &SessionRules {
         &self.rules
     }
 
     /// Whether these are still the rules of its session: a reload may have come in between.
     #[must_use]
-    pub fn is_by_current_rules(&self) -> bool {
+    pub(crate) fn is_by_current_rules(&self) -> bool {
         Arc::ptr_eq(&self.rules, &self.principal.session().rules())
     }
 
     /// What it is about, for rules.
     #[must_use]
-    pub fn subject(&self) -> Subject<'_> {
+    pub(crate) fn subject(&self) -> Subject<'_> {
         match &self.request {
             OutgoingRequest::CallTool { name, .. } => Subject::tool(self.server.as_str(), name, self.effects),
             OutgoingRequest::ReadResource { uri } => Subject::resource(self.server.as_str(), uri),
@@ -122,21 +122,21 @@ impl ResolvedCall {
 
     /// What it can do.
     #[must_use]
-    pub fn effects(&self) -> Effects {
+    pub(crate) fn effects(&self) -> Effects {
         self.effects
     }
 
     /// What its server says that the tool does, and whether the operator says what effects it has. Nothing else than
     /// a tool has that.
     #[must_use]
-    pub fn said_of_tool(&self) -> Option<(&str, bool)> {
+    pub(crate) fn said_of_tool(&self) -> Option<(&str, bool)> {
         let tool = self.tool.as_ref()?;
         Some((tool.description(), self.rules.policy().labels(self.server.as_str(), tool.name())))
     }
 
     /// The rules whose conditions hold of its arguments.
     #[must_use]
-    pub fn tested(&self) -> &Tested {
+    pub(crate) fn tested(&self) -> &Tested {
         &self.tested
     }
 
@@ -156,7 +156,7 @@ impl ResolvedCall {
 
 /// A call that could not be resolved, and why.
 #[derive(Debug)]
-pub struct Unresolved {
+pub(crate) struct Unresolved {
     pub(crate) principal: Principal,
     pub(crate) server: String,
     pub(crate) target: Target,
@@ -166,7 +166,7 @@ pub struct Unresolved {
 impl Unresolved {
     /// A call whose client left before it was resolved.
     #[must_use]
-    pub fn left(principal: Principal, request: &CallRequest) -> Self {
+    pub(crate) fn left(principal: Principal, request: &CallRequest) -> Self {
         Self { principal, server: request.server.clone(), target: request.target.clone(), cause: Cause::Cancelled }
     }
 }
@@ -214,7 +214,11 @@ impl Resolver {
     ///
     /// # Errors
     /// [`Unresolved`], for the record.
-    pub async fn resolve(&self, principal: Principal, request: CallRequest) -> Result<ResolvedCall, Box<Unresolved>> {
+    pub(crate) async fn resolve(
+        &self,
+        principal: Principal,
+        request: CallRequest,
+    ) -> Result<ResolvedCall, Box<Unresolved>> {
         let rules = principal.session().rules();
         match self.find(&principal, &rules, &request).await {
             Ok(found) => Ok(ResolvedCall {
@@ -320,7 +324,7 @@ impl Resolver {
     }
 
     /// Whether the tool of a call is still the one that it was resolved to.
-    pub async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
+    pub(crate) async fn is_unchanged(&self, call: &ResolvedCall) -> bool {
         if call.definition().is_none() {
             return true;
         }
@@ -343,15 +347,15 @@ enum Heavy {
 
 /// What a request turned out to be.
 #[derive(Debug)]
-pub struct Found {
+struct Found {
     server: ServerName,
     request: OutgoingRequest,
     arguments: Digest,
     argument_bytes: usize,
     /// What it can do.
-    pub effects: Effects,
+    effects: Effects,
     /// The rules whose conditions hold of its arguments.
-    pub tested: Tested,
+    tested: Tested,
     /// The tool that it calls.
     tool: Option<Arc<Tool>>,
 }

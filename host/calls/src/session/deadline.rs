@@ -31,7 +31,7 @@ impl Deadline {
     }
 
     /// Whether it is over.
-    pub fn is_past(self) -> bool {
+    pub(crate) fn is_past(self) -> bool {
         self.left().is_zero()
     }
 

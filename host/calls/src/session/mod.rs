@@ -81,7 +81,7 @@ struct Key {
 
 /// That a session's token was shown, and which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown(u64);
+pub(crate) struct Shown(u64);
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,7 +169,7 @@ impl Session {
     /// Whether this is its token, and it is open. Digests are compared, so that the time taken says nothing of the
     /// token.
     #[must_use]
-    pub fn opens_with(&self, token: &[u8]) -> Option<Shown> {
+    pub(crate) fn opens_with(&self, token: &[u8]) -> Option<Shown> {
         let digest = Digest::of(token);
         let key = self.key();
         (digest == key.digest && self.life.is_going_on()).then_some(Shown(key.turn))
@@ -177,7 +177,7 @@ impl Session {
 
     /// Whether what was shown still opens it.
     #[must_use]
-    pub fn still_opens(&self, shown: Shown) -> bool {
+    pub(crate) fn still_opens(&self, shown: Shown) -> bool {
         self.life.is_going_on() && self.key().turn == shown.0
     }
 
@@ -229,7 +229,7 @@ impl Session {
     ///
     /// # Errors
     /// [`OverLimit::Busy`], within [`footbridge_core::limits::CallLimits::busy_after`].
-    pub async fn enter_again(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
+    pub(crate) async fn enter_again(&self, server: Option<&ServerName>) -> Result<Place, OverLimit> {
         let places = async {
             let server = match server {
                 Some(server) => Some(self.pace.place(server).await.map_err(|_| OverLimit::Busy)?),

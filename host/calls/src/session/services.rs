@@ -137,7 +137,7 @@ impl Session {
     /// # Errors
     /// [`OverLimit`], at once for the rate, within [`footbridge_core::limits::CallLimits::busy_after`] for those in
     /// flight.
-    pub async fn enter_service(&self, is_tunnel: bool) -> Result<Place, OverLimit> {
+    pub(crate) async fn enter_service(&self, is_tunnel: bool) -> Result<Place, OverLimit> {
         within(&self.services.rate)?;
         self.enter_service_again(is_tunnel).await
     }
@@ -146,7 +146,7 @@ impl Session {
     ///
     /// # Errors
     /// [`OverLimit::Busy`].
-    pub async fn enter_service_again(&self, is_tunnel: bool) -> Result<Place, OverLimit> {
+    pub(crate) async fn enter_service_again(&self, is_tunnel: bool) -> Result<Place, OverLimit> {
         let places = if is_tunnel { &self.services.tunnels } else { &self.services.in_flight };
         let place = timeout(self.limits.calls.busy_after, Arc::clone(places).acquire_owned()).await;
         match place {
@@ -162,7 +162,7 @@ impl Session {
 
     /// The services that it may know of: none of which all is hidden.
     #[must_use]
-    pub fn visible_services(&self) -> Vec<ServerName> {
+    pub(crate) fn visible_services(&self) -> Vec<ServerName> {
         let rules = self.rules();
         let root = |name: &&ServerName| rules.shows(&Subject::http(name.as_str(), "GET", "/", Effects::of_reading()));
         self.spec.services.iter().filter(root).cloned().collect()

@@ -63,7 +63,7 @@ impl BytesUsed {
 
     /// Whether nothing is left.
     #[must_use]
-    pub fn is_all_of(&self, limit: Option<u64>) -> bool {
+    pub(crate) fn is_all_of(&self, limit: Option<u64>) -> bool {
         limit.is_some_and(|limit| self.bytes() >= limit)
     }
 

@@ -2,26 +2,17 @@
 
 use std::sync::Arc;
 
-use footbridge_calls::approval::Approved;
-use footbridge_calls::approval::Cleared;
-use footbridge_calls::decide::Verdict;
-use footbridge_calls::upstream::Executed;
+use footbridge_calls::cause::Cause;
+use footbridge_calls::cause::Failure;
 use footbridge_calls::provider::NoAnswer;
 use footbridge_calls::provider::Outcome;
 use footbridge_calls::provider::Outgoing;
-use footbridge_calls::request::OutgoingRequest;
-use footbridge_calls::admit::Admitted;
-use footbridge_calls::admit::Receipt;
+use footbridge_calls::provider::RawResult;
 use footbridge_calls::reply::Reply;
+use footbridge_calls::request::OutgoingRequest;
+use footbridge_calls::upstream::Executed;
 use footbridge_core::limits::Limits;
 use footbridge_core::names::ServerName;
-use footbridge_calls::cause::Cause;
-use footbridge_calls::cause::Failure;
-use footbridge_calls::provider::RawResult;
-
-fn a_call_whose_grant_nobody_used_up(verdict: Verdict, approved: Approved) {
-    let _ = Cleared::by(verdict, approved); //~ E0624
-}
 
 fn a_call_for_a_provider(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) {
     let _ = Outgoing::new(server, request, limits); //~ E0624
@@ -34,8 +25,8 @@ fn a_call_put_together_again(outgoing: Outgoing) {
     let _ = Outgoing::new(server, request, limits); //~ E0624
 }
 
-async fn an_admission_used_up_with_nothing_sent(admitted: Admitted) {
-    let _ = Executed::by(admitted, |_| async { Outcome::Unknown(NoAnswer::Timeout) }).await; //~ E0624
+async fn an_admission_used_up_with_nothing_sent() {
+    let _ = Executed::by(todo!(), |_| async { Outcome::Unknown(NoAnswer::Timeout) }).await; //~ E0624
 }
 
 fn a_refusal_without_a_record(failure: Failure) {

@@ -2,7 +2,6 @@
 
 use footbridge::Server;
 use footbridge::harness::Harness;
-use footbridge_calls::approval::Cleared;
 use footbridge_calls::catalogues::Catalogues;
 use footbridge_calls::provider::CallContext;
 use footbridge_calls::provider::InProcess;
@@ -10,8 +9,6 @@ use footbridge_calls::provider::Outgoing;
 use footbridge_calls::request::OutgoingRequest;
 use footbridge_calls::provider::ToolProvider;
 use footbridge_calls::upstream::Upstream;
-use footbridge_calls::admit::Admitted;
-use footbridge_calls::resolve::ResolvedCall;
 use footbridge_calls::resolve::Resolver;
 use footbridge_core::names::ServerName;
 use footbridge_mcp::Servers;
@@ -20,19 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 async fn with_a_request(provider: &dyn ToolProvider, request: OutgoingRequest, context: CallContext) {
     let _ = provider.call(request, context).await; //~ E0308
-}
-
-async fn with_a_call(provider: &dyn ToolProvider, call: ResolvedCall, context: CallContext) {
-    let _ = provider.call(call, context).await; //~ E0308
-}
-
-async fn with_a_clearance(provider: &dyn ToolProvider, cleared: Cleared, context: CallContext) {
-    let _ = provider.call(cleared, context).await; //~ E0308
-}
-
-/// The admission goes through the stage, which keeps the receipt.
-async fn with_an_admission(provider: &dyn ToolProvider, admitted: Admitted, context: CallContext) {
-    let _ = provider.call(admitted, context).await; //~ E0308
 }
 
 async fn mcp_servers_with_a_request(servers: &Servers, request: OutgoingRequest, context: CallContext) {

@@ -121,7 +121,7 @@ impl Condition {
     /// As [`Self::holds`], for a rule that closes: one reading of a path that it holds for is enough, decoded, without
     /// blanks around it or what is behind `?`, `#` or, in any of its segments, `;`.
     #[must_use]
-    pub fn holds_for_any_reading(&self, arguments: &Value) -> Option<bool> {
+    pub(crate) fn holds_for_any_reading(&self, arguments: &Value) -> Option<bool> {
         let (Test::Path(globs), Some(text)) = (&self.test, self.at.find(arguments).and_then(Value::as_str)) else {
             return self.holds(arguments);
         };

@@ -86,8 +86,6 @@ impl Kinds {
     pub const ALL: Self = Self(0b11_1111);
     /// What MCP servers have.
     pub const OF_SERVERS: Self = Self(0b1111);
-    /// What services have.
-    pub const OF_SERVICES: Self = Self(0b11_0000);
 
     /// A set of these.
     #[must_use]

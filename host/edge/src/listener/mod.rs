@@ -29,7 +29,7 @@ pub use error::{AcceptError, BindError, FolderFault};
 use footbridge_calls::auth::Peer;
 use inherited::Loan;
 pub use inherited::note as note_inherited;
-pub use stream::{AcceptedStream, SmallWrites, VSOCK_WRITE};
+pub use stream::{AcceptedStream, SmallWrites};
 use unix::{SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};
 

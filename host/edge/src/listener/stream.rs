@@ -16,7 +16,7 @@ use tokio::{
 use tokio_vsock::VsockStream;
 
 /// Most bytes that one write to vsock carries.
-pub const VSOCK_WRITE: usize = 28 * 1024;
+pub(crate) const VSOCK_WRITE: usize = 28 * 1024;
 
 /// A connection.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub struct ApprovalSettings {
 impl ApprovalSettings {
     /// Whether anybody can be asked, once people can come in.
     #[must_use]
-    pub fn asks_anybody(&self) -> bool {
+    pub(crate) fn asks_anybody(&self) -> bool {
         self.watch.unwrap_or(true) || self.command.is_some() || self.webhook.is_some()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The servers that are asked about are started, listed and ended again; no tool is called and nothing is recorded.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
@@ -16,7 +16,7 @@ use crate::{
     config::{Config, Writable, known, of_names},
     report,
 };
-use footbridge_calls::resolve::{ArgumentChecks, checked};
+use footbridge_calls::resolve::tested;
 use footbridge_core::{
     gate::{Decision, Effects, SessionRules, Subject, Tested, rules::CONNECT},
     service::RequestPath,
@@ -216,13 +216,12 @@ impl Asked {
         }
         let text = footbridge_proto::json::check(self.arguments.as_bytes(), footbridge_proto::json::MAX_BODY_DEPTH)
             .map_err(|bad| NoSuchCall(format!("the arguments cannot be read: {bad}")))?;
-        let by = ArgumentChecks { depth, schemas: Arc::default() };
-        let found = checked(rules, server.clone(), tool, &by, text.trim()).map_err(|error| {
+        let tested = tested(rules, server.clone(), tool, depth, text.trim()).map_err(|error| {
             let error = error_of(&error.into());
             let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
             NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
         })?;
-        let decided = rules.decide(&subject, &found.tested);
+        let decided = rules.decide(&subject, &tested);
         let rule = decided.rule.map(|rule| rule.to_string());
         Ok(Answer { decision: Word::Decided(decided.decision), rule, effects })
     }

@@ -90,7 +90,7 @@ impl Commands {
 
     /// Runs none of them: only looks whether they are there and out of reach.
     #[must_use]
-    pub fn not_run(self) -> Self {
+    pub(crate) fn not_run(self) -> Self {
         Self { are_run: false, ..self }
     }
 

@@ -50,7 +50,7 @@ pub struct NoHome(&'static str);
     "{}, on the way to {}, is a link in {}, which the sandbox can write: start from another folder, or set {name} to a \
      path without that link", link.display(), path.display(), folder.display()
 )]
-pub struct LinkInReach {
+pub(crate) struct LinkInReach {
     link: PathBuf,
     path: PathBuf,
     folder: PathBuf,
@@ -104,7 +104,7 @@ impl Folders {
     ///
     /// # Errors
     /// [`FoldersError`].
-    pub fn of_this_user() -> Result<Self, FoldersError> {
+    pub(crate) fn of_this_user() -> Result<Self, FoldersError> {
         let folders = Self::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
         for (path, name) in [(&folders.state, STATE), (&folders.runtime, RUNTIME)] {
             check_way(path.parent().unwrap_or(path)).map_err(|why| FoldersError::Untrusted {
@@ -120,7 +120,7 @@ impl Folders {
     ///
     /// # Errors
     /// [`LinkInReach`].
-    pub fn check_links(&self, writable: &Writable) -> Result<(), LinkInReach> {
+    pub(crate) fn check_links(&self, writable: &Writable) -> Result<(), LinkInReach> {
         let all = [(&self.state, STATE), (&self.runtime, RUNTIME)];
         let found = all.into_iter().find_map(|(path, name)| {
             let found = writable.holds_link(path)?;
@@ -133,7 +133,7 @@ impl Folders {
     /// folder, the first that guests cannot write next to: some programs look for packages and settings in the folders
     /// above, too.
     #[must_use]
-    pub fn for_programs(&self, writable: &Writable) -> OwnFolders {
+    pub(crate) fn for_programs(&self, writable: &Writable) -> OwnFolders {
         let ours = [&self.state, &self.runtime].into_iter().find(|folder| !writable.reaches(folder));
         OwnFolders {
             start: ours.map(|folder| StartFolders::below(folder.join("programs"))).unwrap_or_default(),

@@ -94,7 +94,7 @@ pub(super) fn candidates(folders: &Folders) -> Vec<PathBuf> {
 
 /// Files of the working folder that are there, which may have to be trusted.
 #[must_use]
-pub fn of_working_folder(folders: &Folders) -> Vec<PathBuf> {
+pub(crate) fn of_working_folder(folders: &Folders) -> Vec<PathBuf> {
     let all = folders.working.iter().flat_map(|folder| OF_WORKING_FOLDER.map(|name| folder.join(name)));
     all.filter(|path| path.exists() && !is_users(path, folders)).collect()
 }

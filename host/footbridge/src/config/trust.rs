@@ -51,7 +51,7 @@ pub(crate) struct Step {
 ///
 /// # Errors
 /// [`Untrusted`].
-pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
+pub(crate) fn check(path: &Path) -> Result<PathBuf, Untrusted> {
     let (steps, real) = walk(path)?;
     for step in &steps {
         if step.is_link { check_owner(&step.path)? } else { check_one(&step.path)? }
@@ -63,7 +63,7 @@ pub fn check(path: &Path) -> Result<PathBuf, Untrusted> {
 ///
 /// # Errors
 /// [`Untrusted`].
-pub fn check_way(path: &Path) -> Result<(), Untrusted> {
+pub(crate) fn check_way(path: &Path) -> Result<(), Untrusted> {
     let (steps, _) = walk(path)?;
     let there = steps.iter().filter(|step| step.path.symlink_metadata().is_ok());
     there.into_iter().try_for_each(|step| if step.is_link { check_owner(&step.path) } else { check_one(&step.path) })

@@ -25,7 +25,7 @@ const MAX_ENTRY: u64 = 64 << 20;
 
 /// Why it cannot be told whether a file is trusted, or that it is.
 #[derive(Debug, thiserror::Error)]
-pub enum TrustError {
+pub(crate) enum TrustError {
     /// The folder is not this user's alone.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -50,7 +50,7 @@ pub enum TrustError {
 
 /// The files that are trusted, kept below a state folder.
 #[derive(Debug, Clone)]
-pub struct TrustedFiles {
+pub(crate) struct TrustedFiles {
     folder: PathBuf,
 }
 
@@ -63,7 +63,7 @@ struct TrustedFile {
 impl TrustedFiles {
     /// Those of this state folder.
     #[must_use]
-    pub fn of(state: &Path) -> Self {
+    pub(crate) fn of(state: &Path) -> Self {
         Self { folder: state.join("trusted") }
     }
 
@@ -71,7 +71,7 @@ impl TrustedFiles {
     ///
     /// # Errors
     /// [`TrustError`].
-    pub fn text(&self, path: &Path) -> Result<Option<String>, TrustError> {
+    pub(crate) fn text(&self, path: &Path) -> Result<Option<String>, TrustError> {
         let entry = self.entry(path);
         if fs::symlink_metadata(&entry).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
@@ -93,7 +93,7 @@ impl TrustedFiles {
     ///
     /// # Errors
     /// [`TrustError`].
-    pub fn trust(&self, path: &Path, text: &str) -> Result<(), TrustError> {
+    pub(crate) fn trust(&self, path: &Path, text: &str) -> Result<(), TrustError> {
         make_private(&self.folder)?;
         let entry = self.entry(path);
         let failed = |source| TrustError::Entry { path: entry.clone(), source };
@@ -118,7 +118,7 @@ impl TrustedFiles {
     ///
     /// # Errors
     /// [`TrustError`].
-    pub fn forget(&self, path: &Path) -> Result<bool, TrustError> {
+    pub(crate) fn forget(&self, path: &Path) -> Result<bool, TrustError> {
         let entry = self.entry(path);
         match fs::remove_file(&entry) {
             Ok(()) => Ok(true),
@@ -131,7 +131,7 @@ impl TrustedFiles {
     ///
     /// # Errors
     /// [`TrustError`].
-    pub fn all(&self) -> Result<Vec<PathBuf>, TrustError> {
+    pub(crate) fn all(&self) -> Result<Vec<PathBuf>, TrustError> {
         let failed = |source| TrustError::Entry { path: self.folder.clone(), source };
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries.collect::<io::Result<Vec<_>>>().map_err(failed)?,

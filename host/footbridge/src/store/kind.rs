@@ -32,7 +32,7 @@ impl StoreKind {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn open_if_there(self, state: &Path) -> Result<Option<Arc<dyn StateStore>>, StoreError> {
+    pub(crate) async fn open_if_there(self, state: &Path) -> Result<Option<Arc<dyn StateStore>>, StoreError> {
         let is_there = match self {
             Self::Sqlite => state.join(sqlite::FILE).symlink_metadata().is_ok(),
         };
@@ -51,7 +51,7 @@ impl StoreKind {
     ///
     /// # Errors
     /// When it cannot be trusted or read.
-    pub async fn read_heads(self, state: &Path) -> Result<Vec<SignedHead>, StoreError> {
+    pub(crate) async fn read_heads(self, state: &Path) -> Result<Vec<SignedHead>, StoreError> {
         match self {
             Self::Sqlite => sqlite::Store::heads_in(state).await,
         }

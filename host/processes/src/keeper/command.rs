@@ -141,11 +141,11 @@ impl KeptCommand {
     }
 
     /// The numbers that the program knows the descriptors of [`KeptCommand::more`] by.
-    pub const NUMBERS: [RawFd; MORE] = [FIRST_MORE, FIRST_MORE + 1];
+    pub(crate) const NUMBERS: [RawFd; MORE] = [FIRST_MORE, FIRST_MORE + 1];
 
     /// A command that the keeper runs when the program ends, however it does, before it kills what is left: for
     /// programs that have others run what matters, out of reach.
-    pub fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
+    pub(crate) fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
         self.order.cleanup = words.split_first().map(|(program, args)| Cleanup {
             program: program.clone(),
             args: args.to_owned(),

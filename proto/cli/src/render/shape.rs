@@ -68,7 +68,7 @@ impl Rendered {
     ///
     /// # Errors
     /// [`NotPicked`]; then it is as it was.
-    pub fn set_shape(&mut self, shape: &Shape, on_terminal: bool) -> Result<(), NotPicked> {
+    pub(crate) fn set_shape(&mut self, shape: &Shape, on_terminal: bool) -> Result<(), NotPicked> {
         if let Some(path) = &shape.pick {
             self.pick(path)?;
         }

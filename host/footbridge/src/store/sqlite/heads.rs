@@ -41,7 +41,7 @@ impl Store {
     ///
     /// # Errors
     /// When they cannot be written; then none of them is.
-    pub async fn keep_heads(&self, heads: &[SignedHead]) -> Result<(), StoreError> {
+    pub(crate) async fn keep_heads(&self, heads: &[SignedHead]) -> Result<(), StoreError> {
         let (mut connection, turn) = self.lend().await?;
         let kept = keep(&mut connection, heads).await;
         turn.over(connection, kept).map_err(|problem| self.failed(problem))
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written; they are still there then.
-    pub async fn forget_heads(&self, chain: &str) -> Result<u64, StoreError> {
+    pub(crate) async fn forget_heads(&self, chain: &str) -> Result<u64, StoreError> {
         self.changes(sqlx::query("DELETE FROM heads WHERE chain = ?").bind(chain)).await
     }
 
@@ -60,7 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be trusted or read.
-    pub async fn heads_in(state: &Path) -> Result<Vec<SignedHead>, StoreError> {
+    pub(crate) async fn heads_in(state: &Path) -> Result<Vec<SignedHead>, StoreError> {
         let path = state.join(FILE);
         let read = async {
             if path.symlink_metadata().is_err() {

@@ -96,7 +96,7 @@ impl Store {
     ///
     /// # Errors
     /// [`NotAccepted`].
-    pub async fn accept_pins(&self, accepted: &[Acceptance]) -> Result<(), NotAccepted> {
+    pub(crate) async fn accept_pins(&self, accepted: &[Acceptance]) -> Result<(), NotAccepted> {
         let (mut connection, turn) = self.lend().await?;
         let done = accept(&mut connection, accepted).await;
         match turn.over(connection, done).map_err(|problem| self.failed(problem))? {
@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written; all are still there then.
-    pub async fn forget_pins(&self, server: &str, origin: &str, tools: &[String]) -> Result<u64, StoreError> {
+    pub(crate) async fn forget_pins(&self, server: &str, origin: &str, tools: &[String]) -> Result<u64, StoreError> {
         let forget = "DELETE FROM pins WHERE server = ?1 AND origin = ?2 \
                       AND (?3 = '[]' OR tool IN (SELECT value FROM json_each(?3)))";
         let forget = sqlx::query(forget).bind(server).bind(origin).bind(serde_json::json!(tools).to_string());

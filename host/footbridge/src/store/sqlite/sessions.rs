@@ -76,7 +76,7 @@ impl Store {
     /// # Errors
     /// [`Problem::Taken`] where there is one of this name, or whatever keeps it from being written. It is not there
     /// then.
-    pub async fn add_session(&self, session: &StoredSession) -> Result<(), StoreError> {
+    pub(crate) async fn add_session(&self, session: &StoredSession) -> Result<(), StoreError> {
         let (mut connection, turn) = self.lend().await?;
         let added = add(&mut connection, session).await;
         turn.over(connection, added).map_err(|problem| self.failed(problem))
@@ -86,7 +86,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written; the old token stays.
-    pub async fn set_token(&self, name: &SessionName, token: Digest) -> Result<bool, StoreError> {
+    pub(crate) async fn set_token(&self, name: &SessionName, token: Digest) -> Result<bool, StoreError> {
         let update = sqlx::query("UPDATE sessions SET token = ? WHERE name = ?");
         self.changes(update.bind(token.as_bytes().as_slice()).bind(name.to_string())).await.map(|rows| rows > 0)
     }
@@ -95,7 +95,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written; it is still there then.
-    pub async fn remove_session(&self, name: &SessionName) -> Result<bool, StoreError> {
+    pub(crate) async fn remove_session(&self, name: &SessionName) -> Result<bool, StoreError> {
         let delete = sqlx::query("DELETE FROM sessions WHERE name = ?");
         self.changes(delete.bind(name.to_string())).await.map(|rows| rows > 0)
     }

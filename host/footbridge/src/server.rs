@@ -160,7 +160,7 @@ impl ServerBuilder {
 
     /// Pins the definitions of its tools in this store, which has to be given for that: a tool whose definition is
     /// another than it was is refused until somebody accepted the change, by
-    /// [`Store::accept_pins`](crate::Store::accept_pins) or with
+    /// [`PinReview::accept_pins`](crate::store::PinReview::accept_pins) or with
     /// `footbridge servers pins accept` on the same state folder. For providers whose tools come from elsewhere; those
     /// of [`InProcess`](crate::InProcess) change with the program and nobody else.
     #[must_use]

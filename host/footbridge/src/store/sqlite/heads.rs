@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
 use sqlx::{
     Connection as _, Row as _, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteRow},
@@ -32,7 +32,7 @@ impl HeadStore for Store {
     }
 
     fn forget_heads<'a>(&'a self, chain: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(Self::forget_heads(self, chain))
+        self.changes(sqlx::query("DELETE FROM heads WHERE chain = ?").bind(chain)).boxed()
     }
 }
 
@@ -45,14 +45,6 @@ impl Store {
         let (mut connection, turn) = self.lend().await?;
         let kept = keep(&mut connection, heads).await;
         turn.over(connection, kept).map_err(|problem| self.failed(problem))
-    }
-
-    /// Forgets the heads of a chain that was removed on purpose; says how many there were.
-    ///
-    /// # Errors
-    /// When it cannot be written; they are still there then.
-    pub(crate) async fn forget_heads(&self, chain: &str) -> Result<u64, StoreError> {
-        self.changes(sqlx::query("DELETE FROM heads WHERE chain = ?").bind(chain)).await
     }
 
     /// The heads in the store of a state folder, oldest first. Nothing is made or changed; none where there is no

@@ -4,7 +4,11 @@ mod compare;
 
 use std::time::SystemTime;
 
-use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{
+    Connection as _, FromRow, Row as _, Sqlite, SqliteConnection,
+    query::QueryScalar,
+    sqlite::{SqliteArguments, SqliteRow},
+};
 
 use super::{
     Store,
@@ -13,108 +17,18 @@ use super::{
 use crate::store::{Acceptance, NotAccepted, PinReview, Problem, StoreError, StoredDefinition, StoredPin};
 use footbridge_calls::pins::{Compared, Definition, NoPins, PinStore, PinnedServer};
 use footbridge_core::digest::Digest;
-use futures::future::BoxFuture;
-
-struct PinRow {
-    server: String,
-    origin: String,
-    tool: String,
-    pinned: (Vec<u8>, String, i64),
-    changed: Option<(Vec<u8>, String, i64)>,
-}
-
-impl FromRow<'_, SqliteRow> for PinRow {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
-        let changed: Option<Vec<u8>> = row.try_get("changed_digest")?;
-        Ok(Self {
-            server: row.try_get("server")?,
-            origin: row.try_get("origin")?,
-            tool: row.try_get("tool")?,
-            pinned: (row.try_get("digest")?, row.try_get("definition")?, row.try_get("pinned")?),
-            changed: match changed {
-                Some(digest) => Some((digest, row.try_get("changed_definition")?, row.try_get("changed")?)),
-                None => None,
-            },
-        })
-    }
-}
+use futures::{FutureExt as _, TryFutureExt as _, future::BoxFuture};
 
 impl Store {
-    /// Compares what a server offers with its pins. What has none is pinned; of what differs from its pin the offered
-    /// definition is kept beside it, for people to look at: always if the server was just listed (`listed`), otherwise
-    /// only where there is none.
-    ///
-    /// # Errors
-    /// Whatever keeps the pins from being read or written. Nothing is pinned then.
-    pub async fn compare_pins(
-        &self,
-        server: PinnedServer<'_>,
-        offered: &[Definition<'_>],
-        listed: bool,
-    ) -> Result<Compared, StoreError> {
+    /// What a statement for one value gives.
+    async fn value<T>(&self, query: QueryScalar<'_, Sqlite, T, SqliteArguments>) -> Result<T, StoreError>
+    where
+        T: Send + Unpin,
+        (T,): for<'r> FromRow<'r, SqliteRow>,
+    {
         let (mut connection, turn) = self.lend().await?;
-        let compared = compare::compare(&mut connection, server, offered, listed).await;
-        turn.over(connection, compared).map_err(|problem| self.failed(problem))
-    }
-
-    /// What [`Compared::revision`] would be now.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub async fn pins_revision(&self) -> Result<i64, StoreError> {
-        let (mut connection, turn) = self.lend().await?;
-        let read = sqlx::query_scalar("SELECT revision FROM pins_revision").fetch_one(&mut connection).await;
-        turn.over(connection, read.map_err(Problem::from)).map_err(|problem| self.failed(problem))
-    }
-
-    /// All pins, or those of one server, by name.
-    ///
-    /// # Errors
-    /// [`Problem::Damaged`] where one makes no sense, or whatever keeps them from being read.
-    pub async fn pins(&self, server: Option<&str>) -> Result<Vec<StoredPin>, StoreError> {
-        let all = "SELECT server, origin, tool, digest, definition, pinned, changed_digest, changed_definition, changed \
-                   FROM pins WHERE ?1 IS NULL OR server = ?1 ORDER BY server, origin, tool";
-        let (mut connection, turn) = self.lend().await?;
-        let rows: Result<Vec<PinRow>, _> = sqlx::query_as(all).bind(server).fetch_all(&mut connection).await;
-        let rows = turn.over(connection, rows.map_err(Problem::from)).map_err(|problem| self.failed(problem))?;
-        rows.into_iter().map(|row| pin(row).map_err(|problem| self.failed(problem))).collect()
-    }
-
-    /// Whether this definition is pinned of a tool, of any server of this name.
-    ///
-    /// # Errors
-    /// Whatever keeps it from being read.
-    pub async fn is_pinned(&self, server: &str, tool: &str, digest: Digest) -> Result<bool, StoreError> {
-        let one = "SELECT EXISTS (SELECT 1 FROM pins WHERE server = ? AND tool = ? AND digest = ?)";
-        let one = sqlx::query_scalar(one).bind(server).bind(tool).bind(digest.as_bytes().as_slice());
-        let (mut connection, turn) = self.lend().await?;
-        let read = one.fetch_one(&mut connection).await;
-        turn.over(connection, read.map_err(Problem::from)).map_err(|problem| self.failed(problem))
-    }
-
-    /// Pins what somebody accepted: all of it, or nothing.
-    ///
-    /// # Errors
-    /// [`NotAccepted`].
-    pub(crate) async fn accept_pins(&self, accepted: &[Acceptance]) -> Result<(), NotAccepted> {
-        let (mut connection, turn) = self.lend().await?;
-        let done = accept(&mut connection, accepted).await;
-        match turn.over(connection, done).map_err(|problem| self.failed(problem))? {
-            None => Ok(()),
-            Some(other) => Err(NotAccepted::Other(other)),
-        }
-    }
-
-    /// Forgets the pins of a server, by its name and origin, all or those of these tools: what it offers is pinned anew
-    /// when it is seen next. Says how many there were.
-    ///
-    /// # Errors
-    /// When it cannot be written; all are still there then.
-    pub(crate) async fn forget_pins(&self, server: &str, origin: &str, tools: &[String]) -> Result<u64, StoreError> {
-        let forget = "DELETE FROM pins WHERE server = ?1 AND origin = ?2 \
-                      AND (?3 = '[]' OR tool IN (SELECT value FROM json_each(?3)))";
-        let forget = sqlx::query(forget).bind(server).bind(origin).bind(serde_json::json!(tools).to_string());
-        self.changes(forget).await
+        let read = query.fetch_one(&mut connection).await.map_err(Problem::from);
+        turn.over(connection, read).map_err(|problem| self.failed(problem))
     }
 }
 
@@ -137,25 +51,24 @@ async fn accept(connection: &mut SqliteConnection, accepted: &[Acceptance]) -> R
     Ok(None)
 }
 
-fn senseless(server: &str, tool: &str) -> Problem {
-    Problem::Damaged(format!("the pin of tool {tool:?} of server {server:?} makes no sense"))
-}
-
-fn pin(row: PinRow) -> Result<StoredPin, Problem> {
-    let PinRow { server, origin, tool, pinned, changed } = row;
-    let wrong = || senseless(&server, &tool);
-    let definition = |(digest, text, since): (Vec<u8>, String, i64)| {
-        let digest = Digest::from_bytes(&digest).filter(|digest| *digest == Digest::of(&text))?;
-        Some(StoredDefinition { digest, text, since: time(since)? })
+fn pin(row: &SqliteRow) -> Result<StoredPin, Problem> {
+    let (server, origin, tool): (String, _, String) =
+        (row.try_get("server")?, row.try_get("origin")?, row.try_get("tool")?);
+    let definition = |digest: &[u8], text: &str, since: &str| -> Result<StoredDefinition, Problem> {
+        let (text, since): (String, i64) = (row.try_get(text)?, row.try_get(since)?);
+        let digest = Digest::from_bytes(digest).filter(|digest| *digest == Digest::of(&text));
+        let whole = digest.zip(time(since)).map(|(digest, since)| StoredDefinition { digest, text, since });
+        whole.ok_or_else(|| Problem::Damaged(format!("the pin of tool {tool:?} of server {server:?} makes no sense")))
     };
-    let pinned = definition(pinned).ok_or_else(wrong)?;
-    let changed = changed.map(|changed| definition(changed).ok_or_else(wrong)).transpose()?;
+    let pinned = definition(row.try_get("digest")?, "definition", "pinned")?;
+    let changed: Option<&[u8]> = row.try_get("changed_digest")?;
+    let changed = changed.map(|digest| definition(digest, "changed_definition", "changed")).transpose()?;
     Ok(StoredPin { server, origin, tool, pinned, changed })
 }
 
 impl PinStore for Store {
     fn pins_revision(&self) -> BoxFuture<'_, Result<i64, NoPins>> {
-        Box::pin(async { Self::pins_revision(self).await.map_err(NoPins::because) })
+        self.value(sqlx::query_scalar("SELECT revision FROM pins_revision")).map_err(NoPins::because).boxed()
     }
 
     fn compare_pins<'a>(
@@ -164,21 +77,41 @@ impl PinStore for Store {
         offered: &'a [Definition<'a>],
         listed: bool,
     ) -> BoxFuture<'a, Result<Compared, NoPins>> {
-        Box::pin(async move { Self::compare_pins(self, server, offered, listed).await.map_err(NoPins::because) })
+        Box::pin(async move {
+            let (mut connection, turn) = self.lend().await.map_err(NoPins::because)?;
+            let compared = compare::compare(&mut connection, server, offered, listed).await;
+            turn.over(connection, compared).map_err(|problem| NoPins::because(self.failed(problem)))
+        })
     }
 
     fn is_pinned<'a>(&'a self, server: &'a str, tool: &'a str, digest: Digest) -> BoxFuture<'a, Result<bool, NoPins>> {
-        Box::pin(async move { Self::is_pinned(self, server, tool, digest).await.map_err(NoPins::because) })
+        let one = "SELECT EXISTS (SELECT 1 FROM pins WHERE server = ? AND tool = ? AND digest = ?)";
+        let one = sqlx::query_scalar(one).bind(server).bind(tool).bind(digest.as_bytes().to_vec());
+        self.value(one).map_err(NoPins::because).boxed()
     }
 }
 
 impl PinReview for Store {
     fn pins<'a>(&'a self, server: Option<&'a str>) -> BoxFuture<'a, Result<Vec<StoredPin>, StoreError>> {
-        Box::pin(Self::pins(self, server))
+        Box::pin(async move {
+            let all = "SELECT server, origin, tool, digest, definition, pinned, changed_digest, changed_definition, changed \
+                       FROM pins WHERE ?1 IS NULL OR server = ?1 ORDER BY server, origin, tool";
+            let (mut connection, turn) = self.lend().await?;
+            let rows = sqlx::query(all).bind(server).fetch_all(&mut connection).await;
+            let rows = turn.over(connection, rows.map_err(Problem::from)).map_err(|problem| self.failed(problem))?;
+            rows.iter().map(|row| pin(row).map_err(|problem| self.failed(problem))).collect()
+        })
     }
 
     fn accept_pins<'a>(&'a self, accepted: &'a [Acceptance]) -> BoxFuture<'a, Result<(), NotAccepted>> {
-        Box::pin(Self::accept_pins(self, accepted))
+        Box::pin(async move {
+            let (mut connection, turn) = self.lend().await?;
+            let done = accept(&mut connection, accepted).await;
+            match turn.over(connection, done).map_err(|problem| self.failed(problem))? {
+                None => Ok(()),
+                Some(other) => Err(NotAccepted::Other(other)),
+            }
+        })
     }
 
     fn forget_pins<'a>(
@@ -187,6 +120,9 @@ impl PinReview for Store {
         origin: &'a str,
         tools: &'a [String],
     ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(Self::forget_pins(self, server, origin, tools))
+        let forget = "DELETE FROM pins WHERE server = ?1 AND origin = ?2 \
+                      AND (?3 = '[]' OR tool IN (SELECT value FROM json_each(?3)))";
+        let forget = sqlx::query(forget).bind(server).bind(origin).bind(serde_json::json!(tools).to_string());
+        self.changes(forget).boxed()
     }
 }

@@ -15,7 +15,7 @@ use sqlx::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::StoredSession;
+use crate::store::{SessionStore as _, StoredSession};
 use footbridge_core::{digest::Digest, limits::overrides::Override};
 use footbridge_edge::listener::{Access, Listen};
 use footbridge_processes::process::ProcessIdentity;

@@ -5,7 +5,7 @@ use serde_json::{Value, json, value::RawValue};
 use std::{sync::Arc, time::Duration};
 
 use footbridge_calls::{
-    pins::{LOOK_AGAIN, Pins},
+    pins::{LOOK_AGAIN, PinStore as _, Pins},
     provider::{InProcess, ToolContext, ToolDefinition, ToolResult},
     upstream::{Guard, Upstream},
 };
@@ -19,7 +19,7 @@ use footbridge_core::{
 };
 
 use crate::store::{
-    Acceptance, NotAccepted, Problem,
+    Acceptance, NotAccepted, PinReview as _, Problem,
     sqlite::{Store, open},
 };
 

@@ -6,14 +6,15 @@
 
 use std::{
     env, fs,
-    io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Instant,
 };
 
 use footbridge_tests::{
-    Host, Servers, programs,
+    Host, Servers,
+    figures::say,
+    programs,
     tasks::{CLIENTS, Cost, TASKS, TaskFolder},
 };
 
@@ -103,9 +104,4 @@ fn cell(costs: &[Cost]) -> String {
     }
     let has = |sign: fn(&Cost) -> bool, word| if costs.iter().any(sign) { word } else { "" };
     format!("{commands}, {bytes} B{}{}", has(Cost::has_trace, ", a trace"), has(Cost::has_picture, ", a picture"))
-}
-
-fn say(text: &str) {
-    // A figure that cannot be printed is not worth failing over.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -7,7 +7,7 @@
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Write as _},
     net::TcpStream,
     os::unix::net::UnixStream,
     path::Path,
@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use footbridge_tests::figures::{median, say};
 use rmcp::{ServiceExt as _, model::CallToolRequestParams};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -214,19 +215,9 @@ fn answer(reader: &mut impl BufRead) -> Result<String, Failure> {
     Ok(String::from_utf8(body)?)
 }
 
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
 /// Median and 90th percentile.
 fn spread(times: &mut [Duration]) -> String {
     let middle = median(times);
     let high = times[times.len() * 9 / 10];
     format!("{:.2} ms (p90 {:.2})", middle.as_secs_f64() * 1e3, high.as_secs_f64() * 1e3)
-}
-
-fn say(text: &str) {
-    // A figure that cannot be printed is not worth failing over.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -18,7 +18,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_tests::{Address, Bridge, Host, Servers, programs};
+use footbridge_tests::{
+    Address, Bridge, Host, Servers,
+    figures::{median, say},
+    programs,
+};
 use serde_json::{Value, json};
 
 const CALLS: usize = 2000;
@@ -338,16 +342,6 @@ fn rates(clients: &Path) {
     }
 }
 
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-fn say(text: &str) {
-    // A figure that cannot be printed is not worth failing over.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use footbridge_tests::figures::{median, say};
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const ROUNDS: usize = 9;
@@ -170,19 +172,9 @@ fn timed(command: &mut Command) -> Result<Duration, Failure> {
     if status.success() { Ok(took) } else { Err(format!("a measured command failed: {command:?}").into()) }
 }
 
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
 /// Median and 90th percentile.
 fn spread(times: &mut [Duration]) -> String {
     let middle = median(times);
     let high = times[times.len() * 9 / 10];
     format!("{:.1} ms (p90 {:.1})", middle.as_secs_f64() * 1e3, high.as_secs_f64() * 1e3)
-}
-
-fn say(text: &str) {
-    // A figure that cannot be printed is not worth failing over.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use footbridge_tests::figures::say;
 use nix::{
     sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     sys::resource::{Resource, getrlimit, setrlimit},
@@ -271,9 +272,4 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-fn say(text: &str) {
-    // A figure that cannot be printed is not worth failing over.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

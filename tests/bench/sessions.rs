@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use footbridge_tests::figures::{median, say};
 use serde_json::Value;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -179,14 +180,6 @@ fn wait_for(log: &mut impl BufRead, word: &str) -> Result<(), Failure> {
 
 /// The medians over the rounds.
 fn medians(rounds: &[(Duration, Duration)]) -> (Duration, Duration) {
-    let median = |mut times: Vec<Duration>| {
-        times.sort_unstable();
-        times[times.len() / 2]
-    };
-    (median(rounds.iter().map(|round| round.0).collect()), median(rounds.iter().map(|round| round.1).collect()))
-}
-
-fn say(text: &str) {
-    // A figure that cannot be printed is not worth failing over.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let (mut middles, mut highs): (Vec<_>, Vec<_>) = rounds.iter().copied().unzip();
+    (median(&mut middles), median(&mut highs))
 }

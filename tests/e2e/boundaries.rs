@@ -11,7 +11,7 @@ use std::{
 use footbridge_tests::{
     Authority, Engine, Host, Running, Servers,
     microvm::{Cable, Image, Kernel, Vm},
-    programs, skipped,
+    programs, sandboxes, skipped,
 };
 use serde_json::Value;
 
@@ -177,11 +177,9 @@ fn services_pass_into_namespaces() {
 #[test]
 fn services_pass_into_bubblewrap() {
     let test = "services_pass_into_bubblewrap";
-    let probe = Command::new("bwrap").args(["--ro-bind", "/", "/", "--unshare-all", "true"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        return skipped(test, "bwrap is missing, or cannot make namespaces");
+    if sandboxes::works(test, "bwrap", None) {
+        passes(test, "bwrap");
     }
-    passes(test, "bwrap");
 }
 
 #[test]

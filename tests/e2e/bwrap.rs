@@ -4,32 +4,13 @@
 use std::{
     fs,
     net::TcpListener,
-    os::unix::{
-        fs::{MetadataExt as _, PermissionsExt as _},
-        process::CommandExt as _,
-    },
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     process::Command,
 };
 
-use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, skipped};
+use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, sandboxes, skipped};
 use nix::sys::signal::Signal;
 use serde_json::json;
-
-/// Whether bubblewrap works here for this user; if not, says why the test is skipped.
-fn works(test: &str, user: Option<u32>) -> bool {
-    let mut probe = Command::new("bwrap");
-    probe.args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"]).current_dir("/");
-    if let Some(user) = user {
-        probe.uid(user).gid(user);
-    }
-    let reason = match probe.output() {
-        Ok(output) if output.status.success() => return true,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        Err(error) => format!("bwrap: {error}"),
-    };
-    skipped(test, &reason);
-    false
-}
 
 fn host() -> Host {
     Host::with(&Servers::demo()).sandbox("bwrap")
@@ -37,7 +18,7 @@ fn host() -> Host {
 
 #[test]
 fn status_streams_and_signals_are_those_of_the_command() {
-    if !works("status_streams_and_signals_are_those_of_the_command", None) {
+    if !sandboxes::works("status_streams_and_signals_are_those_of_the_command", "bwrap", None) {
         return;
     }
     let host = host();
@@ -73,7 +54,7 @@ fn status_streams_and_signals_are_those_of_the_command() {
 
 #[test]
 fn a_sandbox_has_no_network_no_capability_and_sees_only_itself() {
-    if !works("a_sandbox_has_no_network_no_capability_and_sees_only_itself", None) {
+    if !sandboxes::works("a_sandbox_has_no_network_no_capability_and_sees_only_itself", "bwrap", None) {
         return;
     }
     let host = host();
@@ -96,7 +77,7 @@ fn a_sandbox_has_no_network_no_capability_and_sees_only_itself() {
 
 #[test]
 fn system_calls_that_lead_out_are_refused() {
-    if !works("system_calls_that_lead_out_are_refused", None) {
+    if !sandboxes::works("system_calls_that_lead_out_are_refused", "bwrap", None) {
         return;
     }
     let python = Command::new("python3").arg("--version").output();
@@ -114,7 +95,7 @@ fn system_calls_that_lead_out_are_refused() {
 
 #[test]
 fn only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty() {
-    if !works("only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty", None) {
+    if !sandboxes::works("only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty", "bwrap", None) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +131,7 @@ fn only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty() {
 
 #[test]
 fn folders_above_what_is_hidden_cannot_be_moved_away() {
-    if !works("folders_above_what_is_hidden_cannot_be_moved_away", None) {
+    if !sandboxes::works("folders_above_what_is_hidden_cannot_be_moved_away", "bwrap", None) {
         return;
     }
     let host = host();
@@ -172,7 +153,7 @@ fn another_user_than_root_can_use_it() {
     if !nix::unistd::geteuid().is_root() {
         return skipped("another_user_than_root_can_use_it", "these tests do not run as root, so all of them show it");
     }
-    if !works("another_user_than_root_can_use_it", Some(NOBODY)) {
+    if !sandboxes::works("another_user_than_root_can_use_it", "bwrap", Some(NOBODY)) {
         return;
     }
     let host = host();
@@ -190,7 +171,7 @@ fn another_user_than_root_can_use_it() {
 
 #[test]
 fn the_token_is_in_no_argument_of_any_process() {
-    if !works("the_token_is_in_no_argument_of_any_process", None) {
+    if !sandboxes::works("the_token_is_in_no_argument_of_any_process", "bwrap", None) {
         return;
     }
     let host = host();
@@ -204,7 +185,7 @@ fn the_token_is_in_no_argument_of_any_process() {
 
 #[test]
 fn nothing_is_left_whoever_is_killed() {
-    if !works("nothing_is_left_whoever_is_killed", None) {
+    if !sandboxes::works("nothing_is_left_whoever_is_killed", "bwrap", None) {
         return;
     }
     let host = host();
@@ -233,7 +214,7 @@ fn nothing_is_left_whoever_is_killed() {
 
 #[test]
 fn a_person_s_command_has_a_terminal_with_job_control() {
-    if !works("a_person_s_command_has_a_terminal_with_job_control", None) {
+    if !sandboxes::works("a_person_s_command_has_a_terminal_with_job_control", "bwrap", None) {
         return;
     }
     let host = host().env("TERM", "xterm");

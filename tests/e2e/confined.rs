@@ -17,7 +17,7 @@ use std::{
     process::Command,
 };
 
-use footbridge_tests::{Host, NOBODY, Servers, skipped};
+use footbridge_tests::{Host, NOBODY, Servers, sandboxes, skipped};
 use nix::unistd::geteuid;
 use serde_json::json;
 
@@ -32,8 +32,7 @@ const PYTHON: &str = "/usr/bin/python3";
 
 /// A host in each sandbox that works here, whose owner is an ordinary user with a home folder.
 fn hosts(test: &str) -> Vec<Host> {
-    let sandboxes = ["net", "bwrap"].into_iter();
-    sandboxes.filter(|sandbox| works(test, sandbox)).map(|sandbox| ordinary(sandbox, "servers.json", "")).collect()
+    sandboxes::ordinary(test).into_iter().map(|sandbox| ordinary(sandbox, "servers.json", "")).collect()
 }
 
 /// With a servers file at this path below its folder, and this text in front of the entry's end.
@@ -52,25 +51,6 @@ fn ordinary(sandbox: &'static str, file: &str, more: &str) -> Host {
     fs::create_dir(&home).unwrap();
     symlink(footbridge_tests::programs::footbridge(), program).unwrap();
     host.env("HOME", home)
-}
-
-fn works(test: &str, sandbox: &str) -> bool {
-    let words = if sandbox == "bwrap" {
-        "bwrap --ro-bind / / --proc /proc --dev /dev --unshare-all true"
-    } else {
-        "unshare -Urn true"
-    };
-    let mut probe = Command::new("sh");
-    probe.args(["-c", words]).current_dir("/");
-    if geteuid().is_root() {
-        probe.uid(NOBODY).gid(NOBODY);
-    }
-    match probe.output() {
-        Ok(output) if output.status.success() => return true,
-        Ok(output) => skipped(&format!("{test} in {sandbox}"), String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => skipped(&format!("{test} in {sandbox}"), &error.to_string()),
-    }
-    false
 }
 
 fn home(host: &Host) -> PathBuf {
@@ -527,7 +507,7 @@ fn what_others_run_or_obey_in_the_folder_of_work_stays_as_it_is() {
 #[test]
 fn a_tracked_configuration_is_committed_as_it_is_and_warned_about() {
     let name = "a_tracked_configuration_is_committed_as_it_is_and_warned_about";
-    for sandbox in ["net", "bwrap"].into_iter().filter(|sandbox| works(name, sandbox)) {
+    for sandbox in sandboxes::ordinary(name) {
         let secret = r#", "env": {"API_KEY": "in-the-clear", "OTHER": "${HOME}"}"#;
         let host = ordinary(sandbox, "work/.mcp.json", secret);
         let text = fs::read_to_string(host.work().join(".mcp.json")).unwrap();

@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use footbridge_tests::{Host, NOBODY, Servers, skipped};
+use footbridge_tests::{Host, NOBODY, Servers, sandboxes, skipped};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
@@ -22,19 +22,6 @@ for f in mine /tmp/mine ~/mine; do mknod $f c 1 5 2>/dev/null && head -c 1 $f >/
 (unshare -Ur sh -c 'mknod of-others c 1 5 && head -c 1 of-others') >/dev/null 2>&1 && echo made in a namespace
 echo tried $#
 "#;
-
-/// The sandboxes that work here for root.
-fn sandboxes(test: &str) -> Vec<&'static str> {
-    let works =
-        |words: &[&str]| Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success());
-    let net = works(&["unshare", "-Urn", "true"]).then_some("net");
-    let bwrap = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"];
-    let bwrap = works(&bwrap).then_some("bwrap");
-    for missing in [("net", net), ("bwrap", bwrap)].iter().filter(|(_, found)| found.is_none()) {
-        skipped(&format!("{test} in {}", missing.0), "it does not work here");
-    }
-    net.into_iter().chain(bwrap).collect()
-}
 
 /// A folder that only shows, in a file system in which nodes are devices; none where this user can make none.
 fn shared(test: &str) -> Option<TempDir> {
@@ -73,7 +60,7 @@ fn nodes(shared: &Path, mode: u32) -> Vec<PathBuf> {
 #[test]
 fn a_node_outside_of_dev_is_no_device_whoever_runs_the_command() {
     let name = "a_node_outside_of_dev_is_no_device_whoever_runs_the_command";
-    for (sandbox, is_root) in sandboxes(name).into_iter().flat_map(|sandbox| [(sandbox, true), (sandbox, false)]) {
+    for (sandbox, is_root) in sandboxes::own(name).into_iter().flat_map(|sandbox| [(sandbox, true), (sandbox, false)]) {
         let Some(shared) = shared(name) else { return };
         let host = Host::with(&Servers::none()).sandbox(sandbox);
         let (host, mode) = if is_root { (host, 0o600) } else { (host.as_user(NOBODY), 0o666) };
@@ -98,7 +85,7 @@ fn the_devices_of_dev_work_and_so_do_those_that_are_named() {
     let named = ["/dev/fuse", "/dev/loop-control", "/dev/kmsg"].into_iter().find(|path| {
         Path::new(path).metadata().is_ok_and(|meta| meta.file_type().is_char_device()) && File::open(path).is_ok()
     });
-    for sandbox in sandboxes(name) {
+    for sandbox in sandboxes::own(name) {
         let host = Host::with(&Servers::none()).sandbox(sandbox);
         let script = "for f in zero urandom random full; do head -c 2 /dev/$f | wc -c; done; echo x >/dev/null && echo null; \
                       (echo x >/dev/full) 2>/dev/null || echo full; echo x >/dev/shm/x && cat /dev/shm/x; ls /dev/pts; \
@@ -124,7 +111,7 @@ fn the_mode_of_a_device_cannot_be_changed_by_its_owner_and_what_is_shown_of_dev_
     }
     let shown = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::write(shown.path().join("file"), "host\n").unwrap();
-    for sandbox in sandboxes(name) {
+    for sandbox in sandboxes::own(name) {
         let host = Host::with(&Servers::none()).sandbox(sandbox).option("--show").option(shown.path());
         // What they have: nothing changes where this works.
         let script = format!(

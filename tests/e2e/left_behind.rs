@@ -12,23 +12,9 @@ use std::{
     process::Command,
 };
 
-use footbridge_tests::{Host, NOBODY, Ran, Running, Servers, skipped};
+use footbridge_tests::{Host, NOBODY, Ran, Running, Servers, sandboxes, skipped};
 use nix::unistd::geteuid;
 use serde_json::json;
-
-/// The sandboxes that work here, for an ordinary user; those that do not are said.
-fn sandboxes(test: &str) -> Vec<&'static str> {
-    let mut probe = Command::new("bwrap");
-    probe.args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"]).current_dir("/");
-    if geteuid().is_root() {
-        probe.uid(NOBODY).gid(NOBODY);
-    }
-    if probe.output().is_ok_and(|output| output.status.success()) {
-        return vec!["net", "bwrap"];
-    }
-    skipped(&format!("{test} under bwrap"), "bubblewrap does not work here");
-    vec!["net"]
-}
 
 /// Of an ordinary user with a home folder, in which there is a secret.
 fn ordinary(sandbox: &'static str) -> Host {
@@ -79,7 +65,7 @@ fn opens_nothing_of_the_machine(host: &Host) {
 
 #[test]
 fn nothing_in_proc_that_is_of_the_machine_can_be_opened_to_write() {
-    for sandbox in sandboxes("nothing_in_proc_that_is_of_the_machine_can_be_opened_to_write") {
+    for sandbox in sandboxes::ordinary("nothing_in_proc_that_is_of_the_machine_can_be_opened_to_write") {
         opens_nothing_of_the_machine(&ordinary(sandbox));
     }
 }
@@ -90,7 +76,7 @@ fn who_is_root_outside_can_open_nothing_of_the_machine_either() {
     if !geteuid().is_root() {
         return skipped(name, "needs root");
     }
-    for sandbox in sandboxes(name) {
+    for sandbox in sandboxes::ordinary(name) {
         let host = Host::with(&Servers::none()).sandbox(sandbox);
         opens_nothing_of_the_machine(&host);
         let shadows = "/etc/shadow /etc/gshadow";
@@ -112,7 +98,9 @@ fn what_is_mounted_outside_later_does_not_show_with_and_without_a_layer() {
     let Some(folder) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
         return skipped(name, "this user can make no folder outside of /tmp and the home folder");
     };
-    for (sandbox, is_layered) in sandboxes(name).into_iter().flat_map(|sandbox| [(sandbox, true), (sandbox, false)]) {
+    for (sandbox, is_layered) in
+        sandboxes::ordinary(name).into_iter().flat_map(|sandbox| [(sandbox, true), (sandbox, false)])
+    {
         let host = Host::with(&Servers::none()).sandbox(sandbox);
         let host = if is_layered { host } else { host.env("HOME", "/missing") };
         let script =
@@ -131,7 +119,7 @@ fn what_is_mounted_outside_later_does_not_show_with_and_without_a_layer() {
 
 #[test]
 fn a_pipe_in_place_of_git_s_settings_does_not_hold_the_next_run() {
-    for sandbox in sandboxes("a_pipe_in_place_of_git_s_settings_does_not_hold_the_next_run") {
+    for sandbox in sandboxes::ordinary("a_pipe_in_place_of_git_s_settings_does_not_hold_the_next_run") {
         let host = ordinary(sandbox);
         assert_eq!(host.runs_script("mkdir .git && mkfifo .git/config").status, 0);
         assert_eq!(host.runs_script("echo started").stdout, "started\n");
@@ -140,7 +128,7 @@ fn a_pipe_in_place_of_git_s_settings_does_not_hold_the_next_run() {
 
 #[test]
 fn links_that_lead_nowhere_refuse_no_run_and_stay_as_they_are() {
-    for sandbox in sandboxes("links_that_lead_nowhere_refuse_no_run_and_stay_as_they_are") {
+    for sandbox in sandboxes::ordinary("links_that_lead_nowhere_refuse_no_run_and_stay_as_they_are") {
         let host = ordinary(sandbox);
         let long = "x".repeat(300);
         let leaves = format!(
@@ -162,7 +150,7 @@ fn links_that_lead_nowhere_refuse_no_run_and_stay_as_they_are() {
 
 #[test]
 fn a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one() {
-    for sandbox in sandboxes("a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one") {
+    for sandbox in sandboxes::ordinary("a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one") {
         let host = ordinary(sandbox);
         let work = host.work();
         for folder in ["a/one/.git/objects", "a/one/.git/hooks", ".hg", ".config/mise"] {
@@ -204,7 +192,7 @@ fn runs_at(host: &Host, at: &Path, shell_says_so: bool, options: &[&str]) -> Ran
 
 #[test]
 fn a_link_that_a_guest_left_is_named_and_opens_nothing_for_the_next_run() {
-    for sandbox in sandboxes("a_link_that_a_guest_left_is_named_and_opens_nothing_for_the_next_run") {
+    for sandbox in sandboxes::ordinary("a_link_that_a_guest_left_is_named_and_opens_nothing_for_the_next_run") {
         let host = ordinary(sandbox);
         let (work, home) = (host.work(), home(&host));
         fs::create_dir(work.join("src")).unwrap();
@@ -267,7 +255,7 @@ fn a_second_mount_of_the_same_files_shows_nothing_that_is_hidden() {
     if !geteuid().is_root() || !can_mount.is_ok_and(|output| output.status.success()) {
         return skipped(name, "needs root, and mounts");
     }
-    for sandbox in sandboxes(name) {
+    for sandbox in sandboxes::ordinary(name) {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let again = place.path().join("again");

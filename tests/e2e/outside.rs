@@ -4,12 +4,11 @@
 
 use std::{
     fs,
-    os::unix::{fs::symlink, process::CommandExt as _},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use footbridge_tests::{Host, NOBODY, Servers, programs, skipped};
+use footbridge_tests::{Host, NOBODY, Servers, programs, sandboxes, skipped};
 use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
@@ -29,20 +28,6 @@ for line in sys.stdin:
         continue
     print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
 ";
-
-/// The sandboxes that work here, for an ordinary user; those that do not are said.
-fn sandboxes(test: &str) -> Vec<&'static str> {
-    let mut probe = Command::new("bwrap");
-    probe.args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"]).current_dir("/");
-    if geteuid().is_root() {
-        probe.uid(NOBODY).gid(NOBODY);
-    }
-    if probe.output().is_ok_and(|output| output.status.success()) {
-        return vec!["net", "bwrap"];
-    }
-    skipped(&format!("{test} under bwrap"), "bubblewrap does not work here");
-    vec!["net"]
-}
 
 /// With these servers, as an ordinary user: root could write everywhere.
 fn host(servers: &Servers) -> Host {
@@ -71,7 +56,7 @@ fn makes(path: &Path, text: &str) {
 
 #[test]
 fn a_module_in_the_guest_s_folder_is_not_imported_by_a_server() {
-    for sandbox in sandboxes("a_module_in_the_guest_s_folder_is_not_imported_by_a_server") {
+    for sandbox in sandboxes::ordinary("a_module_in_the_guest_s_folder_is_not_imported_by_a_server") {
         let host = host(&python(json!({}))).sandbox(sandbox);
         let (mark, _) = mark(&host);
         let script = format!("echo \"open('{}', 'w')\" >json.py; test -s json.py", mark.display());
@@ -107,7 +92,9 @@ fn without_a_sandbox_and_with_a_daemon_servers_start_in_a_folder_of_their_own_to
 
 #[test]
 fn a_server_that_the_sandbox_could_rewrite_is_refused_by_name_unless_it_is_trusted() {
-    for sandbox in sandboxes("a_server_that_the_sandbox_could_rewrite_is_refused_by_name_unless_it_is_trusted") {
+    for sandbox in
+        sandboxes::ordinary("a_server_that_the_sandbox_could_rewrite_is_refused_by_name_unless_it_is_trusted")
+    {
         let host = host(&Servers::none()).sandbox(sandbox);
         let (mark, script) = mark(&host);
         let work = host.work();
@@ -145,7 +132,7 @@ fn a_server_that_the_sandbox_could_rewrite_is_refused_by_name_unless_it_is_trust
 
 #[test]
 fn a_program_on_a_path_that_a_guest_writes_or_that_is_relative_is_not_found() {
-    for sandbox in sandboxes("a_program_on_a_path_that_a_guest_writes_or_that_is_relative_is_not_found") {
+    for sandbox in sandboxes::ordinary("a_program_on_a_path_that_a_guest_writes_or_that_is_relative_is_not_found") {
         let host = host(&python(json!({}))).sandbox(sandbox);
         let (mark, script) = mark(&host);
         makes(&host.work().join("bin/python3"), &script);
@@ -179,7 +166,7 @@ fn folder(path: &Path) {
 
 #[test]
 fn what_programs_take_from_below_the_home_folder_is_not_the_guest_s() {
-    for sandbox in sandboxes("what_programs_take_from_below_the_home_folder_is_not_the_guest_s") {
+    for sandbox in sandboxes::ordinary("what_programs_take_from_below_the_home_folder_is_not_the_guest_s") {
         let (host, home) = at_home(host(&python(json!({}))).sandbox(sandbox));
         let (mark, script) = mark(&host);
         let refused = |host: &Host, places: &[&Path]| {
@@ -221,7 +208,7 @@ fn what_programs_take_from_below_the_home_folder_is_not_the_guest_s() {
 
 #[test]
 fn variables_that_lead_to_the_guest_s_folder_are_not_handed_on() {
-    for sandbox in sandboxes("variables_that_lead_to_the_guest_s_folder_are_not_handed_on") {
+    for sandbox in sandboxes::ordinary("variables_that_lead_to_the_guest_s_folder_are_not_handed_on") {
         let shows =
             SERVER.replace("os.getcwd()", "str([os.environ.get(n) for n in ('XDG_CONFIG_HOME', 'TMPDIR', 'LANG')])");
         let entry = json!({"command": "python3", "args": ["-c", shows]});
@@ -242,7 +229,7 @@ fn variables_that_lead_to_the_guest_s_folder_are_not_handed_on() {
 #[test]
 fn commands_of_the_operator_get_no_variable_that_leads_to_the_guest_s_folder() {
     let name = "commands_of_the_operator_get_no_variable_that_leads_to_the_guest_s_folder";
-    for sandbox in sandboxes(name) {
+    for sandbox in sandboxes::ordinary(name) {
         let (host, home) = at_home(host(&Servers::none()).sandbox(sandbox).policy("ask"));
         let (mark, _) = mark(&host);
         let module = format!("open('{}', 'w')\ndef dumps(x): return 'value-of-the-secret'\n", mark.display());
@@ -314,7 +301,9 @@ fn calls_without_a_daemon_start_nothing_that_a_run_from_the_same_folder_could_ha
 
 #[test]
 fn commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s() {
-    for sandbox in sandboxes("commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s") {
+    for sandbox in
+        sandboxes::ordinary("commands_of_the_operator_start_in_a_folder_of_their_own_and_not_from_the_guest_s")
+    {
         let host = host(&Servers::none()).sandbox(sandbox).policy("ask");
         let (mark, script) = mark(&host);
         let ask = host.work().join("ask");
@@ -371,7 +360,7 @@ fn programs_of(host: &Host) -> PathBuf {
 
 #[test]
 fn a_secret_s_file_that_a_guest_could_make_stops_the_run() {
-    for sandbox in sandboxes("a_secret_s_file_that_a_guest_could_make_stops_the_run") {
+    for sandbox in sandboxes::ordinary("a_secret_s_file_that_a_guest_could_make_stops_the_run") {
         let host = host(&Servers::none()).sandbox(sandbox);
         let key = host.work().join("keys/key");
         let demo = json!({"command": programs_of(&host), "args": ["demo-server"], "env": {"KEY": {"file": key}}});
@@ -388,7 +377,7 @@ fn a_secret_s_file_that_a_guest_could_make_stops_the_run() {
 
 #[test]
 fn a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused() {
-    for sandbox in sandboxes("a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused") {
+    for sandbox in sandboxes::ordinary("a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused") {
         let host = host(&python(json!({}))).sandbox(sandbox);
         let (work, real) = (host.work(), host.servers_file());
         symlink(&real, work.join("link.json")).unwrap();
@@ -415,7 +404,8 @@ fn a_link_on_the_way_to_a_configuration_that_a_guest_could_replace_is_refused() 
 
 #[test]
 fn dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them() {
-    for sandbox in sandboxes("dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them") {
+    for sandbox in sandboxes::ordinary("dotfiles_are_obeyed_only_where_a_guest_in_their_folder_could_not_replace_them")
+    {
         // Of other programs' settings there, a guest's are obeyed.
         let host = host(&python(json!({"trustFolder": true}))).sandbox(sandbox).policy("open");
         if !geteuid().is_root() && std::env::var_os("XDG_CONFIG_HOME").is_some() {

@@ -17,6 +17,7 @@ mod authority;
 mod caller;
 mod daemon;
 mod engine;
+pub mod figures;
 mod guest;
 mod host;
 #[path = "../terminal.rs"]
@@ -28,6 +29,7 @@ pub mod processes;
 pub mod programs;
 mod real;
 mod running;
+pub mod sandboxes;
 mod servers;
 mod tape;
 pub mod tasks;

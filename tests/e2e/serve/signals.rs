@@ -53,36 +53,39 @@ fn it_ends_in_order_on_either_signal() {
     }
 }
 
+/// A service manager that listens.
+struct Manager(UnixDatagram);
+
+impl Manager {
+    /// The manager of this host.
+    fn of(host: Host) -> (Self, Host) {
+        let path = host.path().join("notify");
+        let manager = UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(PATIENCE)).unwrap();
+        (Self(manager), host.env("NOTIFY_SOCKET", path))
+    }
+
+    fn hears(&self) -> String {
+        let mut buffer = [0; 256];
+        let count = self.0.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    }
+}
+
 #[test]
 fn a_service_manager_hears_when_it_is_ready_and_when_it_ends() {
-    let host = Host::with(&Servers::none());
-    let path = host.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut daemon = host.env("NOTIFY_SOCKET", &path).serves();
-    let hears = || {
-        let mut buffer = [0; 64];
-        let count = manager.recv(&mut buffer).unwrap();
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
-    };
-    assert_eq!(hears(), "READY=1");
+    let (manager, host) = Manager::of(Host::with(&Servers::none()));
+    let mut daemon = host.serves();
+    assert_eq!(manager.hears(), "READY=1");
     assert_eq!(daemon.ends().status, 0);
-    assert_eq!(hears(), "STOPPING=1");
+    assert_eq!(manager.hears(), "STOPPING=1");
 }
 
 #[test]
 fn a_service_manager_hears_that_a_configuration_was_not_read_until_one_is() {
-    let host = Host::with(&Servers::none());
-    let path = host.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut daemon = host.env("NOTIFY_SOCKET", &path).serves();
-    let hears = || {
-        let mut buffer = [0; 256];
-        let count = manager.recv(&mut buffer).unwrap();
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
-    };
-    assert_eq!(hears(), "READY=1");
+    let (manager, host) = Manager::of(Host::with(&Servers::none()));
+    let mut daemon = host.serves();
+    assert_eq!(manager.hears(), "READY=1");
     let file = daemon.host.servers_file();
     let whole = fs::read_to_string(&file).unwrap();
     for (text, status) in [
@@ -91,39 +94,31 @@ fn a_service_manager_hears_that_a_configuration_was_not_read_until_one_is() {
     ] {
         fs::write(&file, text).unwrap();
         daemon.process().signal(Signal::SIGHUP);
-        assert_eq!(hears(), status);
+        assert_eq!(manager.hears(), status);
     }
     assert_eq!(daemon.ends().status, 0);
-    assert_eq!(hears(), "STOPPING=1");
+    assert_eq!(manager.hears(), "STOPPING=1");
 }
 
 #[test]
 fn a_service_manager_that_watches_hears_of_work_until_commands_are_not_answered() {
-    let host = Host::with(&Servers::none());
-    let path = host.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut daemon = host.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").serves();
-    let hears = || {
-        let mut buffer = [0; 64];
-        let count = manager.recv(&mut buffer).unwrap();
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
-    };
-    let mut heard = [hears(), hears()];
+    let (manager, host) = Manager::of(Host::with(&Servers::none()));
+    let mut daemon = host.env("WATCHDOG_USEC", "200000").serves();
+    let mut heard = [manager.hears(), manager.hears()];
     heard.sort();
     assert_eq!(heard, ["READY=1", "WATCHDOG=1"]);
-    assert_eq!((hears(), hears()), ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned()));
+    assert_eq!((manager.hears(), manager.hears()), ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned()));
     fs::remove_file(daemon.host.runtime().join("serve/control.sock")).unwrap();
     daemon.process().stderr.shows("is not told that the daemon works");
-    manager.set_nonblocking(true).unwrap();
+    manager.0.set_nonblocking(true).unwrap();
     let mut buffer = [0; 64];
-    while manager.recv(&mut buffer).is_ok() {}
+    while manager.0.recv(&mut buffer).is_ok() {}
     // It looked again, and said nothing.
     daemon.process().stderr.shows("is not told that the daemon works");
-    assert!(manager.recv(&mut buffer).is_err());
-    manager.set_nonblocking(false).unwrap();
+    assert!(manager.0.recv(&mut buffer).is_err());
+    manager.0.set_nonblocking(false).unwrap();
     assert_eq!(daemon.ends().status, 0);
-    assert_eq!(hears(), "STOPPING=1");
+    assert_eq!(manager.hears(), "STOPPING=1");
 }
 
 #[test]

@@ -45,10 +45,6 @@ async fn attended(kept: &KeptCall, call: RunningCall) {
             }
         }
     };
-    // What it told in its last turn came before its end.
-    while let Ok(event) = events.try_recv() {
-        kept.tells(event);
-    }
     kept.ends(ended.answer);
     sleep_until(until).await;
 }

@@ -56,16 +56,26 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let ended = match &mut self.state {
-            State::Here(work) => ready!(work.as_mut().poll(cx)).ok(),
-            State::Detached(task) => ready!(Pin::new(task).poll(cx)).ok().and_then(Result::ok),
-            State::Over => None,
+            State::Here(work) => ready!(work.as_mut().poll(cx)).map_err(said),
+            State::Detached(task) => match ready!(Pin::new(task).poll(cx)) {
+                Ok(ended) => ended.map_err(said),
+                Err(error) => Err(error.to_string()),
+            },
+            State::Over => Err("it was asked for after its end".to_owned()),
         };
         self.state = State::Over;
-        Poll::Ready(ended.unwrap_or_else(|| {
-            tracing::error!("a call failed inside, and ended alone");
+        Poll::Ready(ended.unwrap_or_else(|why| {
+            tracing::error!(%why, "a call failed inside, and ended alone");
             (self.failed)()
         }))
     }
+}
+
+/// What a panic says of itself.
+fn said(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast::<String>().map(|text| *text);
+    let text = text.or_else(|panic| panic.downcast::<&str>().map(|text| (*text).to_owned()));
+    text.unwrap_or_else(|_| "it panicked".to_owned())
 }
 
 impl<T: Send + 'static> Drop for DetachOnDrop<T> {
@@ -134,5 +144,6 @@ mod tests {
         let panics = || DetachOnDrop::new(&tasks, async { panic!("on purpose") }, || 7);
         assert_eq!((panics().await, panics().detached().await), (7, 7));
         assert!(tasks.is_empty());
+        assert_eq!(said(Box::new("a".to_owned())) + &said(Box::new("b")) + &said(Box::new(1)), "abit panicked");
     }
 }

@@ -94,7 +94,9 @@ impl Search {
                 return;
             }
             self.names_left -= 1;
-            self.found.paths.extend(Some(path).filter(|path| is_one(path)));
+            if is_one(&path) {
+                self.found.paths.push(path);
+            }
         }
     }
 

@@ -154,6 +154,17 @@ impl OpenFiles {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         Ok(Self { soft, hard })
     }
+
+    /// How many more this process can open by its limit as it is now.
+    ///
+    /// # Errors
+    /// What getrlimit(2) says.
+    pub fn left() -> io::Result<usize> {
+        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        // Without /proc, a few are.
+        let open = std::fs::read_dir("/proc/self/fd").map_or(16, Iterator::count);
+        Ok(usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open))
+    }
 }
 
 /// What a command gets back before it starts: its own process group, the terminal if `foreground`, the limit on open

@@ -22,7 +22,8 @@ Usage:
   --listen ENDPOINT        where clients connect, tcp:127.0.0.1:7179 by default (also FOOTBRIDGE_LISTEN);
                            tcp:localhost:PORT also takes ::1 where there is one; port 0 takes a free one
   --allow-wide-listen      let --listen be reachable from other machines
-  --max-connections N      connections at a time, 1024 by default; more wait
+  --max-connections N      connections at a time, 1024 by default, and no more than the limit on open files leaves room
+                           for, at two each; more wait
   --patience TIME          how long clients wait for a harness that is not there (yet), 10s by default, counted from
                            when it was first missed; after that they are answered 502 at once
   --ready-fd N             once listening, write the address and a line's end to descriptor N and close it

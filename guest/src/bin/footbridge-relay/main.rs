@@ -95,6 +95,9 @@ fn say(message: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "footbridge-relay: {message}");
 }
 
+/// Descriptors that the relay may need besides those of its connections: pipes to move bytes by, and the rest.
+const OTHER_DESCRIPTORS: usize = 16;
+
 fn start(options: Options) -> Result<u8, RelayError> {
     // Before anything is opened: the number must still be the one that was inherited.
     let ready = match options.ready_fd {
@@ -116,7 +119,7 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFi
     let bound = Bound::bind(&options.listen).await?;
     let reach = Rc::new(Reach::new(options.to.clone(), options.patience));
     let address = bound.address;
-    let relay = Rc::new(Relay::new(Rc::clone(&reach), options.max_connections));
+    let relay = Rc::new(Relay::new(Rc::clone(&reach), options.max_connections.min(most_connections()?)));
     if let Some((number, fd)) = ready {
         announce(fd, address).map_err(|source| RelayError::Announce { number, source })?;
     }
@@ -141,6 +144,13 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFi
             init::End::Lifeline => Err(RelayError::Gone(options.lifeline_grace)),
         },
     }
+}
+
+/// Connections that there are descriptors for: a client that takes the last one would wait for another to reach the
+/// harness by, with its own in its hands, and so would all that came with it.
+fn most_connections() -> Result<usize, RelayError> {
+    let left = OpenFiles::left().map_err(RelayError::Start)?;
+    Ok((left.saturating_sub(OTHER_DESCRIPTORS) / 2).max(1))
 }
 
 fn announce(fd: OwnedFd, address: SocketAddr) -> io::Result<()> {

@@ -72,6 +72,7 @@ impl ChainWriter {
         if let Err(error) = self.commit(&[&Record::ended(open)], Some(0)) {
             tracing::error!(%error, "the end of the record cannot be written");
         }
+        self.journal.give_back_room();
         self.heads = None;
     }
 

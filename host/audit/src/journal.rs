@@ -24,7 +24,7 @@ use crate::private_folder::{FolderError, make_private};
 use footbridge_core::digest::Digest;
 
 /// Room that is reserved at a time beyond what is needed, bytes: reserving for every call would cost a third of a sync.
-const RESERVE_STEP: u64 = 64 * 1024;
+const RESERVE_STEP: u64 = 256 * 1024;
 
 /// A place that keeps bytes durably, in order.
 pub trait Journal: Send {
@@ -56,6 +56,9 @@ pub trait Journal: Send {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// Gives back the room that was made and is not needed any more, at the end.
+    fn give_back_room(&mut self) {}
 
     /// Whether a write ends in memory, and waits for no disk and for nobody else: then whoever records something may
     /// write it, which is sooner done than handing it to a thread.
@@ -287,6 +290,14 @@ impl Journal for FileJournal {
         if self.appended.is_empty() { Ok(()) } else { self.commit(&[]) }
     }
 
+    fn give_back_room(&mut self) {
+        // Where the file is not what it should be, or not ours, it stays as it is.
+        if self.reserved > self.end() && !self.torn && self.check_place().is_ok() {
+            // It costs room alone.
+            let _kept = self.cut_back();
+        }
+    }
+
     fn is_quick(&self) -> bool {
         !self.sync
     }
@@ -316,6 +327,7 @@ impl Journal for FileJournal {
             ..Self::at_the_start(file, path, self.chain.clone(), self.full)?
         };
         next.reserve(bytes)?;
+        self.give_back_room();
         *self = next;
         Ok(Some(name))
     }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -243,6 +244,17 @@ fn files_that_are_missing_or_swapped_are_named() {
     };
     swap(&files[1], &files[2]);
     assert_eq!(named(&chain.verify().problem).0, ProblemKind::Reordered);
+}
+
+#[test]
+fn files_that_are_done_take_no_more_room_than_what_is_in_them() {
+    let chain = Chain::of(30, 4096);
+    let files = chain.files();
+    assert!(files.len() > 1);
+    for file in files {
+        let meta = file.metadata().unwrap();
+        assert!(meta.blocks() * 512 < meta.len() + 16 * 1024, "{}: {} blocks", file.display(), meta.blocks());
+    }
 }
 
 #[test]

@@ -38,6 +38,9 @@ const TIMES: f64 = 10.0;
 /// The rate limits are for agents, not for measurements.
 const FAST: &str = "[limits.calls]\nper_second = 100000\nburst = 100000\nlistings_per_second = 100000\n\
                     listing_burst = 100000\nin_flight_per_session = 64\nin_flight_per_session_and_server = 64\n";
+const CLIENT: &str =
+    r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const WEATHER: &str = r#"{"name":"get_weather","arguments":{"city":"Bern"}}"#;
 
 fn main() {
@@ -60,18 +63,19 @@ struct HttpClient {
 }
 
 impl HttpClient {
-    fn begin(port: u16, path: &str, token: Option<&str>) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_nodelay(true)?;
+    fn connect(port: u16, path: &str, token: Option<&str>) -> std::io::Result<Self> {
+        let stream = connected(port)?;
         let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\n{token}"
         );
-        let mut client = Self { stream: BufReader::new(stream), head, next: 0 };
-        let params =
-            r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}"#;
-        let (head, _) = client.posts(&client.request("initialize", params))?;
+        Ok(Self { stream: BufReader::new(stream), head, next: 0 })
+    }
+
+    fn begin(port: u16, path: &str, token: Option<&str>) -> std::io::Result<Self> {
+        let mut client = Self::connect(port, path, token)?;
+        let (head, _) = client.posts(&client.request("initialize", CLIENT))?;
         let session = head.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
@@ -80,7 +84,7 @@ impl HttpClient {
             client.head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
         }
         client.head.push_str("Mcp-Protocol-Version: 2025-06-18\r\n");
-        client.posts(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+        client.posts(INITIALIZED)?;
         Ok(client)
     }
 
@@ -129,6 +133,59 @@ impl HttpClient {
     }
 }
 
+fn connected(port: u16) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A client by the transport of revision 2024-11-05: what it says is posted, and answers are events of a stream.
+struct EventsClient {
+    events: BufReader<TcpStream>,
+    posting: HttpClient,
+}
+
+impl EventsClient {
+    /// What is answered to one client may come to all, so each has ids of its own.
+    fn begin(port: u16) -> std::io::Result<Self> {
+        static BEGUN: AtomicU64 = AtomicU64::new(0);
+        let mut stream = connected(port)?;
+        let head = format!("GET /sse HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        let mut events = BufReader::new(stream);
+        let path = next_data(&mut events)?;
+        let mut posting = HttpClient::connect(port, &path, None)?;
+        posting.next = BEGUN.fetch_add(1, Ordering::Relaxed) << 32;
+        let mut client = Self { events, posting };
+        client.asks("initialize", CLIENT)?;
+        client.posting.posts(INITIALIZED)?;
+        Ok(client)
+    }
+
+    fn asks(&mut self, method: &str, params: &str) -> std::io::Result<String> {
+        self.posting.asks(method, params)?;
+        let id = format!("\"id\":{},", self.posting.next);
+        loop {
+            let answer = next_data(&mut self.events)?;
+            if answer.replace('}', ",").contains(&id) {
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+/// The data of the next event, which is a line; lines between are lengths of chunks, or names of events.
+fn next_data(events: &mut impl BufRead) -> std::io::Result<String> {
+    let mut line = String::new();
+    while events.read_line(&mut line)? != 0 {
+        if let Some(data) = line.strip_prefix("data: ") {
+            return Ok(data.trim_end().to_owned());
+        }
+        line.clear();
+    }
+    Err(std::io::ErrorKind::UnexpectedEof.into())
+}
+
 /// At the port of a run, where one server is an endpoint of its own.
 fn at(bridge: &Bridge, server: &str) -> HttpClient {
     let Address::Port(port) = bridge.guest.address else { return none("a port") };
@@ -156,7 +213,7 @@ impl Direct {
         let params =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "0"}});
         direct.asks(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string());
-        direct.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        direct.says(INITIALIZED);
         direct
     }
 
@@ -269,6 +326,12 @@ impl Caller for HttpClient {
     }
 }
 
+impl Caller for EventsClient {
+    fn weather(&mut self) -> std::io::Result<String> {
+        self.asks("tools/call", WEATHER)
+    }
+}
+
 impl Caller for Direct {
     fn weather(&mut self) -> std::io::Result<String> {
         Ok(self.asks(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{WEATHER}}}"#)))
@@ -312,22 +375,32 @@ fn rates(clients: &Path) {
         command.args(["--port", &port.to_string(), "--"]).arg(&demo).arg("demo-server");
         command
     };
-    let gateway = |port: u16| {
+    let gateway = |port: u16, arguments: &[&str]| {
         let mut command = Command::new(&node);
         command.arg(clients.join("node_modules/.bin/supergateway")).args(["--stdio"]);
         command.arg(format!("{} demo-server", demo.display()));
-        command.args(["--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none"]);
-        command.args(["--port", &port.to_string()]);
+        command.args(["--logLevel", "none", "--port", &port.to_string()]).args(arguments);
         command
     };
-    let (first, second) = (free_port(), free_port());
-    let others = [("mcp-proxy", proxy(first), first), ("supergateway", gateway(second), second)];
-    for (name, mut command, port) in others {
+    let streams = ["--outputTransport", "streamableHttp"];
+    let ports: [u16; 4] = std::array::from_fn(|_| free_port());
+    let http = |port: u16| rate(|| HttpClient::begin(port, "/mcp", None));
+    let others: [(_, _, &dyn Fn(u16) -> _); 4] = [
+        ("mcp-proxy", proxy(ports[0]), &http),
+        ("supergateway", gateway(ports[1], &[]), &|port| rate(|| EventsClient::begin(port))),
+        ("supergateway, streamable HTTP", gateway(ports[2], &streams), &http),
+        (
+            "supergateway, streamable HTTP, stateful",
+            gateway(ports[3], &[&streams[..], &["--stateful"]].concat()),
+            &http,
+        ),
+    ];
+    for ((name, mut command, measure), port) in others.into_iter().zip(ports) {
         let Some(_running) = other(&mut command, port) else {
             say(&format!("SKIPPED: {name}: it is not installed, or does not listen; see scripts/bench"));
             continue;
         };
-        match rate(|| HttpClient::begin(port, "/mcp", None)) {
+        match measure(port) {
             Ok(theirs) => {
                 let times = ours / theirs;
                 let holds = if times >= TIMES { "holds" } else { "does NOT hold" };

@@ -115,7 +115,7 @@ pub struct Events {
 
 #[derive(Debug)]
 struct Watched {
-    watcher: mpsc::Sender<CallEvent>,
+    watcher: mpsc::Sender<Box<CallEvent>>,
     redactor: Redactor,
     furthest: Mutex<f64>,
 }
@@ -123,7 +123,7 @@ struct Watched {
 impl Events {
     /// To whoever watches, if anybody does. What this looks for is taken out of the texts.
     #[must_use]
-    pub fn new(watcher: Option<mpsc::Sender<CallEvent>>, redactor: &Redactor) -> Self {
+    pub fn new(watcher: Option<mpsc::Sender<Box<CallEvent>>>, redactor: &Redactor) -> Self {
         let furthest = Mutex::new(f64::NEG_INFINITY);
         let watched = watcher.map(|watcher| Arc::new(Watched { watcher, redactor: redactor.clone(), furthest }));
         Self { watched }
@@ -139,7 +139,7 @@ impl Events {
         }
         *furthest = progress;
         let message = message.map(|text| redactor.scrub(text).into_owned());
-        let _missed = watcher.try_send(CallEvent::progress(progress, total, message));
+        let _missed = watcher.try_send(Box::new(CallEvent::progress(progress, total, message)));
     }
 
     /// Tells a line about the call. A watcher that does not keep up misses some.
@@ -154,7 +154,8 @@ impl Events {
         let logger = line.logger.map(|logger| short(redactor.scrub(&logger).into_owned()));
         // What is cut or redacted may be no JSON any more, and an event is one line.
         let is_json = line.is_json && message.len() <= MAX_TEXT && is_one_line_of_json(&message);
-        let _missed = watcher.try_send(CallEvent::Log(LoggedLine { logger, message: short(message), is_json, ..line }));
+        let _missed =
+            watcher.try_send(Box::new(CallEvent::Log(LoggedLine { logger, message: short(message), is_json, ..line })));
     }
 }
 
@@ -186,8 +187,8 @@ mod tests {
             events.progress(progress, None, None);
         }
         let mut seen = Vec::new();
-        while let Ok(CallEvent::Progress { progress, .. }) = receiver.try_recv() {
-            seen.push(progress);
+        while let Ok(CallEvent::Progress { progress, .. }) = receiver.try_recv().as_deref() {
+            seen.push(*progress);
         }
         assert_eq!(seen, [1.0, 3.0, 4.0]);
     }
@@ -202,7 +203,7 @@ mod tests {
             events.line(LoggedLine { level: LogLevel::Alert, logger: None, message: text.to_owned(), is_json: true });
         }
         let mut seen = Vec::new();
-        while let Ok(CallEvent::Log(line)) = receiver.try_recv() {
+        while let Ok(CallEvent::Log(line)) = receiver.try_recv().as_deref() {
             assert!(!line.message.contains("1234567890123"));
             seen.push(line.is_json);
         }

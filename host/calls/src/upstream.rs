@@ -104,7 +104,7 @@ impl Upstream {
         &self,
         admitted: Admitted,
         cancel: &CancellationToken,
-        events: mpsc::Sender<CallEvent>,
+        events: mpsc::Sender<Box<CallEvent>>,
     ) -> Executed {
         Executed::by(admitted, |outgoing| self.send(outgoing, cancel, Some(events))).await
     }
@@ -120,7 +120,7 @@ impl Upstream {
         &self,
         outgoing: Outgoing,
         cancel: &CancellationToken,
-        watcher: Option<mpsc::Sender<CallEvent>>,
+        watcher: Option<mpsc::Sender<Box<CallEvent>>>,
     ) -> Outcome {
         let offered = tokio::select! {
             biased;

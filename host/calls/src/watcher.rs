@@ -12,7 +12,7 @@ const WAITING: usize = 8;
 /// Whoever waits for a call. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct Watcher {
-    events: Option<mpsc::Sender<CallEvent>>,
+    events: Option<mpsc::Sender<Box<CallEvent>>>,
     waits_for_person: bool,
     hears_of_waiting: bool,
 }
@@ -24,9 +24,10 @@ impl Watcher {
         Self { events: None, waits_for_person: true, hears_of_waiting: false }
     }
 
-    /// One that hears events, and where they come out.
+    /// One that hears events, and where they come out: in boxes, since a channel has room for 32 from its start, and most
+    /// calls tell nothing.
     #[must_use]
-    pub fn listening() -> (Self, mpsc::Receiver<CallEvent>) {
+    pub fn listening() -> (Self, mpsc::Receiver<Box<CallEvent>>) {
         let (sender, receiver) = mpsc::channel(WAITING);
         (Self { events: Some(sender), waits_for_person: true, hears_of_waiting: true }, receiver)
     }
@@ -61,12 +62,12 @@ impl Watcher {
             event.summary = short(event.summary);
             // No more than a few of these come, and before any progress; a reader that misses one still gets the
             // answer.
-            let _missed = events.try_send(CallEvent::Approval(event));
+            let _missed = events.try_send(Box::new(CallEvent::Approval(event)));
         }
     }
 
     /// Where what a provider tells goes.
-    pub(crate) fn events(&self) -> Option<mpsc::Sender<CallEvent>> {
+    pub(crate) fn events(&self) -> Option<mpsc::Sender<Box<CallEvent>>> {
         self.events.clone()
     }
 }

@@ -38,7 +38,7 @@ async fn attended(kept: &KeptCall, call: RunningCall) {
     let ended = loop {
         tokio::select! {
             ended = &mut call => break ended,
-            Some(event) = events.recv() => kept.tells(event),
+            Some(event) = events.recv() => kept.tells(*event),
             () = kept.cancelled.cancelled(), if cancel.is_some() => drop(cancel.take()),
             () = sleep_until(until), if cancel.is_some() => {
                 kept.cancel();

@@ -28,7 +28,7 @@ use footbridge_calls::{
 pub(crate) struct RunningCall {
     pub(crate) call: DetachOnDrop<EndedCall>,
     /// What comes before its answer, where somebody listens.
-    pub(crate) events: Option<mpsc::Receiver<CallEvent>>,
+    pub(crate) events: Option<mpsc::Receiver<Box<CallEvent>>>,
     pub(crate) cancel: DropGuard,
 }
 
@@ -115,7 +115,7 @@ impl Drop for KnownCall {
     }
 }
 
-fn watcher(accepts: Accepts, hears_waiting: bool) -> (Watcher, Option<mpsc::Receiver<CallEvent>>) {
+fn watcher(accepts: Accepts, hears_waiting: bool) -> (Watcher, Option<mpsc::Receiver<Box<CallEvent>>>) {
     let (watcher, events) = if accepts.events {
         let (watcher, events) = Watcher::listening();
         (watcher.hearing_of_waiting(hears_waiting), Some(events))

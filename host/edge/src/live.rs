@@ -77,7 +77,7 @@ pub(crate) async fn answer(call: RunningCall, client: Client) -> Response<Pieces
 }
 
 /// The next event that is one for this client; none where there are no more.
-async fn next_event(events: &mut mpsc::Receiver<CallEvent>, encoder: &mut dyn Encoder) -> Option<Bytes> {
+async fn next_event(events: &mut mpsc::Receiver<Box<CallEvent>>, encoder: &mut dyn Encoder) -> Option<Bytes> {
     while let Some(event) = events.recv().await {
         if let Some(event) = encoder.event(&event) {
             return Some(event);
@@ -87,7 +87,7 @@ async fn next_event(events: &mut mpsc::Receiver<CallEvent>, encoder: &mut dyn En
 }
 
 /// The same of those that are there already.
-fn told_event(events: &mut mpsc::Receiver<CallEvent>, encoder: &mut dyn Encoder) -> Option<Bytes> {
+fn told_event(events: &mut mpsc::Receiver<Box<CallEvent>>, encoder: &mut dyn Encoder) -> Option<Bytes> {
     std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| encoder.event(&event))
 }
 
@@ -156,7 +156,7 @@ fn taken(result: RawResult, held: &mut Option<Held>) -> Box<RawValue> {
 /// A stream of events of one call.
 struct EventStream {
     encoder: Box<dyn Encoder>,
-    events: mpsc::Receiver<CallEvent>,
+    events: mpsc::Receiver<Box<CallEvent>>,
     /// What was taken from `events` or known before there was a stream.
     first: Option<Bytes>,
     state: State,

@@ -20,15 +20,12 @@ const IDLE_TIME: Duration = Duration::from_secs(60);
 const WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 
-/// Headers of an answer.
-const HEADERS: usize = 128;
-
 /// After so long without a frame a connection of HTTP/2 is asked whether it is there, and has so long to say so: behind a
 /// large body on a slow line the question waits for its turn.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(20);
 
-/// What keeps the connections of one service.
+/// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
 pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
     let mut client = Client::builder(TokioExecutor::new());
     client
@@ -36,7 +33,6 @@ pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
         .timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIME)
         .pool_max_idle_per_host(IDLE)
-        .http1_max_headers(HEADERS)
         .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
         .http2_initial_stream_window_size(WINDOW)
         .http2_initial_connection_window_size(CONNECTION_WINDOW)

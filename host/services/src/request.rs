@@ -40,7 +40,7 @@ impl Parcel {
         spec: &ServiceSpec,
         uri: Uri,
         bounds: UploadBounds,
-    ) -> Option<(Request<Uploaded>, std::sync::Arc<Tally>)> {
+    ) -> Option<(Request<Box<Uploaded>>, std::sync::Arc<Tally>)> {
         let (body, tally) = self.body.into_body(bounds)?;
         let mut request = Request::new(body);
         *request.method_mut() = self.method;

@@ -63,9 +63,9 @@ struct Service {
     spec: ServiceSpec,
     /// Finds what must not show of its credential.
     redactor: Redactor,
-    client: Client<Connector, Uploaded>,
+    client: Client<Connector, Box<Uploaded>>,
     /// For requests that become WebSockets, each over a connection of its own.
-    websockets: Option<Client<Connector, Uploaded>>,
+    websockets: Option<Client<Connector, Box<Uploaded>>>,
 }
 
 /// Whether something can be reached.
@@ -183,7 +183,7 @@ const SEPARATORS: usize = 4;
 const STATUS_LINE: usize = 25;
 
 /// Ends a request whose origin goes on saying that its answer is yet to come, for more than so many bytes.
-fn bounded(request: &mut Request<Uploaded>, limit: usize) -> CancellationToken {
+fn bounded(request: &mut Request<Box<Uploaded>>, limit: usize) -> CancellationToken {
     let (come, too_much) = (AtomicUsize::new(0), CancellationToken::new());
     let ends = too_much.clone();
     on_informational(request, move |head| {

@@ -105,14 +105,15 @@ impl Upload {
         Ok(body)
     }
 
-    /// To be sent, and what counts it. None where it was taken before.
-    pub(crate) fn into_body(self, bounds: UploadBounds) -> Option<(Uploaded, Arc<Tally>)> {
+    /// To be sent, and what counts it. None where it was taken before. In a box, since hyper has room for 32 requests in
+    /// each connection to an origin.
+    pub(crate) fn into_body(self, bounds: UploadBounds) -> Option<(Box<Uploaded>, Arc<Tally>)> {
         let source = self.take();
         if matches!(source, Source::Taken) {
             return None;
         }
         let tally = Arc::new(Tally::default());
-        Some((Uploaded { source, tally: Arc::clone(&tally), bounds }, tally))
+        Some((Box::new(Uploaded { source, tally: Arc::clone(&tally), bounds }), tally))
     }
 }
 

@@ -181,11 +181,11 @@ async fn progress_reaches_whoever_watches_without_secrets() {
     let asked = outgoing(&upstream, "tell", &json!({})).await;
     upstream.send(asked, &CancellationToken::new(), Some(sender)).await;
     let message = Some("half of [redacted]".to_owned());
-    assert_eq!(events.recv().await, Some(CallEvent::Progress { progress: 1.0, total: Some(2.0), message }));
+    assert_eq!(events.recv().await.as_deref(), Some(&CallEvent::Progress { progress: 1.0, total: Some(2.0), message }));
     let message = "no [redacted] either".to_owned();
     let next = events.recv().await;
     let line = LoggedLine { level: LogLevel::Error, logger: None, message, is_json: false };
-    assert_eq!(next, Some(CallEvent::Log(line)), "progress that goes back is none");
+    assert_eq!(next.as_deref(), Some(&CallEvent::Log(line)), "progress that goes back is none");
     assert_eq!(events.recv().await, None);
 }
 

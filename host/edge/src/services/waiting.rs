@@ -45,9 +45,9 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
 }
 
 /// Ends once a person has been asked for so long; with the id of what is asked.
-pub(super) async fn asked_for_long(events: &mut mpsc::Receiver<CallEvent>, time: Duration) -> String {
+pub(super) async fn asked_for_long(events: &mut mpsc::Receiver<Box<CallEvent>>, time: Duration) -> String {
     while let Some(event) = events.recv().await {
-        if let CallEvent::Approval(asked) = event {
+        if let CallEvent::Approval(asked) = *event {
             sleep(time).await;
             return asked.id;
         }

@@ -53,7 +53,7 @@ async fn call(
         tokio::select! {
             biased;
             Some(event) = events.recv() => {
-                if let CallEvent::Approval(event) = event && hears_of_waiting {
+                if let CallEvent::Approval(event) = *event && hears_of_waiting {
                     notices.say(CALL_HELD, &held(event));
                 }
             }

@@ -171,7 +171,7 @@ async fn progress_resets_the_idle_time_and_reaches_the_watcher_in_order() {
         .await;
     assert_eq!(text(outcome), "done at last");
     let mut seen = Vec::new();
-    while let Some(CallEvent::Progress { progress, message, .. }) = watched.recv().await {
+    while let Some(CallEvent::Progress { progress, message, .. }) = watched.recv().await.map(|event| *event) {
         assert_eq!(message.as_deref(), Some("working"));
         seen.push(progress);
     }

@@ -31,7 +31,7 @@ async fn a_task_is_run_to_its_end_and_its_progress_told() {
     let total = Limits::default().calls.total_time;
     assert_eq!(structured(outcome), json!({"ttl": total.as_millis(), "looks": 2, "told": null}));
     let mut told = Vec::new();
-    while let Ok(CallEvent::Progress { progress, message, .. }) = receiver.try_recv() {
+    while let Ok(CallEvent::Progress { progress, message, .. }) = receiver.try_recv().map(|event| *event) {
         told.push((progress, message.unwrap()));
     }
     // What its server tells by the call's own token goes on, and is further than any step.

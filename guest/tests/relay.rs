@@ -283,13 +283,42 @@ fn more_clients_than_places_wait_their_turn() {
     drop(second);
 }
 
+/// A relay that may have 24 descriptors.
+fn with_few_descriptors(args: &[&str]) -> Relay {
+    let limit = "ulimit -n 24; exec \"$0\" --ready-fd 3 \"$@\" 3>&1";
+    let mut command = Command::new("sh");
+    command.args(["-c", limit, env!("CARGO_BIN_EXE_footbridge-relay"), "--listen", "tcp:127.0.0.1:0"]).args(args);
+    Relay::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()))
+}
+
+#[test]
+fn more_clients_than_there_are_descriptors_for_wait_and_none_is_refused() {
+    let (harness, to) = Harness::unix();
+    let relay = with_few_descriptors(&["--to", &to, "--patience", "100ms"]);
+    let mut clients: Vec<_> = (0..40).map(|_| relay.connect()).collect();
+    for client in &mut clients {
+        client.write_all(b"here!").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+    }
+    let answers = std::thread::spawn(move || {
+        for _ in 0..40 {
+            let (mut peer, mut bytes) = (harness.accept(), [0; 5]);
+            peer.read_exact(&mut bytes).unwrap();
+            peer.write_all(&bytes).unwrap();
+        }
+    });
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "here!");
+    }
+    answers.join().unwrap();
+}
+
 #[test]
 fn out_of_descriptors_it_waits_and_goes_on() {
     let (harness, to) = Harness::unix();
-    let limit = "ulimit -n 24; exec \"$0\" --ready-fd 3 \"$@\" 3>&1";
-    let mut command = Command::new("sh");
-    command.args(["-c", limit, env!("CARGO_BIN_EXE_footbridge-relay"), "--listen", "tcp:127.0.0.1:0", "--to", &to]);
-    let relay = Relay::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let relay = with_few_descriptors(&["--to", &to]);
     let many: Vec<_> = (0..40).map(|_| relay.connect()).collect();
     drop(many);
     let mut client = relay.connect();

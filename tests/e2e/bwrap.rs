@@ -4,7 +4,10 @@
 use std::{
     fs,
     net::TcpListener,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _},
+        net::UnixListener,
+    },
     process::Command,
 };
 
@@ -127,6 +130,54 @@ fn only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty() {
     assert!(host.work().join("here").exists());
     assert!(fs::read_to_string(&secret).unwrap().contains("value"));
     assert!(host.run_folders().is_empty(), "the run removed its folder");
+}
+
+#[test]
+fn what_is_hidden_may_be_gone_before_bubblewrap_starts() {
+    let test = "what_is_hidden_may_be_gone_before_bubblewrap_starts";
+    if !sandboxes::works(test, "bwrap", None) {
+        return;
+    }
+    let Some(shared) = ["/srv", "/opt", "/var/lib", "/"].iter().find_map(|at| tempfile::tempdir_in(at).ok()) else {
+        return skipped(test, "this user can make no folder outside of /tmp and the home folder");
+    };
+    let host = host();
+    let sockets = [shared.path().join("s"), host.work().join("s")];
+    let _listeners: Vec<UnixListener> = sockets.iter().map(|path| UnixListener::bind(path).unwrap()).collect();
+    // It stands for a program that goes on only when the sockets are gone.
+    let [ready, go] = ["ready", "go"].map(|name| host.path().join(name));
+    let mode = nix::sys::stat::Mode::S_IRWXU;
+    [&ready, &go].into_iter().for_each(|path| nix::unistd::mkfifo(path, mode).unwrap());
+    let bin = host.path().join("first");
+    fs::create_dir(&bin).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let waits =
+        format!("#!/bin/sh\nPATH='{path}'\necho >'{}'\ncat '{}'\nexec bwrap \"$@\"\n", ready.display(), go.display());
+    fs::write(bin.join("bwrap"), waits).unwrap();
+    fs::set_permissions(bin.join("bwrap"), fs::Permissions::from_mode(0o755)).unwrap();
+    let host = host.env("PATH", format!("{}:{path}", bin.display()));
+    let running = host.starts_script("echo ran; ls");
+    fs::read(&ready).unwrap();
+    sockets.iter().for_each(|path| fs::remove_file(path).unwrap());
+    fs::write(&go, "").unwrap();
+    let ran = running.ends();
+    assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (0, "ran\n", ""));
+    assert!(!sockets[1].exists(), "nothing is left where it was");
+}
+
+#[test]
+fn few_descriptors_are_enough() {
+    if !sandboxes::works("few_descriptors_are_enough", "bwrap", None) {
+        return;
+    }
+    let host = host();
+    let command = host.run_of(&["sh", "-c", "ulimit -n"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.current_dir(host.work());
+    let ran = Running::start(&mut limited).ends();
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "64\n"), "{ran:?}");
 }
 
 #[test]

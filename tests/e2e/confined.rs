@@ -15,7 +15,6 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
-    sync::{PoisonError, RwLock},
 };
 
 use footbridge_tests::{Host, NOBODY, Servers, sandboxes, skipped};
@@ -31,24 +30,9 @@ const CONNECTS: &str = "import socket, sys\n\
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Held by whoever starts commands. What vanishes between the look at this machine and the start of bubblewrap, where it
-/// would be covered, keeps that from starting, so sockets that all see are removed by whoever has this alone.
-static STARTS: RwLock<()> = RwLock::new(());
-
-/// A host in each sandbox that works here, whose owner is an ordinary user with a home folder. Until the last is done,
-/// no other test takes sockets away.
-fn hosts(test: &str) -> impl Iterator<Item = Host> {
-    let starts = STARTS.read().unwrap_or_else(PoisonError::into_inner);
-    let all: Vec<_> = sandboxes::ordinary(test).into_iter().map(|name| ordinary(name, "servers.json", "")).collect();
-    all.into_iter().inspect(move |_| {
-        let _held = &starts;
-    })
-}
-
-/// Removes a folder of sockets that all see.
-fn remove_shared(folder: tempfile::TempDir) {
-    let _alone = STARTS.write().unwrap_or_else(PoisonError::into_inner);
-    drop(folder);
+/// A host in each sandbox that works here, whose owner is an ordinary user with a home folder.
+fn hosts(test: &str) -> Vec<Host> {
+    sandboxes::ordinary(test).into_iter().map(|sandbox| ordinary(sandbox, "servers.json", "")).collect()
 }
 
 /// With a servers file at this path below its folder, and this text in front of the entry's end.
@@ -175,11 +159,11 @@ fn a_socket_is_not_reached_by_another_name_or_from_another_network_namespace() {
         return skipped(name, "this user can make no folder outside of /tmp and the home folder");
     };
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    for (number, host) in hosts(name).enumerate() {
+    for host in hosts(name) {
         let mut paths = Vec::new();
         let mut others = Vec::new();
-        let in_shared = shared.path().join(number.to_string());
-        for (at, place) in [host.work(), host.work().join("deep/er"), in_shared].into_iter().enumerate() {
+        for (at, place) in [host.work(), host.work().join("deep/er"), shared.path().to_owned()].into_iter().enumerate()
+        {
             owned(&place, None);
             paths.extend(["relative", "renamed"].map(|file| place.join(format!("{at}")).join(file)));
             others.push(place.join(format!("{at}")).join("elsewhere"));
@@ -209,9 +193,11 @@ fn a_socket_is_not_reached_by_another_name_or_from_another_network_namespace() {
         let script = format!("{PYTHON} -I connects.py {}; rm left && echo removed", words(&paths));
         let ran = host.runs_script(&script);
         assert_eq!(ran.stdout, format!("tried {}\nremoved\n", paths.len()), "{ran:?}");
+        for path in &paths {
+            fs::remove_file(path).unwrap();
+        }
         listeners.iter_mut().for_each(footbridge_tests::Running::hears_no_more);
     }
-    remove_shared(shared);
 }
 
 /// Gives a socket more names than are covered, one by one, in a folder of their own; they come first in any order.
@@ -245,7 +231,6 @@ fn a_neighbour_s_many_sockets_uncover_no_other() {
         assert!(ran.stderr.contains(&format!("of them in {}", host.work().join("crowd").display())), "{ran:?}");
     }
     drop((crowd, listener));
-    remove_shared(shared);
 }
 
 #[test]

@@ -51,6 +51,11 @@ impl FileStep {
     pub(crate) fn is_needed(&self) -> bool {
         !matches!(self.access, FileAccess::EmptyFile | FileAccess::Empty)
     }
+
+    /// Whether it is about something in that one's folder.
+    pub(crate) fn is_below(&self, folder: &Self) -> bool {
+        self.path != folder.path && Path::new(&self.path).starts_with(&folder.path)
+    }
 }
 
 /// What is done about files before a command starts.

@@ -4,8 +4,8 @@
 //! its privileges. There are two user namespaces, one in the other: the outer one owns the mounts, and the program lives
 //! in the inner one, so that even a capability it should never get would not let it take a mount away.
 //!
-//! Another kind of child only lays a layer over a folder, holds links where they are and makes devices read-only, in a mount
-//! namespace of its own, for a program that makes a sandbox by itself and cannot do that.
+//! Another kind of child only lays a layer over a folder, holds links where they are, covers what may be gone soon and makes
+//! devices read-only, in a mount namespace of its own, for a program that makes a sandbox by itself and cannot do that.
 //!
 //! Failure: any step that does not work ends the start with a [`StartRefusal`] that names it. There is no half sandbox.
 //! It refuses to know why a path is hidden, and what the program is.
@@ -42,8 +42,8 @@ pub(crate) struct Isolation {
 enum IsolationKind {
     /// The whole sandbox.
     Sandbox { files: FilePlan, nesting: Nesting },
-    /// A mount namespace in which a folder shows elsewhere, with a layer over it, and neither links of these files can be
-    /// replaced nor modes of devices changed.
+    /// A mount namespace in which a folder shows elsewhere, with a layer over it, links of these files cannot be replaced,
+    /// what they hide is covered, and modes of devices cannot be changed.
     Mounts { layer: Option<[OsString; 2]>, files: FilePlan },
 }
 
@@ -54,7 +54,7 @@ impl Isolation {
     }
 
     /// Shows the first folder at the other, with all that is written there in a layer that is gone when nobody sees it any
-    /// more, and keeps links and devices of these files as they are.
+    /// more, keeps links and devices of these files as they are, and covers what they hide.
     pub(crate) fn mounts(layer: Option<[&Path; 2]>, files: FilePlan) -> Self {
         Self::of(IsolationKind::Mounts { layer: layer.map(|paths| paths.map(OsString::from)), files })
     }
@@ -81,7 +81,7 @@ impl Isolation {
             IsolationKind::Mounts { layer, files } => {
                 identity::map(self.uid, self.uid, self.gid, self.gid).map_err(StartRefusal::io_at(Step::Identity))?;
                 mounts::cut_off()?;
-                mounts::keep_as_they_are(files)?;
+                mounts::prepare(files)?;
                 return layer.as_ref().map_or(Ok(()), |[folder, at]| layer::lay_over(Path::new(folder), Path::new(at)));
             }
         };

@@ -31,6 +31,8 @@ pub enum Step {
     Signals,
     /// Closing every other descriptor.
     Descriptors,
+    /// Passing on the descriptors that it gets beyond its streams.
+    PassOn,
     /// Confining the program to processes of its own.
     Confinement,
     /// Making the namespaces.
@@ -72,6 +74,7 @@ impl fmt::Display for Step {
             Self::Limits => f.write_str("give back the limits of open files and core files"),
             Self::Signals => f.write_str("give back the signal mask"),
             Self::Descriptors => f.write_str("close other descriptors"),
+            Self::PassOn => f.write_str("pass on its descriptors"),
             Self::Confinement => f.write_str("confine it to processes of its own"),
             Self::Namespaces => f.write_str("make the sandbox's namespaces"),
             Self::Identity => f.write_str("map the user into the sandbox"),
@@ -142,6 +145,7 @@ impl StartRefusal {
                     .to_owned(),
             ),
             (Step::Descriptors, Errno::ENOSYS | Errno::EINVAL) => Some("this needs Linux 5.11 or later".to_owned()),
+            (Step::PassOn, Errno::EINVAL) => Some("the limit of open files is too low for it: ulimit -n 64".to_owned()),
             (Step::ReadOnly | Step::File(_), Errno::ENOSYS) => Some("this needs Linux 5.12 or later".to_owned()),
             (Step::Confinement, _) => Some("\"confine\": false in its entry goes without".to_owned()),
             (Step::Terminal | Step::Terminals, _) => {

@@ -89,16 +89,9 @@ pub(crate) fn can_cover() -> bool {
 }
 
 fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
-    let mut sources = Vec::new();
     // Links are held, and come with what they are in.
-    for step in plan.steps.iter().filter(|step| step.access != FileAccess::Link) {
-        match source(step) {
-            // What was there when this was planned and is not now, as a socket or a folder of some, needs nothing.
-            Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
-            found => sources.push((step, found?)),
-        }
-    }
-    Ok(sources)
+    let steps = plan.steps.iter().filter(|step| step.access != FileAccess::Link);
+    steps.map(|step| Ok((step, source(step)?))).collect()
 }
 
 /// Makes each of these links a mount of its own, which nobody can replace who sees it, also in copies of what it is in.
@@ -114,17 +107,34 @@ fn hold<'a>(links: impl Iterator<Item = &'a Path>) -> Result<(), StartRefusal> {
     Ok(())
 }
 
-/// Holds the links of these files, and makes read-only what will show of the host's /dev, each where it is.
-pub(super) fn keep_as_they_are(plan: &FilePlan) -> Result<(), StartRefusal> {
+/// Takes what steps a program that makes a sandbox by itself cannot, each where it is: holds links, covers what is hidden
+/// and not gone by now, and makes read-only what will show of the host's /dev.
+pub(super) fn prepare(plan: &FilePlan) -> Result<(), StartRefusal> {
     hold(plan.links())?;
-    let shown =
-        plan.steps.iter().filter(|step| step.access == FileAccess::ReadOnly).map(|step| PathBuf::from(&step.path));
+    let of = |accesses: &'static [FileAccess]| plan.steps.iter().filter(|step| accesses.contains(&step.access));
+    for step in of(&[FileAccess::Empty, FileAccess::EmptyFile]) {
+        let source = source(step)?;
+        match cover_there(step, source) {
+            Err(refusal) if is_gone(&refusal) => {}
+            covered => covered?,
+        }
+    }
+    let shown = of(&[FileAccess::ReadOnly]).map(|step| PathBuf::from(&step.path));
     for path in own_devices().into_iter().chain(shown.filter(|path| path.starts_with("/dev"))) {
         if let Some((held, copy)) = read_only_copy(&path)? {
             sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Devices))?;
         }
     }
     Ok(())
+}
+
+/// Takes a step that hides something, and makes no place for it: the host's folders can be written yet. The mount lacks
+/// all that bubblewrap would take from it, or it would look for it again.
+fn cover_there(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
+    let path = Path::new(&step.path);
+    take(step, source, |path, _| open(path))?;
+    let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    sys::limit_mount(&open(path)?.fd, limits, false).map_err(StartRefusal::at(of(path)))
 }
 
 /// No device opens by what the steps show but below /dev.
@@ -142,7 +152,8 @@ fn refuse_devices(sources: &[(&FileStep, Source)]) -> Result<(), StartRefusal> {
 
 fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), StartRefusal> {
     for (step, source) in sources {
-        match take(step, source) {
+        match take(step, source, made) {
+            // What was there when this was planned and is not now, as a socket or a folder of some, needs nothing.
             Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
             taken => taken?,
         }
@@ -172,7 +183,12 @@ fn source(step: &FileStep) -> Result<Source, StartRefusal> {
     }
 }
 
-fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
+/// `place` gives what is at a path; it is told whether a folder is wanted there.
+fn take(
+    step: &FileStep,
+    source: Source,
+    place: impl Fn(&Path, bool) -> Result<Held, StartRefusal>,
+) -> Result<(), StartRefusal> {
     let path = Path::new(&step.path);
     let failed = || StartRefusal::at(of(path));
     match source {
@@ -181,11 +197,11 @@ fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
                 FileAccess::Private => ("mode=1777", MsFlags::MS_NOSUID | MsFlags::MS_NODEV),
                 _ => ("mode=0755,size=64k,nr_inodes=256", closed()),
             };
-            let target = made(path, true)?;
+            let target = place(path, true)?;
             mount_plain(Some("tmpfs"), &target.through_descriptor(), Some(options), flags).map_err(failed())
         }
         Source::Lower(lower) => {
-            made(path, true)?;
+            place(path, true)?;
             layer::lay(&lower, path)
         }
         Source::Copy(copy) => {
@@ -193,7 +209,7 @@ fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
                 sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(failed())?;
             }
             let is_folder = is_folder(&copy).map_err(failed())?;
-            sys::place_mount(&copy, &made(path, is_folder)?.fd).map_err(failed())
+            sys::place_mount(&copy, &place(path, is_folder)?.fd).map_err(failed())
         }
     }
 }

@@ -18,8 +18,9 @@ pub(super) enum Slot {
     Terminal,
 }
 
-/// The number of the first descriptor that a program gets beyond its three streams.
-pub(super) const FIRST_MORE: i32 = 64;
+/// The number of the first descriptor that a program gets beyond its three streams: above those that the keeper's child
+/// holds, and below any limit that a program can be started with.
+pub(super) const FIRST_MORE: i32 = 24;
 
 /// Most descriptors that a program can get beyond its three streams.
 pub(super) const MORE: usize = 2;

@@ -73,9 +73,9 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
 /// Makes copies that stay open when the program is executed, with numbers that are agreed on.
 fn pass_on(more: &[OwnedFd]) -> Result<(), StartRefusal> {
     for (descriptor, number) in more.iter().zip(FIRST_MORE..) {
-        let got = fcntl(descriptor, FcntlArg::F_DUPFD(number)).map_err(StartRefusal::at(Step::Descriptors))?;
+        let got = fcntl(descriptor, FcntlArg::F_DUPFD(number)).map_err(StartRefusal::at(Step::PassOn))?;
         if got != number {
-            return Err(StartRefusal::at(Step::Descriptors)(Errno::EBUSY));
+            return Err(StartRefusal::at(Step::PassOn)(Errno::EBUSY));
         }
     }
     Ok(())

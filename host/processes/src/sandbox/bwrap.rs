@@ -4,8 +4,9 @@
 //! nobody inside, and orphans are reaped. bubblewrap itself stays outside, above it: signals and the terminal go past
 //! it. It knows no layers that every version has, so the one over the home folder is laid before, by the keeper's child,
 //! at a place of its own. That child holds links, too, which bubblewrap would follow, makes devices read-only, which
-//! bubblewrap binds so that whoever owns them could change their modes, and cuts its mounts off from the host's: bubblewrap
-//! would show what is mounted there later, and as it is.
+//! bubblewrap binds so that whoever owns them could change their modes, covers what may be gone by the time that bubblewrap
+//! would, which does not start then, and cuts its mounts off from the host's: bubblewrap would show what is mounted there
+//! later, and as it is.
 //!
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
@@ -76,7 +77,11 @@ pub fn command(
     let mut args = Words::default();
     args.add(["--unshare-all", "--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--seccomp"]);
     args.add([filter_number.to_string()]);
-    files(&mut args, plan, place.layer, &of_the_machine());
+    let (before, left) = match plan.mounts_before {
+        MountsBefore::Made => split(&plan.steps),
+        MountsBefore::Refused => (Vec::new(), plan.steps.iter().collect()),
+    };
+    files(&mut args, &left, place.layer, &of_the_machine());
     args.add(["--chdir".as_ref(), place.folder.as_os_str()]);
     args.add(["--".as_ref(), plan.program.as_os_str(), "--ready-fd".as_ref()]);
     args.add([ready_number.to_string()]);
@@ -85,19 +90,43 @@ pub fn command(
     if plan.mounts_before == MountsBefore::Made {
         let layer = plan.steps.iter().find(|step| step.access == FileAccess::Layer);
         let layer = layer.map(|step| [Path::new(&step.from), place.layer]);
-        command = command.mounted(layer, plan.clone());
+        command = command.mounted(layer, FilePlan { steps: before, ..FilePlan::default() });
     }
     Ok((command, ready))
 }
 
+/// The steps that the keeper's child takes before, and those that are left for bubblewrap: only where nothing is shown
+/// in it can something of the host's be hidden before.
+fn split(steps: &[FileStep]) -> (Vec<FileStep>, Vec<&FileStep>) {
+    let (mut before, mut left) = (Vec::new(), Vec::new());
+    let mut above: Vec<&FileStep> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        above.retain(|folder| step.is_below(folder));
+        let shown_by = above.last().map(|folder| folder.access);
+        let is_host_s = matches!(shown_by, None | Some(FileAccess::ReadOnly | FileAccess::Writable));
+        let is_alone = steps.get(number + 1).is_none_or(|next| !next.is_below(step));
+        match step.access {
+            FileAccess::Link => before.push(step.clone()),
+            FileAccess::EmptyFile | FileAccess::Empty if is_host_s && is_alone => before.push(step.clone()),
+            FileAccess::ReadOnly if is_kernels(Path::new(&step.path)) => {
+                before.push(step.clone());
+                left.push(step);
+            }
+            _ => left.push(step),
+        }
+        above.push(step);
+    }
+    (before, left)
+}
+
 /// Later mounts cover earlier ones, so the order is the meaning.
-fn files(args: &mut Words, plan: &FilePlan, layer: &Path, machine: &[PathBuf]) {
+fn files(args: &mut Words, steps: &[&FileStep], layer: &Path, machine: &[PathBuf]) {
     args.add(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
     // Its own rules for these leave root what has no capability in its way.
     for path in machine {
         args.mount("--ro-bind", path.as_os_str(), path.as_os_str());
     }
-    for FileStep { path, access, from } in &plan.steps {
+    for FileStep { path, access, from } in steps {
         match access {
             // What is gone meanwhile needs no cover, and bubblewrap could not make a place for one.
             FileAccess::EmptyFile | FileAccess::Empty if is_missing(path) => {}
@@ -111,7 +140,7 @@ fn files(args: &mut Words, plan: &FilePlan, layer: &Path, machine: &[PathBuf]) {
             FileAccess::Link => {}
         }
     }
-    let empty = plan.steps.iter().filter(|step| step.access == FileAccess::Empty && !is_missing(&step.path));
+    let empty = steps.iter().filter(|step| step.access == FileAccess::Empty && !is_missing(&step.path));
     for step in empty {
         args.add(["--remount-ro".as_ref(), step.path.as_os_str()]);
     }
@@ -145,28 +174,50 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file_plan::Watched;
+
+    #[test]
+    fn what_is_hidden_of_the_host_s_and_has_nothing_in_it_that_shows_is_covered_before() {
+        let step = |path: &str, access| FileStep { path: path.into(), access, from: path.into() };
+        let steps = [
+            step("/a.sock", FileAccess::EmptyFile),
+            step("/dev/dri", FileAccess::ReadOnly),
+            step("/h", FileAccess::Layer),
+            step("/h/secret", FileAccess::EmptyFile),
+            step("/h/work", FileAccess::Writable),
+            step("/h/work/.env", FileAccess::EmptyFile),
+            step("/h/work/.envrc", FileAccess::Link),
+            step("/h/work/keys", FileAccess::Empty),
+            step("/run", FileAccess::Empty),
+            step("/run/s", FileAccess::ReadOnly),
+            step("/tmp", FileAccess::Private),
+            step("/tmp/state", FileAccess::Empty),
+        ];
+        let (before, left) = split(&steps);
+        let paths =
+            |steps: &[&FileStep]| steps.iter().map(|step| step.path.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            paths(&before.iter().collect::<Vec<_>>()),
+            "/a.sock /dev/dri /h/work/.env /h/work/.envrc /h/work/keys"
+        );
+        assert_eq!(paths(&left), "/dev/dri /h /h/secret /h/work /run /run/s /tmp /tmp/state");
+    }
 
     #[test]
     fn the_host_s_root_comes_first_and_empty_folders_are_closed_last() {
         let step = |path: &str, access, from: &str| FileStep { path: path.into(), access, from: from.into() };
-        let plan = FilePlan::new(
-            vec![
-                step("/dev/dri", FileAccess::ReadOnly, "/dev/dri"),
-                step("/h", FileAccess::Layer, "/h"),
-                step("/h/missing", FileAccess::EmptyFile, "/empty"),
-                step("/proc/version", FileAccess::EmptyFile, "/empty"),
-                step("/h/work", FileAccess::Writable, "/h/work"),
-                step("/h/none", FileAccess::Empty, "/h/none"),
-                step("/run", FileAccess::Empty, "/run"),
-                step("/run/s", FileAccess::ReadOnly, "/run/s"),
-                step("/tmp", FileAccess::Private, "/tmp"),
-            ],
-            OsString::new(),
-            Watched::default(),
-        );
+        let steps = [
+            step("/dev/dri", FileAccess::ReadOnly, "/dev/dri"),
+            step("/h", FileAccess::Layer, "/h"),
+            step("/h/missing", FileAccess::EmptyFile, "/empty"),
+            step("/proc/version", FileAccess::EmptyFile, "/empty"),
+            step("/h/work", FileAccess::Writable, "/h/work"),
+            step("/h/none", FileAccess::Empty, "/h/none"),
+            step("/run", FileAccess::Empty, "/run"),
+            step("/run/s", FileAccess::ReadOnly, "/run/s"),
+            step("/tmp", FileAccess::Private, "/tmp"),
+        ];
         let mut args = Words::default();
-        files(&mut args, &plan, Path::new("/layer"), &["/proc/sys".into()]);
+        files(&mut args, &steps.each_ref(), Path::new("/layer"), &["/proc/sys".into()]);
         let words: Vec<&str> = args.0.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(
             words.join(" "),

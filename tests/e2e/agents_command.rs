@@ -1,5 +1,4 @@
 //! What `footbridge run` hands an agent: a `tool-cli` that costs it little, and the bridge as an MCP server of its own.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt};
 

@@ -1,5 +1,4 @@
 //! Calls that a person has to allow: held, answered by whoever may, made once, and recorded.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     ffi::OsStr,

@@ -1,5 +1,4 @@
 //! A run that asks on its own terminal: its command is held, a word answers, and without a terminal nobody is asked.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::process::Command;
 

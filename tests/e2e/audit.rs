@@ -1,5 +1,4 @@
 //! The commands that read the record, on what real runs wrote.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     ffi::OsStr,

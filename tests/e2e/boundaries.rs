@@ -1,6 +1,5 @@
 //! Services through each boundary, by the same script: a download of 1 GiB and an upload of 32 MiB that arrive whole, with
 //! their digests in the record, events that pass one by one, and a tunnel.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

@@ -1,5 +1,4 @@
 //! `footbridge run --sandbox bwrap`: the promises of `net`, and files that can be read but not written.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

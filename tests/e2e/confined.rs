@@ -1,6 +1,5 @@
 //! What the command of `footbridge run` can do to the host from `net` and `bwrap`, as an ordinary user: a test an attack,
 //! and what must go on working all the same.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     ffi::OsStr,

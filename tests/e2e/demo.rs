@@ -1,5 +1,4 @@
 //! The story that `scripts/demo` tells is true, goes on by itself, and leaves nothing behind; how `scripts/test` begins.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{path::Path, process::Command};
 

@@ -1,6 +1,5 @@
 //! Which devices the command of `footbridge run` can open in `net` and `bwrap`: those of its own /dev and of what `--show`
 //! names there, and none by a node that lies anywhere else, whoever runs it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs::{self, File, Permissions},

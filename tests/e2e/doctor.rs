@@ -1,5 +1,4 @@
 //! `footbridge doctor` and `tool-cli doctor`: what is well is said, and what is not with what mends it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, process::Command};
 

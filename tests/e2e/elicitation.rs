@@ -1,5 +1,4 @@
 //! Questions of MCP servers to a person, while they run a call: shown, answered, checked, declined, recorded.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{ffi::OsStr, fs};
 

@@ -1,5 +1,4 @@
 //! Every way a run can end: by signals, by force, in the middle of calls. Nothing stays behind, nobody else notices.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::time::Instant;
 

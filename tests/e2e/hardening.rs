@@ -1,6 +1,5 @@
 //! What processes of one user can do to each other: nothing to the harness, and servers nothing to their siblings. And
 //! what children get of the harness: what it was started with, not what it made of itself.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{collections::BTreeSet, fs, os::unix::process::CommandExt as _, path::Path, process::Command};
 

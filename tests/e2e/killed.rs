@@ -2,7 +2,6 @@
 //! ran unrecorded and nothing ran twice; and where calls are asked about, each has used an approval of its own.
 //!
 //! 20 moments; `FOOTBRIDGE_KILLS` asks for another number. A quarter as many for calls that are asked about.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,6 +1,5 @@
 //! What an earlier guest, another mount or another user left lets nobody in: links and pipes in the folder of work, a
 //! second mount of the same files, folders of strangers; and who is root outside changes nothing of the machine.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

@@ -1,5 +1,4 @@
 //! The two crates as libraries: their examples against each other, and a server with tools of this process.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     path::Path,

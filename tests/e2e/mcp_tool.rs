@@ -1,5 +1,4 @@
 //! `mcp-tool`: every tool is a command whose arguments are flags, and what is typed wrongly is said before a server runs.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, path::Path, process::Command};
 

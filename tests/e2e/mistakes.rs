@@ -1,6 +1,5 @@
 //! Mistakes of whoever calls and of whoever configures: each is named, with what to do next and the right status, and
 //! costs nothing but itself.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

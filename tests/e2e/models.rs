@@ -1,6 +1,5 @@
 //! Real clients of model APIs in a sandbox whose only way out is the bridge, against a model that follows a script: SDKs in
 //! two languages, and two agents that carry out a task with their shell, `tool-cli` and the bridge as an MCP server.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, path::PathBuf, thread, time::Duration};
 

@@ -1,5 +1,4 @@
 //! Calls without a daemon: the server is started, called once and gone; one chain has all of them.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, os::unix::fs::PermissionsExt};
 

@@ -1,6 +1,5 @@
 //! What a guest writes in its folder is neither run nor obeyed outside: no module, script, program or folder of a server,
 //! nothing on a PATH, no command of the operator, no configuration and no link on the way to one.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

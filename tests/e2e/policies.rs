@@ -1,6 +1,5 @@
 //! Policies as the operator uses them: chosen for a run, tried out before, and refused with a clear word where they are
 //! wrong.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::ffi::OsStr;
 

@@ -1,6 +1,5 @@
 //! Clients of presets that no other test has, as they are, in a sandbox whose only way out is the bridge: SDKs of Google's,
 //! OpenRouter's and Azure's models, of GitHub and GitLab, and cargo.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

@@ -1,6 +1,5 @@
 //! MCP servers that others wrote, used from inside a sandbox as an agent would: the four steps, resources, images,
 //! progress, structured results, over stdio and over HTTP.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     fs,

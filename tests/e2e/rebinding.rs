@@ -1,6 +1,5 @@
 //! Names that turn private, through the whole harness: in a network of its own with a resolver that changes its answers,
 //! and an origin that is there at every address and says which one was dialled.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, process::Command};
 

@@ -1,5 +1,4 @@
 //! What is left after a run for whoever wants to know what was done: the record.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt};
 

@@ -1,5 +1,4 @@
 //! The public command, as it was recorded: the real `tool-cli` through a real harness.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use footbridge_tests::{Host, Ran, Servers, vectors};
 use serde_json::Value;

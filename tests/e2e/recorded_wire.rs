@@ -1,5 +1,4 @@
 //! The wire, as the public server of generation 0 was recorded, and the order of its checks.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use footbridge_tests::{Answer, Bridge, Guest, Host, Servers, vectors};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
 //! `footbridge run` as a script and as a person see it: statuses, streams, environment, what shows and what does not.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{collections::BTreeSet, fs, net::TcpListener, os::unix::fs::MetadataExt};
 

@@ -1,6 +1,5 @@
 //! The recipes of `docs/sandboxes.md`, run from its own text: a block whose fence says `sh recipe=NAME`, alone in a
 //! folder with a `servers.json`, after the block that says `sh recipe-before=serve` if its name starts with `serve-`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
 

@@ -1,6 +1,5 @@
 //! What an operator finds out about a server that does not start, and where what is logged goes while a command has the
 //! terminal.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::ffi::OsStr;
 

@@ -1,5 +1,4 @@
 //! Runs side by side: what one holds opens nothing of another's, and the end of one is nothing to another.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, path::PathBuf};
 

@@ -1,5 +1,4 @@
 //! Where a session listens, for programs that use the harness as a library: what is in the way is named and left alone.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, os::unix::net::UnixListener, path::Path};
 

@@ -1,5 +1,4 @@
 //! Servers in trouble, all behind one harness: each is named with what to do next, none disturbs the others.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
 //! The `websockets` of PyPI in a sandbox, through a service that takes WebSockets, at a server of the same package.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{fs, process::Command};
 

@@ -1,5 +1,4 @@
 //! Programs that people have, wrapped as tools of a server and called from inside a sandbox.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::{demo, home, newcomer, servers, types, write};
+use super::{demo, home, newcomer, servers, types, write};
 
 #[test]
 fn where_there_is_nothing_all_places_are_named_and_the_example_works() {

@@ -5,7 +5,7 @@ use std::{ffi::OsStr, fs};
 use footbridge_tests::{Person, programs};
 use serde_json::{Value, json};
 
-use crate::{home, newcomer, types, write};
+use super::{home, newcomer, types, write};
 
 #[test]
 fn what_a_client_has_is_shown_then_written_and_then_works() {

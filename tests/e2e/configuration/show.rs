@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::{home, newcomer, servers, types, write};
+use super::{home, newcomer, servers, types, write};
 
 #[test]
 fn each_value_says_where_it_is_written_and_no_secret_shows() {

@@ -9,7 +9,7 @@ use std::{
 use footbridge_tests::{Host, NOBODY, Person, Running};
 use serde_json::{Value, json};
 
-use crate::{demo, home, newcomer, servers, types, write};
+use super::{demo, home, newcomer, servers, types, write};
 
 /// Starts `config trust` with these words at a terminal.
 fn asked(host: &Host, words: &[&str]) -> (Person, Running) {

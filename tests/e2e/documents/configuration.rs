@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use footbridge_tests::{Servers, programs, skipped};
 
-use crate::{blocks, host};
+use super::{blocks, host};
 
 /// Blocks of JSON that are no servers file begin with this.
 const RECORD: &str = "{\"seq\":";
@@ -32,7 +32,7 @@ fn every_configuration_of_the_pages_is_taken() {
 
 #[test]
 fn systemd_takes_the_units_of_the_pages() {
-    if !crate::has("systemd-analyze") {
+    if !super::has("systemd-analyze") {
         return skipped("systemd_takes_the_units_of_the_pages", "systemd-analyze is missing");
     }
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use footbridge_tests::{Daemon, Guest, Host, PATIENCE, Person, Ran, Running, Serv
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::blocks::{self, Block};
+use super::blocks::{self, Block};
 
 /// What may come after `host=`.
 pub(crate) const SITUATIONS: [&str; 6] = ["", "servers", "approval", "question", "changed", "ends"];

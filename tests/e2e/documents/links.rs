@@ -4,7 +4,7 @@ use std::path::Path;
 
 use footbridge_tests::programs;
 
-use crate::blocks;
+use super::blocks;
 
 /// What the parentheses of links hold, outside of fenced blocks.
 fn targets(text: &str) -> Vec<String> {

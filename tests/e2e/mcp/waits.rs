@@ -4,7 +4,7 @@
 use footbridge_tests::{Daemon, Host, Servers};
 use serde_json::{Value, json};
 
-use crate::stdio_client::StdioClient;
+use super::stdio_client::StdioClient;
 
 fn asks() -> Daemon {
     Host::with(&Servers::demo()).policy("ask").serves()

@@ -5,7 +5,7 @@ use std::{ffi::OsStr, fs};
 use footbridge_tests::{Guest, Host, Person, Ran, Running};
 use serde_json::{Value, json};
 
-use crate::{Listing, calls, plain, refuses, shows, tool, with};
+use super::{Listing, calls, plain, refuses, shows, tool, with};
 
 /// What a server writes to hide what it says from whoever looks at it.
 const EVIL: &str =
@@ -46,7 +46,7 @@ fn an_accepted_change_holds_at_once_without_a_restart_and_is_recorded() {
     assert_eq!((accepted.status, accepted.stderr.as_str()), (0, "accepted: x/t\n"), "{accepted:?}");
     assert_eq!(accepted.stdout, diff.stdout, "it shows what it accepts");
     calls(&guest);
-    assert_eq!(crate::described(&guest), "something else");
+    assert_eq!(super::described(&guest), "something else");
     let record = daemon.host.record();
     let line = record.iter().find(|line| line["type"] == "pin_accepted").unwrap();
     let called = record.iter().rfind(|line| line["type"] == "intent").unwrap();

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 
-use crate::LIST;
+use super::LIST;
 
 #[test]
 fn it_says_once_that_nothing_can_be_accepted_and_once_that_it_goes_on() {

@@ -9,7 +9,7 @@ use std::{
 use footbridge_tests::{Address, Guest, Host, PATIENCE, Servers, Tape, goes};
 use serde_json::json;
 
-use crate::{LIST, calls};
+use super::{LIST, calls};
 
 fn socket(guest: &Guest) -> &std::path::Path {
     let Address::Socket(path) = &guest.address else { panic!("not a socket: {guest:?}") };

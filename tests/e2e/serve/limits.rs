@@ -3,7 +3,7 @@
 use footbridge_tests::{Guest, Host, Servers};
 use serde_json::{Value, json};
 
-use crate::{LIST, calls};
+use super::{LIST, calls};
 
 fn servers() -> Servers {
     Servers::demo().misbehaving("ok", &["ok"]).misbehaving("slow", &["slow-with-progress", "120"])

@@ -11,7 +11,7 @@ use std::{
 use footbridge_tests::{Host, NOBODY, PATIENCE, Servers};
 use serde_json::json;
 
-use crate::{LIST, calls, weather};
+use super::{LIST, calls, weather};
 
 #[test]
 fn after_kill_9_and_a_new_start_the_same_sockets_and_tokens_work() {

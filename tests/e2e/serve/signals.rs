@@ -6,7 +6,7 @@ use footbridge_tests::{Host, PATIENCE, Running, Servers, Tape};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::{LIST, weather};
+use super::{LIST, weather};
 
 #[test]
 fn a_second_one_on_the_same_state_folder_is_refused_and_told_who_is_there() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use footbridge_tests::{Host, Running, Servers, skipped};
 
-use crate::LIST;
+use super::LIST;
 
 #[test]
 fn a_damaged_or_newer_store_stops_the_start_and_stays_as_it_is() {

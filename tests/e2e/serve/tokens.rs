@@ -11,7 +11,7 @@ use std::{
 use footbridge_tests::{Daemon, Host, Running, Servers, programs};
 use serde_json::Value;
 
-use crate::LIST;
+use super::LIST;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -1,5 +1,4 @@
 //! `footbridge step`: each way and each failure of a step, to its report, its record and what is left of it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 

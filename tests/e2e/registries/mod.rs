@@ -1,6 +1,5 @@
 //! Git, pip and npm in a sandbox whose only way out is the bridge, against a forge and registries on this machine; here by services,
 //! in `tunnels` by tunnels.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod tunnels;
 

@@ -1,5 +1,4 @@
 //! `footbridge serve` and `footbridge session`: many sessions of one daemon, through restarts, new tokens and ends.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod between;
 mod control;

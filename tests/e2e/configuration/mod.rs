@@ -1,6 +1,5 @@
 //! The configuration as people have it: found without being named, in files as other programs write them, looked at and
 //! taken over by `footbridge config`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod found;
 mod import;

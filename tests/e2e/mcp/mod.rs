@@ -1,5 +1,4 @@
 //! MCP on the port, spoken by the clients that others wrote, and by `tool-cli mcp`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod stdio_client;
 mod waits;

@@ -1,7 +1,6 @@
 //! MCP's conformance suite, for the two revisions that it has. `server` has its server side, against `/mcp`. What it asks
 //! of a client is done here, with `tool-cli` in a run, so that requests go all the way. Every scenario of the suite is run
 //! or left out for a reason.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod server;
 

@@ -4,7 +4,6 @@
 //! server, `host` is outside ([`host`] has what comes after it), `recipe=` and `recipe-before=` are run by
 //! `tests/e2e/sandboxes.rs` and `tests/e2e/microvm`, and `elsewhere=` names why it is not run here. There is no block
 //! of shell without one of them, and no command in a block of another language.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod blocks;
 mod configuration;

@@ -2,6 +2,7 @@
 //!
 //! They are values that cross from the harness to the keeper. It refuses to know why anything is hidden.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -64,12 +65,16 @@ pub struct FilePlan {
     pub(crate) steps: Vec<FileStep>,
     pub(crate) program: OsString,
     pub(crate) mounts_before: MountsBefore,
+    /// It is looked at where the plan was made.
+    #[serde(skip)]
     pub(crate) watched: Watched,
 }
 
-/// What could not be kept from a command.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// What others run or obey, and what of it could not be kept from a command.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Watched {
+    /// All such names that were looked at, whether they are there or not.
+    pub(crate) known: BTreeSet<PathBuf>,
     /// Names, and what they were: links with where they lead, or nothing.
     pub(crate) names: Vec<(OsString, Option<OsString>)>,
     /// Files by which git goes on with what was begun, and which they were.
@@ -81,7 +86,7 @@ pub(crate) struct Watched {
 }
 
 /// Which file is at a path and when it was changed last, by the kernel's clock, which no program sets back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
     file: (u64, u64),
     changed: (i64, i64),
@@ -113,6 +118,12 @@ impl FilePlan {
         let begun = begun.filter(|(path, before)| Version::at(Path::new(path)) != *before).map(|(path, _)| path);
         let all = now.map(|(path, _)| path).chain(begun).map(PathBuf::from);
         all.filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    /// Whether this name is one that others run or obey and that was looked at before the command started.
+    #[must_use]
+    pub fn knows(&self, path: &Path) -> bool {
+        self.watched.known.contains(path)
     }
 
     /// Links that the command must not replace.

@@ -16,7 +16,7 @@ use footbridge_processes::sandbox::{
     files::{FilePlan, MountsBefore, View, is_kernels},
     guarded::{Guarded, guarded},
     layer,
-    new_links::NewLinks,
+    made_since::MadeSince,
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
     sockets::{self, Reach},
 };
@@ -42,14 +42,10 @@ pub(super) struct GuestFiles {
     layered: bool,
     /// What else can be mounted before.
     mounts_before: MountsBefore,
-    /// The sockets of other programs when the view was made.
-    sockets: BTreeSet<PathBuf>,
     /// The session's own folder, which it may use.
     session: Option<PathBuf>,
     /// When the view was made.
     since: SystemTime,
-    /// The names that others run or obey, then.
-    guarded: BTreeSet<PathBuf>,
 }
 
 /// Paths that are named in one line.
@@ -161,10 +157,8 @@ impl GuestFiles {
             home,
             layered: false,
             mounts_before: MountsBefore::default(),
-            sockets: BTreeSet::new(),
             session: None,
             since: SystemTime::now(),
-            guarded: BTreeSet::new(),
         })
     }
 
@@ -179,15 +173,15 @@ impl GuestFiles {
         let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
-        (self.since, self.guarded) = (SystemTime::now(), self.guarded_now());
+        self.since = SystemTime::now();
         self.session = Some(folder.shown());
         self.try_mounts(run.sandbox, folder, guest).await;
         let named: Vec<PathBuf> = self.writes.iter().chain(&self.shown).cloned().collect();
         let layered = self.home.as_deref().filter(|_| self.layered);
         let found = sockets::in_reach(Reach { named: &named, layered });
         say_not_whole(&found.cut);
-        self.sockets = found.sockets;
-        let plan = self.view(run, folders, folder, guest).plan()?;
+        let sockets = found.sockets.into_iter().collect();
+        let plan = View { sockets, ..self.view(run, folders, folder, guest) }.plan()?;
         say_not_kept(&plan);
         Ok(plan)
     }
@@ -225,7 +219,7 @@ impl GuestFiles {
             secrets: run.config.gathered.files.clone(),
             configurations: run.config.files.clone(),
             hidden,
-            sockets: self.sockets.iter().cloned().collect(),
+            sockets: Vec::new(),
             writable: self.writes.clone(),
             shown: self.shown.clone(),
             home: self.home.clone().filter(|_| self.layered),
@@ -239,12 +233,6 @@ impl GuestFiles {
         }
     }
 
-    /// The names in what the command may write that others run or obey, whether they are there or not.
-    fn guarded_now(&self) -> BTreeSet<PathBuf> {
-        let all = self.writes.iter().map(|folder| guarded(folder));
-        all.flat_map(|Guarded { paths, begun, .. }| paths.into_iter().chain(begun)).collect()
-    }
-
     /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
     /// where it writes, and sockets that other programs made meanwhile there.
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
@@ -255,26 +243,26 @@ impl GuestFiles {
             }
         };
         let mut appeared = plan.appeared();
-        let is_new =
-            |path: &PathBuf| self.may_write(path) && !self.guarded.contains(path) && path.symlink_metadata().is_ok();
-        for path in self.guarded_now().into_iter().filter(is_new) {
+        let is_new = |path: &PathBuf| self.may_write(path) && !plan.knows(path) && path.symlink_metadata().is_ok();
+        let now = self.writes.iter().map(|folder| guarded(folder));
+        let now = now.flat_map(|Guarded { paths, begun, .. }| paths.into_iter().chain(begun));
+        for path in now.collect::<BTreeSet<_>>().into_iter().filter(is_new) {
             // What is in a folder that is named already need not be.
             if !appeared.iter().any(|above| path.starts_with(above)) {
                 appeared.push(path);
             }
         }
         say(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
-        let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
-        say(links.found, "links that lead out of what it may write", "look where to before you follow them");
-        if !links.is_whole {
+        let MadeSince { links, mut sockets, is_whole } =
+            MadeSince::look(&self.writes, self.since, &homes(self.home.as_deref()));
+        say(links, "links that lead out of what it may write", "look where to before you follow them");
+        if !is_whole {
             report::note(
-                "footbridge: the folders that the command may write are too large to look for all new links in them",
+                "footbridge: the folders that the command may write are too large to look at all that is new in them",
             );
         }
-        let sockets = sockets::below(&self.writes).sockets.into_iter();
         let is_own = |path: &PathBuf| self.session.as_ref().is_some_and(|session| path.starts_with(session));
-        let is_new = |path: &PathBuf| !self.sockets.contains(path) && !plan.hides(path) && !is_own(path);
-        let sockets = sockets.filter(is_new).collect();
+        sockets.retain(|path| !plan.hides(path) && !is_own(path));
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
 }

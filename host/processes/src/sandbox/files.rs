@@ -204,6 +204,7 @@ impl View {
         let mut watched = Watched::default();
         for folder in existing(&self.writable)? {
             let Guarded { paths, begun, linked, is_cut } = guarded(&folder);
+            watched.known.extend(paths.iter().chain(&begun).cloned());
             watched.cut.extend(is_cut.then(|| folder.clone().into_os_string()));
             let linked = existing(&linked)?.into_iter().filter(|path| path.starts_with(&folder));
             watched.linked.extend(linked.map(PathBuf::into_os_string));

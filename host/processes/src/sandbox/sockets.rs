@@ -5,7 +5,7 @@
 //! so much is read of it, so that one that is full, of others or of anything else, leaves them their share. What is further
 //! down or further on, or in a file system that may not answer, is not found.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File};
 use std::io;
@@ -26,6 +26,8 @@ use super::places::{KERNEL, PRIVATE, SOCKETS, is_built_or_fetched};
 
 /// Turns at the folders in one that is named.
 const MAX_FOLDERS: usize = 8_192;
+/// Those of them at what was built or fetched: the first of it, from the top.
+const MAX_BUILT: usize = 512;
 /// And at all others together.
 const MAX_OTHERS: usize = 4_096;
 /// Entries that are read of a folder in one turn: of most, all.
@@ -80,14 +82,10 @@ pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
     let mut all = below(reach.named);
     all.sockets.extend(bound());
     let mounts = MountTable::read();
-    let skipped: BTreeSet<&Path> = mounts.of_types(&PASSED_OVER).collect();
-    let is_elsewhere = |path: &Path| {
-        let fixed = KERNEL.iter().chain(&PRIVATE).chain(&SOCKETS).chain(&PACKAGED);
-        skipped.contains(path)
-            || fixed.into_iter().any(|name| path == Path::new(name))
-            || reach.layered == Some(path)
-            || reach.named.iter().any(|named| named == path)
-    };
+    let fixed = KERNEL.iter().chain(&PRIVATE).chain(&SOCKETS).chain(&PACKAGED).map(Path::new);
+    let named = reach.layered.into_iter().chain(reach.named.iter().map(PathBuf::as_path));
+    let elsewhere: HashSet<&Path> = mounts.of_types(&PASSED_OVER).chain(fixed).chain(named).collect();
+    let is_elsewhere = |path: &Path| elsewhere.contains(path);
     // A layer is over one file system.
     let inside = reach.layered.into_iter().flat_map(|home| mounts.below(home)).filter(|at| !is_elsewhere(at));
     let roots = [PathBuf::from("/")].into_iter().chain(inside);
@@ -98,8 +96,7 @@ pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
 }
 
 /// The sockets below these folders that somebody has bound.
-#[must_use]
-pub fn below(folders: &[PathBuf]) -> FoundSockets {
+fn below(folders: &[PathBuf]) -> FoundSockets {
     let mut all = FoundSockets::default();
     for folder in folders {
         let mut walk = Walk::new([MAX_FOLDERS, ENTRIES], None, &|_| false);
@@ -165,6 +162,7 @@ impl<'a> Walk<'a> {
         let mut ahead = roots.into_iter().map(Ahead::new).collect();
         self.is_cut = !self.all(&mut ahead);
         let mut later = self.later.take().unwrap_or_default();
+        self.most = self.most.min(self.turns + MAX_BUILT);
         self.all(&mut later);
     }
 
@@ -242,7 +240,7 @@ fn kind_of(folder: &OwnedFd, name: &CStr) -> FileType {
 
 /// Whether a program has this socket and this user could connect to it. Nobody hears of the question: the kernel looks for
 /// the socket before it says that a datagram is not what it takes, and tells of no connection where it is.
-fn is_bound(path: &Path) -> bool {
+pub(super) fn is_bound(path: &Path) -> bool {
     match connect(path) {
         Ok(()) => true,
         Err(error) => !matches!(error.raw_os_error(), Some(ECONNREFUSED | ENOENT | ENOTDIR | EACCES | ELOOP)),

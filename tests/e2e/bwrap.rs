@@ -143,24 +143,21 @@ fn what_is_hidden_may_be_gone_before_bubblewrap_starts() {
     let host = host();
     let sockets = [shared.path().join("s"), host.work().join("s")];
     let _listeners: Vec<UnixListener> = sockets.iter().map(|path| UnixListener::bind(path).unwrap()).collect();
-    // It stands for a program that goes on only when the sockets are gone.
-    let [ready, go] = ["ready", "go"].map(|name| host.path().join(name));
-    let mode = nix::sys::stat::Mode::S_IRWXU;
-    [&ready, &go].into_iter().for_each(|path| nix::unistd::mkfifo(path, mode).unwrap());
+    // One that goes on only when the sockets are gone.
+    let go = host.path().join("go");
+    nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let bin = host.path().join("first");
     fs::create_dir(&bin).unwrap();
     let path = std::env::var("PATH").unwrap();
-    let waits =
-        format!("#!/bin/sh\nPATH='{path}'\necho >'{}'\ncat '{}'\nexec bwrap \"$@\"\n", ready.display(), go.display());
-    fs::write(bin.join("bwrap"), waits).unwrap();
-    fs::set_permissions(bin.join("bwrap"), fs::Permissions::from_mode(0o755)).unwrap();
+    let waits = format!("#!/bin/sh\nPATH='{path}'\necho ready\ncat '{}'\nexec bwrap \"$@\"\n", go.display());
+    programs::writes(&bin.join("bwrap"), &waits);
     let host = host.env("PATH", format!("{}:{path}", bin.display()));
-    let running = host.starts_script("echo ran; ls");
-    fs::read(&ready).unwrap();
+    let mut running = host.starts_script("echo ran; ls");
+    running.stdout.shows("ready\n");
     sockets.iter().for_each(|path| fs::remove_file(path).unwrap());
     fs::write(&go, "").unwrap();
     let ran = running.ends();
-    assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (0, "ran\n", ""));
+    assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (0, "ready\nran\n", ""));
     assert!(!sockets[1].exists(), "nothing is left where it was");
 }
 

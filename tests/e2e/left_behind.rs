@@ -5,6 +5,7 @@ use std::{
     fs,
     os::unix::{
         fs::{PermissionsExt as _, symlink},
+        net::UnixListener,
         process::CommandExt as _,
     },
     path::{Path, PathBuf},
@@ -152,21 +153,26 @@ fn a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one() {
     for sandbox in sandboxes::ordinary("a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one") {
         let host = ordinary(sandbox);
         let work = host.work();
-        for folder in ["a/one/.git/objects", "a/one/.git/hooks", ".hg", ".config/mise"] {
+        // Further down than repositories are looked for.
+        let deep = "1/2/3/4/5/6";
+        for folder in ["a/one/.git/objects", "a/one/.git/hooks", ".hg", ".config/mise", deep] {
             fs::create_dir_all(work.join(folder)).unwrap();
         }
+        let _listener = UnixListener::bind(work.join(deep).join("s")).unwrap();
         for file in ["a/one/.git/HEAD", "a/one/.git/config", ".hg/hgrc"] {
             fs::write(work.join(file), "good\n").unwrap();
         }
         belongs_to_the_owner(&host);
-        let closes = "chmod 444 a; chmod 000 .hg .config; echo closed";
-        assert_eq!(host.runs_script(closes).stdout, "closed\n");
-        let opens = "chmod 755 a .hg .config 2>/dev/null; for f in a/one/.git/config a/one/.git/hooks/x .hg/hgrc .config/mise/x; do \
+        let closes = format!("chmod 444 a; chmod 000 .hg .config {deep}; echo closed");
+        assert_eq!(host.runs_script(&closes).stdout, "closed\n");
+        let opens = format!(
+            "chmod 755 a .hg .config {deep} 2>/dev/null; ls {deep}; for f in a/one/.git/config a/one/.git/hooks/x .hg/hgrc .config/mise/x; do \
                        (echo evil >$f) 2>/dev/null && echo wrote $f; done; mv a b 2>/dev/null && echo moved; \
-                     mv .hg b 2>/dev/null && echo moved; echo x >free && cat free";
-        let ran = host.runs_script(opens);
+                     mv .hg b 2>/dev/null && echo moved; echo x >free && cat free"
+        );
+        let ran = host.runs_script(&opens);
         assert_eq!(ran.stdout, "x\n", "{sandbox}: {ran:?}");
-        for folder in ["a", ".hg", ".config"] {
+        for folder in ["a", ".hg", ".config", deep] {
             fs::set_permissions(work.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
         }
     }

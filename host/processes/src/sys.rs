@@ -242,10 +242,10 @@ pub(crate) fn set_turns(length: Duration) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
-/// Closes every descriptor. Linux 5.9 or later.
-pub(crate) fn close_all() -> nix::Result<()> {
-    let (first, last, flags): (libc::c_uint, libc::c_uint, libc::c_uint) = (0, libc::c_uint::MAX, 0);
-    #[expect(unsafe_code, reason = "whoever calls it never comes back to use a descriptor")]
+/// Closes every descriptor from this number on. Linux 5.9 or later.
+pub(crate) fn close_from(first: libc::c_uint) -> nix::Result<()> {
+    let (last, flags): (libc::c_uint, libc::c_uint) = (libc::c_uint::MAX, 0);
+    #[expect(unsafe_code, reason = "whoever calls it never comes back to use one of these descriptors")]
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     Errno::result(done).map(drop)
 }

@@ -16,7 +16,7 @@ use footbridge_processes::sandbox::{
     files::{FilePlan, MountsBefore, View, is_kernels},
     guarded::{Guarded, guarded},
     layer,
-    made_since::MadeSince,
+    new_links::{NewLinks, is_of_since},
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
     sockets::{self, Reach},
 };
@@ -44,6 +44,8 @@ pub(super) struct GuestFiles {
     mounts_before: MountsBefore,
     /// The session's own folder, which it may use.
     session: Option<PathBuf>,
+    /// The sockets of other programs when the view was made.
+    sockets: BTreeSet<PathBuf>,
     /// When the view was made.
     since: SystemTime,
 }
@@ -158,6 +160,7 @@ impl GuestFiles {
             layered: false,
             mounts_before: MountsBefore::default(),
             session: None,
+            sockets: BTreeSet::new(),
             since: SystemTime::now(),
         })
     }
@@ -180,7 +183,9 @@ impl GuestFiles {
         let layered = self.home.as_deref().filter(|_| self.layered);
         let found = sockets::in_reach(Reach { named: &named, layered });
         say_not_whole(&found.cut);
-        let sockets = found.sockets.into_iter().collect();
+        // Whoever closed one could open it inside, and connect to what is in it.
+        let sockets = found.sockets.iter().cloned().chain(found.closed).collect();
+        self.sockets = found.sockets;
         let plan = View { sockets, ..self.view(run, folders, folder, guest) }.plan()?;
         say_not_kept(&plan);
         Ok(plan)
@@ -253,16 +258,20 @@ impl GuestFiles {
             }
         }
         say(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
-        let MadeSince { links, mut sockets, is_whole } =
-            MadeSince::look(&self.writes, self.since, &homes(self.home.as_deref()));
-        say(links, "links that lead out of what it may write", "look where to before you follow them");
-        if !is_whole {
+        let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
+        say(links.found, "links that lead out of what it may write", "look where to before you follow them");
+        if !links.is_whole {
             report::note(
-                "footbridge: the folders that the command may write are too large to look at all that is new in them",
+                "footbridge: not all could be looked through for new links: the folders that the command may write are \
+                 too large, or it closed some",
             );
         }
+        let sockets = sockets::below(&self.writes).sockets.into_iter();
         let is_own = |path: &PathBuf| self.session.as_ref().is_some_and(|session| path.starts_with(session));
-        sockets.retain(|path| !plan.hides(path) && !is_own(path));
+        // One that was made anew lost what covered the one before.
+        let is_new = |path: &PathBuf| !self.sockets.contains(path) || is_of_since(path, self.since);
+        let is_seen = |path: &PathBuf| !path.parent().is_some_and(|folder| plan.hides(folder));
+        let sockets = sockets.filter(|path| is_new(path) && is_seen(path) && !is_own(path)).collect();
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
     }
 }

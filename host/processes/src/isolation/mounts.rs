@@ -25,6 +25,9 @@ use crate::file_plan::{FileAccess, FilePlan, FileStep};
 use crate::refusal::{StartRefusal, Step};
 use crate::sys;
 
+/// How an empty folder is mounted.
+const EMPTY_FOLDER: &str = "mode=0755,size=64k,nr_inodes=256";
+
 /// The devices of a private /dev.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
@@ -111,15 +114,15 @@ fn hold<'a>(links: impl Iterator<Item = &'a Path>) -> Result<(), StartRefusal> {
 /// and not gone by now, and makes read-only what will show of the host's /dev.
 pub(super) fn prepare(plan: &FilePlan) -> Result<(), StartRefusal> {
     hold(plan.links())?;
-    let of = |accesses: &'static [FileAccess]| plan.steps.iter().filter(|step| accesses.contains(&step.access));
-    for step in of(&[FileAccess::Empty, FileAccess::EmptyFile]) {
+    let all = |accesses: &'static [FileAccess]| plan.steps.iter().filter(|step| accesses.contains(&step.access));
+    for step in all(&[FileAccess::Empty, FileAccess::EmptyFile]) {
         let source = source(step)?;
-        match cover_there(step, source) {
-            Err(refusal) if is_gone(&refusal) => {}
-            covered => covered?,
+        match try_open(Path::new(&step.path)) {
+            Err(errno) if is_gone(errno) => {}
+            held => cover_there(step, source, &held.map_err(StartRefusal::at(of_step(step)))?)?,
         }
     }
-    let shown = of(&[FileAccess::ReadOnly]).map(|step| PathBuf::from(&step.path));
+    let shown = all(&[FileAccess::ReadOnly]).map(|step| PathBuf::from(&step.path));
     for path in own_devices().into_iter().chain(shown.filter(|path| path.starts_with("/dev"))) {
         if let Some((held, copy)) = read_only_copy(&path)? {
             sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Devices))?;
@@ -128,13 +131,25 @@ pub(super) fn prepare(plan: &FilePlan) -> Result<(), StartRefusal> {
     Ok(())
 }
 
-/// Takes a step that hides something, and makes no place for it: the host's folders can be written yet. The mount lacks
-/// all that bubblewrap would take from it, or it would look for it again.
-fn cover_there(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
-    let path = Path::new(&step.path);
-    take(step, source, |path, _| open(path))?;
+/// Takes a step that hides something, where that is. The mount lacks from its start all that bubblewrap would take from it,
+/// or it would look for it again.
+fn cover_there(step: &FileStep, source: Source, at: &Held) -> Result<(), StartRefusal> {
     let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    sys::limit_mount(&open(path)?.fd, limits, false).map_err(StartRefusal::at(of(path)))
+    let covered = match source {
+        Source::Copy(copy) => sys::limit_mount(&copy, limits, false).and_then(|()| sys::place_mount(&copy, &at.fd)),
+        Source::None | Source::Lower(_) => {
+            mount_plain(Some("tmpfs"), &at.through_descriptor(), Some(EMPTY_FOLDER), closed() | limits)
+        }
+    };
+    match covered {
+        // It went away while it was held.
+        Err(Errno::ENOENT) => Ok(()),
+        covered => covered.map_err(StartRefusal::at(of_step(step))),
+    }
+}
+
+fn of_step(step: &FileStep) -> Step {
+    of(Path::new(&step.path))
 }
 
 /// No device opens by what the steps show but below /dev.
@@ -152,23 +167,24 @@ fn refuse_devices(sources: &[(&FileStep, Source)]) -> Result<(), StartRefusal> {
 
 fn take_all(plan: &FilePlan, sources: Vec<(&FileStep, Source)>) -> Result<(), StartRefusal> {
     for (step, source) in sources {
-        match take(step, source, made) {
+        match take(step, source) {
             // What was there when this was planned and is not now, as a socket or a folder of some, needs nothing.
-            Err(refusal) if is_gone(&refusal) && !step.is_needed() => {}
+            Err(refusal) if is_gone(refusal.cause()) && !step.is_needed() => {}
             taken => taken?,
         }
     }
     for step in plan.steps.iter().filter(|step| step.access == FileAccess::Empty) {
         match close(Path::new(&step.path)) {
-            Err(refusal) if is_gone(&refusal) => {}
+            Err(refusal) if is_gone(refusal.cause()) => {}
             closed => closed?,
         }
     }
     Ok(())
 }
 
-fn is_gone(refusal: &StartRefusal) -> bool {
-    matches!(refusal.cause(), Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)
+/// Whether nothing is there that this process may reach. A folder that is a file by now is none of these.
+fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::ENOENT | Errno::EACCES)
 }
 
 fn source(step: &FileStep) -> Result<Source, StartRefusal> {
@@ -183,25 +199,20 @@ fn source(step: &FileStep) -> Result<Source, StartRefusal> {
     }
 }
 
-/// `place` gives what is at a path; it is told whether a folder is wanted there.
-fn take(
-    step: &FileStep,
-    source: Source,
-    place: impl Fn(&Path, bool) -> Result<Held, StartRefusal>,
-) -> Result<(), StartRefusal> {
+fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
     let path = Path::new(&step.path);
     let failed = || StartRefusal::at(of(path));
     match source {
         Source::None => {
             let (options, flags) = match step.access {
                 FileAccess::Private => ("mode=1777", MsFlags::MS_NOSUID | MsFlags::MS_NODEV),
-                _ => ("mode=0755,size=64k,nr_inodes=256", closed()),
+                _ => (EMPTY_FOLDER, closed()),
             };
-            let target = place(path, true)?;
+            let target = made(path, true)?;
             mount_plain(Some("tmpfs"), &target.through_descriptor(), Some(options), flags).map_err(failed())
         }
         Source::Lower(lower) => {
-            place(path, true)?;
+            made(path, true)?;
             layer::lay(&lower, path)
         }
         Source::Copy(copy) => {
@@ -209,7 +220,7 @@ fn take(
                 sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(failed())?;
             }
             let is_folder = is_folder(&copy).map_err(failed())?;
-            sys::place_mount(&copy, &place(path, is_folder)?.fd).map_err(failed())
+            sys::place_mount(&copy, &made(path, is_folder)?.fd).map_err(failed())
         }
     }
 }

@@ -111,7 +111,7 @@ fn errno_of(error: io::Error) -> Errno {
 fn wait_for_the_end(tie: &OwnedFd) -> ! {
     sys::reset_signal_actions(CHILD_ENDED);
     let ready = set_dumpable(false).map_err(StartRefusal::at(Step::Tie)).and_then(|()| tie_to_keeper(tie));
-    if ready.is_ok() && sys::close_all().is_ok() {
+    if ready.is_ok() && sys::close_from(0).is_ok() {
         loop {
             pause();
         }

@@ -11,6 +11,7 @@
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Write as _};
 use std::os::fd::OwnedFd;
@@ -78,7 +79,7 @@ pub fn command(
     args.add(["--unshare-all", "--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--seccomp"]);
     args.add([filter_number.to_string()]);
     let (before, left) = match plan.mounts_before {
-        MountsBefore::Made => split(&plan.steps),
+        MountsBefore::Made => split(&plan.steps, place.program),
         MountsBefore::Refused => (Vec::new(), plan.steps.iter().collect()),
     };
     files(&mut args, &left, place.layer, &of_the_machine());
@@ -96,9 +97,13 @@ pub fn command(
 }
 
 /// The steps that the keeper's child takes before, and those that are left for bubblewrap: only where nothing is shown
-/// in it can something of the host's be hidden before.
-fn split(steps: &[FileStep]) -> (Vec<FileStep>, Vec<&FileStep>) {
+/// in it can something of the host's be hidden before, and nothing that bubblewrap itself needs: its program, and what
+/// shows elsewhere.
+fn split<'a>(steps: &'a [FileStep], program: &Path) -> (Vec<FileStep>, Vec<&'a FileStep>) {
     let (mut before, mut left) = (Vec::new(), Vec::new());
+    let elsewhere = steps.iter().filter(|step| step.from != step.path).map(|step| PathBuf::from(&step.from));
+    let needed: BTreeSet<PathBuf> = elsewhere.chain([program.to_owned()]).chain(program.canonicalize().ok()).collect();
+    let is_needed = |step: &FileStep| needed.iter().any(|path| path.starts_with(&step.path));
     let mut above: Vec<&FileStep> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         above.retain(|folder| step.is_below(folder));
@@ -107,7 +112,9 @@ fn split(steps: &[FileStep]) -> (Vec<FileStep>, Vec<&FileStep>) {
         let is_alone = steps.get(number + 1).is_none_or(|next| !next.is_below(step));
         match step.access {
             FileAccess::Link => before.push(step.clone()),
-            FileAccess::EmptyFile | FileAccess::Empty if is_host_s && is_alone => before.push(step.clone()),
+            FileAccess::EmptyFile | FileAccess::Empty if is_host_s && is_alone && !is_needed(step) => {
+                before.push(step.clone())
+            }
             FileAccess::ReadOnly if is_kernels(Path::new(&step.path)) => {
                 before.push(step.clone());
                 left.push(step);
@@ -180,6 +187,7 @@ mod tests {
         let step = |path: &str, access| FileStep { path: path.into(), access, from: path.into() };
         let steps = [
             step("/a.sock", FileAccess::EmptyFile),
+            step("/bin", FileAccess::Empty),
             step("/dev/dri", FileAccess::ReadOnly),
             step("/h", FileAccess::Layer),
             step("/h/secret", FileAccess::EmptyFile),
@@ -189,17 +197,19 @@ mod tests {
             step("/h/work/keys", FileAccess::Empty),
             step("/run", FileAccess::Empty),
             step("/run/s", FileAccess::ReadOnly),
+            FileStep { from: "/state/bin/relay".into(), ..step("/s/relay", FileAccess::ReadOnly) },
+            step("/state", FileAccess::Empty),
             step("/tmp", FileAccess::Private),
             step("/tmp/state", FileAccess::Empty),
         ];
-        let (before, left) = split(&steps);
+        let (before, left) = split(&steps, Path::new("/bin/bwrap"));
         let paths =
             |steps: &[&FileStep]| steps.iter().map(|step| step.path.to_string_lossy()).collect::<Vec<_>>().join(" ");
         assert_eq!(
             paths(&before.iter().collect::<Vec<_>>()),
             "/a.sock /dev/dri /h/work/.env /h/work/.envrc /h/work/keys"
         );
-        assert_eq!(paths(&left), "/dev/dri /h /h/secret /h/work /run /run/s /tmp /tmp/state");
+        assert_eq!(paths(&left), "/bin /dev/dri /h /h/secret /h/work /run /run/s /s/relay /state /tmp /tmp/state");
     }
 
     #[test]

@@ -11,13 +11,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::libc::{EACCES, ECONNREFUSED, ELOOP, ENOENT, ENOTDIR};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom, open, seek, statat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom, accessat, open, seek, statat};
 
 use crate::mount_table::MountTable;
 
@@ -72,6 +72,8 @@ pub struct Reach<'a> {
 pub struct FoundSockets {
     /// The sockets that somebody has bound.
     pub sockets: BTreeSet<PathBuf>,
+    /// Folders below those that were named which this user may not list or not search, but could open for itself.
+    pub closed: Vec<PathBuf>,
     /// Folders that were named and hold more than is looked through.
     pub cut: Vec<PathBuf>,
 }
@@ -96,12 +98,16 @@ pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
 }
 
 /// The sockets below these folders that somebody has bound.
-fn below(folders: &[PathBuf]) -> FoundSockets {
+#[must_use]
+pub fn below(folders: &[PathBuf]) -> FoundSockets {
     let mut all = FoundSockets::default();
     for folder in folders {
         let mut walk = Walk::new([MAX_FOLDERS, ENTRIES], None, &|_| false);
         walk.through([folder.clone()]);
         all.cut.extend(walk.is_cut.then(|| folder.clone()));
+        let owner = nix::unistd::geteuid().as_raw();
+        let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.uid() == owner);
+        all.closed.extend(walk.closed.into_iter().filter(is_own));
         all.sockets.extend(walk.found);
     }
     all
@@ -117,6 +123,8 @@ struct Walk<'a> {
     is_elsewhere: &'a dyn Fn(&Path) -> bool,
     turns: usize,
     found: Vec<PathBuf>,
+    /// Folders that may not be listed or not searched.
+    closed: Vec<PathBuf>,
     /// Whether there is more than was looked through, but for what was built or fetched.
     is_cut: bool,
     /// That comes last; none where it is its turn.
@@ -155,7 +163,17 @@ impl Ahead {
 impl<'a> Walk<'a> {
     fn new([most, entries]: [usize; 2], until: Option<Instant>, is_elsewhere: &'a dyn Fn(&Path) -> bool) -> Self {
         let later = Some(VecDeque::new());
-        Self { most, entries, until, is_elsewhere, turns: 0, found: Vec::new(), is_cut: false, later }
+        Self {
+            most,
+            entries,
+            until,
+            is_elsewhere,
+            turns: 0,
+            found: Vec::new(),
+            closed: Vec::new(),
+            is_cut: false,
+            later,
+        }
     }
 
     fn through(&mut self, roots: impl IntoIterator<Item = PathBuf>) {
@@ -183,8 +201,14 @@ impl<'a> Walk<'a> {
         match folder.take_turn() {
             Some(from) => {
                 self.turns += 1;
-                // What cannot be read holds nothing that could be found.
-                folder.unread = self.read(&mut folder, from).unwrap_or_default();
+                folder.unread = match self.read(&mut folder, from) {
+                    Ok(unread) => unread,
+                    // What cannot be read holds nothing that could be found.
+                    Err(error) => {
+                        self.closed.extend((error.raw_os_error() == Some(EACCES)).then(|| folder.path.clone()));
+                        None
+                    }
+                };
             }
             None => self.turn(&mut folder.inner),
         }
@@ -196,6 +220,7 @@ impl<'a> Walk<'a> {
     /// Reads on in a folder, and gives where there is more of it.
     fn read(&mut self, folder: &mut Ahead, from: u64) -> io::Result<Option<u64>> {
         let opened = open(&folder.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        accessat(&opened, c".", Access::EXEC_OK, AtFlags::empty())?;
         if from != 0 {
             seek(&opened, SeekFrom::Start(from))?;
         }
@@ -240,7 +265,7 @@ fn kind_of(folder: &OwnedFd, name: &CStr) -> FileType {
 
 /// Whether a program has this socket and this user could connect to it. Nobody hears of the question: the kernel looks for
 /// the socket before it says that a datagram is not what it takes, and tells of no connection where it is.
-pub(super) fn is_bound(path: &Path) -> bool {
+fn is_bound(path: &Path) -> bool {
     match connect(path) {
         Ok(()) => true,
         Err(error) => !matches!(error.raw_os_error(), Some(ECONNREFUSED | ENOENT | ENOTDIR | EACCES | ELOOP)),

@@ -1,0 +1,175 @@
+//! Links that a command left in the folders that it may write and that lead out of them: whoever follows one later, by
+//! hand or as a path that is given to a program, is elsewhere.
+//!
+//! When a link was made the kernel says (its change time, which no program can set). The folder that it was made in changed
+//! then, too: of others only what may be below them is looked at. Looking at all takes time, so there is a limit.
+
+use std::collections::HashMap;
+use std::fs::{Metadata, read_dir};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs};
+use nix::unistd::{AccessFlags, access};
+
+/// How long is looked at most.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The kernel's time of a change may lie so far before it.
+const COARSE: Duration = Duration::from_millis(20);
+
+/// File systems where a folder has a link more for each folder in it: ext2 to ext4, which have one number, tmpfs and XFS.
+const COUNTING: [FsType; 3] = [EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewLinks {
+    /// The links.
+    pub found: Vec<PathBuf>,
+    /// Whether all could be looked at, and in time.
+    pub is_whole: bool,
+}
+
+impl NewLinks {
+    /// Those in these folders, of since then, that lead out of all of them, to what this user may write or into one of
+    /// these homes. The folders' paths have no links in them.
+    #[must_use]
+    pub fn look(folders: &[PathBuf], since: SystemTime, homes: &[PathBuf]) -> Self {
+        let mut search = Search {
+            since: since.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(COARSE),
+            until: Instant::now() + LIMIT,
+            counting: HashMap::new(),
+            all: Self { is_whole: true, ..Self::default() },
+        };
+        let mut ahead = folders.to_vec();
+        while let Some(folder) = ahead.pop() {
+            search.look_in(&folder, &mut ahead, |link| leads_out(link, folders, homes));
+        }
+        let Self { mut found, is_whole } = search.all;
+        found.sort();
+        found.dedup();
+        Self { found, is_whole }
+    }
+}
+
+/// Whether this was made, renamed or otherwise changed since then, by the kernel's clock.
+#[must_use]
+pub fn is_of_since(path: &Path, since: SystemTime) -> bool {
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(COARSE);
+    path.symlink_metadata().is_ok_and(|meta| changed(&meta) >= since)
+}
+
+fn changed(meta: &Metadata) -> Duration {
+    Duration::new(meta.ctime().try_into().unwrap_or(0), meta.ctime_nsec().try_into().unwrap_or(0))
+}
+
+struct Search {
+    since: Duration,
+    until: Instant,
+    /// Whether a file system, by its device, is one of [`COUNTING`].
+    counting: HashMap<u64, bool>,
+    all: NewLinks,
+}
+
+impl Search {
+    fn look_in(&mut self, folder: &Path, ahead: &mut Vec<PathBuf>, leads_out: impl Fn(&Path) -> bool) {
+        let Ok(meta) = folder.symlink_metadata() else { return };
+        let is_changed = changed(&meta) >= self.since;
+        if !is_changed && meta.nlink() == 2 && self.counts(&meta, folder) {
+            return;
+        }
+        let entries = match read_dir(folder) {
+            // One that was closed before the command started is no news, nor is one that is gone or was named as a file.
+            Err(error) => {
+                let is_none = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+                self.all.is_whole &= !is_changed || is_none;
+                return;
+            }
+            Ok(entries) => entries,
+        };
+        for entry in entries.flatten() {
+            if Instant::now() > self.until {
+                ahead.clear();
+                self.all.is_whole = false;
+                return;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                ahead.push(entry.path());
+            } else if is_changed && kind.is_symlink() {
+                let is_new = entry.metadata().is_ok_and(|meta| changed(&meta) >= self.since);
+                self.all.found.extend(Some(entry.path()).filter(|link| is_new && leads_out(link)));
+            }
+        }
+    }
+
+    fn counts(&mut self, meta: &Metadata, folder: &Path) -> bool {
+        let of_its_kind = || statfs(folder).is_ok_and(|found| COUNTING.contains(&found.filesystem_type()));
+        *self.counting.entry(meta.dev()).or_insert_with(of_its_kind)
+    }
+}
+
+fn leads_out(link: &Path, folders: &[PathBuf], homes: &[PathBuf]) -> bool {
+    let Ok(to) = link.read_link() else { return false };
+    let to = link.parent().unwrap_or(link).join(to);
+    // What is not there yet can come, and what is above it then is not known.
+    let there = to.ancestors().find_map(|above| Some((above.canonicalize().ok()?, to.strip_prefix(above).ok()?)));
+    let Some((there, rest)) = there else { return false };
+    let is_below = |of: &[PathBuf]| of.iter().any(|folder| there.starts_with(folder));
+    let is_known = !rest.components().any(|part| part == Component::ParentDir);
+    !(is_below(folders) && is_known) && (!is_known || is_below(homes) || access(&there, AccessFlags::W_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn links_of_since_then_that_lead_out_are_found_and_those_of_before_are_not() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+        fs::create_dir_all(at("work/deep/er")).unwrap();
+        fs::create_dir_all(at("home/.ssh")).unwrap();
+        for (link, to) in [
+            ("work/deep/er/out", "../../../home/.ssh"),
+            ("work/in", "deep"),
+            ("work/in-later", "gone/x"),
+            ("work/later", "../new"),
+            ("work/unknown", "gone/../deep"),
+        ] {
+            symlink(to, at(link)).unwrap();
+        }
+        let (folders, homes) = ([at("work")], [at("home")]);
+        let found = NewLinks::look(&folders, SystemTime::now() - Duration::from_secs(60), &homes);
+        let all = ["work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
+        assert_eq!(found, NewLinks { found: all, is_whole: true });
+        let later = SystemTime::now() + Duration::from_secs(60);
+        assert_eq!(NewLinks::look(&folders, later, &homes), NewLinks { is_whole: true, ..NewLinks::default() });
+    }
+
+    #[test]
+    fn they_are_found_in_folders_of_before_below_ones_that_did_not_change_and_where_they_were_moved_to() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+        for name in ["work/old/leaf", "work/old/quiet", "work/other"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        symlink("../../..", at("work/old/quiet/of-before")).unwrap();
+        symlink("../..", at("work/before")).unwrap();
+        // Longer than the kernel's clock is coarse.
+        thread::sleep(COARSE * 4);
+        let since = SystemTime::now();
+        thread::sleep(COARSE);
+        symlink("../../..", at("work/old/leaf/new")).unwrap();
+        fs::rename(at("work/before"), at("work/other/renamed")).unwrap();
+        let found = NewLinks::look(&[at("work")], since, &[]);
+        assert_eq!(found.found, [at("work/old/leaf/new"), at("work/other/renamed")]);
+        assert!(is_of_since(&at("work/old/leaf"), since) && !is_of_since(&at("work/old/quiet"), since));
+    }
+}

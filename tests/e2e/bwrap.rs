@@ -162,14 +162,17 @@ fn what_is_hidden_may_be_gone_before_bubblewrap_starts() {
 }
 
 #[test]
-fn few_descriptors_are_enough() {
-    if !sandboxes::works("few_descriptors_are_enough", "bwrap", None) {
+fn few_descriptors_are_enough_and_those_that_others_left_open_are_in_no_way() {
+    if !sandboxes::works("few_descriptors_are_enough_and_those_that_others_left_open_are_in_no_way", "bwrap", None) {
         return;
     }
     let host = host();
     let command = host.run_of(&["sh", "-c", "ulimit -n"]);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    let mut limited = Command::new("bash");
+    limited
+        .args(["-c", "exec 24</dev/null 25</dev/null; ulimit -n 64; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
     limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     limited.current_dir(host.work());
     let ran = Running::start(&mut limited).ends();

@@ -172,6 +172,11 @@ fn a_folder_that_a_guest_closed_opens_nothing_in_it_for_the_next_one() {
         );
         let ran = host.runs_script(&opens);
         assert_eq!(ran.stdout, "x\n", "{sandbox}: {ran:?}");
+        // Very many refuse no run, and it says that it did not look at all.
+        assert_eq!(host.runs_script("mkdir -p many/{1..1200}; chmod 000 many/*").status, 0);
+        let ran = host.runs_script("echo ran");
+        assert_eq!(ran.stdout, "ran\n", "{sandbox}: {ran:?}");
+        assert!(ran.stderr.contains("not looked through whole for sockets"), "{sandbox}: {ran:?}");
         for folder in ["a", ".hg", ".config", deep] {
             fs::set_permissions(work.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
         }

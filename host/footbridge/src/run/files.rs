@@ -18,7 +18,7 @@ use footbridge_processes::sandbox::{
     layer,
     new_links::{NewLinks, is_of_since},
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
-    sockets::{self, Reach},
+    sockets::{self, FoundSockets, Reach},
 };
 
 use super::{
@@ -45,7 +45,7 @@ pub(super) struct GuestFiles {
     /// The session's own folder, which it may use.
     session: Option<PathBuf>,
     /// The sockets of other programs when the view was made.
-    sockets: BTreeSet<PathBuf>,
+    found: FoundSockets,
     /// When the view was made.
     since: SystemTime,
 }
@@ -160,7 +160,7 @@ impl GuestFiles {
             layered: false,
             mounts_before: MountsBefore::default(),
             session: None,
-            sockets: BTreeSet::new(),
+            found: FoundSockets::default(),
             since: SystemTime::now(),
         })
     }
@@ -181,12 +181,9 @@ impl GuestFiles {
         self.try_mounts(run.sandbox, folder, guest).await;
         let named: Vec<PathBuf> = self.writes.iter().chain(&self.shown).cloned().collect();
         let layered = self.home.as_deref().filter(|_| self.layered);
-        let found = sockets::in_reach(Reach { named: &named, layered });
-        say_not_whole(&found.cut);
-        // Whoever closed one could open it inside, and connect to what is in it.
-        let sockets = found.sockets.iter().cloned().chain(found.closed).collect();
-        self.sockets = found.sockets;
-        let plan = View { sockets, ..self.view(run, folders, folder, guest) }.plan()?;
+        self.found = sockets::in_reach(Reach { named: &named, layered });
+        say_not_whole(&self.found.cut);
+        let plan = self.view(run, folders, folder, guest).plan()?;
         say_not_kept(&plan);
         Ok(plan)
     }
@@ -224,7 +221,8 @@ impl GuestFiles {
             secrets: run.config.gathered.files.clone(),
             configurations: run.config.files.clone(),
             hidden,
-            sockets: Vec::new(),
+            // Whoever closed a folder could open it inside, and connect to what is in it.
+            sockets: self.found.sockets.iter().chain(&self.found.closed).cloned().collect(),
             writable: self.writes.clone(),
             shown: self.shown.clone(),
             home: self.home.clone().filter(|_| self.layered),
@@ -269,7 +267,7 @@ impl GuestFiles {
         let sockets = sockets::below(&self.writes).sockets.into_iter();
         let is_own = |path: &PathBuf| self.session.as_ref().is_some_and(|session| path.starts_with(session));
         // One that was made anew lost what covered the one before.
-        let is_new = |path: &PathBuf| !self.sockets.contains(path) || is_of_since(path, self.since);
+        let is_new = |path: &PathBuf| !self.found.sockets.contains(path) || is_of_since(path, self.since);
         let is_seen = |path: &PathBuf| !path.parent().is_some_and(|folder| plan.hides(folder));
         let sockets = sockets.filter(|path| is_new(path) && is_seen(path) && !is_own(path)).collect();
         say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");

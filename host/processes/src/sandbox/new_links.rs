@@ -38,7 +38,7 @@ impl NewLinks {
     #[must_use]
     pub fn look(folders: &[PathBuf], since: SystemTime, homes: &[PathBuf]) -> Self {
         let mut search = Search {
-            since: since.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(COARSE),
+            since: earliest(since),
             until: Instant::now() + LIMIT,
             counting: HashMap::new(),
             all: Self { is_whole: true, ..Self::default() },
@@ -57,8 +57,11 @@ impl NewLinks {
 /// Whether this was made, renamed or otherwise changed since then, by the kernel's clock.
 #[must_use]
 pub fn is_of_since(path: &Path, since: SystemTime) -> bool {
-    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(COARSE);
-    path.symlink_metadata().is_ok_and(|meta| changed(&meta) >= since)
+    path.symlink_metadata().is_ok_and(|meta| changed(&meta) >= earliest(since))
+}
+
+fn earliest(since: SystemTime) -> Duration {
+    since.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(COARSE)
 }
 
 fn changed(meta: &Metadata) -> Duration {

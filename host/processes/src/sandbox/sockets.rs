@@ -39,6 +39,9 @@ const OTHERS_TIME: Duration = Duration::from_secs(1);
 /// Sockets that are looked for in one folder: one more than are covered, so that it is seen to have too many.
 const MAX_IN_ONE: usize = MAX_COVERED + 1;
 
+/// Closed folders below one that is named: an earlier command may have left very many.
+const MAX_CLOSED: usize = 100;
+
 /// Where packages put their files, and no program its sockets.
 const PACKAGED: [&str; 10] = [
     "/boot",
@@ -74,7 +77,7 @@ pub struct FoundSockets {
     pub sockets: BTreeSet<PathBuf>,
     /// Folders below those that were named which this user may not list or not search, but could open for itself.
     pub closed: Vec<PathBuf>,
-    /// Folders that were named and hold more than is looked through.
+    /// Folders that were named and hold more than is looked through, or very many that are closed.
     pub cut: Vec<PathBuf>,
 }
 
@@ -104,10 +107,10 @@ pub fn below(folders: &[PathBuf]) -> FoundSockets {
     for folder in folders {
         let mut walk = Walk::new([MAX_FOLDERS, ENTRIES], None, &|_| false);
         walk.through([folder.clone()]);
-        all.cut.extend(walk.is_cut.then(|| folder.clone()));
-        let owner = nix::unistd::geteuid().as_raw();
-        let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.uid() == owner);
-        all.closed.extend(walk.closed.into_iter().filter(is_own));
+        let mut closed = walk.closed.into_iter().filter(|path| is_own(path));
+        all.closed.extend(closed.by_ref().take(MAX_CLOSED));
+        let is_cut = walk.is_cut || closed.next().is_some();
+        all.cut.extend(is_cut.then(|| folder.clone()));
         all.sockets.extend(walk.found);
     }
     all
@@ -270,6 +273,10 @@ fn is_bound(path: &Path) -> bool {
         Ok(()) => true,
         Err(error) => !matches!(error.raw_os_error(), Some(ECONNREFUSED | ENOENT | ENOTDIR | EACCES | ELOOP)),
     }
+}
+
+fn is_own(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
 }
 
 fn connect(path: &Path) -> io::Result<()> {

@@ -183,8 +183,15 @@ fn one_that_is_killed_takes_its_server_along_and_the_next_goes_on() {
 fn no_answer_in_time_is_said_and_the_call_is_cancelled() {
     let mut tape = Tape::new();
     let host = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape));
-    host.one_shot(&["call", "x", "echo", "{}", "--timeout", "300ms"])
-        .fails(8, &["no answer within 300ms", "cancelled"]);
+    // On a busy machine that may be too short to send it.
+    let sent = ["100ms", "1s", "10s"].into_iter().any(|time| {
+        let ran = host.one_shot(&["call", "x", "echo", "{}", "--timeout", time]);
+        ran.fails(8, &[&format!("no answer within {time}"), "cancelled"]);
+        let was_not = ran.stderr.contains("cancelled before it was sent");
+        assert!(if was_not { tape.count("tools/call") == 0 } else { ran.stderr.contains("may have had its effect") });
+        !was_not
+    });
+    assert!(sent);
     let _id = tape.hears("notifications/cancelled");
     host.one_shot(&["call", "x", "echo", "{}", "--timeout", "soon"]).fails(2, &["\"soon\" is no timeout"]);
     host.leaves_nothing_behind();

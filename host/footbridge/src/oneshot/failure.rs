@@ -41,6 +41,9 @@ pub(crate) enum OneShotFailure {
     /// Nobody waits longer.
     #[error("there was no answer within {0:?}; the call was cancelled, and may have had its effect")]
     TimedOut(Duration),
+    /// Nobody waits longer, and the server has not heard of it.
+    #[error("there was no answer within {0:?}; the call was cancelled before it was sent. Call again with more time")]
+    NotSentInTime(Duration),
     /// A signal said to end.
     #[error("ended by {0}")]
     Interrupted(Signal),
@@ -74,7 +77,7 @@ impl OneShotFailure {
             Self::Typed(BadTypedArguments::TooLarge(_)) => ExitCode::OverLimit,
             Self::Usage(_) | Self::Typed(_) | Self::Timeout(_) => ExitCode::Usage,
             Self::Refused(error, _) => ExitCode::from_error(error.code, error.reason()),
-            Self::TimedOut(_) => ExitCode::TimedOut,
+            Self::TimedOut(_) | Self::NotSentInTime(_) => ExitCode::TimedOut,
             Self::Interrupted(signal) => return 128 + *signal as i32,
             Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
             Self::Printed(_) | Self::Tool => ExitCode::ToolError,
@@ -100,6 +103,7 @@ impl OneShotFailure {
                 let held = ErrorObject::new(Reason::ApprovalExpired, message).with("approvalId", id);
                 Self::Refused(Box::new(held), None)
             }
+            (Some(Reason::Cancelled), None) => Self::NotSentInTime(time),
             _ => Self::TimedOut(time),
         }
     }

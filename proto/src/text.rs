@@ -86,9 +86,9 @@ fn first_to_escape(text: &str) -> Option<(usize, char)> {
     let mut at = 0;
     loop {
         let rest = &text.as_bytes()[at..];
-        // None is looked at before all are: the compiler makes that few steps.
-        let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | is_other(byte));
-        let plain = rest.chunks(BLOCK).take_while(is_plain).count() * BLOCK;
+        // All bytes of a block are looked at: the compiler makes that few steps.
+        let is_plain = |block: &&[u8; BLOCK]| !block.iter().fold(false, |any, byte| any | is_other(byte));
+        let plain = rest.as_chunks().0.iter().take_while(is_plain).count() * BLOCK;
         at += plain + rest.get(plain..)?.iter().position(is_other)?;
         let c = text[at..].chars().next()?;
         if needs_escape(c) {

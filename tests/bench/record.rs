@@ -118,7 +118,7 @@ impl Bench {
         let approvals = Approvals::new(Vec::new(), audit.clone());
         let sessions = Sessions::new(approvals.clone(), limits, budget);
         let open = sessions.open(SessionSpec::new("bench".parse()?, &token, policy), Vec::new(), ())?;
-        let peer = Peer::Unix { uid: 0, pid: None };
+        let peer = Peer::Unix { uid: 0, pid: None }.to_string().into();
         let principal = authenticate(open.session(), &peer, token.expose().as_bytes()).map_err(|_| "not let in")?;
         Ok(Self { stages: Stages { resolver, approvals, audit: audit.clone(), upstream }, audit, principal })
     }

@@ -8,7 +8,10 @@ use std::time::Instant;
 use chrono::{SecondsFormat, Utc};
 
 use super::record::{Place, Record};
-use footbridge_core::digest::{Digest, digest_text};
+use footbridge_core::digest::Digest;
+
+/// Room for most lines, bytes.
+const LINE_BYTES: usize = 1024;
 
 /// Where a chain ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(super) struct Chain {
 pub(super) struct Draft<'c> {
     chain: &'c Chain,
     end: End,
-    text: String,
+    text: Vec<u8>,
     time: String,
     mono: u64,
 }
@@ -52,7 +55,7 @@ impl Chain {
     pub(super) fn draft(&self) -> Draft<'_> {
         let mono = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
         let time = now();
-        Draft { chain: self, end: self.end, text: String::new(), time, mono }
+        Draft { chain: self, end: self.end, text: Vec::with_capacity(LINE_BYTES), time, mono }
     }
 
     /// Goes on from what was drafted and is durable now.
@@ -65,10 +68,12 @@ impl Draft<'_> {
     pub(super) fn add(&mut self, record: &Record) {
         let seq = self.end.seq + 1;
         let genesis = self.end.hash.is_none().then_some(self.chain.id.as_str());
-        let prev = self.end.hash.map(digest_text);
-        let text = record.line(&Place { seq, prev, genesis, time: &self.time, mono: self.mono });
-        self.end = End { seq, hash: Some(Digest::of(text.trim_end_matches('\n'))) };
-        self.text.push_str(&text);
+        let start = self.text.len();
+        let place = Place { seq, prev: self.end.hash, genesis, time: &self.time, mono: self.mono };
+        // To memory, nothing can fail.
+        let _ = record.write(place, &mut self.text);
+        self.end = End { seq, hash: Some(Digest::of(&self.text[start..])) };
+        self.text.push(b'\n');
     }
 
     /// Where the chain would end.
@@ -76,7 +81,7 @@ impl Draft<'_> {
         self.end
     }
 
-    pub(super) fn finish(self) -> (String, End) {
+    pub(super) fn finish(self) -> (Vec<u8>, End) {
         (self.text, self.end)
     }
 }

@@ -109,7 +109,7 @@ impl ChainWriter {
         if let Some(room) = room {
             self.journal.reserve(room + text.len() as u64)?;
         }
-        self.journal.commit(text.as_bytes())?;
+        self.journal.commit(&text)?;
         self.adopt(end);
         self.unsynced = None;
         if let (Some(heads), Some(head)) = (&mut self.heads, head) {
@@ -123,7 +123,7 @@ impl ChainWriter {
     pub(super) fn append(&mut self, records: &[&Record]) -> io::Result<()> {
         self.take_turn()?;
         let (text, end) = draft(&self.chain, self.begun.as_ref(), records).finish();
-        self.journal.append(text.as_bytes())?;
+        self.journal.append(&text)?;
         self.adopt(end);
         if !self.journal.is_quick() {
             self.unsynced.get_or_insert_with(Instant::now);

@@ -10,6 +10,7 @@ use std::{
     io,
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use chrono::Utc;
@@ -25,6 +26,9 @@ use footbridge_core::digest::Digest;
 
 /// Room that is reserved at a time beyond what is needed, bytes: reserving for every call would cost a third of a sync.
 const RESERVE_STEP: u64 = 256 * 1024;
+
+/// How long a name is taken to lead where it led, where a write takes less than to look.
+const PLACE_TIME: Duration = Duration::from_millis(50);
 
 /// A place that keeps bytes durably, in order.
 pub trait Journal: Send {
@@ -119,6 +123,8 @@ pub struct FileJournal {
     appended: Vec<u8>,
     /// What the file holds behind the durable part may be something else.
     torn: bool,
+    /// When the name was last found to lead to the file.
+    looked: Instant,
     /// Up to where the file system has set room aside.
     reserved: u64,
     can_reserve: bool,
@@ -168,8 +174,8 @@ impl FileJournal {
     fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> io::Result<Self> {
         let identity = file.metadata().map(|ours| (ours.dev(), ours.ino()))?;
         let (number, durable, reserved, appended) = (1, 0, 0, Vec::new());
-        let (sync, torn, can_reserve) = (true, false, true);
-        Ok(Self { file, identity, path, chain, number, full, sync, durable, appended, torn, reserved, can_reserve })
+        let (sync, torn, can_reserve, looked) = (true, false, true, Instant::now());
+        Ok(Self { file, identity, path, chain, number, full, sync, durable, appended, torn, looked, reserved, can_reserve })
     }
 
     /// As the settings say: whether it syncs, and where a file is full.
@@ -216,11 +222,17 @@ impl FileJournal {
         self.file.set_len(self.end())
     }
 
-    /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record.
-    fn check_place(&self) -> io::Result<()> {
+    /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record. Where
+    /// nothing is synced, a name that was given to another file shows a moment later; a file without any shows at once.
+    fn check_place(&mut self) -> io::Result<()> {
         let is_ours = |there: &Metadata| (there.dev(), there.ino()) == self.identity;
         let is_whole = |there: &Metadata| self.torn || there.len() >= self.end();
-        if self.path.symlink_metadata().is_ok_and(|there| is_ours(&there) && is_whole(&there)) {
+        let by_name = self.sync || self.looked.elapsed() >= PLACE_TIME;
+        let there = if by_name { self.path.symlink_metadata() } else { self.file.metadata() };
+        if there.is_ok_and(|there| there.nlink() > 0 && is_ours(&there) && is_whole(&there)) {
+            if by_name {
+                self.looked = Instant::now();
+            }
             return Ok(());
         }
         Err(io::Error::other(format!(

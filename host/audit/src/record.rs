@@ -3,16 +3,22 @@
 //! This crate knows of a record only its type, and of a call only that its outcome ties to its intent by an id. Names
 //! in it may come from a guest: everything that could steer a terminal is escaped, so that it can be shown as it is.
 
+use std::io::{self, Write as _};
+
+use footbridge_core::digest::{Digest, digest_text};
 use footbridge_proto::text::safe_json;
 use serde::Serialize;
 
 use super::head::SignedHead;
 
+/// Room for the fields of most records, bytes.
+const FIELDS_BYTES: usize = 512;
+
 /// What happened: a type and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     kind: &'static str,
-    /// A JSON object.
+    /// A JSON object, in which all that could steer a terminal is escaped.
     fields: String,
 }
 
@@ -140,8 +146,11 @@ impl Record {
     /// A record of this type with the fields of a value, which is a JSON object.
     #[must_use]
     pub fn new(kind: &'static str, fields: &impl Serialize) -> Self {
+        let mut json = Vec::with_capacity(FIELDS_BYTES);
         // Types of records always serialize.
-        Self { kind, fields: serde_json::to_string(fields).unwrap_or_default() }
+        let written = serde_json::to_writer(&mut json, fields);
+        let json = written.ok().and_then(|()| String::from_utf8(json).ok()).unwrap_or_default();
+        Self { kind, fields: safe_json(json) }
     }
 
     /// The harness starts to write here.
@@ -179,16 +188,14 @@ impl Record {
     }
 }
 
-/// Where a line stands in its chain.
-#[derive(Debug, Clone, Serialize)]
+/// Where a line stands in its chain. None of it needs to be escaped.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'r> {
     /// Counts from 1 in each chain, without gaps.
     pub(super) seq: u64,
     /// The digest of the line before, without its line break; not in the first line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) prev: Option<String>,
+    pub(super) prev: Option<Digest>,
     /// The name of the chain, in its first line.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) genesis: Option<&'r str>,
     /// When it was written, RFC 3339 in UTC.
     pub(super) time: &'r str,
@@ -196,33 +203,26 @@ pub(super) struct Place<'r> {
     pub(super) mono: u64,
 }
 
-/// Room for a line without its fields: that of the first one may be longer.
-const PLACE_BYTES: usize = 256;
-
-/// A line without the fields of its record.
-#[derive(Serialize)]
-struct Line<'r> {
-    #[serde(flatten)]
-    place: &'r Place<'r>,
-    #[serde(rename = "type")]
-    kind: &'static str,
-}
-
 impl Record {
-    /// The whole line, with its line break.
-    pub(super) fn line(&self, place: &Place<'_>) -> String {
-        let mut json = Vec::with_capacity(PLACE_BYTES + self.fields.len());
-        let written = serde_json::to_writer(&mut json, &Line { place, kind: self.kind });
-        let mut json = written.ok().and_then(|()| String::from_utf8(json).ok()).unwrap_or_default();
-        // One object of the members of both.
-        if let Some(fields) = self.fields.strip_prefix('{').filter(|fields| *fields != "}") {
-            json.pop();
-            json.push(',');
-            json.push_str(fields);
+    /// Writes the line, without its line break.
+    ///
+    /// # Errors
+    /// None, to memory.
+    pub(super) fn write(&self, place: Place<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+        let Place { seq, prev, genesis, time, mono } = place;
+        write!(out, "{{\"seq\":{seq}")?;
+        if let Some(prev) = prev {
+            write!(out, ",\"prev\":\"{}\"", digest_text(prev))?;
         }
-        let mut line = safe_json(json);
-        line.push('\n');
-        line
+        if let Some(genesis) = genesis {
+            write!(out, ",\"genesis\":\"{genesis}\"")?;
+        }
+        write!(out, ",\"time\":\"{time}\",\"mono\":{mono},\"type\":\"{}\"", self.kind)?;
+        // One object of these members and those of the fields.
+        match self.fields.strip_prefix('{').filter(|fields| *fields != "}") {
+            Some(fields) => write!(out, ",{fields}"),
+            None => out.write_all(b"}"),
+        }
     }
 }
 
@@ -237,14 +237,18 @@ mod tests {
     fn nothing_in_a_line_steers_a_terminal_and_it_reads_back() {
         let name = "a\u{1b}[2J\u{9b}\u{202e}\u{e0041}\nb";
         let record = Record::new("refused", &json!({"id": "x", "name": name}));
-        let text =
-            record.line(&Place { seq: 1, prev: None, genesis: Some("c"), time: "1970-01-01T00:00:00Z", mono: 7 });
-        assert!(!text.trim_end().chars().any(needs_escape), "{text}");
+        let line = |record: &Record, place| {
+            let mut out = Vec::new();
+            record.write(place, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let place = Place { seq: 1, prev: None, genesis: Some("c"), time: "1970-01-01T00:00:00Z", mono: 7 };
+        let text = line(&record, place);
+        assert!(!text.chars().any(needs_escape), "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((value["name"].as_str(), value["type"].as_str()), (Some(name), Some("refused")));
         assert_eq!((&value["genesis"], &value["mono"]), (&"c".into(), &7.into()));
-        let empty =
-            Record::new("nothing", &json!({})).line(&Place { seq: 1, prev: None, genesis: None, time: "t", mono: 0 });
-        assert_eq!(empty, "{\"seq\":1,\"time\":\"t\",\"mono\":0,\"type\":\"nothing\"}\n");
+        let empty = line(&Record::new("nothing", &json!({})), Place { genesis: None, time: "t", mono: 0, ..place });
+        assert_eq!(empty, r#"{"seq":1,"time":"t","mono":0,"type":"nothing"}"#);
     }
 }

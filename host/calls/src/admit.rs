@@ -85,7 +85,7 @@ impl Audit {
             _ => None,
         };
         let intent = Intent {
-            id: id.clone(),
+            id: &id,
             called: self.called(call),
             arguments: self.arguments(call).await,
             meta: call.meta().map(|meta| {
@@ -99,7 +99,7 @@ impl Audit {
             definition: call.definition().map(digest_text),
             decided: DecidedLine {
                 approval: cleared.approval().map(|approved| approved.id.to_string()),
-                approver: cleared.approval().map(|approved| approved.approver.clone()),
+                approver: cleared.approval().map(|approved| approved.approver.as_str()),
                 ..decided_line(verdict)
             },
         };
@@ -131,13 +131,14 @@ impl Audit {
     pub(crate) async fn refuse(&self, unresolved: Unresolved) -> Failure {
         let Unresolved { principal, server, target, cause } = unresolved;
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let server = self.redaction.text(&server);
         let refused = Refused {
-            id,
+            id: &id,
             called: Called {
                 session: session_of(&principal),
-                peer: Some(principal.peer().to_string()),
+                peer: Some(principal.peer()),
                 kind: target.kind(),
-                server: self.redaction.text(&server),
+                server: &server,
                 name: self.redaction.text(target.name()),
             },
             reason: cause.reason().as_str(),
@@ -159,7 +160,7 @@ impl Audit {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let call = verdict.call();
         let refused = Refused {
-            id,
+            id: &id,
             called: self.called(call),
             reason: refusal.cause.reason().as_str(),
             arguments: Some(self.arguments(call).await),
@@ -172,17 +173,17 @@ impl Audit {
     /// send and must be cheap to refuse.
     #[must_use]
     pub(crate) fn over_limit(&self, principal: &Principal, over: OverLimit) -> Failure {
-        self.trail.count(session_of(principal), over.reason().as_str());
+        self.trail.count(session_of(principal).to_owned(), over.reason().as_str());
         Cause::OverLimit(over).into()
     }
 
-    fn called(&self, call: &ResolvedCall) -> Called {
+    fn called<'c>(&self, call: &'c ResolvedCall) -> Called<'c> {
         let (kind, name) = call.request().named();
         Called {
             session: session_of(call.principal()),
-            peer: Some(call.principal().peer().to_string()),
+            peer: Some(call.principal().peer()),
             kind,
-            server: call.server().to_string(),
+            server: call.server().as_str(),
             name: self.redaction.text(name),
         }
     }
@@ -192,12 +193,12 @@ impl Audit {
         Arguments { digest: digest_text(digest), bytes, redacted: self.redaction.arguments(call.request()).await }
     }
 
-    async fn refused(&self, refused: Refused, refusal: Failure) -> Failure {
-        let id = refused.id.clone();
+    async fn refused(&self, refused: Refused<'_>, refusal: Failure) -> Failure {
+        let id = refused.id;
         if self.trail.note(Line::Refused(refused).record()).await {
-            refusal.recorded(id)
+            refusal.recorded(id.to_owned())
         } else {
-            unavailable(Some(&id))
+            unavailable(Some(id))
         }
     }
 }
@@ -226,11 +227,11 @@ fn spend_arguments(verdict: &Verdict) -> Result<(), BudgetOf> {
     spending(verdict.call()).map_or(Ok(()), |spending| spending.request())
 }
 
-fn decided_line(verdict: &Verdict) -> DecidedLine {
+fn decided_line(verdict: &Verdict) -> DecidedLine<'_> {
     DecidedLine {
         decision: verdict.decision().as_str(),
-        policy: verdict.policy().name().to_owned(),
-        rule: verdict.rule().map(str::to_owned),
+        policy: verdict.policy().name(),
+        rule: verdict.rule(),
         effects: verdict.call().effects().words(),
         approval: None,
         approver: None,

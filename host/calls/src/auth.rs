@@ -57,7 +57,7 @@ impl fmt::Display for Peer {
 #[derive(Debug, Clone)]
 pub struct Principal {
     session: Arc<Session>,
-    peer: Peer,
+    peer: Arc<str>,
     shown: Shown,
 }
 
@@ -74,16 +74,16 @@ impl Principal {
         self.session.still_opens(self.shown)
     }
 
-    /// Who is at the other end.
+    /// Who is at the other end, as the [`Peer`] shows.
     #[must_use]
-    pub fn peer(&self) -> &Peer {
+    pub fn peer(&self) -> &str {
         &self.peer
     }
 }
 
 /// An operator in a session that was made for them. No token is shown: only the table of sessions has the proof.
 pub(crate) fn operator(control: &SessionControl, operator: &Operator) -> Principal {
-    let (session, peer) = (Arc::clone(control.session()), Peer::Operator(operator.clone()));
+    let (session, peer) = (Arc::clone(control.session()), Peer::Operator(operator.clone()).to_string().into());
     Principal { session, peer, shown: control.shown() }
 }
 
@@ -92,13 +92,13 @@ pub(crate) fn operator(control: &SessionControl, operator: &Operator) -> Princip
 #[error("not the token of this listener's session")]
 pub struct Unauthorized;
 
-/// Checks the token that was shown on a listener of `session`.
+/// Checks the token that was shown on a listener of `session`, by whom the text of a [`Peer`] says.
 ///
 /// # Errors
 /// [`Unauthorized`] where it is another, or the session has ended.
-pub fn authenticate(session: &Arc<Session>, peer: &Peer, token: &[u8]) -> Result<Principal, Unauthorized> {
+pub fn authenticate(session: &Arc<Session>, peer: &Arc<str>, token: &[u8]) -> Result<Principal, Unauthorized> {
     let shown = session.opens_with(token).ok_or(Unauthorized)?;
-    Ok(Principal { session: Arc::clone(session), peer: peer.clone(), shown })
+    Ok(Principal { session: Arc::clone(session), peer: Arc::clone(peer), shown })
 }
 
 #[cfg(test)]
@@ -116,6 +116,6 @@ pub(crate) mod tests {
         control.set_policy(policy);
         let session = Arc::clone(control.session());
         let shown = session.opens_with(b"fbt_right").unwrap();
-        Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) }, shown }
+        Principal { session, peer: Peer::Unix { uid: 7, pid: Some(9) }.to_string().into(), shown }
     }
 }

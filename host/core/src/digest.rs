@@ -1,9 +1,6 @@
 //! SHA-256 digests.
 
-use std::{
-    fmt::{self, Write as _},
-    str::FromStr,
-};
+use std::{fmt, str::FromStr};
 
 use ring::digest::{SHA256, digest};
 
@@ -26,6 +23,15 @@ impl Digest {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
+    }
+
+    /// Its 64 hexadecimal digits. Records are full of these, and digit by digit they cost more than the digests.
+    fn digits(&self) -> [u8; 64] {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        digits
     }
 
     /// Its 32 bytes.
@@ -58,12 +64,7 @@ impl FromStr for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Records are full of these, and digit by digit they cost more than the digests themselves.
-        let mut digits = [0; 64];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
-            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-        }
-        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
+        f.write_str(std::str::from_utf8(&self.digits()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -79,8 +80,8 @@ pub fn digest_text(digest: Digest) -> String {
     const ALGORITHM: &str = "sha256:";
     let mut text = String::with_capacity(ALGORITHM.len() + 2 * digest.0.len());
     text.push_str(ALGORITHM);
-    // To a text, nothing can fail.
-    let _ = write!(text, "{digest}");
+    // Digits of ASCII always are a text.
+    text.push_str(std::str::from_utf8(&digest.digits()).unwrap_or_default());
     text
 }
 

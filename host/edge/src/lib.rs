@@ -146,6 +146,7 @@ impl Edge {
         match served.connections.enter() {
             Some(place) => {
                 let (shared, session) = (Arc::clone(&self.shared), Arc::clone(&served.session));
+                let peer = peer.to_string().into();
                 let requests = Requests { shared, session, peer, shutdown: shutdown.clone(), place: Arc::new(place) };
                 tasks.spawn(requests.serve(stream));
             }

@@ -3,9 +3,12 @@
 //! Failure paths: a refused head drains what the client still sends, within limits, and is answered in the shape of its
 //! dialect; a request that cannot be read keeps nobody else from being read.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -37,7 +40,7 @@ use crate::{
 };
 use footbridge_calls::cause::Cause;
 use footbridge_calls::{
-    auth::{Peer, Principal, authenticate},
+    auth::{Principal, authenticate},
     call::Stages,
     provider::RawResult,
     request::CallRequest,
@@ -79,7 +82,8 @@ impl Shared {
 pub(crate) struct Requests {
     pub(crate) shared: Arc<Shared>,
     pub(crate) session: Arc<Session>,
-    pub(crate) peer: Peer,
+    /// Who is at the other end, as the [`Peer`](footbridge_calls::auth::Peer) shows.
+    pub(crate) peer: Arc<str>,
     /// Ends what has no end of its own.
     pub(crate) shutdown: CancellationToken,
     /// The connection's place, for as long as anything of it is there.
@@ -164,15 +168,15 @@ impl Requests {
             return front.refuse(&asked, RefusedHead::Any(refusal), incoming).await;
         }
         let shown = asked.credentials();
-        let opens = |token: &Vec<u8>| Some((authenticate(&self.session, &self.peer, token).ok()?, token.clone()));
-        let Some((principal, token)) = shown.iter().find_map(opens) else {
+        let opens = |token| Some((authenticate(&self.session, &self.peer, token).ok()?, token));
+        let Some((principal, token)) = shown.iter().map(Cow::as_ref).find_map(opens) else {
             if !shown.is_empty() {
                 self.wrong_token().await;
             }
             let why = if of_proxy { RefusedHead::ProxyToken } else { RefusedHead::Token };
             return front.refuse(&asked, why, incoming).await;
         };
-        if asked.leaks(&token) {
+        if asked.leaks(token) {
             return front.refuse_of(principal, &asked, RefusedHead::TokenLeaks, Some(incoming)).await;
         }
         if asked.is_tunnel() {

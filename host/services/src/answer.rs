@@ -39,11 +39,13 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
             && !named.iter().any(|one| one == name.as_str())
             && !has_credential(value, redactor)
     };
-    let mut out: HeaderMap = headers
-        .iter()
-        .filter(|(name, value)| crosses(name, value))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let mut out = HeaderMap::with_capacity(headers.len());
+    out.extend(
+        headers
+            .iter()
+            .filter(|(name, value)| crosses(name, value))
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
     if let Some(location) = out.get(header::LOCATION).and_then(|value| rewritten(value, spec)) {
         out.insert(header::LOCATION, location);
     }

@@ -238,7 +238,10 @@ impl AnswerBody {
         };
         // Whoever knows the length asks no more once it is there.
         if self.body.is_end_stream() {
-            data = [data, self.passing.rest()].concat().into();
+            let rest = self.passing.rest();
+            if !rest.is_empty() {
+                data = [data, rest].concat().into();
+            }
             self.ended();
         }
         Ok(data)
@@ -297,7 +300,7 @@ impl Passing {
         let (was_ending, spent) = (self.ending.is_some(), self.spend(data.len()));
         self.ending = self.ending.or(spent);
         let mut data: Bytes = match &mut self.text {
-            Some(text) => text.push(&data).into(),
+            Some(text) => text.push(data),
             None => data,
         };
         let last = match (self.ending, &mut self.events) {
@@ -337,7 +340,9 @@ impl Passing {
 
     fn rest(&mut self) -> Bytes {
         let rest = self.text.as_mut().map(StreamRedactor::finish).unwrap_or_default();
-        self.sha.update(&rest);
+        if !rest.is_empty() {
+            self.sha.update(&rest);
+        }
         rest.into()
     }
 

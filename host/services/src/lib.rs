@@ -42,7 +42,7 @@ pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;
 pub use preset::{PRESETS, Preset};
 pub use proxy::{BadProxy, ServiceProxy};
-pub use request::{Parcel, credentials};
+pub use request::{Parcel, authorized_by, credentials};
 pub use services::{HostCheck, Services};
 pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, NoCredential, ServiceOrigin, ServiceSpec, authorities};

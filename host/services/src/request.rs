@@ -29,14 +29,15 @@ impl Parcel {
         Self { method, headers, body: Upload::new(body) }
     }
 
-    /// What the guest says in the headers that cross.
-    pub(crate) fn said(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        own(&self.headers).map(|(_, value)| String::from_utf8_lossy(value.as_bytes()))
+    /// What of the headers goes to the service as its guest said it.
+    pub(crate) fn own_headers(&self) -> HeaderMap {
+        own(&self.headers)
     }
 
-    /// The request to the service, and what counts its body.
+    /// The request to the service with these headers of its guest's, and what counts its body.
     pub(crate) fn into_request(
         self,
+        own: HeaderMap,
         spec: &ServiceSpec,
         uri: Uri,
         bounds: UploadBounds,
@@ -46,7 +47,7 @@ impl Parcel {
         *request.method_mut() = self.method;
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = crossing(&self.headers, spec);
+        *request.headers_mut() = crossing(own, takes_trailers(&self.headers), spec);
         Some((request, tally))
     }
 }
@@ -119,29 +120,38 @@ fn stays(name: &str) -> bool {
         || speaks_of_secrets(name)
 }
 
+/// Where clients put a key by itself.
+static KEYS: [HeaderName; 4] = [
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static("private-token"),
+];
+
 /// The credentials that a head shows, in the order in which they are looked at: what may be the session's token.
 #[must_use]
-pub fn credentials(headers: &HeaderMap) -> Vec<Vec<u8>> {
+pub fn credentials(headers: &HeaderMap) -> Vec<Cow<'_, [u8]>> {
     let mut shown = Vec::new();
     for value in headers.get_all(header::AUTHORIZATION) {
         shown.extend(authorized_by(value.as_bytes()));
     }
-    for name in ["x-api-key", "api-key", "x-goog-api-key", "private-token"] {
-        shown.extend(headers.get_all(name).iter().map(|value| value.as_bytes().to_vec()));
+    for name in &KEYS {
+        shown.extend(headers.get_all(name).iter().map(|value| Cow::Borrowed(value.as_bytes())));
     }
     shown
 }
 
 /// What stands behind the scheme of an `Authorization`. Clients of GitHub write `token` for `Bearer`.
-fn authorized_by(value: &[u8]) -> Option<Vec<u8>> {
-    let Some(blank) = value.iter().position(|byte| *byte == b' ') else { return Some(value.to_vec()) };
+#[must_use]
+pub fn authorized_by(value: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(blank) = value.iter().position(|byte| *byte == b' ') else { return Some(value.into()) };
     let (scheme, rest) = (&value[..blank], &value[blank + 1..]);
     if scheme.eq_ignore_ascii_case(b"basic") {
-        password(rest)
+        password(rest).map(Cow::Owned)
     } else if [&b"bearer"[..], b"token"].iter().any(|one| scheme.eq_ignore_ascii_case(one)) {
-        Some(rest.to_vec())
+        Some(rest.into())
     } else {
-        Some(value.to_vec())
+        Some(value.into())
     }
 }
 
@@ -160,11 +170,22 @@ pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
 }
 
 /// What of the headers goes to the service as its guest said it.
-fn own(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+fn own(headers: &HeaderMap) -> HeaderMap {
     let named = named_by_connection(headers);
-    let crosses = move |name: &str| !stays(name) && !named.iter().any(|one| one == name);
-    headers.iter().filter(move |(name, _)| crosses(name.as_str()))
+    let crosses = |name: &str| !stays(name) && !named.iter().any(|one| one == name);
+    // Room for what is put in as well.
+    let mut own = HeaderMap::with_capacity(headers.len() + PUT_IN);
+    own.extend(
+        headers
+            .iter()
+            .filter(|(name, _)| crosses(name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    own
 }
+
+/// How many headers are put in at most.
+const PUT_IN: usize = 4;
 
 /// Whether a guest takes what stands behind a body.
 fn takes_trailers(headers: &HeaderMap) -> bool {
@@ -172,10 +193,9 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case("trailers"))
 }
 
-/// What of the headers goes to the service, with its credential.
-fn crossing(headers: &HeaderMap, spec: &ServiceSpec) -> HeaderMap {
-    let mut out: HeaderMap = own(headers).map(|(name, value)| (name.clone(), value.clone())).collect();
-    if takes_trailers(headers) {
+/// What goes to the service: these headers of its guest's, and its credential.
+fn crossing(mut out: HeaderMap, takes_trailers: bool, spec: &ServiceSpec) -> HeaderMap {
+    if takes_trailers {
         // `Connection` does not name it: in HTTP/2 that would take it away again, and whether it is that is not known yet.
         out.insert(header::TE, HeaderValue::from_static("trailers"));
     }
@@ -219,6 +239,10 @@ mod tests {
         }
     }
 
+    fn sent(given: &HeaderMap, spec: &ServiceSpec) -> HeaderMap {
+        crossing(own(given), takes_trailers(given), spec)
+    }
+
     fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for (name, value) in all {
@@ -252,7 +276,7 @@ mod tests {
             ("anthropic-beta", "b"),
             ("content-type", "application/json"),
         ]);
-        let out = crossing(&given, &spec());
+        let out = sent(&given, &spec());
         let mut names: Vec<String> =
             out.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect();
         names.sort();
@@ -296,18 +320,18 @@ mod tests {
             "x-cluster-client-ip",
             "x-forwarded-host",
         ] {
-            assert!(!crossing(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
+            assert!(!sent(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
         }
         for name in ["x-request-id", "x-original", "overrides", "openai-organization", "x-goog-user-project", "x_mine"]
         {
-            assert!(crossing(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
+            assert!(sent(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
         }
     }
 
     #[test]
     fn a_guest_chooses_how_answers_are_encoded_only_where_nothing_is_looked_for_in_them() {
         let given = headers(&[("accept-encoding", "gzip")]);
-        let encoding = |spec: &ServiceSpec| crossing(&given, spec)[header::ACCEPT_ENCODING].clone();
+        let encoding = |spec: &ServiceSpec| sent(&given, spec)[header::ACCEPT_ENCODING].clone();
         assert_eq!(encoding(&ServiceSpec { usage: false, ..spec() }), "identity");
         assert_eq!(encoding(&ServiceSpec { credential: None, ..spec() }), "identity");
         assert_eq!(encoding(&ServiceSpec { usage: false, credential: None, ..spec() }), "gzip");

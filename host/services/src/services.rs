@@ -3,10 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use footbridge_calls::{
@@ -23,7 +20,7 @@ use footbridge_core::{
     service::{ServiceRules, TUNNELS},
 };
 use futures::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::{
     body::{Body as _, Incoming},
     ext::on_informational,
@@ -33,14 +30,13 @@ use hyper_util::client::legacy::{
     connect::{CaptureConnection, capture_connection},
 };
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
     client::builder,
-    connect::{Connector, Lookup, NoConnection, Protocols, SystemLookup, Way, connected},
+    connect::{Connector, Lookup, NoConnection, Protocols, SharedConnections, SystemLookup, Way, connected},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
@@ -64,6 +60,7 @@ struct Service {
     /// Finds what must not show of its credential.
     redactor: Redactor,
     client: Client<Connector, Box<Uploaded>>,
+    shared: SharedConnections,
     /// For requests that become WebSockets, each over a connection of its own.
     websockets: Option<Client<Connector, Box<Uploaded>>>,
 }
@@ -126,10 +123,12 @@ impl Services {
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
         let connector = |protocols| Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time, protocols);
-        let client = builder(limits).build(connector(Protocols::All)?);
+        let all = connector(Protocols::All)?;
+        let shared = all.shared();
+        let client = builder(limits).build(all);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| builder(limits).pool_max_idle_per_host(0).build(connector));
-        Ok(Service { client, websockets, redactor: Redactor::new(&spec.secrets), spec })
+        Ok(Service { client, shared, websockets, redactor: Redactor::new(&spec.secrets), spec })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -182,18 +181,13 @@ impl Services {
 const SEPARATORS: usize = 4;
 const STATUS_LINE: usize = 25;
 
-/// Ends a request whose origin goes on saying that its answer is yet to come, for more than so many bytes.
-fn bounded(request: &mut Request<Box<Uploaded>>, limit: usize) -> CancellationToken {
-    let (come, too_much) = (AtomicUsize::new(0), CancellationToken::new());
-    let ends = too_much.clone();
+/// Has counted what an origin says before its answer, for more than so many bytes of which a request ends.
+fn count_early(request: &mut Request<Box<Uploaded>>, tally: &Arc<Tally>, limit: usize) {
+    let tally = Arc::clone(tally);
     on_informational(request, move |head| {
         let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + SEPARATORS;
-        let length = STATUS_LINE + head.headers().iter().map(line).sum::<usize>();
-        if come.fetch_add(length, Ordering::Relaxed) + length > limit {
-            ends.cancel();
-        }
+        tally.said_early(STATUS_LINE + head.headers().iter().map(line).sum::<usize>(), limit);
     });
-    too_much
 }
 
 impl Forward for Services {
@@ -244,24 +238,26 @@ impl Service {
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
         let spending = outgoing.spending().cloned();
-        let redactor = self.sparing(&outgoing, &parcel);
+        let own = parcel.own_headers();
+        let redactor = self.sparing(&outgoing, &own);
         let (server, request) = outgoing.into_parts();
         let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server)) };
         let unusable = || Outcome::not_offered(&server);
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
         let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
-        let (mut request, tally) = parcel.into_request(&self.spec, uri, bounds).ok_or_else(unusable)?;
+        let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         let client = self.websockets.as_ref().filter(|_| handshake.is_some()).unwrap_or(&self.client);
-        let too_much = bounded(&mut request, limits.answer_head_bytes);
-        let connection = capture_connection(&mut request);
+        count_early(&mut request, &tally, limits.answer_head_bytes);
+        // One that is not shared ends with its request.
+        let connection = self.shared.are_possible().then(|| capture_connection(&mut request));
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
             answered = client.request(request) => answered,
-            () = too_much.cancelled() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
+            () = tally.too_much_early() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
             () = tally.silent(limits.silence_time) => {
-                gives_no_more(&connection);
+                connection.iter().for_each(gives_no_more);
                 return Err(Outcome::Unknown(NoAnswer::Timeout));
             }
             () = tokio::time::sleep_until(until) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
@@ -283,8 +279,8 @@ impl Service {
     }
 
     /// What finds the credential in the answer, but for where its guest said it.
-    fn sparing(&self, outgoing: &Outgoing, parcel: &Parcel) -> Redactor {
-        let headers: Vec<Cow<'_, str>> = parcel.said().collect();
+    fn sparing(&self, outgoing: &Outgoing, own: &HeaderMap) -> Redactor {
+        let headers: Vec<Cow<'_, str>> = own.values().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
         let said = outgoing.request().texts().chain(headers.iter().map(|value| &**value));
         self.redactor.sparing(said).counting_anew()
     }

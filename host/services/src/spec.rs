@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc};
 
 use footbridge_core::{names::ServerName, public_address::is_public, secret::Secret, service::ServiceRules};
-use http::{HeaderName, HeaderValue, Uri, uri::PathAndQuery};
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Uri,
+    uri::{self, PathAndQuery, Scheme},
+};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use crate::{proxy::ServiceProxy, shape::ErrorShape};
@@ -90,7 +94,8 @@ pub fn authorities(pem: &[u8]) -> Result<Vec<Authority>, BadService> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceOrigin {
     pub(crate) is_tls: bool,
-    pub(crate) authority: String,
+    /// None where each path begins with one.
+    pub(crate) authority: Option<uri::Authority>,
     pub(crate) host: String,
     /// Without a slash at its end.
     pub(crate) base: String,
@@ -153,40 +158,46 @@ impl ServiceOrigin {
             return Err(BadService::Private);
         }
         let base = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { is_tls, authority: authority.as_str().to_ascii_lowercase(), host, base })
+        let authority = authority.as_str().to_ascii_lowercase().parse().map_err(|_| BadService::Address)?;
+        Ok(Self { is_tls, authority: Some(authority), host, base })
     }
 
     /// Wherever each path begins with, without TLS of ours.
     #[must_use]
     pub fn of_tunnels() -> Self {
-        Self { is_tls: false, authority: String::new(), host: String::new(), base: String::new() }
+        Self { is_tls: false, authority: None, host: String::new(), base: String::new() }
     }
 
     /// Its address, without the path.
     #[must_use]
     pub fn root(&self) -> String {
-        format!("{}://{}", if self.is_tls { "https" } else { "http" }, self.authority)
+        let authority = self.authority.as_ref().map_or("", uri::Authority::as_str);
+        format!("{}://{authority}", if self.is_tls { "https" } else { "http" })
     }
 
     /// The address of a request.
     pub(crate) fn uri(&self, path: &str, query: Option<&str>) -> Result<Uri, http::Error> {
-        let text = match query {
-            Some(query) => format!("{}{path}?{query}", self.base),
-            None => format!("{}{path}", self.base),
+        let mut text = [&self.base, path].concat();
+        if let Some(query) = query {
+            text.push('?');
+            text.push_str(query);
+        }
+        let scheme = if self.is_tls { Scheme::HTTPS } else { Scheme::HTTP };
+        let address = Uri::builder().scheme(scheme);
+        let (address, text) = match &self.authority {
+            Some(authority) => (address.authority(authority.clone()), text),
+            None => {
+                let (authority, text) = text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1));
+                (address.authority(authority), text.to_owned())
+            }
         };
-        let scheme = if self.is_tls { "https" } else { "http" };
-        let (authority, text) = match self.authority.as_str() {
-            "" => text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1)),
-            authority => (authority, text.as_str()),
-        };
-        let target = PathAndQuery::from_maybe_shared(text.to_owned().into_bytes())?;
-        Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build()
+        address.path_and_query(PathAndQuery::from_maybe_shared(Bytes::from(text))?).build()
     }
 }
 
 impl fmt::Display for ServiceOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.authority.is_empty() {
+        if self.authority.is_none() {
             f.write_str("the hosts of [tunnels]")
         } else {
             write!(f, "{}{}", self.root(), self.base)

@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -27,7 +27,10 @@ use footbridge_core::{
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use ring::digest::{Context as Sha, SHA256};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout},
+};
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
@@ -143,6 +146,9 @@ pub(crate) struct Tally {
     spent: OnceLock<BudgetOf>,
     sha: Mutex<Sha>,
     since: Mutex<Instant>,
+    /// Bytes of what an origin says before its answer, and that it is too much.
+    early: AtomicUsize,
+    too_much: Notify,
 }
 
 const OVER: u8 = 1;
@@ -151,7 +157,8 @@ const CUT: u8 = 2;
 impl Default for Tally {
     fn default() -> Self {
         let (sha, since) = (Mutex::new(Sha::new(&SHA256)), Mutex::new(Instant::now()));
-        Self { bytes: AtomicU64::default(), broken: AtomicU8::default(), spent: OnceLock::new(), sha, since }
+        let (bytes, broken, spent) = (AtomicU64::default(), AtomicU8::default(), OnceLock::new());
+        Self { bytes, broken, spent, sha, since, early: AtomicUsize::default(), too_much: Notify::new() }
     }
 }
 
@@ -184,9 +191,23 @@ impl Tally {
 
     /// The digest of what passed; none where nothing did.
     pub(crate) fn digest(&self) -> Option<String> {
+        if self.bytes() == 0 {
+            return None;
+        }
         let sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let digest = Digest::from_bytes(sha.finish().as_ref())?;
-        (self.bytes() > 0).then(|| digest_text(digest))
+        Digest::from_bytes(sha.finish().as_ref()).map(digest_text)
+    }
+
+    /// An origin said so many bytes before its answer, of which it may say `limit`.
+    pub(crate) fn said_early(&self, bytes: usize, limit: usize) {
+        if self.early.fetch_add(bytes, Ordering::Relaxed) + bytes > limit {
+            self.too_much.notify_one();
+        }
+    }
+
+    /// Ends when an origin says too much before its answer.
+    pub(crate) async fn too_much_early(&self) {
+        self.too_much.notified().await;
     }
 
     /// Ends when nothing passed for so long.

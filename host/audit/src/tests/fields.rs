@@ -59,6 +59,7 @@ fn the_lines_are_what_they_were() {
     let mut draft = chain.draft();
     all().iter().for_each(|(_, record)| draft.add(record));
     let (text, _) = draft.finish();
+    let text = String::from_utf8(text).unwrap();
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for (line, (number, _)) in lines.iter_mut().zip(all()) {
         line["seq"] = number.into();

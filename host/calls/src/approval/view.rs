@@ -57,7 +57,7 @@ impl Asking {
         Self {
             session: principal.session().name().to_string(),
             labels: principal.session().spec().labels.clone(),
-            peer: principal.peer().to_string(),
+            peer: principal.peer().to_owned(),
             effects,
             tool: None,
             policy,

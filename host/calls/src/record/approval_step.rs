@@ -26,25 +26,25 @@ pub(crate) struct ApprovalStep {
 
 impl ApprovalStep {
     /// Its line.
-    pub(super) fn line(self, redaction: &Redaction) -> lines::Approval {
+    pub(super) fn line(&self, redaction: &Redaction) -> lines::Approval<'_> {
         lines::Approval {
-            id: self.id,
+            id: &self.id,
             state: self.state,
             called: Called {
-                session: self.session,
+                session: &self.session,
                 peer: None,
                 kind: self.kind,
-                server: self.server,
+                server: &self.server,
                 name: redaction.text(&self.name),
             },
             arguments: Arguments { digest: digest_text(self.arguments), bytes: self.bytes, redacted: None },
             definition: self.definition.map(digest_text),
-            policy: self.policy,
-            approver: self.approver,
-            content: self.content.map(|content| Arguments {
-                digest: digest_text(Digest::of(&content)),
+            policy: &self.policy,
+            approver: self.approver.as_deref(),
+            content: self.content.as_ref().map(|content| Arguments {
+                digest: digest_text(Digest::of(content)),
                 bytes: content.len(),
-                redacted: redaction.content(&content),
+                redacted: redaction.content(content),
             }),
         }
     }

@@ -79,6 +79,6 @@ impl Audit {
     /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second
     /// too.
     pub(crate) fn over_questions(&self, principal: &Principal) {
-        self.trail.count(session_of(principal), TOO_MANY_QUESTIONS);
+        self.trail.count(session_of(principal).to_owned(), TOO_MANY_QUESTIONS);
     }
 }

@@ -15,7 +15,7 @@ const MAX_NAME: usize = 256;
 
 /// What a line can say, with its type.
 #[derive(Debug, Clone)]
-pub(crate) enum Line {
+pub(crate) enum Line<'c> {
     /// A session begins: a token for these listeners.
     Session(SessionBegins),
     /// A session has one more listener, which could not be bound when it began.
@@ -25,16 +25,16 @@ pub(crate) enum Line {
     /// A session ended.
     SessionEnded(SessionEnded),
     /// A call is about to leave.
-    Intent(Intent),
+    Intent(Intent<'c>),
     /// A call was refused: before it was decided, because of that, or since nobody allowed it.
-    Refused(Refused),
+    Refused(Refused<'c>),
     /// A step in the life of an approval.
-    Approval(Approval),
+    Approval(Approval<'c>),
     /// A person accepted that a tool is not what it was.
     PinAccepted(PinAccepted),
 }
 
-impl Line {
+impl Line<'_> {
     /// As the writer takes it.
     pub(crate) fn record(&self) -> Record {
         match self {
@@ -88,21 +88,21 @@ pub(crate) struct PinAccepted {
 
 /// What was called, and by whom.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Called {
-    pub(crate) session: String,
+pub(crate) struct Called<'c> {
+    pub(crate) session: &'c str,
     /// None where nobody was at the other end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) peer: Option<String>,
+    pub(crate) peer: Option<&'c str>,
     pub(crate) kind: &'static str,
-    pub(crate) server: String,
+    pub(crate) server: &'c str,
     pub(crate) name: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Intent {
-    pub(crate) id: String,
+pub(crate) struct Intent<'c> {
+    pub(crate) id: &'c str,
     #[serde(flatten)]
-    pub(crate) called: Called,
+    pub(crate) called: Called<'c>,
     pub(crate) arguments: Arguments,
     /// What goes to the server besides.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,39 +113,39 @@ pub(crate) struct Intent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) definition: Option<String>,
     #[serde(flatten)]
-    pub(crate) decided: DecidedLine,
+    pub(crate) decided: DecidedLine<'c>,
 }
 
 /// What the gate said of a call.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct DecidedLine {
+pub(crate) struct DecidedLine<'c> {
     pub(crate) decision: &'static str,
-    pub(crate) policy: String,
+    pub(crate) policy: &'c str,
     /// None where no rule matched.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rule: Option<String>,
+    pub(crate) rule: Option<&'c str>,
     pub(crate) effects: Vec<&'static str>,
     /// The approval that it used or waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<String>,
     /// Who allowed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) approver: Option<String>,
+    pub(crate) approver: Option<&'c str>,
 }
 
 /// A step in the life of an approval.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Approval {
-    pub(crate) id: String,
+pub(crate) struct Approval<'c> {
+    pub(crate) id: &'c str,
     pub(crate) state: &'static str,
     #[serde(flatten)]
-    pub(crate) called: Called,
+    pub(crate) called: Called<'c>,
     pub(crate) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) definition: Option<String>,
-    pub(crate) policy: String,
+    pub(crate) policy: &'c str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) approver: Option<String>,
+    pub(crate) approver: Option<&'c str>,
     /// What a server's question was answered with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Arguments>,
@@ -161,15 +161,15 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Refused {
-    pub(crate) id: String,
+pub(crate) struct Refused<'c> {
+    pub(crate) id: &'c str,
     #[serde(flatten)]
-    pub(crate) called: Called,
+    pub(crate) called: Called<'c>,
     pub(crate) reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Arguments>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) decided: Option<DecidedLine>,
+    pub(crate) decided: Option<DecidedLine<'c>>,
 }
 
 /// A name from a guest, short enough for a record.

@@ -49,8 +49,8 @@ impl Audit {
     }
 }
 
-pub(crate) fn session_of(principal: &Principal) -> String {
-    principal.session().name().to_string()
+pub(crate) fn session_of(principal: &Principal) -> &str {
+    principal.session().name().as_str()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use footbridge_calls::approval::Approvals;
-use footbridge_calls::auth::Peer;
 use footbridge_calls::auth::Principal;
 use footbridge_calls::auth::authenticate;
 use footbridge_calls::call::Stages;
@@ -17,7 +16,7 @@ use footbridge_calls::upstream::Upstream;
 use footbridge_calls::watcher::Watcher;
 use tokio_util::sync::CancellationToken;
 
-fn no_token(session: &Arc<Session>, peer: &Peer) {
+fn no_token(session: &Arc<Session>, peer: &Arc<str>) {
     let _ = authenticate(session, peer); //~ E0061
     //= let _ = authenticate(session, peer, b"token");
 }

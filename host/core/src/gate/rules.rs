@@ -1,6 +1,9 @@
 //! One rule of a policy: which calls it is about, and what it says of them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -125,7 +128,8 @@ pub struct Subject<'a> {
     kind: CallKind,
     server: &'a str,
     name: &'a str,
-    uri: Option<Uri>,
+    /// Where the name is a URI: how that reads, once a rule asks.
+    uri: Option<OnceLock<Uri>>,
     method: Option<&'a str>,
     effects: Effects,
 }
@@ -140,7 +144,7 @@ impl<'a> Subject<'a> {
     /// A resource.
     #[must_use]
     pub fn resource(server: &'a str, uri: &'a str) -> Self {
-        let (read, effects) = (Some(Uri::read(uri)), Effects::of_reading());
+        let (read, effects) = (Some(OnceLock::new()), Effects::of_reading());
         Self { kind: CallKind::Resource, server, name: uri, uri: read, method: None, effects }
     }
 
@@ -165,7 +169,7 @@ impl<'a> Subject<'a> {
     /// A request to a service, or a tunnel, its path as it was written.
     #[must_use]
     pub fn http(service: &'a str, method: &'a str, path: &'a str, effects: Effects) -> Self {
-        let uri = Some(Uri::read(path));
+        let uri = Some(OnceLock::new());
         let kind = if method == CONNECT { CallKind::Tunnel } else { CallKind::Http };
         Self { kind, server: service, name: path, uri, method: Some(method), effects }
     }
@@ -174,6 +178,10 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn effects(&self) -> Effects {
         self.effects
+    }
+
+    fn uri(&self) -> Option<&Uri> {
+        self.uri.as_ref().map(|read| read.get_or_init(|| Uri::read(self.name)))
     }
 }
 
@@ -242,7 +250,7 @@ impl Rule {
             })
             && servers.as_ref().is_none_or(|servers| globs::any(servers, subject.server))
             && names.as_ref().is_none_or(|names| subject.uri.is_none() && globs::any(names, subject.name))
-            && uris.as_ref().is_none_or(|uris| match &subject.uri {
+            && uris.as_ref().is_none_or(|uris| match subject.uri() {
                 Some(uri) if self.says.is_narrow() => uri.fits(uris),
                 Some(uri) => uri.is_caught_by(uris),
                 None => false,

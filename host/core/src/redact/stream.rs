@@ -4,6 +4,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use bytes::Bytes;
+
 use super::{Finder, MARK, Redactor, Spared};
 
 /// What a call sends in pieces: the values in it are left in its answer from then on.
@@ -61,10 +63,13 @@ impl StreamRedactor {
 
     /// What can go on, now that these bytes came.
     #[must_use]
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let Some(finder) = self.finder.clone() else { return bytes.to_vec() };
+    pub fn push(&mut self, bytes: Bytes) -> Bytes {
+        let Some(finder) = self.finder.clone() else { return bytes };
+        if self.held.is_empty() && finder.has_nothing_of(&bytes, &self.redactor.spared) {
+            return bytes;
+        }
         let mut buffer = std::mem::take(&mut self.held);
-        buffer.extend_from_slice(bytes);
+        buffer.extend_from_slice(&bytes);
         let mut from = 0;
         let mut end = finder.beginning(&buffer, from);
         for (start, stop) in finder.spans(&buffer, &self.redactor.spared) {
@@ -79,7 +84,7 @@ impl StreamRedactor {
             mark(&mut buffer[start..stop]);
         }
         self.held = buffer.split_off(end);
-        buffer
+        buffer.into()
     }
 
     /// What is left at the end of the stream.
@@ -102,15 +107,20 @@ impl Finder {
         found.map(|one| (one.start(), one.end())).collect()
     }
 
+    /// Whether there is neither a value nor what could be the beginning of one at the end.
+    fn has_nothing_of(&self, bytes: &[u8], spared: &Spared) -> bool {
+        self.beginning(bytes, 0) == bytes.len() && self.spans(bytes, spared).is_empty()
+    }
+
     /// Where what could be the beginning of a value begins, at or after `from`; the end where nothing could.
     fn beginning(&self, bytes: &[u8], from: usize) -> usize {
         let earliest = from.max(bytes.len().saturating_sub(self.texts.first().map_or(0, String::len)));
-        let begins = |at: &usize| {
-            let rest = &bytes[*at..];
-            self.first_bytes[usize::from(rest[0])]
-                && self.texts.iter().any(|text| text.len() > rest.len() && text.as_bytes().starts_with(rest))
+        let begins = |(at, byte): (usize, &u8)| {
+            let is_start = |text: &String| text.len() > bytes.len() - at && text.as_bytes().starts_with(&bytes[at..]);
+            self.first_bytes[usize::from(*byte)] && self.texts.iter().any(is_start)
         };
-        (earliest..bytes.len()).find(begins).unwrap_or(bytes.len())
+        let found = bytes.iter().enumerate().skip(earliest).find(|one| begins(*one));
+        found.map_or(bytes.len(), |(at, _)| at)
     }
 }
 
@@ -127,7 +137,7 @@ mod tests {
 
     fn through(redactor: &Redactor, parts: &[&[u8]]) -> Vec<u8> {
         let mut stream = redactor.stream();
-        let mut out: Vec<u8> = parts.iter().flat_map(|part| stream.push(part)).collect();
+        let mut out: Vec<u8> = parts.iter().flat_map(|part| stream.push(Bytes::copy_from_slice(part))).collect();
         out.extend(stream.finish());
         out
     }
@@ -171,9 +181,10 @@ mod tests {
     fn an_event_without_a_value_is_not_kept_back() {
         let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
         let mut stream = redactor.stream();
-        assert_eq!(stream.push(b"data: {}\n\n"), b"data: {}\n\n");
-        assert_eq!(stream.push(b"data: s3c"), b"data: ");
-        assert_eq!(stream.push(b"ond\n\n"), b"s3cond\n\n");
+        let mut push = |text: &'static str| stream.push(text.into());
+        assert_eq!(push("data: {}\n\n"), "data: {}\n\n");
+        assert_eq!(push("data: s3c"), "data: ");
+        assert_eq!(push("ond\n\n"), "s3cond\n\n");
         assert!(Redactor::default().stream().is_idle());
     }
 }

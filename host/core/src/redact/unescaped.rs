@@ -5,6 +5,8 @@
 //!
 //! It refuses to know what is looked for. Its memory is bounded by twice that of the text.
 
+use memchr::memchr3_iter;
+
 /// How deep escapes may stand in one another: a JSON text, in a JSON text, that an HTML encoder wrote.
 const ROUNDS: usize = 3;
 
@@ -58,8 +60,7 @@ struct Round(Vec<(u32, u32)>);
 impl Unescaped {
     /// None where nothing is escaped that the spellings of a value do not have.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let worthwhile = text.contains("\\u") || text.contains("\\/") || text.contains(['&', '%']);
-        if !worthwhile || u32::try_from(text.len()).is_err() {
+        if !is_worthwhile(text.as_bytes()) || u32::try_from(text.len()).is_err() {
             return None;
         }
         let (text, round) = unescape(text)?;
@@ -81,6 +82,12 @@ impl Unescaped {
     pub(super) fn origin(&self, position: usize) -> usize {
         self.rounds.iter().rev().fold(position, |position, round| round.origin(position))
     }
+}
+
+/// Whether there is an escape that the spellings of a value do not have.
+fn is_worthwhile(text: &[u8]) -> bool {
+    let behind = |at: usize| text.get(at + 1).copied();
+    memchr3_iter(b'\\', b'&', b'%', text).any(|at| text[at] != b'\\' || matches!(behind(at), Some(b'u' | b'/')))
 }
 
 impl Round {

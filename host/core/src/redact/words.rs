@@ -1,5 +1,8 @@
 //! Names and sentences that speak of a secret, in any of the usual ways of writing them.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 use footbridge_proto::text::needs_escape;
 
 /// Words that speak of a secret wherever they stand.
@@ -66,9 +69,36 @@ const ALIKE: [(char, char); 30] = [
     ('ѡ', 'w'),
 ];
 
+/// The longest text that is looked through before its words are made, bytes: names of headers are far shorter.
+const SHORT: usize = 128;
+
+/// All letters of [`SECRET_WORDS`] and the others, one of which is in every text that speaks of a secret.
+static LETTERS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let all = SECRET_WORDS.iter().chain(&SECRET_ALONE).chain(&SECRET_PAIRS).chain(&["pin"]);
+    AhoCorasick::new(all).ok()
+});
+
+/// Whether the letters of a short text rule out that it speaks of a secret. Every header of every request is asked about.
+fn is_out_of_question(text: &str) -> bool {
+    let mut letters = [0; SHORT];
+    if text.len() > SHORT || !text.is_ascii() {
+        return false;
+    }
+    let mut length = 0;
+    for byte in text.bytes().filter(u8::is_ascii_alphanumeric) {
+        letters[length] = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    LETTERS.as_ref().is_some_and(|known| !known.is_match(&letters[..length]))
+}
+
 /// Whether a text speaks of a secret.
 #[must_use]
 pub fn speaks_of_secrets(text: &str) -> bool {
+    !is_out_of_question(text) && words_speak_of_secrets(text)
+}
+
+fn words_speak_of_secrets(text: &str) -> bool {
     let words = words(text);
     let pair = |two: &[String]| SECRET_PAIRS.contains(&two.concat().trim_end_matches('s'));
     let alone = |word: &String| SECRET_ALONE.contains(&word.as_str());
@@ -116,6 +146,16 @@ pub fn names_a_secret(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn letters_rule_out_nothing_that_words_say(
+            parts in proptest::collection::vec("(my|Api|key|s|PASS|word|pin|Your|otp|[ -_.A-Za-z0-9]|\\PC)", 1..8),
+        ) {
+            let text = parts.concat();
+            proptest::prop_assert_eq!(speaks_of_secrets(&text), words_speak_of_secrets(&text));
+        }
+    }
 
     #[test]
     fn names_of_secrets_are_known_in_any_way_of_writing_them() {

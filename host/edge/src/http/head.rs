@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use http::{HeaderMap, Method, header, request::Parts};
+use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 
 use super::refusal::Refusal;
+
+/// Where a page says from where it asks (Fetch Metadata).
+static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The path that is asked for; none where something is asked for through us.
 pub(crate) fn path(head: &Parts) -> &str {
@@ -28,7 +31,7 @@ pub(crate) fn check_origin(head: &Parts, allowed_hosts: &[String]) -> Result<(),
     if head.headers.contains_key(header::ORIGIN) || head.headers.contains_key(header::REFERER) {
         return Err(Refusal::WebPage);
     }
-    if !head.headers.get_all("sec-fetch-site").iter().all(|v| v == "none" || v == "same-origin") {
+    if !head.headers.get_all(&SEC_FETCH_SITE).iter().all(|v| v == "none" || v == "same-origin") {
         return Err(Refusal::CrossSite);
     }
     Ok(())

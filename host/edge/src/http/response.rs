@@ -78,7 +78,7 @@ impl Body for Pieces {
         let this = self.get_mut();
         if let (true, Some(source)) = (this.pieces.is_empty(), &mut this.source) {
             match ready!(source.poll_next(cx)) {
-                Some(Next::Piece(piece)) => this.pieces.push_back(piece),
+                Some(Next::Piece(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
                 Some(Next::Last(pieces)) => *this = pieces,
                 Some(Next::Trailers(all)) => return Poll::Ready(Some(Ok(Frame::trailers(all)))),
                 Some(Next::Broken) => {

@@ -44,12 +44,12 @@ impl<'a> ServiceHead<'a> {
     }
 
     /// What the head can show as its token, in the order in which that is looked at.
-    pub(crate) fn credentials(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn credentials(&self) -> Vec<Cow<'a, [u8]>> {
         if !is_of_proxy(self.head) {
             return footbridge_services::credentials(&self.head.headers);
         }
-        let shown = self.head.headers.get_all(header::PROXY_AUTHORIZATION).iter().cloned();
-        footbridge_services::credentials(&shown.map(|value| (header::AUTHORIZATION, value)).collect())
+        let shown = self.head.headers.get_all(header::PROXY_AUTHORIZATION).iter();
+        shown.filter_map(|value| footbridge_services::authorized_by(value.as_bytes())).collect()
     }
 
     /// Whether it asks as of a proxy.
@@ -70,7 +70,8 @@ impl<'a> ServiceHead<'a> {
 
     /// Whether the token stands where it would leak: in the address, or in a header that crosses.
     pub(crate) fn leaks(&self, token: &[u8]) -> bool {
-        let has = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
+        let is_in = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
+        let has = |bytes: &[u8]| is_in(bytes) || bytes.contains(&b'%') && is_in(&decoded(bytes));
         let target = self.head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default();
         let holds_credentials = |name: &HeaderName| match name.as_str() {
             "authorization" | "x-api-key" | "api-key" | "x-goog-api-key" | "private-token" => true,
@@ -78,8 +79,7 @@ impl<'a> ServiceHead<'a> {
             _ => false,
         };
         let others = self.head.headers.iter().filter(|(name, _)| !holds_credentials(name));
-        let in_headers = others.into_iter().any(|(_, value)| has(value.as_bytes()) || has(&decoded(value.as_bytes())));
-        in_headers || has(target.as_bytes()) || has(&decoded(target.as_bytes()))
+        others.into_iter().any(|(_, value)| has(value.as_bytes())) || has(target.as_bytes())
     }
 
     /// What a record may have of a head that is refused: never the token, or a query.
@@ -234,7 +234,7 @@ mod tests {
         }
         let basic = ("proxy-authorization", "Basic c2Vzc2lvbjpmYnRfYWJj");
         let head = head("CONNECT", "a.test:443", &[basic, ("authorization", "Bearer other")]);
-        assert_eq!(ServiceHead::of(&head).credentials(), [b"fbt_abc".to_vec()]);
+        assert_eq!(ServiceHead::of(&head).credentials(), [&b"fbt_abc"[..]]);
         assert!(!ServiceHead::of(&head).leaks(b"fbt_abc"));
     }
 

@@ -17,25 +17,25 @@ const GOLDEN: &str = include_str!("golden.jsonl");
 const WRITERS: &str = include_str!("../../../../audit/src/tests/golden.jsonl");
 
 /// One of each, with all that it can hold.
-fn all() -> Vec<Line> {
+fn all() -> Vec<Line<'static>> {
     let digest = format!("sha256:{}", Digest::of("x"));
     let session = || "run-1".to_owned();
     let (denied, asked) = (digest.clone(), digest.clone());
     let (content, accepted, meta) = (digest.clone(), digest.clone(), digest.clone());
-    let called = |peer: Option<&str>, kind, name: &str| Called {
-        session: session(),
-        peer: peer.map(str::to_owned),
+    let called = |peer, kind, name: &str| Called {
+        session: "run-1",
+        peer,
         kind,
-        server: "demo".into(),
+        server: "demo",
         name: name.into(),
     };
     let decided = || DecidedLine {
         decision: "deny",
-        policy: "open".into(),
-        rule: Some("reads".into()),
+        policy: "open",
+        rule: Some("reads"),
         effects: vec!["read", "egress"],
         approval: Some("ap-0123456789abcdef".into()),
-        approver: Some("approvals allow (uid 0)".into()),
+        approver: Some("approvals allow (uid 0)"),
     };
     vec![
         Line::Session(SessionBegins {
@@ -48,7 +48,7 @@ fn all() -> Vec<Line> {
         Line::SessionListens(SessionListens { session: session(), listener: "tcp:127.0.0.1:7179".into() }),
         Line::SessionRotated(SessionRotated { session: session() }),
         Line::Intent(Intent {
-            id: "dZx5-Qb2c-Tw6yM3".into(),
+            id: "dZx5-Qb2c-Tw6yM3",
             called: called(Some("unix:uid=0,pid=9"), "tool", "get_weather"),
             arguments: Arguments { digest: digest.clone(), bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
             meta: Some(Arguments { digest: meta, bytes: 24, redacted: None }),
@@ -57,20 +57,20 @@ fn all() -> Vec<Line> {
             decided: decided(),
         }),
         Line::Refused(Refused {
-            id: "AAAA-Qb2c-Tw6yM3".into(),
+            id: "AAAA-Qb2c-Tw6yM3",
             called: called(Some("unix:uid=0,pid=9"), "resource", "note:///1"),
             reason: "denied_by_policy",
             arguments: Some(Arguments { digest: denied, bytes: 8, redacted: None }),
             decided: Some(decided()),
         }),
         Line::Approval(Approval {
-            id: "ap-0123456789abcdef".into(),
+            id: "ap-0123456789abcdef",
             state: "granted",
             called: called(None, "tool", "add_note"),
             arguments: Arguments { digest: asked.clone(), bytes: 12, redacted: None },
             definition: Some(asked),
-            policy: "ask".into(),
-            approver: Some("approvals allow (uid 0)".into()),
+            policy: "ask",
+            approver: Some("approvals allow (uid 0)"),
             content: Some(Arguments { digest: content, bytes: 12, redacted: Some("{\"city\":\"Bern\"}".into()) }),
         }),
         Line::PinAccepted(PinAccepted {
@@ -112,7 +112,7 @@ fn every() -> Vec<Value> {
 }
 
 /// Does not build when there is a type of which [`all`] may lack one.
-fn place_in_all(line: &Line) -> usize {
+fn place_in_all(line: &Line<'_>) -> usize {
     match line {
         Line::Session(_) => 0,
         Line::SessionListens(_) => 1,

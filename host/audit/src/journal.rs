@@ -19,6 +19,7 @@ use nix::{
     fcntl::{FallocateFlags, fallocate},
     libc::{O_NOFOLLOW, O_NONBLOCK},
 };
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::{head::KeyError, settings::AuditSettings};
 use crate::private_folder::{FolderError, make_private};
@@ -223,16 +224,15 @@ impl FileJournal {
     }
 
     /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record. Where
-    /// nothing is synced, a name that was given to another file shows a moment later; a file without any shows at once.
+    /// nothing is synced, a name that leads to another file shows a moment later; a file without any, or cut, at once.
     fn check_place(&mut self) -> io::Result<()> {
+        if !self.sync && self.looked.elapsed() < PLACE_TIME && self.has_name_and_all() {
+            return Ok(());
+        }
         let is_ours = |there: &Metadata| (there.dev(), there.ino()) == self.identity;
         let is_whole = |there: &Metadata| self.torn || there.len() >= self.end();
-        let by_name = self.sync || self.looked.elapsed() >= PLACE_TIME;
-        let there = if by_name { self.path.symlink_metadata() } else { self.file.metadata() };
-        if there.is_ok_and(|there| there.nlink() > 0 && is_ours(&there) && is_whole(&there)) {
-            if by_name {
-                self.looked = Instant::now();
-            }
+        if self.path.symlink_metadata().is_ok_and(|there| is_ours(&there) && is_whole(&there)) {
+            self.looked = Instant::now();
             return Ok(());
         }
         Err(io::Error::other(format!(
@@ -240,6 +240,14 @@ impl FileJournal {
              and find out who did it",
             self.path.display()
         )))
+    }
+
+    /// Whether the file has a name and all that was written to it. Its times are not asked for: whoever saw them has the
+    /// next write set them anew, which costs as much as the write.
+    fn has_name_and_all(&self) -> bool {
+        let asked = StatxFlags::NLINK | StatxFlags::SIZE;
+        let found = statx(&self.file, c"", AtFlags::EMPTY_PATH, asked);
+        found.is_ok_and(|found| found.stx_nlink > 0 && (self.torn || found.stx_size >= self.end()))
     }
 
     /// Writes bytes at the end, and makes sure that what is before them is what it should be.

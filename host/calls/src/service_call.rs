@@ -50,8 +50,9 @@ pub struct ServiceCall {
     name: String,
     /// All of it for a person, canonical JSON.
     shown: Box<RawValue>,
-    /// The same for the record: without the body's text, and without what is left out of the name.
-    recorded: Box<RawValue>,
+    /// The same for the record, where that is not all of it: without the body's text, and without what is left out of
+    /// the name.
+    recorded: Option<Box<RawValue>>,
 }
 
 impl ServiceRequest {
@@ -67,9 +68,9 @@ impl ServiceRequest {
         if self.is_tunnel() {
             return self.path.as_written().trim_start_matches('/').to_owned();
         }
-        let query = self.query.as_deref().map(|query| format!("?{}", without_credentials(query)));
+        let query = self.query.as_deref().map(|query| ["?", &without_credentials(query)].concat());
         let becomes = if self.is_websocket { " (websocket)" } else { "" };
-        format!("{} {}{}{becomes}", self.method, self.path, query.unwrap_or_default())
+        [&self.method, " ", self.path.as_written(), query.as_deref().unwrap_or_default(), becomes].concat()
     }
 }
 
@@ -77,19 +78,14 @@ impl ServiceCall {
     /// A request whose body was not looked at.
     pub(crate) fn new(request: ServiceRequest) -> Self {
         let shown = described(&request, None, true);
-        let recorded = match &request.query {
-            Some(_) => described(&request, None, false),
-            // There is nothing that is left out.
-            None => shown.clone(),
-        };
+        let recorded = request.query.as_ref().map(|_| described(&request, None, false));
         Self { name: request.label(), request, shown, recorded }
     }
 
     /// The same, with the body that was read.
     pub(crate) fn holding(self, body: &HeldBody) -> Self {
-        let (shown, recorded) =
-            (described(&self.request, Some(body), true), described(&self.request, Some(body), false));
-        Self { shown, recorded, ..self }
+        let described = |is_whole| described(&self.request, Some(body), is_whole);
+        Self { shown: described(true), recorded: Some(described(false)), ..self }
     }
 
     /// What was asked.
@@ -147,7 +143,7 @@ impl ServiceCall {
 
     /// All of it that a record may have.
     pub(crate) fn recorded(&self) -> &RawValue {
-        &self.recorded
+        self.recorded.as_ref().unwrap_or(&self.shown)
     }
 
     /// The digest of all that it says.

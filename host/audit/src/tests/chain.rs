@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use super::super::read::{ChainFolder, ChainProblem, KnownHeads, ProblemKind, Report, chains, verify};
@@ -272,6 +273,33 @@ fn a_file_that_cannot_be_followed_by_another_grows_on() {
     let chain = ChainFolder { name, path: path.parent().unwrap().to_owned() };
     let report = verify(&chain, &KnownHeads::default()).unwrap();
     assert_eq!((report.problem, report.records, report.files), (None, 12, 1));
+}
+
+#[test]
+fn where_nothing_is_synced_a_file_that_is_gone_takes_no_record_and_one_that_was_replaced_soon_none() {
+    let settings = AuditSettings { sync: false, ..AuditSettings::default() };
+    let begun = |folder: &tempfile::TempDir| {
+        let mut journal = FileJournal::create(&folder.path().join("audit")).unwrap().with(&settings);
+        journal.commit(b"one\n").unwrap();
+        journal
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = begun(&folder);
+    fs::File::options().write(true).open(journal.path()).unwrap().set_len(2).unwrap();
+    assert!(journal.commit(b"two\n").is_err());
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = begun(&folder);
+    fs::remove_file(journal.path()).unwrap();
+    assert!(journal.commit(b"two\n").is_err());
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = begun(&folder);
+    fs::rename(journal.path(), journal.path().with_extension("aside")).unwrap();
+    fs::write(journal.path(), "another\n").unwrap();
+    let since = Instant::now();
+    while journal.commit(b"two\n").is_ok() {
+        assert!(since.elapsed() < Duration::from_secs(10), "it goes on in a file that nobody finds");
+    }
+    assert!(journal.commit(b"two\n").is_err());
 }
 
 #[test]

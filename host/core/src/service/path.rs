@@ -1,6 +1,6 @@
 //! The path of a request to a service, as it was written and as it is matched.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use footbridge_proto::text::needs_escape;
 
@@ -44,10 +44,10 @@ impl RequestPath {
     /// [`BadPath`], where readers could differ about it.
     pub fn read(written: &str) -> Result<Self, BadPath> {
         let Some(rest) = written.strip_prefix('/') else { return Err(BadPath::Start) };
-        let segments: Vec<&str> = rest.split('/').collect();
+        let mut segments = rest.split('/').peekable();
         let mut decoded = String::with_capacity(written.len());
-        for (index, segment) in segments.iter().enumerate() {
-            let is_last = index + 1 == segments.len();
+        while let Some(segment) = segments.next() {
+            let is_last = segments.peek().is_none();
             if segment.is_empty() && !is_last {
                 return Err(BadPath::Empty);
             }
@@ -76,27 +76,8 @@ impl fmt::Display for RequestPath {
     }
 }
 
-fn decoded_segment(segment: &str) -> Result<String, BadPath> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first != b'%' {
-            bytes.push(*first);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok()).ok_or(BadPath::Encoding)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(BadPath::Encoding);
-        }
-        let byte = u8::from_str_radix(digits, 16).map_err(|_| BadPath::Encoding)?;
-        if matches!(byte, b'/' | b'\\') {
-            return Err(BadPath::Slash);
-        }
-        bytes.push(byte);
-        rest = &after[2..];
-    }
-    let text = String::from_utf8(bytes).map_err(|_| BadPath::Character)?;
+fn decoded_segment(segment: &str) -> Result<Cow<'_, str>, BadPath> {
+    let text = if segment.contains('%') { Cow::Owned(decoded(segment)?) } else { Cow::Borrowed(segment) };
     // Some servers take parameters off a segment before they read it (RFC 3986, 3.3).
     let name = text.split(';').next().unwrap_or_default();
     if name == "." || name == ".." {
@@ -116,6 +97,30 @@ fn decoded_segment(segment: &str) -> Result<String, BadPath> {
         return Err(BadPath::EncodedTwice);
     }
     Ok(text)
+}
+
+/// Percent-decoded, each of which must stand for a byte.
+fn decoded(segment: &str) -> Result<String, BadPath> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = after;
+            continue;
+        }
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok()).ok_or(BadPath::Encoding)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(BadPath::Encoding);
+        }
+        let byte = u8::from_str_radix(digits, 16).map_err(|_| BadPath::Encoding)?;
+        if matches!(byte, b'/' | b'\\') {
+            return Err(BadPath::Slash);
+        }
+        bytes.push(byte);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| BadPath::Character)
 }
 
 #[cfg(test)]

@@ -174,9 +174,23 @@ impl FileJournal {
 
     fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> io::Result<Self> {
         let identity = file.metadata().map(|ours| (ours.dev(), ours.ino()))?;
-        let (number, durable, reserved, appended) = (1, 0, 0, Vec::new());
-        let (sync, torn, can_reserve, looked) = (true, false, true, Instant::now());
-        Ok(Self { file, identity, path, chain, number, full, sync, durable, appended, torn, looked, reserved, can_reserve })
+        let (number, durable, reserved, appended, looked) = (1, 0, 0, Vec::new(), Instant::now());
+        let (sync, torn, can_reserve) = (true, false, true);
+        Ok(Self {
+            file,
+            identity,
+            path,
+            chain,
+            number,
+            full,
+            sync,
+            durable,
+            appended,
+            torn,
+            looked,
+            reserved,
+            can_reserve,
+        })
     }
 
     /// As the settings say: whether it syncs, and where a file is full.

@@ -41,10 +41,7 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
     };
     let mut out = HeaderMap::with_capacity(headers.len());
     out.extend(
-        headers
-            .iter()
-            .filter(|(name, value)| crosses(name, value))
-            .map(|(name, value)| (name.clone(), value.clone())),
+        headers.iter().filter(|(name, value)| crosses(name, value)).map(|(name, value)| (name.clone(), value.clone())),
     );
     if let Some(location) = out.get(header::LOCATION).and_then(|value| rewritten(value, spec)) {
         out.insert(header::LOCATION, location);

@@ -176,10 +176,7 @@ fn own(headers: &HeaderMap) -> HeaderMap {
     // Room for what is put in as well.
     let mut own = HeaderMap::with_capacity(headers.len() + PUT_IN);
     own.extend(
-        headers
-            .iter()
-            .filter(|(name, _)| crosses(name.as_str()))
-            .map(|(name, value)| (name.clone(), value.clone())),
+        headers.iter().filter(|(name, _)| crosses(name.as_str())).map(|(name, value)| (name.clone(), value.clone())),
     );
     own
 }

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc};
 
-use footbridge_core::{names::ServerName, public_address::is_public, secret::Secret, service::ServiceRules};
 use bytes::Bytes;
+use footbridge_core::{names::ServerName, public_address::is_public, secret::Secret, service::ServiceRules};
 use http::{
     HeaderName, HeaderValue, Uri,
     uri::{self, PathAndQuery, Scheme},

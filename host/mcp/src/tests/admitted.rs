@@ -69,7 +69,9 @@ pub(super) async fn admitted(
     let token = new_token().unwrap();
     let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
     let open = sessions.open(spec, Vec::new(), ()).unwrap();
-    let principal = authenticate(open.session(), &Peer::Unix { uid: 0, pid: None }.to_string().into(), token.expose().as_bytes()).unwrap();
+    let principal =
+        authenticate(open.session(), &Peer::Unix { uid: 0, pid: None }.to_string().into(), token.expose().as_bytes())
+            .unwrap();
     let request = CallRequest {
         server: server.to_owned(),
         target,

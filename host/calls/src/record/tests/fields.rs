@@ -22,13 +22,7 @@ fn all() -> Vec<Line<'static>> {
     let session = || "run-1".to_owned();
     let (denied, asked) = (digest.clone(), digest.clone());
     let (content, accepted, meta) = (digest.clone(), digest.clone(), digest.clone());
-    let called = |peer, kind, name: &str| Called {
-        session: "run-1",
-        peer,
-        kind,
-        server: "demo",
-        name: name.into(),
-    };
+    let called = |peer, kind, name: &str| Called { session: "run-1", peer, kind, server: "demo", name: name.into() };
     let decided = || DecidedLine {
         decision: "deny",
         policy: "open",

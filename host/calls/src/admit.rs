@@ -75,7 +75,7 @@ impl Audit {
     pub(crate) async fn admit(&self, cleared: Cleared) -> Result<Admitted, Failure> {
         if let Err(budget) = spend_arguments(cleared.verdict()) {
             let approval = cleared.approval().map(|approved| approved.id);
-            return Err(self.deny(cleared.verdict(), Cause::BudgetSpent(budget).into(), approval).await);
+            return Err(Box::pin(self.deny(cleared.verdict(), Cause::BudgetSpent(budget).into(), approval)).await);
         }
         let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
         let verdict = cleared.verdict();

@@ -51,24 +51,25 @@ impl Stages {
                 Ok(place) => place,
                 Err(over) => return Reply::refused(self.audit.over_limit(&principal, over)),
             },
-            () = cancel.cancelled() => return Reply::refused(self.audit.refuse(left).await),
+            () = cancel.cancelled() => return Reply::refused(Box::pin(self.audit.refuse(left)).await),
         };
         let call = tokio::select! {
             resolved = self.resolver.resolve(principal.clone(), request) => match resolved {
                 Ok(call) => call,
-                Err(unresolved) => return Reply::refused(self.audit.refuse(*unresolved).await),
+                Err(unresolved) => return Reply::refused(Box::pin(self.audit.refuse(*unresolved)).await),
             },
-            () = cancel.cancelled() => return Reply::refused(self.audit.refuse(left).await),
+            () = cancel.cancelled() => return Reply::refused(Box::pin(self.audit.refuse(left)).await),
         };
         let (cleared, _place) = match Clear::of(decide::decide(call)) {
             Clear::Cleared(cleared) => (*cleared, place),
-            Clear::Denied(denied) => return Reply::refused(self.audit.turn_down(*denied).await),
+            Clear::Denied(denied) => return Reply::refused(Box::pin(self.audit.turn_down(*denied)).await),
             Clear::Ask(question) => {
                 // A call that waits for a person keeps no place from others.
                 drop(place);
-                match self.approved(*question, cancel, &patience(watcher, principal.session())).await {
+                let patience = patience(watcher, principal.session());
+                match Box::pin(self.approved(*question, cancel, &patience)).await {
                     Ok(approved) => approved,
-                    Err(not_cleared) => return Reply::refused(self.audit.turn_down(*not_cleared).await),
+                    Err(not_cleared) => return Reply::refused(Box::pin(self.audit.turn_down(*not_cleared)).await),
                 }
             }
         };

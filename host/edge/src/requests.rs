@@ -154,7 +154,7 @@ impl Requests {
         self.session.spec().services.iter().any(|name| name.as_str() == TUNNELS)
     }
 
-    /// Answers a request to a service, or to a proxy.
+    /// Answers a request to a service, or to a proxy. What is rare of it has a place of its own, so that this takes little.
     async fn service(&self, head: Parts, incoming: Incoming, upgrade: Upgrade) -> Response<Pieces> {
         let Shared { stages, services, tasks, limits, .. } = &*self.shared;
         let heartbeat = limits.heartbeat_time;
@@ -165,7 +165,7 @@ impl Requests {
         if let Err(refusal) = head::check_origin(&head, &self.shared.allowed_hosts)
             && !of_proxy
         {
-            return front.refuse(&asked, RefusedHead::Any(refusal), incoming).await;
+            return Box::pin(front.refuse(&asked, RefusedHead::Any(refusal), incoming)).await;
         }
         let shown = asked.credentials();
         let opens = |token| Some((authenticate(&self.session, &self.peer, token).ok()?, token));
@@ -174,13 +174,13 @@ impl Requests {
                 self.wrong_token().await;
             }
             let why = if of_proxy { RefusedHead::ProxyToken } else { RefusedHead::Token };
-            return front.refuse(&asked, why, incoming).await;
+            return Box::pin(front.refuse(&asked, why, incoming)).await;
         };
         if asked.leaks(token) {
-            return front.refuse_of(principal, &asked, RefusedHead::TokenLeaks, Some(incoming)).await;
+            return Box::pin(front.refuse_of(principal, &asked, RefusedHead::TokenLeaks, Some(incoming))).await;
         }
         if asked.is_tunnel() {
-            return front.open_tunnel(principal, head, upgrade).await;
+            return Box::pin(front.open_tunnel(principal, head, upgrade)).await;
         }
         front.carry_out(principal, head, incoming, upgrade).await
     }

@@ -78,7 +78,8 @@ pub struct Forwarded<A> {
 }
 
 impl Stages {
-    /// Takes a request to a service from its head to the head of its answer.
+    /// Takes a request to a service from its head to the head of its answer. What is rare of it has a place of its own, so
+    /// that this takes little.
     ///
     /// # Errors
     /// Why there is no answer; that is recorded.
@@ -89,7 +90,7 @@ impl Stages {
         carrier: &F,
         waiter: Waiter,
     ) -> Result<Forwarded<F::Answer>, Failure> {
-        let WholeRequest { request, parcel } = whole;
+        let WholeRequest { request, mut parcel } = whole;
         let Waiter { cancel, watcher } = waiter;
         let place = match principal.session().enter_service(request.is_tunnel()).await {
             Ok(place) => place,
@@ -97,18 +98,21 @@ impl Stages {
         };
         let call = match resolve(carrier, principal, request) {
             Ok(call) => call,
-            Err(unresolved) => return Err(self.audit.refuse(*unresolved).await),
+            Err(unresolved) => return Err(Box::pin(self.audit.refuse(*unresolved)).await),
         };
-        let (verdict, parcel) = self.with_body(carrier, decide::decide(call), parcel).await?;
+        let mut verdict = decide::decide(call);
+        if verdict.decision() == Decision::Ask && self.approvals.can_be_answered() {
+            (verdict, parcel) = Box::pin(self.with_body(carrier, verdict, parcel)).await?;
+        }
         let (cleared, place) = match Clear::of(verdict) {
             Clear::Cleared(cleared) => (*cleared, place),
-            Clear::Denied(denied) => return Err(self.audit.turn_down(*denied).await),
+            Clear::Denied(denied) => return Err(Box::pin(self.audit.turn_down(*denied)).await),
             Clear::Ask(question) => {
                 drop(place);
                 let patience = Patience { answer_after: None, watcher };
-                match self.approved(*question, &cancel, &patience).await {
+                match Box::pin(self.approved(*question, &cancel, &patience)).await {
                     Ok(approved) => approved,
-                    Err(not_cleared) => return Err(self.audit.turn_down(*not_cleared).await),
+                    Err(not_cleared) => return Err(Box::pin(self.audit.turn_down(*not_cleared)).await),
                 }
             }
         };
@@ -120,7 +124,7 @@ impl Stages {
         };
         match sent {
             Ok(answer) => Ok(Forwarded { answer, exchange: OpenExchange::new(receipt, self.audit.clone(), place) }),
-            Err(outcome) => Err(self.failed(Executed::without_answer(receipt, outcome), place).await),
+            Err(outcome) => Err(Box::pin(self.failed(Executed::without_answer(receipt, outcome), place)).await),
         }
     }
 
@@ -135,16 +139,13 @@ impl Stages {
         self.audit.refuse(Unresolved { principal, server: service.to_owned(), target, cause }).await
     }
 
-    /// A verdict that asks is made again with the body, so that what is allowed is exactly what is sent.
+    /// A verdict that asks, made again with the body, so that what is allowed is exactly what is sent.
     async fn with_body<F: Forward>(
         &self,
         carrier: &F,
         verdict: Verdict,
         mut parcel: F::Parcel,
     ) -> Result<(Verdict, F::Parcel), Failure> {
-        if verdict.decision() != Decision::Ask || !self.approvals.can_be_answered() {
-            return Ok((verdict, parcel));
-        }
         let session = verdict.call().principal().session();
         let (limit, room) = (session.limits().services.asked_bytes, session.bytes());
         let held = carrier.hold(&mut parcel, room, limit).await;

@@ -119,7 +119,7 @@ impl ServiceFront<'_> {
         let told = self.told(&asked);
         let request = match asked.request(principal.session().limits().services.request_bytes) {
             Ok(request) => request,
-            Err(why) => return self.refuse_of(principal, &asked, why, Some(incoming)).await,
+            Err(why) => return Box::pin(self.refuse_of(principal, &asked, why, Some(incoming))).await,
         };
         let waits = asked.waits_to_send();
         let cancel = principal.session().over().child_token();
@@ -154,7 +154,7 @@ impl ServiceFront<'_> {
                     Some(_) if waits => {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
-                    Some(unread) => body::drain(unread, self.session).await,
+                    Some(unread) => Box::pin(body::drain(unread, self.session)).await,
                     None => {}
                 }
                 response

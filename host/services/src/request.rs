@@ -272,6 +272,7 @@ mod tests {
             ("accept-encoding", "gzip"),
             ("anthropic-beta", "b"),
             ("content-type", "application/json"),
+            ("anthropic-beta", "c"),
         ]);
         let out = sent(&given, &spec());
         let mut names: Vec<String> =
@@ -280,6 +281,7 @@ mod tests {
         let expected = [
             "accept-encoding=identity",
             "anthropic-beta=b",
+            "anthropic-beta=c",
             "content-type=application/json",
             "idempotency-key=7",
             "te=trailers",

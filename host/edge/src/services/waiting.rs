@@ -176,3 +176,29 @@ impl Drop for Waiting {
         self.phase.answered();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use footbridge_calls::cause::Cause;
+    use tokio::{sync::oneshot, time::timeout};
+    use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_waits_goes_on_though_its_client_reads_nothing() {
+        let (tasks, (go, begun), (ends, ended)) = (TaskTracker::new(), oneshot::channel::<()>(), oneshot::channel());
+        let work = async move {
+            begun.await.unwrap();
+            ends.send(()).unwrap();
+            Err(Cause::HarnessFailed.into())
+        };
+        let running = RunningRequest::new(&tasks, work, || Err(Cause::HarnessFailed.into()));
+        let cancel = CancellationToken::new();
+        let ends = Ends { _guard: cancel.clone().drop_guard(), cancel };
+        let telling = Telling { shape: ErrorShape::default(), phase: Phase::default(), ends };
+        let _unread = Waiting::new(running, "ap-1", Duration::from_secs(1), telling, |_, _| None);
+        go.send(()).unwrap();
+        timeout(Duration::from_secs(20), ended).await.expect("it waits for its client").unwrap();
+    }
+}

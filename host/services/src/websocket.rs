@@ -131,7 +131,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Messages<S> {
             };
             this.is_over = came.is_ready() && read.filled().is_empty();
             this.ready = match came {
-                Poll::Ready(()) if !this.is_over => this.text.push(Bytes::copy_from_slice(read.filled())).into(),
+                Poll::Ready(()) if !this.is_over => this.text.push(Bytes::copy_from_slice(read.filled())),
                 // No message waits for the next one: what could have been the beginning of a value goes on.
                 _ => this.text.finish().into(),
             };

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use footbridge_core::digest::{Digest, digest_text};
 use footbridge_proto::text::safe_json;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::head::SignedHead;
 
@@ -188,7 +189,7 @@ impl Record {
     }
 }
 
-/// Where a line stands in its chain. None of it needs to be escaped.
+/// Where a line stands in its chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'r> {
     /// Counts from 1 in each chain, without gaps.
@@ -215,7 +216,8 @@ impl Record {
             write!(out, ",\"prev\":\"{}\"", digest_text(prev))?;
         }
         if let Some(genesis) = genesis {
-            write!(out, ",\"genesis\":\"{genesis}\"")?;
+            // A name that a folder has may be any.
+            write!(out, ",\"genesis\":{}", safe_json(Value::from(genesis).to_string()))?;
         }
         write!(out, ",\"time\":\"{time}\",\"mono\":{mono},\"type\":\"{}\"", self.kind)?;
         // One object of these members and those of the fields.
@@ -229,7 +231,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use footbridge_proto::text::needs_escape;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -242,12 +244,12 @@ mod tests {
             record.write(place, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        let place = Place { seq: 1, prev: None, genesis: Some("c"), time: "1970-01-01T00:00:00Z", mono: 7 };
+        let place = Place { seq: 1, prev: None, genesis: Some("c\"\u{202e}"), time: "1970-01-01T00:00:00Z", mono: 7 };
         let text = line(&record, place);
         assert!(!text.chars().any(needs_escape), "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((value["name"].as_str(), value["type"].as_str()), (Some(name), Some("refused")));
-        assert_eq!((&value["genesis"], &value["mono"]), (&"c".into(), &7.into()));
+        assert_eq!((&value["genesis"], &value["mono"]), (&"c\"\u{202e}".into(), &7.into()));
         let empty = line(&Record::new("nothing", &json!({})), Place { genesis: None, time: "t", mono: 0, ..place });
         assert_eq!(empty, r#"{"seq":1,"time":"t","mono":0,"type":"nothing"}"#);
     }

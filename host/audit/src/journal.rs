@@ -238,11 +238,15 @@ impl FileJournal {
     }
 
     /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record. Where
-    /// nothing is synced, a name that leads to another file shows a moment later; a file without any, or cut, at once.
+    /// nothing is synced, a file that was removed or cut shows at once, and one that was moved a moment later.
     fn check_place(&mut self) -> io::Result<()> {
         if !self.sync && self.looked.elapsed() < PLACE_TIME && self.has_name_and_all() {
             return Ok(());
         }
+        self.check_name()
+    }
+
+    fn check_name(&mut self) -> io::Result<()> {
         let is_ours = |there: &Metadata| (there.dev(), there.ino()) == self.identity;
         let is_whole = |there: &Metadata| self.torn || there.len() >= self.end();
         if self.path.symlink_metadata().is_ok_and(|there| is_ours(&there) && is_whole(&there)) {
@@ -345,6 +349,8 @@ impl Journal for FileJournal {
             return Ok(None);
         }
         self.sync()?;
+        // Nobody looks at this one any more.
+        self.check_name()?;
         let name = file_name(self.number + 1);
         let path = self.path.with_file_name(&name);
         let file = match begin(&path) {

@@ -39,7 +39,7 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
             && !named.iter().any(|one| one == name.as_str())
             && !has_credential(value, redactor)
     };
-    let mut out = HeaderMap::with_capacity(headers.len());
+    let mut out = HeaderMap::with_capacity(headers.keys_len());
     out.extend(
         headers.iter().filter(|(name, value)| crosses(name, value)).map(|(name, value)| (name.clone(), value.clone())),
     );

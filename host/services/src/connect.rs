@@ -7,10 +7,7 @@ use std::{
     fmt, io,
     net::SocketAddr,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -20,7 +17,7 @@ use futures::{TryFutureExt as _, future::BoxFuture};
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
-    client::legacy::connect::{Connection as _, HttpConnector, dns::Name, proxy::Tunnel},
+    client::legacy::connect::{HttpConnector, dns::Name, proxy::Tunnel},
     rt::TokioIo,
 };
 use rustls::{ClientConfig, RootCertStore};
@@ -142,17 +139,6 @@ impl Service<Name> for Resolver {
 pub(crate) struct Connector {
     inner: HttpsConnector<Way>,
     time: Duration,
-    shared: SharedConnections,
-}
-
-/// Whether the connections of one service are such that many requests share: that is known once there is one.
-#[derive(Clone)]
-pub(crate) struct SharedConnections(Arc<AtomicBool>);
-
-impl SharedConnections {
-    pub(crate) fn are_possible(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// What is spoken over a connection.
@@ -182,12 +168,7 @@ impl Connector {
             Protocols::All => https.enable_http2().wrap_connector(way),
             Protocols::Http1 => https.wrap_connector(way),
         };
-        Ok(Self { inner, time, shared: SharedConnections(Arc::new(AtomicBool::new(true))) })
-    }
-
-    /// Whether its connections are shared.
-    pub(crate) fn shared(&self) -> SharedConnections {
-        self.shared.clone()
+        Ok(Self { inner, time })
     }
 }
 
@@ -288,12 +269,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, address: Uri) -> Self::Future {
         let connecting = timeout(self.time, self.inner.call(address));
-        let shared = self.shared.clone();
-        Box::pin(async move {
-            let connected = connecting.await.map_err(|_| NoConnection::TooSlow)??;
-            shared.0.store(connected.connected().is_negotiated_h2(), Ordering::Relaxed);
-            Ok(connected)
-        })
+        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into())) })
     }
 }
 

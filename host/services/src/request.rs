@@ -174,14 +174,14 @@ fn own(headers: &HeaderMap) -> HeaderMap {
     let named = named_by_connection(headers);
     let crosses = |name: &str| !stays(name) && !named.iter().any(|one| one == name);
     // Room for what is put in as well.
-    let mut own = HeaderMap::with_capacity(headers.len() + PUT_IN);
+    let mut own = HeaderMap::with_capacity(headers.keys_len() + PUT_IN);
     own.extend(
         headers.iter().filter(|(name, _)| crosses(name.as_str())).map(|(name, value)| (name.clone(), value.clone())),
     );
     own
 }
 
-/// How many headers are put in at most.
+/// About how many headers are put in.
 const PUT_IN: usize = 4;
 
 /// Whether a guest takes what stands behind a body.

@@ -36,7 +36,7 @@ use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
     client::builder,
-    connect::{Connector, Lookup, NoConnection, Protocols, SharedConnections, SystemLookup, Way, connected},
+    connect::{Connector, Lookup, NoConnection, Protocols, SystemLookup, Way, connected},
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
@@ -60,7 +60,6 @@ struct Service {
     /// Finds what must not show of its credential.
     redactor: Redactor,
     client: Client<Connector, Box<Uploaded>>,
-    shared: SharedConnections,
     /// For requests that become WebSockets, each over a connection of its own.
     websockets: Option<Client<Connector, Box<Uploaded>>>,
 }
@@ -123,12 +122,10 @@ impl Services {
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
         let connector = |protocols| Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time, protocols);
-        let all = connector(Protocols::All)?;
-        let shared = all.shared();
-        let client = builder(limits).build(all);
+        let client = builder(limits).build(connector(Protocols::All)?);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| builder(limits).pool_max_idle_per_host(0).build(connector));
-        Ok(Service { client, shared, websockets, redactor: Redactor::new(&spec.secrets), spec })
+        Ok(Service { client, websockets, redactor: Redactor::new(&spec.secrets), spec })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -249,15 +246,14 @@ impl Service {
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         let client = self.websockets.as_ref().filter(|_| handshake.is_some()).unwrap_or(&self.client);
         count_early(&mut request, &tally, limits.answer_head_bytes);
-        // One that is not shared ends with its request.
-        let connection = self.shared.are_possible().then(|| capture_connection(&mut request));
+        let connection = capture_connection(&mut request);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
             answered = client.request(request) => answered,
             () = tally.too_much_early() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
             () = tally.silent(limits.silence_time) => {
-                connection.iter().for_each(gives_no_more);
+                gives_no_more(&connection);
                 return Err(Outcome::Unknown(NoAnswer::Timeout));
             }
             () = tokio::time::sleep_until(until) => return Err(Outcome::Unknown(NoAnswer::Timeout)),

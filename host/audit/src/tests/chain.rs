@@ -277,7 +277,7 @@ fn a_file_that_cannot_be_followed_by_another_grows_on() {
 
 #[test]
 fn where_nothing_is_synced_a_file_that_is_gone_takes_no_record_and_one_that_was_replaced_soon_none() {
-    let settings = AuditSettings { sync: false, ..AuditSettings::default() };
+    let settings = AuditSettings { sync: false, file_bytes: 1, ..AuditSettings::default() };
     let begun = |folder: &tempfile::TempDir| {
         let mut journal = FileJournal::create(&folder.path().join("audit")).unwrap().with(&settings);
         journal.commit(b"one\n").unwrap();
@@ -294,6 +294,7 @@ fn where_nothing_is_synced_a_file_that_is_gone_takes_no_record_and_one_that_was_
     let folder = tempfile::tempdir().unwrap();
     let mut journal = begun(&folder);
     fs::rename(journal.path(), journal.path().with_extension("aside")).unwrap();
+    assert!(journal.next_file(1).is_err(), "the next file is begun behind one that is gone");
     fs::write(journal.path(), "another\n").unwrap();
     let since = Instant::now();
     while journal.commit(b"two\n").is_ok() {

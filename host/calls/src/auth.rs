@@ -104,7 +104,7 @@ pub fn authenticate(session: &Arc<Session>, peer: &Arc<str>, token: &[u8]) -> Re
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::session::{LifeControl, tests::made};
+    use crate::session::{LifeControl, tests::made_for};
     use footbridge_core::{gate::Policy, limits::CallLimits};
 
     pub(crate) fn principal() -> Principal {
@@ -112,7 +112,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn principal_under(policy: Arc<Policy>) -> Principal {
-        let control = made("test", "fbt_right", CallLimits::default(), &LifeControl::new(None));
+        let control = made_for(&["web"], "test", "fbt_right", CallLimits::default(), &LifeControl::new(None));
         control.set_policy(policy);
         let session = Arc::clone(control.session());
         let shown = session.opens_with(b"fbt_right").unwrap();

@@ -1,9 +1,9 @@
 //! The life of one request to a service: the same stages as a call's, and the answer while it comes.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use footbridge_core::{budget::Share, gate::Decision, names::ServerName, service::ServiceRules};
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use super::OpenExchange;
@@ -13,7 +13,7 @@ use crate::{
     call::Stages,
     cause::{Cause, Failure},
     decide::{self, Verdict},
-    provider::{NotSent, Outcome, Outgoing},
+    provider::{NoAnswer, NotSent, Outcome, Outgoing},
     request::Target,
     resolve::{ResolvedCall, Unresolved},
     service_call::{HeldBody, ServiceCall, ServiceRequest},
@@ -117,10 +117,14 @@ impl Stages {
             }
         };
         let (outgoing, receipt) = self.audit.admit(cleared).await?.depart();
+        let sending = AssertUnwindSafe(carrier.send(outgoing, parcel)).catch_unwind();
         let sent = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Outcome::NotSent(NotSent::Cancelled)),
-            sent = carrier.send(outgoing, parcel) => sent,
+            sent = sending => sent.unwrap_or_else(|_panic| {
+                tracing::error!(server = %receipt.server, "a request to a service panicked; it ended alone");
+                Err(Outcome::Unknown(NoAnswer::Unusable))
+            }),
         };
         match sent {
             Ok(answer) => Ok(Forwarded { answer, exchange: OpenExchange::new(receipt, self.audit.clone(), place) }),

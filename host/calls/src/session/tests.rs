@@ -12,6 +12,17 @@ use footbridge_core::{
 
 /// A session on its own that a token opens, and what changes it.
 pub(crate) fn made(name: &str, token: &str, limits: CallLimits, life: &LifeControl) -> SessionControl {
+    made_for(&[], name, token, limits, life)
+}
+
+/// The same, which may ask these services.
+pub(crate) fn made_for(
+    services: &[&str],
+    name: &str,
+    token: &str,
+    limits: CallLimits,
+    life: &LifeControl,
+) -> SessionControl {
     let bytes = Budget::new(1 << 20).share();
     let (name, token) = (name.parse().unwrap(), Digest::of(token));
     let spec = SessionSpec {
@@ -22,7 +33,7 @@ pub(crate) fn made(name: &str, token: &str, limits: CallLimits, life: &LifeContr
         expires: None,
         limits: Overrides::default(),
         alone: Overrides::default(),
-        services: std::collections::BTreeSet::new(),
+        services: services.iter().map(|name| name.parse().unwrap()).collect(),
     };
     SessionControl::new(spec, Limits { calls: limits, ..Limits::default() }, bytes, life, OpenSessions::default())
 }

@@ -7,6 +7,7 @@ mod fields;
 mod journal;
 mod ledger;
 mod operations;
+mod services;
 mod world;
 
 use journal::{Fault, Memory};

@@ -110,7 +110,7 @@ impl World {
         stages.call(principal(), request, &Watcher::silent(), &CancellationToken::new()).await.into_answer()
     }
 
-    fn stages(&self, audit: &Audit) -> Stages {
+    pub(super) fn stages(&self, audit: &Audit) -> Stages {
         let (resolver, upstream) = (self.resolver.clone(), self.upstream.clone());
         let approvals = Approvals::new(Vec::new(), audit.clone());
         Stages { resolver, approvals, audit: audit.clone(), upstream }

@@ -1,0 +1,64 @@
+//! A request to a service whose carrier fails inside.
+
+use std::sync::Arc;
+
+use footbridge_core::{
+    budget::Share,
+    limits::AuditLimits,
+    redact::Redactor,
+    service::{RequestPath, ServiceRules},
+};
+use footbridge_proto::rpc::Reason;
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::{Fault, World};
+use crate::{
+    cause::Cause,
+    provider::{Outcome, Outgoing},
+    record::Audit,
+    service::{Forward, HeldBody, ServiceRequest, Waiter, WholeRequest},
+    watcher::Watcher,
+};
+
+struct Panics;
+
+impl Forward for Panics {
+    type Parcel = ();
+    type Answer = ();
+
+    fn rules(&self, _: &str) -> Option<Arc<ServiceRules>> {
+        Some(Arc::default())
+    }
+
+    fn hold<'a>(&'a self, (): &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldBody, Cause>> {
+        Box::pin(async { Err(Cause::BodyBroken) })
+    }
+
+    fn send(&self, _: Outgoing, (): ()) -> BoxFuture<'_, Result<(), Outcome>> {
+        Box::pin(async { panic!("on purpose") })
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_panics_on_its_way_has_an_outcome() {
+    let world = World::start();
+    let journal = world.journal(Fault::Nothing);
+    let audit = Audit::start(journal.clone(), Redactor::default(), AuditLimits::default()).unwrap();
+    let request = ServiceRequest {
+        service: "web".to_owned(),
+        method: "GET".to_owned(),
+        path: RequestPath::read("/x").unwrap(),
+        query: None,
+        length: None,
+        is_websocket: false,
+    };
+    let whole = WholeRequest { request, parcel: () };
+    let waiter = Waiter { cancel: CancellationToken::new(), watcher: Watcher::silent() };
+    let failure = world.stages(&audit).forward(World::principal(), whole, &Panics, waiter).await.unwrap_err();
+    assert_eq!(failure.cause.reason(), Reason::OutcomeUnknown);
+    audit.close();
+    let record = journal.durable();
+    assert!(record.contains(r#""outcome":"unknown""#), "{record}");
+    world.end().await;
+}

@@ -15,7 +15,7 @@ use std::{
 
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
+use tokio_util::task::TaskTracker;
 
 /// What work came to, or what it panicked with.
 type Ended<T> = Result<T, Box<dyn Any + Send>>;
@@ -28,8 +28,7 @@ pub(crate) struct DetachOnDrop<T: Send + 'static> {
 }
 
 enum State<T> {
-    /// With what counts it among the tasks.
-    Here(BoxFuture<'static, Ended<T>>, TaskTrackerToken),
+    Here(BoxFuture<'static, Ended<T>>),
     Detached(JoinHandle<Ended<T>>),
     Over,
 }
@@ -37,16 +36,15 @@ enum State<T> {
 impl<T: Send + 'static> DetachOnDrop<T> {
     /// Work that counts among these tasks until its end. `failed` is what comes of it where it panics.
     pub(crate) fn new(tasks: &TaskTracker, work: impl Future<Output = T> + Send + 'static, failed: fn() -> T) -> Self {
-        // It is large, so it is moved once.
-        let work = AssertUnwindSafe(work).catch_unwind().boxed();
-        Self { state: State::Here(work, tasks.token()), tasks: tasks.clone(), failed }
+        let work = tasks.track_future(AssertUnwindSafe(work).catch_unwind()).boxed();
+        Self { state: State::Here(work), tasks: tasks.clone(), failed }
     }
 
     /// The same, in a task of its own from now on.
     pub(crate) fn detached(mut self) -> Self {
         let state = mem::replace(&mut self.state, State::Over);
         self.state = match state {
-            State::Here(work, _counted) => State::Detached(self.tasks.spawn(work)),
+            State::Here(work) => State::Detached(self.tasks.spawn(work)),
             other => other,
         };
         self
@@ -58,7 +56,7 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let ended = match &mut self.state {
-            State::Here(work, _) => ready!(work.as_mut().poll(cx)).map_err(said),
+            State::Here(work) => ready!(work.as_mut().poll(cx)).map_err(said),
             State::Detached(task) => match ready!(Pin::new(task).poll(cx)) {
                 Ok(ended) => ended.map_err(said),
                 Err(error) => Err(error.to_string()),
@@ -82,7 +80,7 @@ fn said(panic: Box<dyn Any + Send>) -> String {
 
 impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
-        if let State::Here(work, _counted) = mem::replace(&mut self.state, State::Over)
+        if let State::Here(work) = mem::replace(&mut self.state, State::Over)
             // Without a runtime nothing goes on any more.
             && let Ok(runtime) = Handle::try_current()
         {

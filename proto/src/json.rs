@@ -82,7 +82,7 @@ pub struct Measured<'a> {
 /// Looks over a text that passed [`check`]; of one that did not, what was seen up to there.
 #[must_use]
 pub fn measured(checked: &str) -> Measured<'_> {
-    let mut scan = Scan::new(checked, usize::MAX);
+    let mut scan = Scan { measures: true, ..Scan::new(checked, usize::MAX) };
     let _seen_so_far = scan.whole();
     Measured { depth: scan.deepest, inexact: scan.inexact.map(|(start, end)| &checked[start..end]) }
 }
@@ -105,25 +105,41 @@ struct Scan<'a> {
     depth: usize,
     deepest: usize,
     max_depth: usize,
+    /// Whether it looks for numbers that would not keep their values.
+    measures: bool,
     inexact: Option<(usize, usize)>,
     takes_half_pairs: bool,
+    /// Names of the objects that are open, as far as those are [`Names::Few`], the outer ones' first.
+    names: Vec<&'a str>,
     hasher: RandomState,
 }
 
-/// What the scan is inside of. The names seen so far belong to the object; of each only a hash is kept, since there may
-/// be millions. Its key is random, so that nobody can make two names that are taken for one.
+/// What the scan is inside of.
 enum Open {
     Array,
-    Object(HashSet<u64>),
+    Object(Names),
 }
+
+/// The names that an object has so far.
+enum Names {
+    /// Those of the scan's names from here on: no more than [`FEW`], and none that is written with an escape.
+    Few(usize),
+    /// Of each only a hash is kept, since there may be millions. Its key is random, so that nobody can make two names
+    /// that are taken for one.
+    Many(HashSet<u64>),
+}
+
+/// Names that are compared one by one.
+const FEW: usize = 16;
 
 /// Where halves of surrogate pairs stand meanwhile: characters that no text has a use for.
 const HALF_PAIRS: u32 = 0xf_0000;
 
 impl<'a> Scan<'a> {
     fn new(text: &'a str, max_depth: usize) -> Self {
-        let hasher = RandomState::new();
-        Self { text, at: 0, depth: 0, deepest: 0, max_depth, inexact: None, takes_half_pairs: false, hasher }
+        let (names, hasher) = (Vec::new(), RandomState::new());
+        let (measures, inexact, takes_half_pairs) = (false, None, false);
+        Self { text, at: 0, depth: 0, deepest: 0, max_depth, measures, inexact, takes_half_pairs, names, hasher }
     }
 
     /// One value and nothing after it. A loop with a stack of its own: nesting costs heap, not stack.
@@ -156,7 +172,7 @@ impl<'a> Scan<'a> {
         match self.peek() {
             Some(b'{') => {
                 self.at += 1;
-                Ok(Some(Open::Object(HashSet::new())))
+                Ok(Some(Open::Object(Names::Few(self.names.len()))))
             }
             Some(b'[') => {
                 self.at += 1;
@@ -176,9 +192,7 @@ impl<'a> Scan<'a> {
         self.space();
         match (open.last_mut(), self.peek()) {
             (Some(Open::Array), Some(b']')) | (Some(Open::Object(_)), Some(b'}')) => {
-                self.at += 1;
-                self.depth -= 1;
-                open.pop();
+                self.leave(open);
                 Ok(true)
             }
             (Some(Open::Object(names)), _) => self.member_name(names).map(|()| false),
@@ -202,19 +216,40 @@ impl<'a> Scan<'a> {
                     return self.member_name(names).map(|()| true);
                 }
                 (Some(Open::Array), Some(b']')) | (Some(Open::Object(_)), Some(b'}')) => {
-                    self.at += 1;
-                    self.depth -= 1;
-                    open.pop();
+                    self.leave(open);
                 }
                 _ => return Err(JsonError::Syntax(self.at)),
             }
         }
     }
 
-    fn member_name(&mut self, names: &mut HashSet<u64>) -> Result<(), JsonError> {
+    /// Consumes a closing bracket.
+    fn leave(&mut self, open: &mut Vec<Open>) {
+        self.at += 1;
+        self.depth -= 1;
+        if let Some(Open::Object(Names::Few(first))) = open.pop() {
+            self.names.truncate(first);
+        }
+    }
+
+    fn member_name(&mut self, names: &mut Names) -> Result<(), JsonError> {
         let start = self.at;
         let name = self.string()?;
-        if !names.insert(self.hasher.hash_one(name)) {
+        let is_new = match (names, name) {
+            (Names::Few(first), Cow::Borrowed(name)) if self.names.len() - *first < FEW => {
+                let is_new = !self.names[*first..].contains(&name);
+                self.names.push(name);
+                is_new
+            }
+            (names, name) => {
+                if let Names::Few(first) = *names {
+                    *names = Names::Many(self.names.drain(first..).map(|name| self.hasher.hash_one(name)).collect());
+                }
+                let Names::Many(hashes) = names else { return Err(JsonError::Syntax(start)) };
+                hashes.insert(self.hasher.hash_one(&*name))
+            }
+        };
+        if !is_new {
             return Err(JsonError::DuplicateName(start));
         }
         self.space();
@@ -252,6 +287,7 @@ impl<'a> Scan<'a> {
         let mut plain = self.at;
         let mut out: Option<String> = None;
         loop {
+            self.at += plain_bytes(&self.text.as_bytes()[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     let tail = &self.text[plain..self.at];
@@ -267,7 +303,6 @@ impl<'a> Scan<'a> {
                     text.push(self.escape()?);
                     plain = self.at;
                 }
-                Some(b) if b >= 0x20 => self.at += 1,
                 _ => return Err(JsonError::Syntax(self.at)),
             }
         }
@@ -350,7 +385,7 @@ impl<'a> Scan<'a> {
             }
             self.digits()?;
         }
-        if self.inexact.is_none() && !keeps_its_value(&self.text[start..self.at]) {
+        if self.measures && self.inexact.is_none() && !keeps_its_value(&self.text[start..self.at]) {
             self.inexact = Some((start, self.at));
         }
         Ok(())
@@ -363,6 +398,16 @@ impl<'a> Scan<'a> {
         }
         if self.at == start { Err(JsonError::Syntax(start)) } else { Ok(()) }
     }
+}
+
+/// How many bytes come before the first one that ends a string, begins an escape, or may not be in a string.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    let stops = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    // A block at a time, which the compiler makes a few steps of.
+    let (blocks, _) = bytes.as_chunks::<16>();
+    let whole = blocks.iter().take_while(|block| !block.iter().fold(false, |any, byte| any | stops(*byte))).count();
+    let rest = &bytes[whole * 16..];
+    whole * 16 + rest.iter().position(|byte| stops(*byte)).unwrap_or(rest.len())
 }
 
 /// Whether a number survives as a 64-bit integer or a double: its shortest text as such has the same decimal value.
@@ -424,6 +469,28 @@ mod tests {
         assert_eq!(error(r#"["\udc00"]"#), JsonError::LoneSurrogate(2));
         assert_eq!(check(b"\"\xff\"", 1), Err(JsonError::NotUtf8));
         assert!(check(br#"[{"a":1},{"a":1},"\ud83d\ude00"]"#, 128).is_ok());
+    }
+
+    #[test]
+    fn many_names_and_names_with_escapes_are_told_apart_as_few_are() {
+        let names = |n: usize| (0..n).map(|n| format!(r#""n{n}":{{"x":1,"y":[{{"x":2}}]}},"#)).collect::<String>();
+        for n in [1, 15, 16, 17, 40] {
+            for (last, is_new) in [("n0", false), (r"n\u0030", false), ("x", true), (r"\u0078", true)] {
+                let text = format!(r#"{{{}"{last}":0}}"#, names(n));
+                let expected = if is_new { Ok(()) } else { Err(JsonError::DuplicateName(1 + names(n).len())) };
+                assert_eq!(check(text.as_bytes(), 9).map(|_| ()), expected, "{text}");
+            }
+        }
+        let escaped_first = r#"{"\u0061":1,"b":{"a":1,"b":2},"a":3}"#;
+        assert_eq!(error(escaped_first), JsonError::DuplicateName(escaped_first.len() - 6));
+        // A string may stop at any place of a block.
+        for n in 0..40 {
+            let plain = "é".repeat(n);
+            assert!(check(format!("[\"{plain}\",\"{plain}\\n\"]").as_bytes(), 2).is_ok());
+            let broken = format!("[\"{plain}\u{1}\"]");
+            assert_eq!(error(&broken), JsonError::Syntax(2 + plain.len()));
+            assert_eq!(error(&broken[..2 + plain.len()]), JsonError::Syntax(2 + plain.len()));
+        }
     }
 
     #[test]

@@ -98,5 +98,7 @@ fn is_tool_error(result: &RawResult) -> bool {
         #[serde(rename = "isError", default)]
         is_error: Option<bool>,
     }
-    serde_json::from_str::<Flag>(result.text.get()).is_ok_and(|flag| flag.is_error == Some(true))
+    // There is one way to write it, and most results have none.
+    let text = result.text.get();
+    text.contains("true") && serde_json::from_str::<Flag>(text).is_ok_and(|flag| flag.is_error == Some(true))
 }

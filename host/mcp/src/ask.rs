@@ -4,12 +4,12 @@
 //! all but the first the request is withdrawn if it has not left, which is certain, and otherwise the server is told
 //! with `notifications/cancelled` and the outcome is unknown. Nothing is ever sent again.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use rmcp::{
     RoleClient,
     model::{CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions, RequestId},
-    service::{Peer, PeerRequestOptions, RequestHandle},
+    service::{Peer, PeerRequestOptions},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -61,31 +61,38 @@ pub(super) async fn sent(
     cancel: &CancellationToken,
 ) -> Ended {
     request.extensions_mut().insert(pending.clone());
-    let pause = pending.pause();
-    let total = pause.pass(times.total);
-    tokio::pin!(total);
-    let sent = tokio::select! {
-        sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()) => sent,
-        () = cancel.cancelled() => return unanswered(pending, NoAnswer::Cancelled),
-        () = live.gone.cancelled() => return unanswered(pending, NoAnswer::ServerGone),
-        () = &mut total => return unanswered(pending, NoAnswer::Timeout),
-    };
-    let Ok(mut handle) = sent else {
-        return pending.take().map_or_else(|| unanswered(pending, NoAnswer::ServerGone), Ended::Answered);
+    let (pause, id) = (pending.pause(), OnceLock::new());
+    let answered = async {
+        let Some(lines) = &live.lines else { return Box::pin(by_library(&live.peer, request, &id)).await };
+        let (own, message) = lines.request(request, live.us());
+        id.get_or_init(|| own);
+        if lines.write_whole(message).await.is_ok() {
+            pending.answered().await;
+        }
     };
     let why = tokio::select! {
         biased;
-        why = watch(live, &mut handle, pending, times.idle, cancel) => why,
-        () = &mut total => NoAnswer::Timeout,
+        why = watch(live, answered, pending, times.idle, cancel) => why,
+        () = pause.pass(times.total) => NoAnswer::Timeout,
     };
     if let Some(answer) = pending.take() {
         return Ended::Answered(answer);
     }
     let ended = unanswered(pending, why);
-    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended {
-        tell(&live.peer, handle.id, why).await;
+    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended
+        && let Some(id) = id.into_inner()
+    {
+        Box::pin(tell(&live.peer, id, why)).await;
     }
     ended
+}
+
+/// Has the library send it and wait until there is an answer, or can be none. Its `id` is known once it has one.
+async fn by_library(peer: &Peer<RoleClient>, request: ClientRequest, id: &OnceLock<RequestId>) {
+    if let Ok(handle) = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await {
+        id.get_or_init(|| handle.id);
+        _ = handle.rx.await;
+    }
 }
 
 /// Has the connection forget a request, however the wait for it ends: nothing of it is kept for an answer that may never
@@ -104,21 +111,21 @@ impl Drop for Forgotten<'_> {
     }
 }
 
-/// Waits until the library is done with the request, or something ends the waiting.
+/// Waits until it is answered, or can be no more, or something ends the waiting.
 async fn watch(
     live: &Live,
-    handle: &mut RequestHandle<RoleClient>,
+    answered: impl Future<Output = ()>,
     pending: &PendingRequest,
     idle_time: Duration,
     cancel: &CancellationToken,
 ) -> NoAnswer {
     let pause = pending.pause();
     let idle = pause.pass(idle_time);
-    tokio::pin!(idle);
+    tokio::pin!(idle, answered);
     loop {
         tokio::select! {
             biased;
-            _ = &mut handle.rx => return NoAnswer::ServerGone,
+            () = &mut answered => return NoAnswer::ServerGone,
             () = cancel.cancelled() => return NoAnswer::Cancelled,
             () = live.gone.cancelled() => return NoAnswer::ServerGone,
             () = pending.sign_of_life() => idle.set(pause.pass(idle_time)),

@@ -34,11 +34,7 @@ impl ServerMessageHandler {
 
 impl ClientHandler for ServerMessageHandler {
     fn get_info(&self) -> ClientConfig {
-        let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));
-        let declared =
-            if self.interceptor.takes_questions() { json!({"elicitation": {"form": {}}}) } else { json!({}) };
-        let capabilities: ClientCapabilities = serde_json::from_value(declared).unwrap_or_default();
-        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        us(self.interceptor.takes_questions())
     }
 
     async fn on_custom_request(
@@ -56,6 +52,14 @@ impl ClientHandler for ServerMessageHandler {
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this client does not offer that", None)),
         }
     }
+}
+
+/// What we say that we are, to a server that may ask people or not.
+pub(super) fn us(takes_questions: bool) -> ClientConfig {
+    let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));
+    let declared = if takes_questions { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+    let capabilities: ClientCapabilities = serde_json::from_value(declared).unwrap_or_default();
+    ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
 /// How the library is to open a connection.

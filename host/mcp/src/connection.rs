@@ -23,6 +23,7 @@ use super::{
     http::{HttpClient, Means, STREAM_PAUSE},
     http_sse::HttpSse,
     interceptor::Interceptor,
+    line_writer::LineWriter,
     lines::Lines,
     live::Live,
     message_buffer::Room,
@@ -62,8 +63,9 @@ pub(super) async fn open(
     shared: &Arc<Shared>,
     tracker: &TaskTracker,
 ) -> Result<Connection, StartError> {
-    let interceptor =
-        Arc::new(Interceptor::new(context.redactor.clone(), Arc::clone(&shared.ignored), context.elicitation));
+    let by_library = !matches!(transport, TransportSpec::Stdio(_));
+    let (redactor, ignored) = (context.redactor.clone(), Arc::clone(&shared.ignored));
+    let interceptor = Arc::new(Interceptor::new(redactor, ignored, context.elicitation, by_library));
     let opening = Opening { context, shared, interceptor, tracker };
     let connection = match transport {
         TransportSpec::Stdio(spec) => opening.stdio(spec, choice).await?,
@@ -104,10 +106,10 @@ impl Opening<'_> {
             drain(launched.stderr, &draining.stderr, &draining.name, draining.log.as_ref(), &redactor).await;
             drop(done);
         });
-        let (interceptor, room, write_time) = (Arc::clone(interceptor), self.room(), context.limits.calls.idle_time);
+        let (interceptor, write_time) = (Arc::clone(interceptor), context.limits.calls.idle_time);
         let handler = ServerMessageHandler::new(&interceptor);
-        let lines = Lines::new(launched.stdout, launched.stdin, interceptor, room, write_time);
-        let broken = lines.broken();
+        let writer = LineWriter::new(launched.stdin, Arc::clone(&interceptor), write_time, (*tracker).clone());
+        let lines = Lines::new(launched.stdout, writer.clone(), interceptor, self.room());
         let serve = handler.serve_with_lifecycle(lines, lifecycle(choice));
         tokio::pin!(serve);
         let served = tokio::select! {
@@ -131,7 +133,8 @@ impl Opening<'_> {
                 };
             }
         };
-        Ok(self.opened(service, Some(process), broken, drained).await)
+        let broken = writer.broken().clone();
+        Ok(self.opened(service, Some((process, writer)), broken, drained).await)
     }
 
     async fn http(self, spec: &HttpSpec, choice: ProtocolChoice) -> Result<Connection, StartError> {
@@ -198,7 +201,7 @@ impl Opening<'_> {
     async fn opened(
         self,
         service: RunningService<RoleClient, ServerMessageHandler>,
-        process: Option<Process>,
+        program: Option<(Process, LineWriter)>,
         broken: CancellationToken,
         drained: CancellationToken,
     ) -> Connection {
@@ -209,9 +212,9 @@ impl Opening<'_> {
         peer.set_response_cache_config(no_cache).await;
         let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
         let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
-        let over_http = process.is_none();
+        let (process, lines) = program.unzip();
         let (disabled_tools, gone) = (Arc::clone(&shared.disabled_tools), CancellationToken::new());
-        let live = Live { name, origin, peer, interceptor, over_http, disabled_tools, gone };
+        let live = Live { name, origin, peer, interceptor, lines, disabled_tools, gone };
         Connection { live, revision, service, process, broken, drained }
     }
 }

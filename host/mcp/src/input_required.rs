@@ -21,6 +21,9 @@ const MAX_QUESTIONS: usize = 8;
 /// Longest such answer, questions and state together, bytes.
 const MAX_ANSWER: usize = 1024 * 1024;
 
+/// The type of such a result, as JSON.
+const ASKS: &str = "\"input_required\"";
+
 /// What is wanted before there is a result.
 #[derive(Debug)]
 pub(super) struct InputRequired {
@@ -70,11 +73,14 @@ struct Wanted<'a> {
 }
 
 impl InputRequired {
-    /// What a result asks for; none if it is one. A light look: no tree is built.
+    /// What a result asks for; none if it is one. A light look: no tree is built, and most have not got the word.
     pub(super) fn of(result: &RawValue, redactor: &Redactor) -> Option<Result<Self, BadInput>> {
+        if !result.get().contains(ASKS) {
+            return None;
+        }
         // Members that appear twice do not parse here; such a result still goes on as it is.
         let top = serde_json::from_str::<Top<'_>>(result.get()).ok()?;
-        let asks = top.result_type.is_some_and(|kind| kind.get() == "\"input_required\"");
+        let asks = top.result_type.is_some_and(|kind| kind.get() == ASKS);
         asks.then(|| if result.get().len() > MAX_ANSWER { Err(BadInput::TooMuch) } else { Self::read(&top, redactor) })
     }
 

@@ -40,6 +40,8 @@ use unasked::ServerAsks;
 const MAX_BATCH: usize = 1024 * 1024;
 /// Longest message of an error that is passed on.
 const MAX_ERROR: usize = 64 * 1024;
+/// Largest result that is copied out of its message.
+const COPIED: usize = 64 * 1024;
 /// Requests whose late answers are known as such.
 const MAX_FORGOTTEN: usize = 256;
 /// Requests of the server that may be unanswered at a time.
@@ -53,6 +55,8 @@ pub(super) struct Interceptor {
     ignored: std::sync::Arc<IgnoredMessages>,
     /// Whether the server was told that it may ask people.
     takes_questions: bool,
+    /// Whether requests of ours go by the library, which then waits for their answers too.
+    by_library: bool,
     changed: Notify,
     /// What is awaited beyond the limit of messages.
     beyond: Beyond,
@@ -97,10 +101,15 @@ pub(super) enum Kind {
 
 impl Interceptor {
     /// A connection on which nothing has happened. Questions for people are requests like any other unless it
-    /// `takes_questions`.
-    pub(super) fn new(redactor: Redactor, ignored: std::sync::Arc<IgnoredMessages>, takes_questions: bool) -> Self {
+    /// `takes_questions`. Requests of ours go `by_library`, or straight to the transport.
+    pub(super) fn new(
+        redactor: Redactor,
+        ignored: std::sync::Arc<IgnoredMessages>,
+        takes_questions: bool,
+        by_library: bool,
+    ) -> Self {
         let (changed, beyond, tasks) = (Notify::new(), Beyond::default(), OnceLock::new());
-        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, changed, beyond, tasks }
+        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, by_library, changed, beyond, tasks }
     }
 
     /// What calls that wait may have beyond the limit of messages.
@@ -288,27 +297,34 @@ impl Interceptor {
             (Some(result), None) => {
                 let start = result.get().as_ptr() as usize - text.as_ptr() as usize;
                 let end = start + result.get().len();
-                self.raw(text, start..end, held, redactor)
+                match redactor.scrub(result.get()) {
+                    Cow::Owned(clean) => self.read_again(clean, held),
+                    Cow::Borrowed(clean) if clean.len() <= COPIED => Answer::Result(result.to_owned(), held),
+                    Cow::Borrowed(_) => self.cut_out(text, start..end, held),
+                }
             }
             (None, Some(error)) => error_of(error, redactor),
             _ => Answer::Unusable,
         };
-        out.push_back(match &answer {
-            Answer::Result(result, _) => message::stand_in(id, result),
-            _ => placeholder(id),
-        });
+        if self.by_library {
+            out.push_back(match &answer {
+                Answer::Result(result, _) => message::stand_in(id, result),
+                _ => placeholder(id),
+            });
+        }
         pending.answer(answer);
         Kind::Answer
     }
 
-    /// Cuts the result out of its message in place, without a second copy of it.
-    fn raw(&self, mut text: String, result: std::ops::Range<usize>, held: Option<Held>, redactor: &Redactor) -> Answer {
+    /// Cuts a result out of its message in place, without a second copy of it.
+    fn cut_out(&self, mut text: String, result: std::ops::Range<usize>, held: Option<Held>) -> Answer {
         text.truncate(result.end);
         text.drain(..result.start);
-        if let Cow::Owned(scrubbed) = redactor.scrub(&text) {
-            text = scrubbed;
-        }
-        match RawValue::from_string(text) {
+        self.read_again(text, held)
+    }
+
+    fn read_again(&self, result: String, held: Option<Held>) -> Answer {
+        match RawValue::from_string(result) {
             Ok(raw) => Answer::Result(raw, held),
             Err(_) => {
                 self.ignored.ignore("a result that is no JSON without the values of configured secrets", b"");
@@ -332,7 +348,9 @@ impl Interceptor {
         match self.waiting().remove(id) {
             Some(Request { pending: Some(pending), .. }) => {
                 pending.answer(answer);
-                out.push_back(placeholder(id));
+                if self.by_library {
+                    out.push_back(placeholder(id));
+                }
             }
             Some(Request { pending: None, .. }) => out.push_back(unusable(id)),
             None => {}

@@ -32,6 +32,7 @@ mod id_search;
 mod ignored;
 mod input_required;
 mod interceptor;
+mod line_writer;
 mod lines;
 mod listing;
 mod live;

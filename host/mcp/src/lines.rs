@@ -1,12 +1,12 @@
 //! The stdio transport under the MCP library: one JSON message a line, over any pair of byte streams.
 //!
-//! It has its own line limit, slows a flooding server down, and gives up on a server that takes no input. States: open,
-//! then closed at end of input, on an error of either stream, or when the library closes it. A line that is cut off by
+//! It has its own line limit, and slows a flooding server down; what writes is in `line_writer`. States: open, then closed
+//! at end of input, on an error of either stream, or when the library closes it. A line that is cut off by
 //! the end of input is taken as it is: some servers forget the last line break.
 
+use std::{borrow::Cow, collections::VecDeque, io, sync::Arc};
+
 use footbridge_processes::launch::Reader;
-use footbridge_processes::launch::Writer;
-use std::{borrow::Cow, collections::VecDeque, io, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
@@ -14,18 +14,15 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    sync::Mutex,
+    io::AsyncReadExt,
     task::{JoinError, JoinHandle, spawn_blocking},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     ignored::Pace,
     interceptor::{Interceptor, Kind},
-    message,
+    line_writer::LineWriter,
     message_buffer::{BufferedMessage, MessageBuffer, Room},
-    pending_request::PendingRequest,
 };
 
 /// What is read at a time.
@@ -44,7 +41,7 @@ struct LargeMessage {
 /// The transport of one connection.
 pub(super) struct Lines {
     reader: Reader,
-    writer: Arc<Mutex<Option<Writer>>>,
+    writer: LineWriter,
     interceptor: Arc<Interceptor>,
     buffer: MessageBuffer,
     chunk: Vec<u8>,
@@ -54,22 +51,14 @@ pub(super) struct Lines {
     reading: Option<JoinHandle<LargeMessage>>,
     pace: Pace,
     ended: bool,
-    write_time: Duration,
-    broken: CancellationToken,
 }
 
 impl Lines {
-    /// A transport over two streams. A write that takes longer than `write_time` breaks it.
-    pub(super) fn new(
-        reader: Reader,
-        writer: Writer,
-        interceptor: Arc<Interceptor>,
-        room: Room,
-        write_time: Duration,
-    ) -> Self {
+    /// A transport over two streams.
+    pub(super) fn new(reader: Reader, writer: LineWriter, interceptor: Arc<Interceptor>, room: Room) -> Self {
         Self {
             reader,
-            writer: Arc::new(Mutex::new(Some(writer))),
+            writer,
             interceptor,
             buffer: MessageBuffer::new(room),
             chunk: vec![0; CHUNK],
@@ -78,14 +67,7 @@ impl Lines {
             reading: None,
             pace: Pace::new(),
             ended: false,
-            write_time,
-            broken: CancellationToken::new(),
         }
-    }
-
-    /// Cancelled at the end of input and when it breaks.
-    pub(super) fn broken(&self) -> CancellationToken {
-        self.broken.clone()
     }
 
     /// Reads until there is a message for the library, or the input ends. Safe to cancel: what was read stays.
@@ -120,7 +102,7 @@ impl Lines {
             Ok(0) | Err(_) => {
                 self.ended = true;
                 self.finish_line();
-                self.broken.cancel();
+                self.writer.broken().cancel();
             }
             Ok(read) => self.filled = 0..read,
         }
@@ -199,32 +181,7 @@ impl Transport<RoleClient> for Lines {
     }
 
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (writer, interceptor) = (Arc::clone(&self.writer), Arc::clone(&self.interceptor));
-        let (broken, limit) = (self.broken.clone(), self.write_time);
-        async move {
-            let pending = message::pending(&item);
-            let mut writer = tokio::select! {
-                writer = writer.lock() => writer,
-                () = withdrawn(pending.as_ref()) => return Err(withheld()),
-                () = broken.cancelled() => return Err(io::ErrorKind::BrokenPipe.into()),
-            };
-            let mut line = message::written(&item)?;
-            line.push(b'\n');
-            let Some(open) = writer.as_mut() else { return Err(io::ErrorKind::BrokenPipe.into()) };
-            if !interceptor.departs(&item) {
-                return Err(withheld());
-            }
-            let written = tokio::time::timeout(limit, async {
-                open.write_all(&line).await?;
-                open.flush().await
-            });
-            let written = written.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-            if written.is_err() {
-                *writer = None;
-                broken.cancel();
-            }
-            written
-        }
+        self.writer.clone().write(item)
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
@@ -232,22 +189,7 @@ impl Transport<RoleClient> for Lines {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.broken.cancel();
-        // Whoever still writes ends by the cancellation of its task; the pipe closes with the last of them.
-        if let Ok(mut writer) = self.writer.try_lock() {
-            *writer = None;
-        }
+        self.writer.close();
         Ok(())
     }
-}
-
-async fn withdrawn(pending: Option<&PendingRequest>) {
-    match pending {
-        Some(pending) => pending.withdrawn().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn withheld() -> io::Error {
-    io::Error::new(io::ErrorKind::Interrupted, "withdrawn before it was sent")
 }

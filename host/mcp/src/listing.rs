@@ -119,7 +119,7 @@ impl Kind {
 
 /// Lists everything that the server says it has.
 pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
-    let repeats_parameters = live.over_http && live.is_stateless();
+    let repeats_parameters = live.lines.is_none() && live.is_stateless();
     let catalogue = Offered::of(Arc::clone(&live.origin));
     let disabled_tools = Arc::clone(&live.disabled_tools);
     let mut listed = Listed { catalogue, repeats_parameters, disabled_tools, ..Listed::default() };

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use footbridge_core::{catalogue::Origin, names::ServerName};
-use rmcp::{RoleClient, service::Peer};
+use rmcp::{RoleClient, model::ClientConfig, service::Peer};
 use tokio_util::sync::CancellationToken;
 
-use super::interceptor::Interceptor;
+use super::{client, interceptor::Interceptor, line_writer::LineWriter};
 
 /// What a handle needs to send a request.
 #[derive(Debug, Clone)]
@@ -16,7 +16,8 @@ pub(super) struct Live {
     pub(super) origin: Arc<Origin>,
     pub(super) peer: Peer<RoleClient>,
     pub(super) interceptor: Arc<Interceptor>,
-    pub(super) over_http: bool,
+    /// Where requests are written, to a program; over HTTP the library sends them.
+    pub(super) lines: Option<LineWriter>,
     /// Tools that are left out of its listing.
     pub(super) disabled_tools: Arc<BTreeSet<String>>,
     /// Cancelled when no answer can come any more.
@@ -24,6 +25,12 @@ pub(super) struct Live {
 }
 
 impl Live {
+    /// Who we are, where each request has to say so.
+    pub(super) fn us(&self) -> Option<ClientConfig> {
+        let info = self.peer.peer_info().filter(|info| !info.protocol_version.has_initialize())?;
+        Some(client::us(self.interceptor.takes_questions()).with_protocol_version(info.protocol_version.clone()))
+    }
+
     /// Whether it speaks a revision without a handshake, in which it asks for input by its answers.
     pub(super) fn is_stateless(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())

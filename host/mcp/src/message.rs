@@ -1,17 +1,17 @@
 //! The parts of JSON-RPC messages that are looked at, and what the MCP library gets in place of an answer.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use footbridge_proto::{
     rpc::{IncomingMessage, OutgoingAnswer, Request, raw},
     text::needs_escape,
 };
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage, ServerResult};
-use serde::{Deserialize, Serialize};
-use serde_json::{
-    json,
-    value::{RawValue, to_raw_value},
+use rmcp::model::{
+    CallToolRequestMethod, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ConstString as _, ErrorData,
+    GetExtensions, GetMeta as _, InputResponses, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     header_params,
@@ -47,19 +47,72 @@ impl Progress {
 /// A message of ours as it leaves. The arguments of a call come from its pending request, where they are text: the
 /// library has a placeholder for them; and so does what the library does not know of.
 pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
-    let text = serde_json::to_string(message)?;
-    let Some(Beside { arguments, meta, task }) = pending(message).and_then(|pending| pending.take_beside()) else {
-        return Ok(text.into_bytes());
+    let Some(beside) = pending(message).and_then(|pending| pending.take_beside()) else {
+        return serde_json::to_vec(message);
     };
+    if let ClientJsonRpcMessage::Request(request) = message
+        && let ClientRequest::CallToolRequest(call) = &request.request
+    {
+        return tool_call(&request.id, &call.params, request.request.get_meta(), &beside);
+    }
+    let Beside { arguments, meta, task } = beside;
+    let text = serde_json::to_string(message)?;
     let call: IncomingMessage<'_> = serde_json::from_str(&text)?;
     let mut params: BTreeMap<&str, &RawValue> =
         call.params.map_or(Ok(BTreeMap::new()), |raw| serde_json::from_str(raw.get()))?;
-    let task = task.map(|time| raw(&json!({"ttl": u64::try_from(time.as_millis()).unwrap_or(u64::MAX)})));
+    let task = task.map(|time| raw(&TaskWanted::within(time)));
     let meta = meta.map(|meta| merged(&meta, params.get("_meta").copied())).transpose()?;
     for (name, value) in [("arguments", &arguments), ("task", &task), ("_meta", &meta)] {
         params.extend(value.as_deref().map(|value| (name, value)));
     }
     serde_json::to_vec(&Request::new(call.id, call.method.as_deref().unwrap_or_default(), params))
+}
+
+/// The commonest message, written at once: the library would make values of all of it first.
+fn tool_call(
+    id: &RequestId,
+    call: &CallToolRequestParams,
+    ours: &RequestMetaObject,
+    beside: &Beside,
+) -> serde_json::Result<Vec<u8>> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(rename = "_meta")]
+        meta: &'a RawValue,
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input_responses: Option<&'a InputResponses>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        request_state: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task: Option<TaskWanted>,
+    }
+    let ours = to_raw_value(ours)?;
+    let meta = beside.meta.as_ref().map(|guest| merged(guest, Some(&ours))).transpose()?;
+    let params = Params {
+        meta: meta.as_deref().unwrap_or(&ours),
+        name: &call.name,
+        arguments: beside.arguments.as_deref(),
+        input_responses: call.input_responses.as_ref(),
+        request_state: call.request_state.as_deref(),
+        task: beside.task.map(TaskWanted::within),
+    };
+    serde_json::to_vec(&Request::new(id, CallToolRequestMethod::VALUE, params))
+}
+
+/// `task` of a call that its server is to run as one.
+#[derive(Serialize)]
+struct TaskWanted {
+    ttl: u64,
+}
+
+impl TaskWanted {
+    fn within(time: Duration) -> Self {
+        Self { ttl: u64::try_from(time.as_millis()).unwrap_or(u64::MAX) }
+    }
 }
 
 /// What a guest says of its call, and what we do, which is what counts where both say something.
@@ -143,13 +196,13 @@ mod tests {
     #[test]
     fn arguments_leave_as_the_text_that_was_recorded() {
         use footbridge_calls::events::Events;
-        use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, GetMeta as _};
+        use rmcp::model::CallToolRequest;
 
         let text = r#"{"b":123456789012345678901234567890,"a":1.0}"#;
         let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
         let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let meta = CallMeta::of(Some(&raw(r#"{"traceparent":"00-1","x":1.50}"#))).unwrap();
-        let beside = Beside { arguments: Some(raw(text)), meta, task: Some(std::time::Duration::from_secs(60)) };
+        let beside = Beside { arguments: Some(raw(text)), meta, task: Some(Duration::from_secs(60)) };
         call.extensions_mut().insert(PendingRequest::of_call(Events::default(), beside, None, None));
         call.get_meta_mut().set_progress_token(rmcp::model::ProgressToken(rmcp::model::NumberOrString::Number(3)));
         let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));

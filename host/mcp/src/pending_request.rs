@@ -40,6 +40,7 @@ struct Inner {
     state: AtomicU8,
     withdrawn: CancellationToken,
     answer: Mutex<Option<Answer>>,
+    answered: Notify,
     life: Notify,
     events: Events,
     beside: Mutex<Option<Beside>>,
@@ -112,6 +113,7 @@ impl PendingRequest {
             state: AtomicU8::new(WAITING),
             withdrawn: CancellationToken::new(),
             answer: Mutex::default(),
+            answered: Notify::new(),
             life: Notify::new(),
             events,
             is_call: beside.is_some(),
@@ -190,6 +192,13 @@ impl PendingRequest {
     pub(super) fn answer(&self, answer: Answer) {
         let mut place = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
         place.get_or_insert(answer);
+        drop(place);
+        self.0.answered.notify_one();
+    }
+
+    /// Waits until there is an answer, for whoever is the only one to wait.
+    pub(super) async fn answered(&self) {
+        self.0.answered.notified().await;
     }
 
     /// Takes the answer out.

@@ -402,12 +402,23 @@ impl<'a> Scan<'a> {
 
 /// How many bytes come before the first one that ends a string, begins an escape, or may not be in a string.
 fn plain_bytes(bytes: &[u8]) -> usize {
-    let stops = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // A block at a time, which the compiler makes a few steps of.
-    let (blocks, _) = bytes.as_chunks::<16>();
-    let whole = blocks.iter().take_while(|block| !block.iter().fold(false, |any, byte| any | stops(*byte))).count();
-    let rest = &bytes[whole * 16..];
-    whole * 16 + rest.iter().position(|byte| stops(*byte)).unwrap_or(rest.len())
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (n, word) in words.iter().enumerate() {
+        let stops = stops(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return n * 8 + stops.trailing_zeros() as usize / 8;
+        }
+    }
+    let in_rest = rest.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'));
+    words.len() * 8 + in_rest.unwrap_or(rest.len())
+}
+
+/// The highest bit of each such byte of a word. Above the lowest of them others may be marked too.
+fn stops(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, 0x20) | is(b'"') | is(b'\\')) & (ONES << 7)
 }
 
 /// Whether a number survives as a 64-bit integer or a double: its shortest text as such has the same decimal value.

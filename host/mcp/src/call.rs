@@ -62,13 +62,18 @@ pub(super) async fn carry_out(
             return if round == 0 { outcome } else { later(outcome) };
         };
         let answering = async { asked?.answered(elicitor.as_deref().filter(|_| may_ask)).await };
-        input = tokio::select! {
-            answered = answering => match answered {
-                Ok(input) => input,
-                Err(why) => return in_vain(&live.name, why),
-            },
-            () = cancel.cancelled() => return Outcome::Unknown(NoAnswer::Cancelled),
-            () = live.gone.cancelled() => return Outcome::Unknown(NoAnswer::ServerGone),
+        // It is rare, and has its own place for that: most calls need none for it.
+        let answered = Box::pin(async {
+            tokio::select! {
+                answered = answering => Ok(answered),
+                () = cancel.cancelled() => Err(NoAnswer::Cancelled),
+                () = live.gone.cancelled() => Err(NoAnswer::ServerGone),
+            }
+        });
+        input = match answered.await {
+            Ok(Ok(input)) => input,
+            Ok(Err(why)) => return in_vain(&live.name, why),
+            Err(why) => return Outcome::Unknown(why),
         };
     }
     in_vain(&live.name, BadInput::TooOften)
@@ -106,7 +111,7 @@ async fn ask_call(
         _ => None,
     };
     match task {
-        Some(Ok(task)) => task.ended(times.total.saturating_sub(since.elapsed()), cancel).await,
+        Some(Ok(task)) => Box::pin(task.ended(times.total.saturating_sub(since.elapsed()), cancel)).await,
         Some(Err(ended)) => ended,
         None => ended,
     }

@@ -251,7 +251,7 @@ impl Servers {
         if let (TransportSpec::Cli(cli), ServerState::Ready(_)) = (&handle.spec.transport, &state) {
             let (shared, context, stop) = (&handle.shared, &self.inner.context, &handle.stop);
             let run = ProgramCall { cli, shared, context, stop };
-            return self.inner.tracker.track_future(run.carry_out(outgoing, cancel)).await;
+            return self.inner.tracker.track_future(Box::pin(run.carry_out(outgoing, cancel))).await;
         }
         let of_harness = &self.inner.context.limits;
         match live {

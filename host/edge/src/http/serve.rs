@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    poll_again::PollAgain,
     response::Pieces,
     stream::{Phase, Timed},
 };
@@ -39,17 +40,18 @@ where
         let (response, phase) = (Box::pin(answer(request, phase.clone())), phase.clone());
         async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
     });
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let mut connection = PollAgain::new(connection);
     tokio::select! {
         biased;
         () = cut.cancelled() => Ok(()),
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
+            connection.inner().as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
                 () = cut.cancelled() => Ok(()),
-                ended = connection.as_mut() => ended,
+                ended = connection => ended,
             }
         }
     }

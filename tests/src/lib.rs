@@ -50,7 +50,7 @@ pub use servers::Servers;
 pub use tape::Tape;
 
 /// Longest that a test waits for something that should happen at once, on a machine that is busy with other things.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The Rust of the documentation, compiled. A test sees to it that no page with Rust is missing.
 #[cfg(doctest)]

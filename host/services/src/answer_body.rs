@@ -57,7 +57,7 @@ pub struct AnswerBody {
     exchange: Option<OpenExchange>,
     is_over: bool,
     /// What came before trailers and is still to be handed on.
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     /// The budget that ended it, which is still to be said.
     spent: Option<BudgetOf>,
 }
@@ -71,7 +71,7 @@ struct Passing {
     redactor: Redactor,
     /// None where the body is no text, or encoded.
     text: Option<StreamRedactor>,
-    usage: Option<UsageReader>,
+    usage: Option<Box<UsageReader>>,
     first_byte_ms: u64,
     spending: Option<Spending>,
     /// Tokens that were counted.
@@ -136,7 +136,7 @@ impl AnswerBody {
         let Begun { status, upload, redactor, reads_usage, silence, until, first_byte_ms, spending } = begun;
         let is_plain = is_text(headers) && is_as_it_is(headers);
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
-        let usage = (reads_usage && is_plain).then(UsageReader::default);
+        let usage = (reads_usage && is_plain).then(Box::<UsageReader>::default);
         let events = (is_plain && is_events(headers)).then(EventEnds::default);
         let (sha, tokens, ending) = (Sha::new(&SHA256), 0, None);
         let passing = Passing {
@@ -180,7 +180,7 @@ impl AnswerBody {
     pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnswerPart, BrokenAnswer>>> {
         loop {
             if let Some(trailers) = self.trailers.take() {
-                return Poll::Ready(Some(Ok(AnswerPart::Trailers(trailers))));
+                return Poll::Ready(Some(Ok(AnswerPart::Trailers(*trailers))));
             }
             if let Some(of) = self.spent.take() {
                 return Poll::Ready(Some(Ok(AnswerPart::Spent(of))));
@@ -201,7 +201,7 @@ impl AnswerBody {
                     },
                     // Nothing comes behind them.
                     Err(frame) => {
-                        self.trailers = frame.into_trailers().ok().map(|all| self.passing.trailers(all));
+                        self.trailers = frame.into_trailers().ok().map(|all| Box::new(self.passing.trailers(all)));
                         let rest = self.passing.rest();
                         self.ended();
                         if !rest.is_empty() {
@@ -332,7 +332,7 @@ impl Passing {
     fn spend(&mut self, bytes: usize) -> Option<BudgetOf> {
         let spending = self.spending.as_ref()?;
         let passed = spending.bytes(bytes);
-        let said = self.usage.as_ref().map(UsageReader::tokens).unwrap_or_default();
+        let said = self.usage.as_ref().map(|usage| usage.tokens()).unwrap_or_default();
         let used = spending.tokens(said.saturating_sub(self.tokens));
         self.tokens = self.tokens.max(said);
         passed.and(used).err()
@@ -364,7 +364,7 @@ impl Passing {
             received_digest: received.filter(|_| self.received > 0),
             first_byte_ms: self.first_byte_ms,
             redacted: self.redactor.replaced(),
-            usage: self.usage.take().and_then(UsageReader::into_found),
+            usage: self.usage.take().and_then(|usage| usage.into_found()),
         }
     }
 }

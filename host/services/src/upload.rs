@@ -144,7 +144,8 @@ pub(crate) struct Tally {
     bytes: AtomicU64,
     broken: AtomicU8,
     spent: OnceLock<BudgetOf>,
-    sha: Mutex<Sha>,
+    /// Of what passed, once something did: most requests have no body.
+    sha: Mutex<Option<Box<Sha>>>,
     since: Mutex<Instant>,
     /// Bytes of what an origin says before its answer, and that it is too much.
     early: AtomicUsize,
@@ -156,7 +157,7 @@ const CUT: u8 = 2;
 
 impl Default for Tally {
     fn default() -> Self {
-        let (sha, since) = (Mutex::new(Sha::new(&SHA256)), Mutex::new(Instant::now()));
+        let (sha, since) = (Mutex::default(), Mutex::new(Instant::now()));
         let (bytes, broken, spent) = (AtomicU64::default(), AtomicU8::default(), OnceLock::new());
         Self { bytes, broken, spent, sha, since, early: AtomicUsize::default(), too_much: Notify::new() }
     }
@@ -164,7 +165,9 @@ impl Default for Tally {
 
 impl Tally {
     fn passed(&self, data: &[u8]) -> u64 {
-        self.sha.lock().unwrap_or_else(PoisonError::into_inner).update(data);
+        let mut sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner);
+        sha.get_or_insert_with(|| Box::new(Sha::new(&SHA256))).update(data);
+        drop(sha);
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64
     }
@@ -194,7 +197,7 @@ impl Tally {
         if self.bytes() == 0 {
             return None;
         }
-        let sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         Digest::from_bytes(sha.finish().as_ref()).map(digest_text)
     }
 

@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    poll_again::PollAgain,
     response::Pieces,
     stream::{Phase, Timed},
+    when_woken::WhenWoken,
 };
 use footbridge_calls::session::Life;
 use footbridge_core::limits::EdgeLimits;
@@ -37,11 +37,11 @@ where
         phase.busy();
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
-        let (response, phase) = (Box::pin(answer(request, phase.clone())), phase.clone());
+        let (response, phase) = (WhenWoken::new(Box::pin(answer(request, phase.clone()))), phase.clone());
         async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
     });
     let connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
-    let mut connection = PollAgain::new(connection);
+    let mut connection = WhenWoken::new(connection);
     tokio::select! {
         biased;
         () = cut.cancelled() => Ok(()),

@@ -1,8 +1,8 @@
-//! A future that is polled again at once when it was woken while it was polled.
+//! A future that is polled when it was woken, and again at once when it was woken while it was polled.
 //!
 //! A connection wakes itself: whoever reads a body takes it from the same connection, and a call that ends lets go of
 //! what its own handler listens to. The runtime would queue it anew for that and wake another worker to have it, which
-//! costs more than to poll it once more.
+//! costs more than to poll it once more. And a connection is polled for much that its handler has no part in.
 
 use std::{
     future::Future,
@@ -19,20 +19,20 @@ use futures::task::AtomicWaker;
 /// How often it is polled in a row. Then others have their turn.
 const IN_A_ROW: usize = 4;
 
-const IDLE: u8 = 0;
+const WOKEN: u8 = 0;
 const POLLED: u8 = 1;
-const WOKEN: u8 = 2;
+const IDLE: u8 = 2;
 
 /// A future, and how it is woken.
 #[derive(Debug)]
-pub(crate) struct PollAgain<F> {
+pub(crate) struct WhenWoken<F> {
     future: F,
     own: Arc<OwnWaker>,
     waker: Waker,
 }
 
-/// States: idle; polled; woken meanwhile. A wake in the first goes to the task, in the second it is a note to the poll
-/// that runs.
+/// States: woken, as it is at first; polled; idle. A wake from idle goes on to the task. One while it is polled is a note
+/// to the poll that runs, and one that comes on top of another is nothing.
 #[derive(Debug, Default)]
 struct OwnWaker {
     state: AtomicU8,
@@ -45,37 +45,44 @@ impl Wake for OwnWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let noted = self.state.compare_exchange(POLLED, WOKEN, Ordering::AcqRel, Ordering::Acquire);
-        if noted == Err(IDLE) {
+        if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
             self.task.wake();
         }
     }
 }
 
-impl<F> PollAgain<F> {
+impl OwnWaker {
+    fn becomes(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+impl<F> WhenWoken<F> {
     /// Polls this.
     pub(crate) fn new(future: F) -> Self {
         let own = Arc::<OwnWaker>::default();
         Self { future, waker: Arc::clone(&own).into(), own }
     }
 
-    /// What is polled.
+    /// What is polled, for a change to it: it is polled next time, whatever wakes it.
     pub(crate) fn inner(&mut self) -> &mut F {
+        self.own.state.store(WOKEN, Ordering::Release);
         &mut self.future
     }
 }
 
-impl<F: Future + Unpin> Future for PollAgain<F> {
+impl<F: Future + Unpin> Future for WhenWoken<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let Self { future, own, waker } = &mut *self;
         own.task.register(cx.waker());
         for _ in 0..IN_A_ROW {
-            own.state.store(POLLED, Ordering::Release);
+            if !own.becomes(WOKEN, POLLED) {
+                return Poll::Pending;
+            }
             let polled = Pin::new(&mut *future).poll(&mut Context::from_waker(waker));
-            let woken = own.state.swap(IDLE, Ordering::AcqRel) == WOKEN;
-            if polled.is_ready() || !woken {
+            if polled.is_ready() || own.becomes(POLLED, IDLE) {
                 return polled;
             }
         }
@@ -107,7 +114,7 @@ mod tests {
     #[test]
     fn what_wakes_itself_is_polled_at_once_and_the_task_is_left_alone() {
         let (wakes, polls) = (Arc::<Counted>::default(), AtomicUsize::new(0));
-        let mut future = PollAgain::new(Box::pin(poll_fn(|cx| {
+        let mut future = WhenWoken::new(Box::pin(poll_fn(|cx| {
             if polls.fetch_add(1, Ordering::SeqCst) == 2 {
                 return Poll::Ready(());
             }
@@ -122,7 +129,7 @@ mod tests {
     #[test]
     fn what_wakes_itself_without_end_gives_others_their_turn() {
         let (wakes, polls) = (Arc::<Counted>::default(), AtomicUsize::new(0));
-        let mut future = PollAgain::new(Box::pin(poll_fn(|cx| {
+        let mut future = WhenWoken::new(Box::pin(poll_fn(|cx| {
             polls.fetch_add(1, Ordering::SeqCst);
             cx.waker().wake_by_ref();
             Poll::<()>::Pending
@@ -130,6 +137,26 @@ mod tests {
         let waker = Arc::clone(&wakes).into();
         assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!((polls.load(Ordering::SeqCst), wakes.0.load(Ordering::SeqCst)), (IN_A_ROW, 1));
+    }
+
+    #[test]
+    fn what_nothing_woke_is_not_polled_until_it_is_woken_or_changed() {
+        let (wakes, polls, place) = (Arc::<Counted>::default(), AtomicUsize::new(0), AtomicWaker::new());
+        let mut future = WhenWoken::new(Box::pin(poll_fn(|cx| {
+            polls.fetch_add(1, Ordering::SeqCst);
+            place.register(cx.waker());
+            Poll::<()>::Pending
+        })));
+        let waker = Arc::clone(&wakes).into();
+        let poll = |future: &mut WhenWoken<_>| {
+            assert!(Pin::new(future).poll(&mut Context::from_waker(&waker)).is_pending());
+            (polls.load(Ordering::SeqCst), wakes.0.load(Ordering::SeqCst))
+        };
+        assert_eq!((poll(&mut future), poll(&mut future)), ((1, 0), (1, 0)));
+        place.wake();
+        assert_eq!((poll(&mut future), poll(&mut future)), ((2, 1), (2, 1)));
+        let _changed = future.inner();
+        assert_eq!(poll(&mut future), (3, 1));
     }
 
     /// Another thread wakes it at any moment, again and again: no wake may be lost.
@@ -150,7 +177,7 @@ mod tests {
                 }
             })
         };
-        let turns = PollAgain::new(Box::pin(poll_fn(|cx| {
+        let turns = WhenWoken::new(Box::pin(poll_fn(|cx| {
             loop {
                 place.register(cx.waker());
                 let turn = asked.load(Ordering::SeqCst);

@@ -17,41 +17,44 @@ use footbridge_calls::session::Life;
 use footbridge_core::limits::EdgeLimits;
 
 /// Serves a connection to its end, or until `cut`; on `shutdown` what runs is finished first.
-pub(crate) async fn serve<S, A, F>(
+pub(crate) fn serve<'a, S, A, F>(
     stream: S,
     limits: &EdgeLimits,
     answer: A,
-    cut: &Life,
-    shutdown: &CancellationToken,
-) -> hyper::Result<()>
+    cut: &'a Life,
+    shutdown: &'a CancellationToken,
+) -> impl Future<Output = hyper::Result<()>> + use<'a, S, A, F>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: Fn(Request<Incoming>, Phase) -> F,
-    F: Future<Output = Response<Pieces>>,
+    A: Fn(Request<Incoming>, Phase) -> F + 'a,
+    F: Future<Output = Response<Pieces>> + 'a,
 {
     let stream = Timed::new(stream, limits);
     let phase = stream.phase();
     let mut http = http1::Builder::new();
     http.max_headers(limits.headers).max_header_size(limits.head_bytes).max_buf_size(limits.head_bytes.max(64 * 1024));
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
         phase.busy();
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
         let (response, phase) = (WhenWoken::new(Box::pin(answer(request, phase.clone()))), phase.clone());
         async move { Ok::<_, Infallible>(finished(response.await, chunked, &phase)) }
     });
-    let connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    // Made out here, and in a place of its own: a future keeps room for whatever is moved in it.
+    let connection = Box::pin(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let mut connection = WhenWoken::new(connection);
-    tokio::select! {
-        biased;
-        () = cut.cancelled() => Ok(()),
-        ended = &mut connection => ended,
-        () = shutdown.cancelled() => {
-            connection.inner().as_mut().graceful_shutdown();
-            tokio::select! {
-                biased;
-                () = cut.cancelled() => Ok(()),
-                ended = connection => ended,
+    async move {
+        tokio::select! {
+            biased;
+            () = cut.cancelled() => Ok(()),
+            ended = &mut connection => ended,
+            () = shutdown.cancelled() => {
+                connection.inner().as_mut().graceful_shutdown();
+                tokio::select! {
+                    biased;
+                    () = cut.cancelled() => Ok(()),
+                    ended = connection => ended,
+                }
             }
         }
     }

@@ -60,14 +60,25 @@ pub(super) async fn sent(
     times: Times,
     cancel: &CancellationToken,
 ) -> Ended {
+    // What is known now, before anything leaves.
+    for (ended, why) in [(cancel, NoAnswer::Cancelled), (&live.gone, NoAnswer::ServerGone)] {
+        if ended.is_cancelled() {
+            return unanswered(pending, why);
+        }
+    }
     request.extensions_mut().insert(pending.clone());
     let (pause, id) = (pending.pause(), OnceLock::new());
     let answered = async {
         let Some(lines) = &live.lines else { return Box::pin(by_library(&live.peer, request, &id)).await };
         let (own, message) = lines.request(request, live.us());
         id.get_or_init(|| own);
-        if lines.write_whole(message).await.is_ok() {
-            pending.answered().await;
+        let written = lines.clone().write(message);
+        tokio::select! {
+            biased;
+            () = pending.answered() => {}
+            // It may be answered while it is written.
+            Err(_) = written => {}
+            () = lines.broken().cancelled() => {}
         }
     };
     let why = tokio::select! {

@@ -122,8 +122,10 @@ impl Opening<'_> {
         };
         let service = match served {
             Ok(service) => service,
-            // Where its output ended, so did the program, most likely; that says more.
+            // Where its output ended, so did the program, most likely; that says more. One that is not spoken to any more
+            // may end by that.
             Err(error) => {
+                writer.close().await;
                 return match tokio::time::timeout(START_GRACE, process.wait()).await {
                     Ok(how) => {
                         last_words(&drained).await;

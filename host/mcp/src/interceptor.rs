@@ -1,8 +1,8 @@
 //! Where raw messages of a server meet the MCP library.
 //!
 //! Every message passes here before the library sees it. Answers to our calls and listings go as raw JSON into the
-//! [`PendingRequest`] of their request, and the library gets an empty placeholder for the id: unknown members, big
-//! integers and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them
+//! [`PendingRequest`] of their request; where the library sent it, it gets an empty placeholder for the id. So unknown
+//! members, big integers and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them
 //! costs no task. Requests to us reach the library as a method name at most, a bounded number at a time; a question for
 //! a person waits here for the library's handler.
 //!
@@ -273,18 +273,7 @@ impl Interceptor {
             self.ignored.ignore("an answer without a usable id", text.as_bytes());
             return Kind::Other;
         };
-        let (request, is_late) = {
-            let mut waiting = self.waiting();
-            let late = waiting.forgotten.iter().position(|forgotten| forgotten.id == id);
-            (waiting.answered(id), late.and_then(|at| waiting.forgotten.remove(at)).is_some())
-        };
-        let Some(request) = request else {
-            if is_late {
-                return Kind::Other;
-            }
-            self.ignored.ignore("an answer that nobody waits for", text.as_bytes());
-            return Kind::Other;
-        };
+        let Some(request) = self.awaited(id, &text) else { return Kind::Other };
         let Some(pending) = request.pending else {
             if let Some(said) = envelope.result.and_then(TaskSupport::said) {
                 let _said_before = self.tasks.set(said);
@@ -314,6 +303,19 @@ impl Interceptor {
         }
         pending.answer(answer);
         Kind::Answer
+    }
+
+    /// The request that an answer is to; none if nobody waits for it any more, or ever did.
+    fn awaited(&self, id: i64, text: &str) -> Option<Request> {
+        let mut waiting = self.waiting();
+        let late = waiting.forgotten.iter().position(|forgotten| forgotten.id == id);
+        let is_late = late.and_then(|at| waiting.forgotten.remove(at)).is_some();
+        let request = waiting.answered(id);
+        drop(waiting);
+        if request.is_none() && !is_late {
+            self.ignored.ignore("an answer that nobody waits for", text.as_bytes());
+        }
+        request
     }
 
     /// Cuts a result out of its message in place, without a second copy of it.

@@ -2,7 +2,8 @@
 //!
 //! The library's own messages come here by its transport, the handshake among them. Requests of ours come straight from
 //! whoever waits for their answers: by way of the library two more tasks would take turns at each, which costs a call
-//! more than what it has to say. The interceptor knows them by their pending requests either way.
+//! more than what it has to say. The interceptor knows them by their pending requests either way. Once it is broken, by an
+//! error, at the end of the other direction or when it is closed, nothing leaves any more.
 
 use std::{
     fmt, io,
@@ -93,16 +94,17 @@ impl LineWriter {
     ///
     /// # Errors
     /// When its request was withdrawn before, or nothing can be written any more.
-    pub(super) async fn write_whole(&self, message: ClientJsonRpcMessage) -> io::Result<()> {
-        let mut writing = Box::pin(self.clone().write(message));
+    pub(super) async fn write(self, message: ClientJsonRpcMessage) -> io::Result<()> {
+        let tracker = self.0.tracker.clone();
+        let mut writing = Box::pin(self.write_now(message));
         match futures::poll!(&mut writing) {
             Poll::Ready(written) => written,
-            Poll::Pending => self.0.tracker.spawn(writing).await.map_err(io::Error::other)?,
+            Poll::Pending => tracker.spawn(writing).await.map_err(io::Error::other)?,
         }
     }
 
-    /// The same, for whoever does not drop it before its end.
-    pub(super) async fn write(self, message: ClientJsonRpcMessage) -> io::Result<()> {
+    /// The same, which has to be polled to its end.
+    async fn write_now(self, message: ClientJsonRpcMessage) -> io::Result<()> {
         let Shared { writer, interceptor, write_time, broken, .. } = &*self.0;
         let pending = message::pending(&message);
         let mut writer = tokio::select! {
@@ -111,6 +113,10 @@ impl LineWriter {
             () = withdrawn(pending.as_ref()) => return Err(withheld()),
             () = broken.cancelled() => return Err(io::ErrorKind::BrokenPipe.into()),
         };
+        // Whatever is broken is closed by whoever comes next, and nothing leaves by it any more.
+        if broken.is_cancelled() {
+            *writer = None;
+        }
         let mut line = message::written(&message)?;
         line.push(b'\n');
         let Some(open) = writer.as_mut() else { return Err(io::ErrorKind::BrokenPipe.into()) };
@@ -131,12 +137,10 @@ impl LineWriter {
         written
     }
 
-    /// Writes nothing any more. The pipe closes with the last of those who still write; the cancellation ends them.
-    pub(super) fn close(&self) {
+    /// Writes nothing any more, and closes the pipe: whoever writes ends at once.
+    pub(super) async fn close(&self) {
         self.0.broken.cancel();
-        if let Ok(mut writer) = self.0.writer.try_lock() {
-            *writer = None;
-        }
+        *self.0.writer.lock().await = None;
     }
 }
 

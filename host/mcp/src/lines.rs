@@ -189,7 +189,14 @@ impl Transport<RoleClient> for Lines {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.writer.close();
+        self.writer.close().await;
         Ok(())
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        // However it ends: nobody would read an answer any more.
+        self.writer.broken().cancel();
     }
 }

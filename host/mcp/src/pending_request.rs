@@ -1,8 +1,8 @@
-//! What one request of ours and its answer share, from the caller through the MCP library to the transport.
+//! What one request of ours and its answer share, from the caller to the transport, by way of the MCP library or not.
 //!
-//! The library carries a [`PendingRequest`] with the request as an extension that is never written to the wire. The
+//! The library's form of the request carries a [`PendingRequest`] as an extension that is never written to the wire. The
 //! transport marks the moment the request leaves, and puts the raw answer into it; the library itself gets a
-//! placeholder, so that nothing of a result is lost or held twice.
+//! placeholder where it sent it, so that nothing of a result is lost or held twice.
 //!
 //! States: waiting, then departed or withdrawn. A withdrawn request never leaves; a departed one cannot be withdrawn.
 //! That single decision is what "never sent" and "outcome unknown" rest on.

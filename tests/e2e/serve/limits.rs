@@ -52,7 +52,7 @@ fn each_limit_holds_for_its_session_alone() {
 
     let quick = open("total", "calls.total_time=200ms");
     assert_eq!(reason(&quick.calls("slow", "echo", json!({}))), "outcome_unknown");
-    let impatient = open("idle", "calls.idle_time=60ms");
+    let impatient = open("idle", "calls.idle_time=30ms");
     assert_eq!(reason(&impatient.calls("slow", "echo", json!({}))), "outcome_unknown");
 
     let single = open("in-flight", "calls.in_flight_per_session=1");

@@ -66,7 +66,7 @@ impl<F> WhenWoken<F> {
 
     /// What is polled, for a change to it: it is polled next time, whatever wakes it.
     pub(crate) fn inner(&mut self) -> &mut F {
-        self.own.state.store(WOKEN, Ordering::Release);
+        self.own.state.swap(WOKEN, Ordering::AcqRel);
         &mut self.future
     }
 }

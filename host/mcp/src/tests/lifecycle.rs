@@ -165,6 +165,15 @@ async fn auto_falls_back_to_the_handshake_and_remembers_it() {
 }
 
 #[tokio::test]
+async fn auto_tries_the_handshake_where_a_program_ends_after_what_it_said_of_itself() {
+    let mut spec = stdio("x", &["empty-discover"]);
+    spec.protocol = ProtocolChoice::Auto;
+    let servers = Stage::with(spec).ready().await;
+    assert_eq!(report(&servers).revision.as_deref(), Some("2025-11-25"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
 async fn unknown_names_are_nobody() {
     let servers = Stage::of("ok").start();
     assert!(servers.state("nobody").is_none() && servers.ready("nobody", LONG).await.is_none());

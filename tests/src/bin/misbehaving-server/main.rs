@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 48] = [
+const MODES: [(&str, &str); 49] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("conforming", "nothing wrong; what MCP's conformance suite asks of a server"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
@@ -77,6 +77,7 @@ const MODES: [(&str, &str); 48] = [
     ("wants-input", "of revision 2026-07-28; wants what the arguments of a call say before there is a result"),
     ("tasks", "has a tool that has to be called as a task, which goes on as the arguments of the call say"),
     ("tells-meta", "nothing wrong; answers a call with its _meta"),
+    ("empty-discover", "answers server/discover with nothing; speaks a handshake revision, and ends with its input"),
     ("unknown-revision", "answers the handshake in a revision that nobody knows"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
     ("big-integers", "answers with integers beyond 64 bits and members nobody knows"),
@@ -167,6 +168,7 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
                 });
                 wire.result(&message["id"], &result)?;
             }
+            Some("server/discover") if mode.is("empty-discover") => wire.result(&message["id"], &json!({}))?,
             Some("ping") => wire.result(&message["id"], &json!({}))?,
             Some("tools/list") => {
                 tools_listed = true;

@@ -109,7 +109,7 @@ struct Scan<'a> {
     measures: bool,
     inexact: Option<(usize, usize)>,
     takes_half_pairs: bool,
-    /// Names of the objects that are open, as far as those are [`Names::Few`], the outer ones' first.
+    /// Names of the objects that are open, as far as they are compared, the outer ones' first.
     names: Vec<&'a str>,
     hasher: RandomState,
 }
@@ -121,12 +121,12 @@ enum Open {
 }
 
 /// The names that an object has so far.
-enum Names {
-    /// Those of the scan's names from here on: no more than [`FEW`], and none that is written with an escape.
-    Few(usize),
-    /// Of each only a hash is kept, since there may be millions. Its key is random, so that nobody can make two names
-    /// that are taken for one.
-    Many(HashSet<u64>),
+struct Names {
+    /// Where those begin, among the scan's names, that are compared: at most [`FEW`], none written with an escape.
+    first: usize,
+    /// Of more, or of others, only hashes are kept, since there may be millions. Their key is random, so that nobody can
+    /// make two names that are taken for one.
+    many: Option<HashSet<u64>>,
 }
 
 /// Names that are compared one by one.
@@ -172,7 +172,7 @@ impl<'a> Scan<'a> {
         match self.peek() {
             Some(b'{') => {
                 self.at += 1;
-                Ok(Some(Open::Object(Names::Few(self.names.len()))))
+                Ok(Some(Open::Object(Names { first: self.names.len(), many: None })))
             }
             Some(b'[') => {
                 self.at += 1;
@@ -227,26 +227,25 @@ impl<'a> Scan<'a> {
     fn leave(&mut self, open: &mut Vec<Open>) {
         self.at += 1;
         self.depth -= 1;
-        if let Some(Open::Object(Names::Few(first))) = open.pop() {
-            self.names.truncate(first);
+        if let Some(Open::Object(names)) = open.pop() {
+            self.names.truncate(names.first);
         }
     }
 
     fn member_name(&mut self, names: &mut Names) -> Result<(), JsonError> {
         let start = self.at;
         let name = self.string()?;
-        let is_new = match (names, name) {
-            (Names::Few(first), Cow::Borrowed(name)) if self.names.len() - *first < FEW => {
-                let is_new = !self.names[*first..].contains(&name);
+        let few = &self.names[names.first..];
+        let is_new = match name {
+            Cow::Borrowed(name) if names.many.is_none() && few.len() < FEW => {
+                let is_new = !few.contains(&name);
                 self.names.push(name);
                 is_new
             }
-            (names, name) => {
-                if let Names::Few(first) = *names {
-                    *names = Names::Many(self.names.drain(first..).map(|name| self.hasher.hash_one(name)).collect());
-                }
-                let Names::Many(hashes) = names else { return Err(JsonError::Syntax(start)) };
-                hashes.insert(self.hasher.hash_one(&*name))
+            name => {
+                let hash = |name: &str| self.hasher.hash_one(name);
+                let hashed = || self.names.drain(names.first..).map(hash).collect();
+                names.many.get_or_insert_with(hashed).insert(hash(&name))
             }
         };
         if !is_new {

@@ -2,9 +2,9 @@
 //!
 //! Every message passes here before the library sees it. Answers to our calls and listings go as raw JSON into the
 //! [`PendingRequest`] of their request; where the library sent it, it gets an empty placeholder for the id. So unknown
-//! members, big integers and memory are all safe from it. Progress, logs and change notices end here too, so that a flood of them
-//! costs no task. Requests to us reach the library as a method name at most, a bounded number at a time; a question for
-//! a person waits here for the library's handler.
+//! members, big integers and memory are all safe from it. Progress, logs and change notices end here too, so that a flood
+//! of them costs no task. Requests to us reach the library as a method name at most, a bounded number at a time; a
+//! question for a person waits here for the library's handler.
 //!
 //! What is wrong (broken JSON, unknown or repeated ids, rubbish) is counted and ignored; where it still names a
 //! waiting request, that request is answered at once. This file knows neither pipes nor HTTP.

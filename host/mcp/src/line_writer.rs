@@ -159,3 +159,72 @@ async fn withdrawn(pending: Option<&PendingRequest>) {
 fn withheld() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "withdrawn before it was sent")
 }
+
+#[cfg(test)]
+mod tests {
+    use footbridge_core::redact::Redactor;
+    use rmcp::model::{GetExtensions as _, ListToolsRequest};
+    use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
+
+    use super::{super::ignored::IgnoredMessages, *};
+
+    /// A writer to a pipe that holds so little that a line does not fit, and its other end.
+    fn narrow() -> (LineWriter, DuplexStream) {
+        let (ours, theirs) = duplex(16);
+        let ignored = Arc::new(IgnoredMessages::of("x".parse().unwrap(), None));
+        let interceptor = Arc::new(Interceptor::new(Redactor::default(), ignored, false, false));
+        (LineWriter::new(Box::new(ours), interceptor, Duration::from_secs(60), TaskTracker::new()), theirs)
+    }
+
+    fn request(writer: &LineWriter) -> (PendingRequest, ClientJsonRpcMessage) {
+        let pending = PendingRequest::new();
+        let mut request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+        request.extensions_mut().insert(pending.clone());
+        (pending, writer.request(request, None).1)
+    }
+
+    async fn rest(mut theirs: DuplexStream) -> String {
+        let mut came = String::new();
+        theirs.read_to_string(&mut came).await.unwrap();
+        came
+    }
+
+    #[tokio::test]
+    async fn a_line_that_has_begun_comes_whole_although_its_caller_left() {
+        let (writer, theirs) = narrow();
+        let (pending, message) = request(&writer);
+        let mut writing = Box::pin(writer.clone().write(message));
+        assert!(futures::poll!(&mut writing).is_pending());
+        drop(writing);
+        assert!(!pending.withdraw(), "it has left");
+        let closed = async {
+            writer.0.tracker.close();
+            writer.0.tracker.wait().await;
+            writer.close().await;
+        };
+        let (came, ()) = tokio::join!(rest(theirs), closed);
+        assert!(came.ends_with('\n') && came.matches("tools/list").count() == 1, "{came}");
+        assert!(serde_json::from_str::<serde_json::Value>(&came).is_ok(), "{came}");
+    }
+
+    #[tokio::test]
+    async fn nothing_leaves_once_it_is_broken() {
+        let (writer, theirs) = narrow();
+        let (pending, message) = request(&writer);
+        writer.broken().cancel();
+        assert_eq!(writer.clone().write(message).await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert!(pending.withdraw(), "it has not left");
+        assert_eq!(rest(theirs).await, "", "and its pipe is closed");
+    }
+
+    #[tokio::test]
+    async fn who_closes_does_not_wait_for_a_program_that_does_not_read() {
+        let (writer, theirs) = narrow();
+        let (_pending, message) = request(&writer);
+        let mut writing = Box::pin(writer.clone().write(message));
+        assert!(futures::poll!(&mut writing).is_pending());
+        writer.close().await;
+        assert!(writing.await.is_err());
+        assert!(!rest(theirs).await.ends_with('\n'));
+    }
+}

@@ -45,8 +45,9 @@ pub struct OutcomeRecord {
 /// What passed of a request and its answer.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ExchangeRecord {
-    /// The status of the answer.
-    pub status: u16,
+    /// The status of the answer; none where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// Bytes of the request's body.
     pub sent: u64,
     /// Bytes of the answer's body.
@@ -58,7 +59,8 @@ pub struct ExchangeRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_digest: Option<String>,
     /// From the admission to the head of the answer, milliseconds.
-    pub first_byte_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_ms: Option<u64>,
     /// How often the service's credential was taken out of the answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub redacted: u64,

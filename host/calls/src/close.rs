@@ -18,8 +18,8 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 impl Audit {
     /// Records what became of a call, and gives its reply.
     pub(crate) async fn close_call(&self, executed: Executed) -> Reply {
-        let (receipt, outcome) = executed.into_parts();
-        let mut line = outcome_line(&receipt, &outcome);
+        let (receipt, outcome, passed) = executed.into_parts();
+        let mut line = OutcomeRecord { exchange: passed, ..outcome_line(&receipt, &outcome) };
         let within = receipt.spend(&outcome);
         if !within {
             line.detail = Some("kept back: over the session's budget".to_owned());

@@ -6,6 +6,7 @@
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use footbridge_audit::ExchangeRecord;
 use footbridge_proto::json::{self, MAX_RESULT_DEPTH};
 
 use footbridge_core::{budget::Budget, limits::CallLimits, names::ServerName, redact::Redactor};
@@ -25,6 +26,7 @@ use crate::{
     pause::Pause,
     pins::Pins,
     provider::{CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolProvider},
+    service::Unanswered,
 };
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.
@@ -235,6 +237,7 @@ impl Upstream {
 pub struct Executed {
     receipt: Receipt,
     outcome: Outcome,
+    passed: Option<Box<ExchangeRecord>>,
 }
 
 impl Executed {
@@ -244,17 +247,18 @@ impl Executed {
         F: Future<Output = Outcome>,
     {
         let (outgoing, receipt) = admitted.depart();
-        Self { receipt, outcome: send(outgoing).await }
+        Self { receipt, outcome: send(outgoing).await, passed: None }
     }
 
     /// Of a request to a service that has no answer; its carrier took the admission apart.
-    pub(crate) fn without_answer(receipt: Receipt, outcome: Outcome) -> Self {
-        Self { receipt, outcome }
+    pub(crate) fn without_answer(receipt: Receipt, unanswered: Unanswered) -> Self {
+        let Unanswered { outcome, passed } = unanswered;
+        Self { receipt, outcome, passed }
     }
 
     /// For `close`, which turns it into a reply.
-    pub(crate) fn into_parts(self) -> (Receipt, Outcome) {
-        (self.receipt, self.outcome)
+    pub(crate) fn into_parts(self) -> (Receipt, Outcome, Option<Box<ExchangeRecord>>) {
+        (self.receipt, self.outcome, self.passed)
     }
 }
 

@@ -43,6 +43,10 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
     out.extend(
         headers.iter().filter(|(name, value)| crosses(name, value)).map(|(name, value)| (name.clone(), value.clone())),
     );
+    // How long a chunked body is it says itself.
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        out.remove(header::CONTENT_LENGTH);
+    }
     if let Some(location) = out.get(header::LOCATION).and_then(|value| rewritten(value, spec)) {
         out.insert(header::LOCATION, location);
     }
@@ -51,6 +55,8 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
 
 /// A redirection within the service, as its guest has to ask for it.
 fn rewritten(location: &HeaderValue, spec: &ServiceSpec) -> Option<HeaderValue> {
+    // Whoever asks as of a proxy knows the hosts themselves.
+    spec.origin.authority.as_ref()?;
     let text = location.to_str().ok()?;
     let path = match text.strip_prefix(&spec.origin.root()) {
         Some("") => "/",
@@ -115,6 +121,10 @@ mod tests {
             let value = HeaderValue::from_static(location);
             assert_eq!(rewritten(&value, &spec).as_ref().map(|v| v.to_str().unwrap()), expected, "{location}");
         }
+        let of_tunnels = ServiceSpec { origin: ServiceOrigin::of_tunnels(), ..spec };
+        for location in ["/debian/dists/", "http://a.test/x"] {
+            assert_eq!(rewritten(&HeaderValue::from_static(location), &of_tunnels), None, "its client knows the host");
+        }
     }
 
     #[test]
@@ -138,6 +148,6 @@ mod tests {
         let out = crossing(&headers, &spec("https://a.test"), &redactor);
         let mut names: Vec<&str> = out.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
-        assert_eq!((names, redactor.replaced()), (vec!["content-length", "content-type", "vary", "vary"], 1));
+        assert_eq!((names, redactor.replaced()), (vec!["content-type", "vary", "vary"], 1));
     }
 }

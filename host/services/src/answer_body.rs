@@ -236,8 +236,8 @@ impl AnswerBody {
             }
             Passed::Over(of) => return Err(self.broken(BrokenAnswer::Budget(of))),
         };
-        // Whoever knows the length asks no more once it is there.
-        if self.body.is_end_stream() {
+        // Whoever knows the length asks no more once it is there, though an origin may say its end by itself.
+        if self.body.is_end_stream() || self.body.size_hint().exact() == Some(0) {
             let rest = self.passing.rest();
             if !rest.is_empty() {
                 data = [data, rest].concat().into();
@@ -357,12 +357,12 @@ impl Passing {
     fn record(&mut self) -> ExchangeRecord {
         let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
         ExchangeRecord {
-            status: self.status.as_u16(),
+            status: Some(self.status.as_u16()),
             sent: self.upload.bytes(),
             received: self.received,
             sent_digest: self.upload.digest(),
             received_digest: received.filter(|_| self.received > 0),
-            first_byte_ms: self.first_byte_ms,
+            first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
             usage: self.usage.take().and_then(|usage| usage.into_found()),
         }

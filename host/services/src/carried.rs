@@ -101,10 +101,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             Err(why) => ("unknown", Some(why.to_string())),
         };
         let passed = ExchangeRecord {
-            status: self.status,
+            status: Some(self.status),
             sent: sent.load(Ordering::Relaxed),
             received: received.load(Ordering::Relaxed),
-            first_byte_ms: self.first_byte_ms,
+            first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
             ..ExchangeRecord::default()
         };

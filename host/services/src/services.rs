@@ -7,10 +7,10 @@ use std::{
 };
 
 use footbridge_calls::{
-    cause::{BudgetOf, Cause},
+    cause::Cause,
     provider::{NoAnswer, NotSent, Outcome, Outgoing},
     request::OutgoingRequest,
-    service::{Forward, HeldBody},
+    service::{Forward, HeldBody, Unanswered},
     session::Spending,
 };
 use footbridge_core::{
@@ -30,6 +30,7 @@ use hyper_util::client::legacy::{
     connect::{CaptureConnection, capture_connection},
 };
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::{
@@ -204,11 +205,16 @@ impl Forward for Services {
         Box::pin(parcel.body.hold(room, limit))
     }
 
-    fn send(&self, outgoing: Outgoing, parcel: Parcel) -> BoxFuture<'_, Result<ServiceAnswer, Outcome>> {
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing,
+        parcel: Parcel,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ServiceAnswer, Unanswered>> {
         Box::pin(async move {
             let gone = || Outcome::not_offered(outgoing.server());
             let service = self.get(outgoing.server().as_str()).ok_or_else(gone)?;
-            service.send(outgoing, parcel).await
+            service.send(outgoing, parcel, cancel).await
         })
     }
 }
@@ -220,17 +226,31 @@ fn gives_no_more(connection: &CaptureConnection) {
     }
 }
 
-/// Whether the budget has as many bytes left as an answer says that it has.
-fn covered(response: &Response<Incoming>, spending: Option<&Spending>) -> Result<(), BudgetOf> {
-    let length = response.body().size_hint().exact();
-    match (spending, length) {
-        (Some(spending), Some(length)) => spending.covers(length),
-        _ => Ok(()),
+/// What became of a request whose client left: with a connection it has had the time to leave, and without one it has not.
+fn cancelled(connection: &CaptureConnection) -> Outcome {
+    if connection.connection_metadata().is_some() {
+        Outcome::Unknown(NoAnswer::Cancelled)
+    } else {
+        Outcome::NotSent(NotSent::Cancelled)
     }
 }
 
+/// An answer, if the budget has as many bytes left as it says that it has.
+fn covered(response: Response<Incoming>, spending: Option<&Spending>) -> Result<Response<Incoming>, Outcome> {
+    let covers = match (spending, response.body().size_hint().exact()) {
+        (Some(spending), Some(length)) => spending.covers(length),
+        _ => Ok(()),
+    };
+    covers.map_or_else(|of| Err(Outcome::Unknown(NoAnswer::OverBudget(of))), |()| Ok(response))
+}
+
 impl Service {
-    async fn send(&self, outgoing: Outgoing, parcel: Parcel) -> Result<ServiceAnswer, Outcome> {
+    async fn send(
+        &self,
+        outgoing: Outgoing,
+        parcel: Parcel,
+        cancel: &CancellationToken,
+    ) -> Result<ServiceAnswer, Unanswered> {
         self.has_credential()?;
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
@@ -238,7 +258,7 @@ impl Service {
         let own = parcel.own_headers();
         let redactor = self.sparing(&outgoing, &own);
         let (server, request) = outgoing.into_parts();
-        let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server)) };
+        let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server).into()) };
         let unusable = || Outcome::not_offered(&server);
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
         let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
@@ -250,16 +270,17 @@ impl Service {
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
-            answered = client.request(request) => answered,
-            () = tally.too_much_early() => return Err(Outcome::Unknown(NoAnswer::Unusable)),
+            answered = client.request(request) => answered.map_err(|error| self.failed(&error, &tally)),
+            () = tally.too_much_early() => Err(Outcome::Unknown(NoAnswer::Unusable)),
+            () = cancel.cancelled() => Err(cancelled(&connection)),
             () = tally.silent(limits.silence_time) => {
                 gives_no_more(&connection);
-                return Err(Outcome::Unknown(NoAnswer::Timeout));
+                Err(Outcome::Unknown(NoAnswer::Timeout))
             }
-            () = tokio::time::sleep_until(until) => return Err(Outcome::Unknown(NoAnswer::Timeout)),
+            () = tokio::time::sleep_until(until) => Err(Outcome::Unknown(NoAnswer::Timeout)),
         };
-        let response = answered.map_err(|error| self.failed(&error, &tally))?;
-        covered(&response, spending.as_ref()).map_err(|of| Outcome::Unknown(NoAnswer::OverBudget(of)))?;
+        let answered = answered.and_then(|response| covered(response, spending.as_ref()));
+        let response = answered.map_err(|outcome| Unanswered { passed: tally.passed_on(), outcome })?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
         let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
@@ -270,7 +291,7 @@ impl Service {
         if handshake.is_some_and(|handshake| handshake.is_agreed(response.headers())) {
             Ok(self.websocket(response, begun, limits))
         } else {
-            Err(Outcome::Unknown(NoAnswer::Unusable))
+            Err(Outcome::Unknown(NoAnswer::Unusable).into())
         }
     }
 

@@ -9,7 +9,7 @@ use footbridge_calls::{
     cause::Cause,
     provider::{NotSent, Outcome, Outgoing},
     request::OutgoingRequest,
-    service::{Forward, HeldBody, OpenExchange},
+    service::{Forward, HeldBody, OpenExchange, Unanswered},
 };
 use footbridge_core::{
     budget::Share,
@@ -24,6 +24,7 @@ use tokio::{
     net::TcpStream,
     time::Instant,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     carried::Carried,
@@ -52,21 +53,29 @@ impl Forward for Tunnels {
         Box::pin(std::future::ready(Ok(nothing)))
     }
 
-    fn send(&self, outgoing: Outgoing, (): ()) -> BoxFuture<'_, Result<Tunnel, Outcome>> {
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing,
+        (): (),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Tunnel, Unanswered>> {
         Box::pin(async move {
-            let gone = Outcome::not_offered(outgoing.server());
+            let gone = Outcome::not_offered(outgoing.server()).into();
             let Some(way) = self.0.way(outgoing.server().as_str()) else { return Err(gone) };
             let limits: Arc<Limits> = outgoing.limits();
             let spending = outgoing.spending().cloned();
             let (_, request) = outgoing.into_parts();
             let OutgoingRequest::Service(call) = request else { return Err(gone) };
             let authority = call.path().as_written().trim_start_matches('/').to_owned();
-            let tunnel = opened(way, &authority, &limits.services).await;
+            // Until there is a tunnel nothing of its guest's has left.
+            let opened = cancel.run_until_cancelled(opened(way, &authority, &limits.services)).await;
+            let tunnel = opened.ok_or(Outcome::NotSent(NotSent::Cancelled))?;
             tunnel.map(|carried| Tunnel(Carried { spending, ..carried })).map_err(|why| {
                 tracing::warn!(%authority, %why, "no tunnel");
                 Outcome::NotSent(NotSent::Unavailable(format!(
                     "\"{authority}\" cannot be reached: {why}. Nothing was sent"
                 )))
+                .into()
             })
         })
     }

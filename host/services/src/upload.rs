@@ -14,6 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{
     cause::{BudgetOf, Cause},
     service::HeldBody,
@@ -199,6 +200,12 @@ impl Tally {
         }
         let sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         Digest::from_bytes(sha.finish().as_ref()).map(digest_text)
+    }
+
+    /// What of the body went, for the record of a request that has no answer; none where nothing did.
+    pub(crate) fn passed_on(&self) -> Option<Box<ExchangeRecord>> {
+        let (sent, sent_digest) = (self.bytes(), self.digest());
+        (sent > 0).then(|| Box::new(ExchangeRecord { sent, sent_digest, ..ExchangeRecord::default() }))
     }
 
     /// An origin said so many bytes before its answer, of which it may say `limit`.

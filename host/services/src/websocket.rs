@@ -89,6 +89,7 @@ impl WebSocket {
         let connection = match self.connection.await {
             Ok(connection) => connection,
             Err(error) => {
+                let (status, first_byte_ms) = (Some(status), Some(first_byte_ms));
                 let nothing = ExchangeRecord { status, first_byte_ms, ..ExchangeRecord::default() };
                 return exchange.close("unknown", Some(format!("a connection broke: {error}")), nothing);
             }

@@ -28,12 +28,12 @@ fn all() -> Vec<(u64, Record)> {
         duration_ms: 4,
         bytes: 352,
         exchange: Some(Box::new(crate::ExchangeRecord {
-            status: 200,
+            status: Some(200),
             sent: 120,
             received: 352,
             sent_digest: Some("sha256:SENT".into()),
             received_digest: Some("sha256:RECEIVED".into()),
-            first_byte_ms: 3,
+            first_byte_ms: Some(3),
             redacted: 1,
             usage: Some(crate::UsageRecord {
                 model: Some("m-1".into()),

@@ -2,6 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use footbridge_audit::ExchangeRecord;
 use footbridge_core::{budget::Share, gate::Decision, names::ServerName, service::ServiceRules};
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
@@ -43,11 +44,32 @@ pub trait Forward: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<HeldBody, Cause>>;
 
-    /// Sends a request, once, and gives the head of its answer.
+    /// Sends a request, once, and gives the head of its answer. When `cancel` is cancelled nobody waits any more: it ends
+    /// at once, and says whether something may have left.
     ///
     /// # Errors
     /// What became of it, where there is no answer.
-    fn send(&self, outgoing: Outgoing, parcel: Self::Parcel) -> BoxFuture<'_, Result<Self::Answer, Outcome>>;
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing,
+        parcel: Self::Parcel,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Self::Answer, Unanswered>>;
+}
+
+/// A request that has no answer.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What of its body went, where some may have.
+    pub passed: Option<Box<ExchangeRecord>>,
+}
+
+impl From<Outcome> for Unanswered {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, passed: None }
+    }
 }
 
 /// A request to a service, with what is not decided about.
@@ -117,18 +139,17 @@ impl Stages {
             }
         };
         let (outgoing, receipt) = self.audit.admit(cleared).await?.depart();
-        let sending = AssertUnwindSafe(carrier.send(outgoing, parcel)).catch_unwind();
-        let sent = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(Outcome::NotSent(NotSent::Cancelled)),
-            sent = sending => sent.unwrap_or_else(|_panic| {
+        let sent = if cancel.is_cancelled() {
+            Err(Outcome::NotSent(NotSent::Cancelled).into())
+        } else {
+            AssertUnwindSafe(carrier.send(outgoing, parcel, &cancel)).catch_unwind().await.unwrap_or_else(|_panic| {
                 tracing::error!(server = %receipt.server, "a request to a service panicked; it ended alone");
-                Err(Outcome::Unknown(NoAnswer::Unusable))
-            }),
+                Err(Outcome::Unknown(NoAnswer::Unusable).into())
+            })
         };
         match sent {
             Ok(answer) => Ok(Forwarded { answer, exchange: OpenExchange::new(receipt, self.audit.clone(), place) }),
-            Err(outcome) => Err(Box::pin(self.failed(Executed::without_answer(receipt, outcome), place)).await),
+            Err(unanswered) => Err(Box::pin(self.failed(Executed::without_answer(receipt, unanswered), place)).await),
         }
     }
 

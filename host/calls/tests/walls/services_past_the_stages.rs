@@ -8,6 +8,7 @@ use footbridge_calls::service::OpenExchange;
 use footbridge_calls::service::ServiceRequest;
 use footbridge_calls::session::Place;
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 
 fn default<T: Default>() {}
 
@@ -16,7 +17,7 @@ fn copied<T: Clone>() {}
 fn read<T: DeserializeOwned>() {}
 
 async fn a_request_that_nobody_admitted<F: Forward>(carrier: &F, request: ServiceRequest, parcel: F::Parcel) {
-    let _ = carrier.send(request, parcel).await; //~ E0308
+    let _ = carrier.send(request, parcel, &CancellationToken::new()).await; //~ E0308
 }
 
 async fn one_admission_for_two_requests<F: Forward>(
@@ -25,8 +26,8 @@ async fn one_admission_for_two_requests<F: Forward>(
     parcel: F::Parcel,
     another: F::Parcel,
 ) {
-    let _ = carrier.send(outgoing, parcel).await;
-    let _ = carrier.send(outgoing, another).await; //~ E0382
+    let _ = carrier.send(outgoing, parcel, &CancellationToken::new()).await;
+    let _ = carrier.send(outgoing, another, &CancellationToken::new()).await; //~ E0382
 }
 
 fn an_exchange_that_no_stage_opened(audit: Audit, place: Place) {

@@ -91,7 +91,9 @@ impl RefusedHead {
             Self::TokenLeaks => "The session's token stands in the address or in a header that would go to the \
                                  service: send it as the key alone"
                 .to_owned(),
-            Self::Method => "This method is refused".to_owned(),
+            Self::Method => {
+                "This method is refused: services take methods in capital letters, but for TRACE and CONNECT".to_owned()
+            }
             Self::Framing => "The length of the body is not said once and plainly".to_owned(),
             Self::TooLarge(limit) => format!("The body is over {limit} bytes (limit services.request_bytes)"),
             Self::Path(why) => format!("The path is refused: {why}"),

@@ -91,8 +91,10 @@ impl<'a> ServiceHead<'a> {
 
     /// The request.
     pub(crate) fn request(&self, limit: usize) -> Result<ServiceRequest, RefusedHead> {
-        let is_refused = self.head.method == Method::TRACE || self.head.method == Method::CONNECT && !self.is_tunnel();
-        if is_refused {
+        let method = &self.head.method;
+        let is_refused = *method == Method::TRACE || *method == Method::CONNECT && !self.is_tunnel();
+        // To HTTP `delete` is another method than DELETE, and to many origins the same.
+        if is_refused || method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
             return Err(RefusedHead::Method);
         }
         let below = self.below.as_deref().ok_or(RefusedHead::Address)?;

@@ -121,7 +121,7 @@ impl ServiceFront<'_> {
             Ok(request) => request,
             Err(why) => return Box::pin(self.refuse_of(principal, &asked, why, Some(incoming))).await,
         };
-        let waits = asked.waits_to_send();
+        let (waits, is_websocket) = (asked.waits_to_send(), request.is_websocket);
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
         let accepts_events = waiting::accepts_events(&head.headers);
@@ -138,7 +138,8 @@ impl ServiceFront<'_> {
             biased;
             forwarded = &mut running => forwarded,
             asked = waiting::asked_for_long(&mut events, every) => {
-                if told.shape.takes_comments() && (accepts_events || upload.asks_for_stream()) {
+                let takes_events = accepts_events || upload.asks_for_stream();
+                if told.shape.takes_comments() && takes_events && !is_websocket {
                     let telling = Telling { shape: told.shape, phase: upgrade.phase, ends };
                     return response::events(Waiting::new(running, &asked, every, telling, begun));
                 }

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Fault, World};
 use crate::{
     cause::Cause,
-    provider::{Outcome, Outgoing},
+    provider::Outgoing,
     record::Audit,
-    service::{Forward, HeldBody, ServiceRequest, Waiter, WholeRequest},
+    service::{Forward, HeldBody, ServiceRequest, Unanswered, Waiter, WholeRequest},
     watcher::Watcher,
 };
 
@@ -35,7 +35,7 @@ impl Forward for Panics {
         Box::pin(async { Err(Cause::BodyBroken) })
     }
 
-    fn send(&self, _: Outgoing, (): ()) -> BoxFuture<'_, Result<(), Outcome>> {
+    fn send<'a>(&'a self, _: Outgoing, (): (), _: &'a CancellationToken) -> BoxFuture<'a, Result<(), Unanswered>> {
         Box::pin(async { panic!("on purpose") })
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut usage = Usage::default();
     let left_out = each_record(&chains, |origin, record| {
-        let is_exchange = record.text("type") == "outcome" && record.fields.contains_key("status");
+        let is_exchange = record.text("type") == "outcome" && record.fields.contains_key("sent");
         if is_exchange && args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
             usage.add(keys(&args.by, record, origin), record);
         }

@@ -184,6 +184,9 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             wait_until_left(tls, shared)
         }
         "/api/never" => wait_until_left(tls, shared),
+        "/api/both" => {
+            say("HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+        }
         "/api/reset" => {
             say("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome");
             false

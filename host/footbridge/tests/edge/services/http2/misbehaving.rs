@@ -109,9 +109,13 @@ fn begins(tls: &mut Tls, stream: [u8; 4]) -> Result<()> {
 
 /// An answer with this length, by its number in the static table of HPACK, that has four bytes.
 fn says(tls: &mut Tls, stream: [u8; 4], length: &[u8]) -> Result<()> {
-    let length = [OK, &[0x0f, 0x0d, u8::try_from(length.len()).unwrap()], length].concat();
-    write(tls, HEADERS, ENDS_HEADERS, stream, &length)?;
+    says_length(tls, stream, length)?;
     write(tls, DATA, ENDS_STREAM, stream, b"some")
+}
+
+fn says_length(tls: &mut Tls, stream: [u8; 4], length: &[u8]) -> Result<()> {
+    let length = [OK, &[0x0f, 0x0d, u8::try_from(length.len()).unwrap()], length].concat();
+    write(tls, HEADERS, ENDS_HEADERS, stream, &length)
 }
 
 /// `:status` with a value of three digits.
@@ -227,6 +231,18 @@ fn an_answer_that_is_longer_than_said_brings_no_more_than_was_said() {
     let answer = asks(&services, 0);
     assert!(!answer.contains("some"), "{answer}");
     then_goes_on(&services, "unknown");
+}
+
+#[test]
+fn an_answer_whose_end_is_said_by_itself_is_whole() {
+    let services = once(|tls, stream| {
+        says_length(tls, stream, b"4")?;
+        write(tls, DATA, 0, stream, b"some")?;
+        write(tls, DATA, ENDS_STREAM, stream, &[])
+    });
+    let answer = asks(&services, 0);
+    assert!(answer.ends_with("some") && is_whole(&answer), "{answer}");
+    then_goes_on(&services, "ok");
 }
 
 #[test]
